@@ -93,8 +93,8 @@ def stored_bytes(path: Path, most: int = -1) -> bytes:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-            told = "Is a directory" if stat.S_ISDIR(mode) else "not a file on disk"
-            raise OSError(code, told, str(path))
+            description = "Is a directory" if stat.S_ISDIR(mode) else "not a file on disk"
+            raise OSError(code, description, str(path))
         with os.fdopen(os.dup(descriptor), "rb") as file:
             return file.read(most)
     finally:
@@ -211,10 +211,10 @@ def check_free(path: Path) -> None:
 
     Errors: `AttlasError` otherwise.
     """
-    if came := existing(path):
+    if found := existing(path):
         raise AttlasError(
             f"a new or an empty folder at {path}",
-            came,
+            found,
             "choose another folder (--out), or take it away",
         )
 
@@ -239,8 +239,8 @@ def locked(folder: Path) -> Iterator[None]:
 
     Errors: `AttlasError` where somebody else holds it.
     """
-    with held(folder / LOCK) as ours:
-        if not ours:
+    with held(folder / LOCK) as acquired:
+        if not acquired:
             raise AttlasError(
                 f"{folder} for this training alone",
                 "a run that another process is training right now",
@@ -266,13 +266,13 @@ def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
         try:
             lock.acquire()
-            ours = True
+            acquired = True
         except Timeout:
-            ours = False
+            acquired = False
         except NotImplementedError as error:  # a file system without locks
             raise OSError(errno.ENOSYS, str(error)) from None
     try:
-        yield ours
+        yield acquired
     finally:
         # It unlocks before it closes: a child that was forked meanwhile has a copy of the
         # descriptor, and while one is open, closing ours alone does not let go of the file.

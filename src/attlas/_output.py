@@ -22,7 +22,7 @@ _PATIENCE = 60.0  # seconds between two words about one file, where no bar shows
 class Bar:
     """A bar on a terminal, elsewhere a line now and then: of so many lines, so many are done."""
 
-    def __init__(self, path: Path, total: int, begun: int) -> None:
+    def __init__(self, path: Path, total: int, done: int) -> None:
         # rich takes long to import, and most commands show no bar.
         from rich.console import Console
         from rich.progress import (
@@ -44,7 +44,7 @@ class Bar:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task(path.name, total=total, completed=begun)
+        self._task = self._bar.add_task(path.name, total=total, completed=done)
         self._last = time.monotonic()
 
     def tell(self, lines: int) -> None:
@@ -87,17 +87,17 @@ def check_replaceable(path: Path | str | None) -> None:
         _check(path, whole if as_it_is else _folder(whole))
 
 
-def _check(path: Path | str, asked: Path | str) -> None:
+def _check(path: Path | str, requested: Path | str) -> None:
     folder = _folder(path)
     if not os.path.isdir(folder):
-        came, advice = f"no folder {folder}", "choose a folder that exists"
+        problem, advice = f"no folder {folder}", "choose a folder that exists"
     elif os.path.isdir(path):
-        came, advice = "a folder of that name", "name a file"
-    elif not os.access(asked, os.W_OK):
-        came, advice = "no right to write there", "get that right, or choose another place"
+        problem, advice = "a folder of that name", "name a file"
+    elif not os.access(requested, os.W_OK):
+        problem, advice = "no right to write there", "get that right, or choose another place"
     else:
         return
-    raise AttlasError(f"to write {path}", came, advice)
+    raise AttlasError(f"to write {path}", problem, advice)
 
 
 def _folder(path: Path | str) -> str:
@@ -141,7 +141,7 @@ def kept(lines: Iterable[bytes], path: Path | str | None) -> Iterator[None]:
 
 @contextmanager
 def _replacing(path: Path | str) -> Iterator[Output]:
-    ours = not os.path.lexists(path)
+    created = not os.path.lexists(path)
     raw = _Patient(path)
     try:
         with io.BufferedWriter(raw) as file:
@@ -152,7 +152,7 @@ def _replacing(path: Path | str) -> Iterator[Output]:
                 raise
             raw.begin()  # also where there was nothing to write
     finally:
-        if ours and not raw.begun:
+        if created and not raw.begun:
             with suppress(OSError):
                 os.unlink(path)
 

@@ -132,16 +132,16 @@ class ForkPool(Generic[Item, Found]):
             ) from None
 
     def _fork(self) -> None:
-        ours, theirs = Pipe()
+        parent_pipe, child_pipe = Pipe()
         with _deaf():
             with warnings.catch_warnings():
                 # Newer Pythons warn of threads, which a child lacks. It needs none of ours.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child = os.fork()
             if not child:
-                _be_child(self._work, theirs, [ours, *self._children])
-        theirs.close()
-        self._children[ours] = child
+                _be_child(self._work, child_pipe, [parent_pipe, *self._children])
+        child_pipe.close()
+        self._children[parent_pipe] = child
 
     def close(self) -> None:
         """Let the children end; whoever is at an item finishes it first."""
@@ -204,8 +204,8 @@ def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
             except (EOFError, ConnectionError):
                 raise
             except Exception as error:  # what cannot travel
-                told = answer[1] if answer[0] else error
-                pipe.send((True, RuntimeError(repr(told))))
+                cause = answer[1] if answer[0] else error
+                pipe.send((True, RuntimeError(repr(cause))))
 
 
 # Threads that share the blocks of an attention map.

@@ -55,7 +55,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 class Interrupts:
-    """Inside the block, the first Ctrl-C only sets `asked`; the second one raises at once.
+    """Inside the block, the first Ctrl-C only sets `requested`; the second one raises at once.
 
     An update stopped half-way would leave weights that no update leads to. Outside the main thread
     Python allows no handler, and Ctrl-C goes to the main thread as ever. Where the process ignores
@@ -68,7 +68,7 @@ class Interrupts:
     """
 
     def __init__(self, told: Callable[[], None], *, alone: bool = False) -> None:
-        self.asked = False
+        self.requested = False
         self._telling = threading.Thread(target=told, daemon=True)
         self._before = {}
         if threading.current_thread() is threading.main_thread():
@@ -80,7 +80,7 @@ class Interrupts:
 
     def __enter__(self) -> Self:
         for number in self._before:
-            signal.signal(number, self._hear)
+            signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -91,11 +91,11 @@ class Interrupts:
     ) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
-        if self.asked:
+        if self.requested:
             self._telling.join()
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
         self._telling.start()

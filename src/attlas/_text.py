@@ -15,8 +15,8 @@ def count_noun(number: int, one: str, many: str = "") -> str:
 def describe_memory(cpu: int | None, gpu: int | None) -> str:
     """ "peak memory 812 MiB and 96 MiB of the GPU", of bytes; "" where neither is known."""
     both = [(cpu, ""), (gpu, " of the GPU")]
-    told = [f"{amount / 2**20:,.0f} MiB{whose}" for amount, whose in both if amount is not None]
-    return f"peak memory {' and '.join(told)}" if told else ""
+    parts = [f"{amount / 2**20:,.0f} MiB{device}" for amount, device in both if amount is not None]
+    return f"peak memory {' and '.join(parts)}" if parts else ""
 
 
 # Line breaks in HTML.
@@ -46,12 +46,12 @@ def whole_text(text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         half = ord(text[error.start])
-        came = f"half of a surrogate pair, U+{half:04X}, at character {error.start}"
+        got = f"half of a surrogate pair, U+{half:04X}, at character {error.start}"
         if half in _BYTES:
-            came = f"{came}: Python's sign for byte 0x{half - _BYTES.start + 0x80:02x}, not UTF-8"
+            got = f"{got}: Python's sign for byte 0x{half - _BYTES.start + 0x80:02x}, not UTF-8"
         raise DataError(
             "text in Unicode",
-            came,
+            got,
             "send whole characters, or read the text with errors='replace'",
         ) from None
     return text

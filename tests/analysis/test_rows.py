@@ -64,7 +64,7 @@ def test_queries_of_padding_are_not_asked_and_keep_their_weights():
     torch.manual_seed(0)
     model = classifier()
     rows = AttentionRows.of(model, lambda: model(TEXTS, REAL), AttentionTarget(PATH, heads=1))
-    assert torch.equal(rows.asked, REAL)
+    assert torch.equal(rows.query_mask, REAL)
     assert (rows.weights[1, 3:].sum(-1) > 0).all()  # they look all the same
     left = rows.without(torch.tensor([[True] + [False] * 4] * 2))
     assert torch.equal(left[1, 3:], rows.weights[1, 3:])
@@ -97,7 +97,9 @@ class Across(nn.Module):
 
 def test_a_square_map_between_two_texts_counts_every_query_where_that_is_said():
     model = Across()
-    assert AttentionRows.of(model, model, AttentionTarget()).asked.tolist() == [[True, True, False]]
-    assert AttentionRows.of(model, model, AttentionTarget(cross_attention=True)).asked.tolist() == [
-        [True, True, True]
+    assert AttentionRows.of(model, model, AttentionTarget()).query_mask.tolist() == [
+        [True, True, False]
     ]
+    assert AttentionRows.of(
+        model, model, AttentionTarget(cross_attention=True)
+    ).query_mask.tolist() == [[True, True, True]]

@@ -198,7 +198,7 @@ def test_the_numbers_of_the_text_are_those_of_the_map(queries, keys, seed):
     )
     best = weights.argmax(-1)
     entropy = -(weights * weights.log()).sum(-1)
-    assert seen.queries == seen.asked == queries
+    assert seen.queries == seen.num_queries == queries
     assert seen.effective_keys == pytest.approx(float(entropy.exp().mean()))
     assert seen.normalized_entropy == pytest.approx(float((entropy / math.log(keys)).mean()))
     assert seen.max_weight == pytest.approx(float(weights.max(-1).values.mean()))

@@ -66,7 +66,7 @@ def test_a_file_that_another_process_is_at_comes_last(
     sources, out = written(tmp_path, a=2, b=2), tmp_path / "out"
     part.progress_dir(out / "a.txt").mkdir(parents=True)
     other = held(part.progress_dir(out / "a.txt") / "lock")
-    real = translating_files._say
+    real = translating_files._print
 
     def heard(what: str) -> None:
         real(what)
@@ -74,7 +74,7 @@ def test_a_file_that_another_process_is_at_comes_last(
             assert contents(out).keys() == {"b.txt"}
             other.__exit__(None, None, None)  # it dies
 
-    monkeypatch.setattr(translating_files, "_say", heard)
+    monkeypatch.setattr(translating_files, "_print", heard)
     assert other.__enter__()
     code, _, error = translate(run, *sources, "--into", out)
     assert code == 0

@@ -423,11 +423,11 @@ def test_what_an_encoder_decoder_writes_is_its_own_greedy_text(folders):
         ids = torch.tensor([text.source])
         asked, state = [2], plain.get_encoder()(ids)
         with torch.no_grad():
-            for _ in done.wanted:
+            for _ in done.expected:
                 logits = plain(encoder_outputs=state, decoder_input_ids=torch.tensor([asked]))[0]
                 asked.append(int(logits[0, -1].argmax()))
-        assert list(done.wanted) == asked[1:]
-        assert list(done.asked) == asked[:-1]
+        assert list(done.expected) == asked[1:]
+        assert list(done.decoder_input) == asked[:-1]
         assert done.finished is (asked[-1] == 3)
 
 

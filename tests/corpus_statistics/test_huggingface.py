@@ -74,7 +74,7 @@ def test_a_target_is_shifted_behind_the_token_that_begins_it_where_the_model_can
     reader = reader_of(translating(tmp_path / "m2m"))
     assert not hasattr(reader.model, "prepare_decoder_input_ids_from_labels")
     text = reader.read(1, "the cat", "a big dog")
-    assert text.asked == (3, *text.wanted[:-1])
+    assert text.decoder_input == (3, *text.expected[:-1])
     map_records = [record for record in reader.map_records([text]) if record.kind == "cross"]
     assert [record.attention_map.shape[2:] for record in map_records] == [(5, 4)]
     for settings in (reader.model.config, reader.model.generation_config):
@@ -162,10 +162,10 @@ def test_the_whole_model_looks_where_it_looks_without_its_logits(tmp_path, kind)
     map_records = list(reader.map_records([text]))
     assert sum(made) == 0
     watching.remove()
-    source, asked = torch.tensor([text.source]), torch.tensor([text.asked])
+    source, asked = torch.tensor([text.source]), torch.tensor([text.decoder_input])
     with torch.no_grad(), observe(reader.model) as trace:
         logits = reader.model(input_ids=source, decoder_input_ids=asked).logits
-    assert logits.shape == (1, len(text.asked), SIZE)  # and the head has its tokens again
+    assert logits.shape == (1, len(text.decoder_input), SIZE)  # and the head has its tokens again
     assert [record.layer for record in map_records] == list(trace)
     for record in map_records:
         (whole,) = trace.calls(record.layer)
@@ -182,7 +182,7 @@ def test_an_encoder_decoder_looks_where_transformers_itself_says(tmp_path, kind)
     text = reader.read(1, "the cat sat", "a dog ran in")
     found = [record.attention_map.weights() for record in reader.map_records([text])]
     eager = AutoModelForSeq2SeqLM.from_pretrained(folder, attn_implementation="eager").eval()
-    source, asked = torch.tensor([text.source]), torch.tensor([text.asked])
+    source, asked = torch.tensor([text.source]), torch.tensor([text.decoder_input])
     with torch.no_grad():
         told = eager(input_ids=source, decoder_input_ids=asked, output_attentions=True)
     both = zip(told.decoder_attentions, told.cross_attentions, strict=True)
@@ -212,7 +212,7 @@ def test_a_decoder_alone_is_read_without_its_head(tmp_path):
 def test_a_target_is_cut_to_the_positions_of_a_decoder_with_settings_of_its_own(tmp_path, decoder):
     reader = reader_of(put_together(tmp_path / "model", decoder))
     text = reader.read(1, "red", "a dog " * 20)
-    assert (len(text.wanted), text.unread) == (18, 42 - 18)
+    assert (len(text.expected), text.unread) == (18, 42 - 18)
     assert {
         record.attention_map.shape[2]
         for record in reader.map_records([text])
@@ -227,7 +227,11 @@ def test_further_columns_are_what_the_weights_say(tmp_path, kind):
     text = reader.read(1, "the cat sat on a nonsense mat", target)
     map_records = list(reader.map_records([text]))
     for record in map_records:
-        side = text.asked if "decoder" in record.layer and record.kind == "self" else text.source
+        side = (
+            text.decoder_input
+            if "decoder" in record.layer and record.kind == "self"
+            else text.source
+        )
         special = [place for place, id_ in enumerate(side) if id_ in (0, 2, 3)]
         assert record.special == tuple(special)
         weights = record.attention_map.weights()[0].double()

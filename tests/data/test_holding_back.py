@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import Corpus, LabelledCorpus, LabelledTexts, Pair, corpus_of, labelled_corpus_of
-from attlas.data.base import overlap_told, split_validation
+from attlas.data.base import note_overlap, split_validation
 from attlas.data.corpus import Labelled
 from attlas.errors import AttlasError
 
@@ -117,6 +117,6 @@ def test_what_cannot_be_parted_is_an_error(
 def test_what_is_held_back_is_no_part_of_what_is_trained_on() -> None:
     whole = corpus([(f"source {n % 7}", str(n)) for n in range(20)])
     rest, part = split_validation(whole, 0.3, 1)
-    assert overlap_told(rest, part) is part
-    told = overlap_told(whole, part).report.remarks
+    assert note_overlap(rest, part) is part
+    told = note_overlap(whole, part).report.remarks
     assert told == (f"{len(part)} sources of it in the training data as well",)

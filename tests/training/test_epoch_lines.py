@@ -86,12 +86,16 @@ def test_what_is_measured_without_forcing_is_what_the_model_does_alone(tmp_path:
     measured = task.measure(model)
     batch = task.valid_batches.batch(range(8))
     with torch.no_grad():
-        state, fed, logits = model.encode(batch.source, batch.source_mask), batch.asked[:, 0], []
-        for _ in range(batch.asked.shape[1]):
+        state, fed, logits = (
+            model.encode(batch.source, batch.source_mask),
+            batch.decoder_input[:, 0],
+            [],
+        )
+        for _ in range(batch.decoder_input.shape[1]):
             scores, state = model.step(fed, state)
             fed = scores.argmax(1)
             logits.append(scores)
-    wanted = batch.wanted.masked_fill(~batch.wanted_mask, PAD)
+    wanted = batch.expected.masked_fill(~batch.expected_mask, PAD)
     loss = F.cross_entropy(torch.stack(logits, 2), wanted, ignore_index=PAD)
     assert measured.free_running_loss == pytest.approx(loss.item())
     assert free_running_loss(model, task.valid_batches, 0) is None

@@ -56,20 +56,20 @@ class CrossEntropy:
         generator: torch.Generator,
         parameters: list[torch.nn.Parameter],
     ) -> torch.Tensor:
-        token_mask, smoothing = some.wanted_mask, self.settings.label_smoothing
+        token_mask, smoothing = some.expected_mask, self.settings.label_smoothing
         right = self.settings.scheduled_sampling.probability(number - 1)
         if right < 1.0:
             logits = scheduled_sampling_logits(model, some, right, "sample", generator)
-            return cross_entropy(logits[token_mask], some.wanted[token_mask], smoothing)
+            return cross_entropy(logits[token_mask], some.expected[token_mask], smoothing)
         if self.settings.rdrop_alpha:
             return rdrop_sequence_loss(
-                model.logits, teacher_forced(model, some.twice()), some.wanted, token_mask,
+                model.logits, teacher_forced(model, some.twice()), some.expected, token_mask,
                 smoothing,
                 self.settings.rdrop_alpha, parameters, scale,
             )  # fmt: skip
         features = teacher_forced(model, some)
         return sequence_loss(
-            model.logits, features, some.wanted, token_mask, smoothing, parameters, scale
+            model.logits, features, some.expected, token_mask, smoothing, parameters, scale
         )
 
 
@@ -171,9 +171,9 @@ def test_the_shares_of_an_update_drop_different_places() -> None:
 def test_the_loss_of_an_update_is_the_smoothed_cross_entropy_of_its_tokens() -> None:
     one = learner(label_smoothing=0.1)
     some = batch(0, 1)
-    logits = one.model(some.source, some.asked, token_mask=some.source_mask)
+    logits = one.model(some.source, some.decoder_input, token_mask=some.source_mask)
     wanted = torch.nn.functional.cross_entropy(
-        logits[some.wanted_mask], some.wanted[some.wanted_mask], label_smoothing=0.1,
+        logits[some.expected_mask], some.expected[some.expected_mask], label_smoothing=0.1,
         reduction="sum",
     )  # fmt: skip
     assert one.update([[some]], 1).loss == pytest.approx(wanted.item(), rel=1e-6)
@@ -208,10 +208,10 @@ def test_a_step_is_that_of_torch_s_own_adam() -> None:
         ours.update([[batch(0, 1)]], number)
         plain.zero_grad()
         some = batch(0, 1)
-        logits = theirs.model(some.source, some.asked, token_mask=some.source_mask)[
-            some.wanted_mask
+        logits = theirs.model(some.source, some.decoder_input, token_mask=some.source_mask)[
+            some.expected_mask
         ]
-        loss = torch.nn.functional.cross_entropy(logits, some.wanted[some.wanted_mask])
+        loss = torch.nn.functional.cross_entropy(logits, some.expected[some.expected_mask])
         torch.autograd.backward(loss)
         plain.step()
     other = theirs.model.state_dict()

@@ -187,7 +187,7 @@ class Reading:
         with dropout_generator(torch.Generator().manual_seed(5)):
             if isinstance(self.batch, Batch):
                 twice = self.batch.twice()
-                logits = self.model.logits(teacher_forced(self.model, twice))[twice.wanted_mask]
+                logits = self.model.logits(teacher_forced(self.model, twice))[twice.expected_mask]
             else:
                 source, token_mask = self.batch.source, self.batch.source_mask
                 logits = self.model(

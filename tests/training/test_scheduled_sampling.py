@@ -69,7 +69,7 @@ def test_with_probability_zero_and_argmax_it_is_greedy_free_running(
     found = scheduled_sampling_logits(model, batch, 0.0, "argmax", generator())
     state = model.encode(batch.source, batch.source_mask)
     token = batch.target[:, 0]
-    for position in range(batch.asked.shape[1]):
+    for position in range(batch.decoder_input.shape[1]):
         logits, state = model.step(token, state)
         assert torch.allclose(found[:, position], logits, atol=1e-12)
         token = logits.argmax(-1)
@@ -90,7 +90,7 @@ def test_the_choice_is_made_for_each_token_and_by_the_generator_alone(
         scheduled_sampling_logits(model, batch, 0.5, "sample", generator(seed))
         for seed in (3, 3, 4)
     ]
-    steps = batch.asked.shape[1]
+    steps = batch.decoder_input.shape[1]
     first, again, other = (
         torch.stack(fed[i * steps : (i + 1) * steps], 1) for i in range(len(found))
     )
@@ -98,11 +98,11 @@ def test_the_choice_is_made_for_each_token_and_by_the_generator_alone(
     assert torch.equal(found[0], found[1])
     assert not torch.equal(first, other)
     assert (first[:, 0] == BEGIN).all()
-    rows = (first == batch.asked)[:, 1:].float().mean(1)
+    rows = (first == batch.decoder_input)[:, 1:].float().mean(1)
     assert ((rows > 0) & (rows < 1)).any()  # within one sentence some are right and some are own
 
 
 def test_gradients_reach_every_parameter(model: SequenceToSequence[Any], batch: Batch) -> None:
     logits = scheduled_sampling_logits(model, batch, 0.5, "sample", generator())
-    torch.autograd.backward(logits[batch.wanted_mask].logsumexp(-1).sum())
+    torch.autograd.backward(logits[batch.expected_mask].logsumexp(-1).sum())
     assert [n for n, p in model.named_parameters() if p.grad is None] == []

@@ -146,8 +146,10 @@ def test_validation_loss_is_the_mean_over_all_real_tokens(tmp_path: Path) -> Non
     task = TranslationTask(recipe(2), recipe(2).data.load(), Run(tmp_path).vocabularies())
     batch = task.valid_batches.batch(range(8))
     with torch.no_grad():
-        logits = model(batch.source, batch.asked, token_mask=batch.source_mask)[batch.wanted_mask]
-    wanted = torch.nn.functional.cross_entropy(logits, batch.wanted[batch.wanted_mask])
+        logits = model(batch.source, batch.decoder_input, token_mask=batch.source_mask)[
+            batch.expected_mask
+        ]
+    wanted = torch.nn.functional.cross_entropy(logits, batch.expected[batch.expected_mask])
     assert validation_loss(model, task.valid_batches) == pytest.approx(wanted.item())
     assert not model.training
 

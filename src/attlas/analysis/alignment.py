@@ -172,7 +172,7 @@ def argmax_links(
     Errors: `AttlasError` for attention maps that are not of one pair and one shape, for words that
     do not fit them, and where a token is not read by any query.
     """
-    looked = _Looked.of(attention_maps, sources, targets, step)
+    looked = _WordLinks.of(attention_maps, sources, targets, step)
     links: list[Link] = []
     for tokens, weights in looked.blocks():
         places = attention_links(weights, len(tokens), len(looked.key_positions))
@@ -194,17 +194,17 @@ def argmax_links_of_sources(
     The other direction of the same map; with `argmax_links` and `intersection` it gives the links
     that are best both ways (Jalili Sabet et al., SimAlign, 2020). Otherwise as `argmax_links`.
     """
-    looked = _Looked.of(attention_maps, sources, targets, step)
-    most = torch.zeros(len(looked.key_positions))
-    best = torch.full((len(looked.key_positions),), -1)
-    for tokens, weights in looked.blocks():
+    links = _WordLinks.of(attention_maps, sources, targets, step)
+    most = torch.zeros(len(links.key_positions))
+    best = torch.full((len(links.key_positions),), -1)
+    for tokens, weights in links.blocks():
         greatest, where = weights.max(0)
         most, best = most.to(greatest), best.to(where)
         better = greatest > most
         best = torch.where(better, torch.tensor(tokens).to(where)[where], best)
         most = torch.where(better, greatest, most)
-    pairs = zip(looked.key_positions, best.tolist(), strict=True)
-    return looked.words_of([(i, t) for i, t in pairs if t >= 0])
+    pairs = zip(links.key_positions, best.tolist(), strict=True)
+    return links.words_of([(i, t) for i, t in pairs if t >= 0])
 
 
 def threshold_links(
@@ -221,7 +221,7 @@ def threshold_links(
     """
     if not 0 <= threshold < 1:
         raise AttlasError("a threshold from 0 to below 1", str(threshold), "weights are at most 1")
-    looked = _Looked.of(attention_maps, sources, targets, step)
+    looked = _WordLinks.of(attention_maps, sources, targets, step)
     links: list[Link] = []
     for tokens, weights in looked.blocks():
         found = (weights > threshold).nonzero().tolist()
@@ -230,10 +230,10 @@ def threshold_links(
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _WordLinks:
     """Maps from a target to a source, and which of their tokens stand for which words.
 
-    keys: the source tokens that are of a word; asked: the query of each target token that is of a
+    keys: the source tokens that are of a word; queries: the query of each target token that is of a
     word, and that token.
     """
 
@@ -241,7 +241,7 @@ class _Looked:
     sources: Words
     targets: Words
     key_positions: list[int]
-    asked: list[tuple[int, int]]
+    queries: list[tuple[int, int]]
 
     @classmethod
     def of(
@@ -250,7 +250,7 @@ class _Looked:
         sources: Words | None,
         targets: Words | None,
         step: Step,
-    ) -> "_Looked":
+    ) -> "_WordLinks":
         maps = (
             (attention_maps,) if isinstance(attention_maps, AttentionMap) else tuple(attention_maps)
         )
@@ -272,14 +272,20 @@ class _Looked:
                 f"those of {len(sources):,}",
                 "give () for a token of no word, END among them",
             )
-        asked = [(t + later, t) for t, words in enumerate(targets) if words]
-        if len(targets) > queries or (asked and asked[-1][0] >= queries):
+        queries_of_words = [(t + later, t) for t, words in enumerate(targets) if words]
+        if len(targets) > queries or (queries_of_words and queries_of_words[-1][0] >= queries):
             raise AttlasError(
                 f"target tokens that {queries:,} queries {step.removesuffix('s')}",
                 f"{len(targets):,} tokens",
                 "name the tokens of this very map; one that only reads has to be finished by END",
             )
-        return cls(maps, sources, targets, [i for i, words in enumerate(sources) if words], asked)
+        return cls(
+            maps,
+            sources,
+            targets,
+            [i for i, words in enumerate(sources) if words],
+            queries_of_words,
+        )
 
     def blocks(self) -> Iterator[tuple[list[int], Float[Tensor, "tokens sources"]]]:
         """Some target tokens, and their mean weights on the source tokens that count."""
@@ -289,10 +295,10 @@ class _Looked:
         place = 0
         for start in range(0, queries if self.key_positions else 0, size):
             stop = min(start + size, queries)
-            mine = place
-            while place < len(self.asked) and self.asked[place][0] < stop:
+            start_place = place
+            while place < len(self.queries) and self.queries[place][0] < stop:
                 place += 1
-            chosen = self.asked[mine:place]
+            chosen = self.queries[start_place:place]
             if not chosen:
                 continue
             # Half-precision means of different keys would be rounded to the same number.

@@ -27,18 +27,18 @@ from attlas.recording.maps.reductions import (
 
 @dataclass(frozen=True, slots=True)
 class MapFeatures:
-    """Means over the queries that have a choice, those of real tokens that see several keys.
+    """Means over the queries that have a choice: those of tokens that see several keys.
 
-    queries: how many have, out of `asked` real ones; keys: how many there are; num_visible: how
-    many of them a query sees; effective_keys: exp(entropy); normalized_entropy: entropy /
-    log(visible); max_weight: the greatest weight. key: where most queries have their greatest
-    weight, `slot_share` of them, and its weight. offset: the same, counted from the query's own
-    place, if that is known. forward, still, backward: of the steps from one query to the next, how
-    many move the greatest weight to a later key, leave it, or move it to an earlier one. slope:
-    the correlation of query and key.
+    queries: how many have a choice, out of `num_queries` that are no padding. num_keys: how many
+    keys there are. num_visible: how many of them a query sees. effective_keys: exp(entropy).
+    normalized_entropy: entropy / log(visible). max_weight: the greatest weight. key: where most
+    queries have their greatest weight, `slot_share` of them, and its weight. offset: the same,
+    counted from the query's own place, if that is known. forward, still, backward: of the steps
+    from one query to the next, how many move the greatest weight to a later key, leave it, or move
+    it to an earlier one. slope: the correlation of query and key.
     """
 
-    asked: int
+    num_queries: int
     queries: int
     num_keys: int
     num_visible: float = 0.0
@@ -77,18 +77,23 @@ def map_features(
         )
     if not all(axes):
         return MapFeatures(int(asking.sum()), 0, int(token_mask.sum()))
-    said = attention_map.summary(
+    summary = attention_map.summary(
         "argmax", "effective_keys", "normalized_entropy", "num_visible", "max_weight"
     )
-    assert said.argmax is not None  # as it was asked for
-    best, device = said.argmax[0, 0], said.argmax.device
-    numbers = [said.num_visible, said.effective_keys, said.normalized_entropy, said.max_weight]
+    assert summary.argmax is not None  # as it was asked for
+    best, device = summary.argmax[0, 0], summary.argmax.device
+    numbers = [
+        summary.num_visible,
+        summary.effective_keys,
+        summary.normalized_entropy,
+        summary.max_weight,
+    ]
     rows = torch.stack([part[0, 0] for part in numbers if part is not None])
     asking = asking.to(device)
     choice = asking[0] & (rows[0] > 1) & (best >= 0)
-    asked, queries, num_keys = int(asking.sum()), int(choice.sum()), int(token_mask.sum())
+    num_queries, queries, num_keys = int(asking.sum()), int(choice.sum()), int(token_mask.sum())
     if not queries:
-        return MapFeatures(asked, queries, num_keys)
+        return MapFeatures(num_queries, queries, num_keys)
     num_visible, effective_keys, normalized_entropy, max_weight = (
         rows[:, choice].to(torch.float64).mean(-1).tolist()
     )
@@ -113,7 +118,7 @@ def map_features(
     forward, backward = int((moves > 0).sum()), int((moves < 0).sum())
     most = max(1, steps)
     return MapFeatures(
-        asked, queries, num_keys, num_visible, effective_keys, normalized_entropy, max_weight,
+        num_queries, queries, num_keys, num_visible, effective_keys, normalized_entropy, max_weight,
         key, key_share / queries, float(found["key"][0, 0, choice.cpu(), 0].double().mean()),
         offset, offset_share_ / queries, there,
         steps, forward / most, (steps - forward - backward) / most, backward / most,
@@ -173,7 +178,7 @@ def describe(
     Errors: `AttlasError` for a row or head that is not there, and for tokens, keys and queries
     that do not fit.
     """
-    batch, heads, asked, num_keys = attention_map.shape
+    batch, heads, num_queries, num_keys = attention_map.shape
     if not (0 <= row < batch and 0 <= head < heads):
         raise AttlasError(
             f"a text of {batch} and a head of {heads}", f"row {row}, head {head}", "count from 0"
@@ -185,7 +190,7 @@ def describe(
         if token_mask is None
         else _fitted("tokens", token_mask, num_keys, device)
     )
-    asking = None if queries is None else _fitted("real queries", queries, asked, device)
+    asking = None if queries is None else _fitted("real queries", queries, num_queries, device)
     places = token_mask[0].nonzero().flatten().tolist()
     if len(tokens) not in (0, num_keys, len(places)):
         raise AttlasError(
@@ -196,14 +201,14 @@ def describe(
         )
     named = places if len(tokens) == len(places) else range(num_keys)
     names = dict(zip(named, tokens, strict=True)) if tokens else {}
-    cross_attention = asked != num_keys if cross_attention is None else cross_attention
+    cross_attention = num_queries != num_keys if cross_attention is None else cross_attention
     map_ = with_cross_position(map_) if cross_attention else map_
     asking = (
         query_mask(map_, token_mask, cross_attention=cross_attention) if asking is None else asking
     )
     seen = map_features(map_, token_mask, asking)
     return " ".join(
-        _told(seen, names, sink=_sink(seen, places, names), cross_attention=cross_attention)
+        _sentences(seen, names, sink=_sink(seen, places, names), cross_attention=cross_attention)
     )
 
 
@@ -222,21 +227,21 @@ def _sink(seen: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
     return seen.key_weight >= threshold and seen.key_weight > 2 / seen.num_visible
 
 
-def _told(
+def _sentences(
     seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool
 ) -> list[str]:
-    several = _amount(seen.asked, "query", "queries"), _amount(seen.num_keys, "key", "keys")
-    told = [f"{several[0]} {'looks' if seen.asked == 1 else 'look'} at {several[1]}."]
+    several = _amount(seen.num_queries, "query", "queries"), _amount(seen.num_keys, "key", "keys")
+    sentences = [f"{several[0]} {'looks' if seen.num_queries == 1 else 'look'} at {several[1]}."]
     if not seen.queries:
-        return [*told, "None of them sees more than one key, so there is no choice.", CAUTION]
-    if seen.queries < seen.asked:
-        told.append(f"{seen.queries:,} of them see more than one key; of these:")
-    told += [_where(seen, names, sink=sink, cross_attention=cross_attention), _spread(seen)]
+        return [*sentences, "None of them sees more than one key, so there is no choice.", CAUTION]
+    if seen.queries < seen.num_queries:
+        sentences.append(f"{seen.queries:,} of them see more than one key; of these:")
+    sentences += [_where(seen, names, sink=sink, cross_attention=cross_attention), _spread(seen)]
     if (
         seen.steps > 1 and seen.normalized_entropy < EVEN
     ):  # else the greatest weight is one of many alike
-        told.append(_direction(seen))
-    return [*told, CAUTION]
+        sentences.append(_direction(seen))
+    return [*sentences, CAUTION]
 
 
 def _where(seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool) -> str:

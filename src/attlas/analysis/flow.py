@@ -44,10 +44,10 @@ class _Flow:
     """What is left of each edge, and what could be taken back."""
 
     def __init__(self, capacities: Sequence[Capacity], source: int, sink: int) -> None:
-        self.left = [np.array(one, dtype=np.float64) for one in capacities]
-        self.nothing = _DIGITS * max(one.max(initial=0.0) for one in self.left)
-        self.back = [np.zeros_like(one) for one in self.left]
-        sizes = [len(self.left[0]), *(one.shape[1] for one in self.left)]
+        self.left = [np.array(capacity, dtype=np.float64) for capacity in capacities]
+        self.nothing = _DIGITS * max(capacity.max(initial=0.0) for capacity in self.left)
+        self.back = [np.zeros_like(capacity) for capacity in self.left]
+        sizes = [len(self.left[0]), *(capacity.shape[1] for capacity in self.left)]
         self.source, self.sink = (0, source), (len(sizes) - 1, sink)
         self.levels = [np.full(size, _FAR) for size in sizes]
         self.ways: list[list[list[tuple[int, int]] | None]] = []
@@ -127,14 +127,14 @@ class _Flow:
 
 
 def _check(capacities: Sequence[Capacity], source: int, sink: int) -> None:
-    shapes = [one.shape for one in capacities]
+    shapes = [capacity.shape for capacity in capacities]
     if not shapes or any(left[1] != right[0] for left, right in pairwise(shapes)):
         raise AttlasError(
             "the edges between each layer and the next one, (nodes, nodes of the next)",
             ", ".join(map(str, shapes)) or "none",
             "give at least one, in order",
         )
-    if not all(np.isfinite(one).all() and (one >= 0).all() for one in capacities):
+    if not all(np.isfinite(capacity).all() and (capacity >= 0).all() for capacity in capacities):
         raise AttlasError(
             "finite capacities from 0", "others among them", "an edge that is not there has 0"
         )
@@ -180,18 +180,18 @@ def attention_flow(
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length
-    asked, reached = checked_places(positions, length), checked_places(inputs, length)
-    count = len(asked) * len(reached) * len(stack) * length**2
+    outputs, reached_inputs = checked_places(positions, length), checked_places(inputs, length)
+    count = len(outputs) * len(reached_inputs) * len(stack) * length**2
     if count > at_most:
         raise AttlasError(
             f"at most {at_most:,} edges to go through, of all flows together",
-            f"{len(asked):,} positions × {len(reached):,} inputs × {len(stack)} layers × "
+            f"{len(outputs):,} positions × {len(reached_inputs):,} inputs × {len(stack)} layers × "
             f"{length:,}² = {count:,}",
             "ask for some positions and inputs, or for `rollout`, which takes any length; or pass "
             "at_most=… and wait",
         )
     capacities = [_capacity(layer) for layer in reversed(stack)]
-    flows = [[maximum_flow(capacities, i, j) for j in reached] for i in asked]
+    flows = [[maximum_flow(capacities, i, j) for j in reached_inputs] for i in outputs]
     return torch.tensor(flows, dtype=torch.float64)
 
 

@@ -320,17 +320,17 @@ def _metric(
     gone: Sequence[tuple[str, int]],
     order: Sequence[tuple[str, int]],
 ) -> float:
-    heard: set[str] = set()
+    called_layers: set[str] = set()
 
     def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
-        heard.add(layer)
+        called_layers.add(layer)
         return without(*(head for path, head in gone if path == layer))(weights, allowed, layer)
 
     found = number_of(Intervention(model, metric).with_change(change))
-    missing = {layer for layer, _ in order} - heard
+    missing = {layer for layer, _ in order} - called_layers
     if missing:
         raise AttlasError(
-            f"layers among those that were heard, {sorted(heard)}",
+            f"layers among those that were heard, {sorted(called_layers)}",
             str(sorted(missing)),
             "take the order from this very model",
         )

@@ -47,7 +47,7 @@ class Mixing:
 
 
 def layers_of(
-    given: Trace | Sequence[AttentionMap], layers: str | Sequence[str] | None, row: int | None
+    maps: Trace | Sequence[AttentionMap], layers: str | Sequence[str] | None, row: int | None
 ) -> tuple[AttentionMap, ...]:
     """The attention maps of a stack of layers, of one text, from the first to the last.
 
@@ -55,14 +55,14 @@ def layers_of(
     model, or that were called more than once; for `layers` where there is no trace; for a text that
     is not there.
     """
-    if isinstance(given, Trace):
-        chosen = given.chosen(layers)
-        _check_side(given, chosen)
+    if isinstance(maps, Trace):
+        chosen = maps.chosen(layers)
+        _check_side(maps, chosen)
         for layer in chosen:
-            _check_once(given, layer)
-        attention_maps = tuple(given[layer] for layer in chosen)
+            _check_once(maps, layer)
+        attention_maps = tuple(maps[layer] for layer in chosen)
     elif layers is None:
-        attention_maps = tuple(given)
+        attention_maps = tuple(maps)
     else:
         raise AttlasError(
             "a trace, of which layers can be named",
@@ -104,15 +104,15 @@ def _check_side(trace: Trace, layers: Sequence[str]) -> None:
         if layer not in cross_attention:
             sides.setdefault(_side(trace, layer), []).append(layer)
     if cross_attention or len(sides) > 1:
-        one = next(iter(sides.values()), None)
+        first_side = next(iter(sides.values()), None)
         raise AttlasError(
             "layers that look at one text, their own",
             f"{cross_attention}, which look across"
             if cross_attention
             else f"{list(sides.values())}, of two sides",
             "observe a model that looks at itself"
-            if one is None
-            else f"name those of one side: layers={one}",
+            if first_side is None
+            else f"name those of one side: layers={first_side}",
         )
 
 

@@ -245,8 +245,10 @@ def _divergences(
 def _of_tokens(attention_maps: Sequence[AttentionMap], cross_attention: bool | None) -> Asked:
     """The queries that stand at a token in every one of the attention maps."""
     found = [
-        query_mask(one, token_mask_of(one), cross_attention=cross_attention).cpu()
-        for one in attention_maps
+        query_mask(
+            attention_map, token_mask_of(attention_map), cross_attention=cross_attention
+        ).cpu()
+        for attention_map in attention_maps
     ]
     return torch.stack(found).all(0)
 

@@ -61,11 +61,11 @@ class DependencyTable:
     left_out: int = 0
 
     def __add__(self, other: "DependencyTable") -> "DependencyTable":
-        mine, theirs = self.layers, other.layers
-        if mine and theirs and mine != theirs:
+        mine, other_layers = self.layers, other.layers
+        if mine and other_layers and mine != other_layers:
             raise AttlasError(
                 f"a table of the layers {list(mine)} too",
-                str(list(theirs)),
+                str(list(other_layers)),
                 "add texts of one model",
             )
         offsets = {relation: Counter(counts) for relation, counts in self.offsets.items()}
@@ -218,11 +218,11 @@ def _rows(
     step: int,
 ) -> Float[Tensor, "heads rows words"]:
     """The rows of the words some[0] … some[1] − 1."""
-    mine = (words >= some[0]) & (words < some[1])
-    places = mine.nonzero().flatten()
+    in_sentence = (words >= some[0]) & (words < some[1])
+    places = in_sentence.nonzero().flatten()
     heads = attention_map.shape[1]
     like = attention_map.rows(0, 0)
-    words, mine = words.to(like.device), mine.to(like.device)
+    words, in_sentence = words.to(like.device), in_sentence.to(like.device)
     # In float64: the weights of many parts are summed, and the greatest sum is asked for.
     sums = torch.zeros((heads, some[1] - some[0], count), dtype=torch.float64, device=like.device)
     if not len(places):
@@ -233,9 +233,9 @@ def _rows(
         weights = attention_map.rows(start, stop)[0].to(sums.dtype)
         to_words = weights.new_zeros((heads, stop - start, count + 1))
         to_words.index_add_(-1, words + 1, weights)
-        here = mine[start:stop]
+        here = in_sentence[start:stop]
         sums.index_add_(1, words[start:stop][here] - some[0], to_words[:, here, 1:])
-    parts = torch.bincount(words[mine] - some[0], minlength=some[1] - some[0])
+    parts = torch.bincount(words[in_sentence] - some[0], minlength=some[1] - some[0])
     return sums / parts.clamp(min=1).unsqueeze(-1)
 
 

@@ -119,25 +119,25 @@ class Guarded(TyperCommand):
             sys.stdout.flush()  # or a closed pipe would be noticed only after the end
         except BrokenPipeError as error:
             if error.filename is not None:  # the reader of another file than the standard output
-                raise typer.Exit(_told(error, debug)) from None
+                raise typer.Exit(_exit_code_of(error, debug)) from None
             _forget_output()
             raise typer.Exit(0) from None
         except KeyboardInterrupt as interrupt:
             stay()
-            _say(_with_notes(MESSAGE, interrupt), debug)
+            _print_error(_with_notes(MESSAGE, interrupt), debug)
             raise typer.Exit(INTERRUPTED) from None
         except AttlasError as error:
-            _say(_with_notes(f"attlas: {error}", error), debug)
+            _print_error(_with_notes(f"attlas: {error}", error), debug)
             raise typer.Exit(2) from None
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            raise typer.Exit(_told(error, debug)) from None
+            raise typer.Exit(_exit_code_of(error, debug)) from None
         return result
 
 
-def _refuse(wanted: str, came: str, do: str) -> None:
-    _say(f"attlas: {AttlasError(wanted, came, do)}", debug=False)
+def _refuse(expected: str, got: str, hint: str) -> None:
+    _print_error(f"attlas: {AttlasError(expected, got, hint)}", debug=False)
     raise typer.Exit(2)
 
 
@@ -166,15 +166,15 @@ def unwritten(error: OSError) -> int:
     if isinstance(error, BrokenPipeError):
         _forget_output()
         return 0
-    return _told(error, debug=False)
+    return _exit_code_of(error, debug=False)
 
 
-def _told(error: Exception, debug: bool) -> int:
+def _exit_code_of(error: Exception, debug: bool) -> int:
     """Say what went wrong where nobody foresaw it; the exit code."""
-    what = readable(" ".join(str(error).split()))
+    message = readable(" ".join(str(error).split()))
     if _of_memory(error):
-        _say(
-            f"attlas: expected memory; got {what or 'none'}; free some, or do less at once: "
+        _print_error(
+            f"attlas: expected memory; got {message or 'none'}; free some, or do less at once: "
             "train in another folder with lower batching.max_tokens, lower --max-tokens for "
             "statistics, "
             "--window for texts, and decoding.max_source_length for texts to translate",
@@ -186,10 +186,12 @@ def _told(error: Exception, debug: bool) -> int:
         where = (
             quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
         )
-        _say(f"attlas: expected to use {where}; got {error.strerror or error}; mend that", debug)
+        _print_error(
+            f"attlas: expected to use {where}; got {error.strerror or error}; mend that", debug
+        )
         return 2
-    _say(
-        f"attlas: this is our mistake, not yours: {type(error).__name__}: {what}. Please report "
+    _print_error(
+        f"attlas: this is our mistake, not yours: {type(error).__name__}: {message}. Please report "
         "it, with the command and what it prints under: attlas --debug …",
         debug,
     )
@@ -204,11 +206,11 @@ def _of_memory(error: Exception) -> bool:
     """Whether it tells of a want of memory: Python's, the system's, or torch's on any device."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    told = isinstance(error, RuntimeError) and _WANT.search(str(error))
-    return isinstance(error, MemoryError) or bool(told)
+    match = isinstance(error, RuntimeError) and _WANT.search(str(error))
+    return isinstance(error, MemoryError) or bool(match)
 
 
-def _say(text: str, debug: bool) -> None:
+def _print_error(text: str, debug: bool) -> None:
     if debug:
         traceback.print_exc()
     print(text, file=sys.stderr)

@@ -72,11 +72,11 @@ def evaluate(
     with loading():
         from attlas._output import check_writable, kept
         from attlas.cli.evaluate_report import (
-            labels_told,
+            evaluate_labels,
+            format_report,
             scored,
             test_set_of,
             tokenizer_of,
-            told,
             translated,
         )
         from attlas.errors import AttlasError
@@ -106,7 +106,7 @@ def evaluate(
             "--engine": engine != "attlas",
         }
         check_used(of_translation, "a classifier", "it writes no text")
-        shown, lines = labels_told(
+        shown, lines = evaluate_labels(
             opened,
             checkpoint,
             device,
@@ -126,6 +126,9 @@ def evaluate(
         with translator.forked() as faster:
             translations = translated(faster, tested)
         # To score a large set takes minutes: whatever happens then, its translations are kept.
-        with kept((f"{one.text}\n".encode() for one in translations), output):
+        with kept((f"{translation.text}\n".encode() for translation in translations), output):
             report, right = scored(opened, checkpoint, translator, tested, translations, tokenizer)
-            print(told(report, tested, translations, right, examples, as_json=as_json), flush=True)
+            print(
+                format_report(report, tested, translations, right, examples, as_json=as_json),
+                flush=True,
+            )

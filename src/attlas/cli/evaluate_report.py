@@ -74,7 +74,8 @@ class Tested:
     def of_each(self) -> list[list[str]]:
         """The references of each pair."""
         return [
-            [one for one in own if one is not None] for own in zip(*self.references, strict=True)
+            [reference for reference in references if reference is not None]
+            for references in zip(*self.references, strict=True)
         ]
 
 
@@ -104,36 +105,36 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
                 "name --source and --reference, or take --valid",
             )
         print(corpus.report, file=sys.stderr)
-        begun = run.provenance().get("data", {}).get(split, {})
-        if begun.get("sha256") != corpus.checksum:
+        recorded = run.provenance().get("data", {}).get(split, {})
+        if recorded.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
         return Tested(corpus, corpus.sources, tuple(range(len(corpus))))
     if source is None or not references or valid:
         files = {"--source": source, "--reference": references}
-        given = [name for name, value in files.items() if value]
-        missing = [name for name in files if name not in given]
-        came = " and ".join([*given, "--valid"] if valid else given)
+        named = [name for name, value in files.items() if value]
+        missing = [name for name in files if name not in named]
+        got = " and ".join([*named, "--valid"] if valid else named)
         raise AttlasError(
             "--source and --reference, or neither, or --valid alone",
-            f"{came} without {missing[0]}" if missing else came,
-            f"leave out --valid, or {' and '.join(given)}"
+            f"{got} without {missing[0]}" if missing else got,
+            f"leave out --valid, or {' and '.join(named)}"
             if valid
-            else f"name {missing[0]} too, or leave out {given[0]} for the run's own test set",
+            else f"name {missing[0]} too, or leave out {named[0]} for the run's own test set",
         )
-    return _tested(read_lines(source), [read_lines(one) for one in references])
+    return _tested(read_lines(source), [read_lines(reference) for reference in references])
 
 
-def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
-    for one in theirs:
-        if len(ours) != len(one):
+def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
+    for reference in references:
+        if len(ours) != len(reference):
             raise DataError(
                 "two files with the same number of lines",
-                f"{len(ours):,} in {ours.name} and {len(one):,} in {one.name}",
+                f"{len(ours):,} in {ours.name} and {len(reference):,} in {reference.name}",
                 "make line n of one the translation of line n of the other",
             )
     pairs, places, others, sourceless = [], [], [], 0
     for place, (source, *own) in enumerate(
-        zip(ours.texts, *(o.texts for o in theirs), strict=True)
+        zip(ours.texts, *(o.texts for o in references), strict=True)
     ):
         there = [text for text in own if text.strip()]
         if not source.strip():
@@ -143,7 +144,7 @@ def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
             pairs.append(Pair(source, first))
             places.append(place)
             others.append([*more, *[None] * (len(own) - 1 - len(more))])
-    name = " and ".join([ours.name, *(one.name for one in theirs)])
+    name = " and ".join([ours.name, *(reference.name for reference in references)])
     for count, why in (
         (sourceless, EMPTY_SOURCE),
         (len(ours) - len(places) - sourceless, "no reference"),
@@ -157,17 +158,17 @@ def _tested(ours: Lines, theirs: Sequence[Lines]) -> Tested:
         raise DataError(f"a line with a source and a reference in {name}", "none", "check them")
     report = FilterReport(name, len(ours), len(pairs))
     corpus = Corpus(name, tuple(pairs), tuple(place + 1 for place in places), report)
-    columns = tuple(zip(*others, strict=True)) if len(theirs) > 1 else ()
+    columns = tuple(zip(*others, strict=True)) if len(references) > 1 else ()
     return Tested(corpus, tuple(ours.texts), tuple(places), columns)
 
 
-def tokenizer_of(run: Run, asked: str | None) -> BleuTokenizer:
+def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
     """The tokenizer of BLEU that was asked for, else that of the run's validation.
 
     Errors: `AttlasError` for one that is unknown or not installed.
     """
     validation = run.table("training").get("validation", {})
-    return check_tokenizer(asked or validation.get("bleu_tokenizer", "13a"))
+    return check_tokenizer(name or validation.get("bleu_tokenizer", "13a"))
 
 
 def translated(translator: Translator, tested: Tested) -> list[Translation]:
@@ -219,19 +220,19 @@ def scored(
             f"{bleu_tokenizer} say little; add --bleu-tokenizer {' or '.join(fitting)}",
             file=sys.stderr,
         )
-    ours = [*map(vocabulary.encode, texts)]
-    theirs = [[*map(vocabulary.encode, own)] for own in tested.of_each()]
+    translated = [*map(vocabulary.encode, texts)]
+    expected = [[*map(vocabulary.encode, own)] for own in tested.of_each()]
     right = [
         any(exactly_right([one] * len(own), own, vocabulary))
-        for one, own in zip(translations, theirs, strict=True)
+        for one, own in zip(translations, expected, strict=True)
     ]
     provenance = run.provenance()
     report = {
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
         "exactly_right": sum(right) / len(right),
-        "token_accuracy": token_accuracy(ours, [own[0] for own in theirs], unknown=UNKNOWN),
+        "token_accuracy": token_accuracy(translated, [own[0] for own in expected], unknown=UNKNOWN),
         "average_length": average_length(translations),
-        "reference_length": sum(len(own[0]) for own in theirs) / len(theirs),
+        "reference_length": sum(len(own[0]) for own in expected) / len(expected),
         "data": {
             "name": corpus.name,
             "pairs": len(translations),
@@ -249,7 +250,7 @@ def scored(
     return report, right
 
 
-def told(
+def format_report(
     report: dict[str, Any],
     tested: Tested,
     translations: Sequence[Translation],
@@ -263,7 +264,9 @@ def told(
     Where none is, a reader gets the first ones, each with its reference.
     """
     translations = [translations[place] for place in tested.places]
-    exact = [(one.source_text, one.text) for one in compress(translations, right)]
+    exact = [
+        (translation.source_text, translation.text) for translation in compress(translations, right)
+    ]
     shown = exact[:: max(1, len(exact) // examples)][:examples] if examples else []
     if as_json:
         return json.dumps({**report, "examples": shown}, ensure_ascii=False, indent=2)
@@ -273,8 +276,8 @@ def told(
     if examples and not shown:
         lines += ["no translation is exactly right; the first ones are:\n"]
         lines += [
-            f"  {one.source_text}\n  → {one.text}\n  reference: {reference}\n"
-            for one, reference in islice(
+            f"  {translation.source_text}\n  → {translation.text}\n  reference: {reference}\n"
+            for translation, reference in islice(
                 zip(translations, tested.corpus.targets, strict=True), examples
             )
         ]
@@ -299,8 +302,8 @@ def told(
 
 def _trained(report: Mapping[str, Any]) -> list[str]:
     peak = report["peak_memory"]
-    told = describe_memory(peak.get("cpu"), peak.get("gpu"))
-    return [f"training: {told}"] if told else []
+    memory = describe_memory(peak.get("cpu"), peak.get("gpu"))
+    return [f"training: {memory}"] if memory else []
 
 
 def _by(engine: str) -> str:
@@ -311,8 +314,8 @@ def _searched(decoding: Mapping[str, Any]) -> str:
     """The method, the width of its beam, and what else differs from the defaults."""
     plain = DecodingConfig().model_dump(mode="json")
     named = {"method", "num_beams"} - idle_settings(decoding["method"])
-    told = (key for key, value in decoding.items() if key in named or value != plain[key])
-    return ", ".join(f"{key} = {decoding[key]}" for key in told)
+    settings = (key for key, value in decoding.items() if key in named or value != plain[key])
+    return ", ".join(f"{key} = {decoding[key]}" for key in settings)
 
 
 # A labelled test set, the labels that a classifier gives it, and a report in which no number
@@ -324,7 +327,7 @@ _SHOWN = 300  # characters of an example
 _FIELDS = {("data", name) for name in ("text", "label", "separator", "quoting", "unlabelled")}
 
 
-def labels_told(
+def evaluate_labels(
     run: Run,
     checkpoint: str,
     device: str,
@@ -343,10 +346,13 @@ def labels_told(
     tested = _test_set(run, source, settings, valid=valid)
     classifier = TextClassifier(run, checkpoint=checkpoint, device=device)
     classifier.vocabularies.labels.ids(tested)  # that it knows every label
-    _tell_of_labels(classifier, tested)
+    _print_label_counts(classifier, tested)
     found = _classified(classifier, tested)
-    _tell_of_texts(found)
-    lines = [f"{one.label}\t{one.probability:.4f}\n".encode() for one in found]
+    _print_unread_texts(found)
+    lines = [
+        f"{classification.label}\t{classification.probability:.4f}\n".encode()
+        for classification in found
+    ]
     report = _report(run, checkpoint, classifier, tested, found)
     shown = _wrong(tested, found)[:examples]
     if as_json:
@@ -376,8 +382,8 @@ def _test_set(
         with instead_of_data("--source"):
             corpus = data.corpus("valid" if valid else "test")
         print(corpus.report, file=sys.stderr)
-        begun = run.provenance().get("data", {}).get(split, {})
-        if begun.get("sha256") != corpus.checksum:
+        recorded = run.provenance().get("data", {}).get(split, {})
+        if recorded.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
     if not corpus.texts:
         raise DataError(
@@ -423,17 +429,23 @@ def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Clas
     )
 
 
-def _tell_of_labels(classifier: TextClassifier, tested: LabelledCorpus) -> None:
+def _print_label_counts(classifier: TextClassifier, tested: LabelledCorpus) -> None:
     there = set(tested.labels)
     missing = Labels(tuple(label for label in classifier.labels if label not in there))
     if len(missing):
         print(f"attlas: none of these texts has the label {missing}", file=sys.stderr)
 
 
-def _tell_of_texts(found: Sequence[Classification]) -> None:
+def _print_unread_texts(found: Sequence[Classification]) -> None:
     for count, remark in (
-        (sum(one.unread > 0 for one in found), "longer than the model can read: not read whole"),
-        (sum(not one.known for one in found), "none of their words is in the vocabulary"),
+        (
+            sum(classification.unread > 0 for classification in found),
+            "longer than the model can read: not read whole",
+        ),
+        (
+            sum(not classification.known for classification in found),
+            "none of their words is in the vocabulary",
+        ),
     ):
         if count:
             print(
@@ -449,9 +461,9 @@ def _report(
     found: Sequence[Classification],
 ) -> dict[str, Any]:
     """The scores, and everything that they depend on."""
-    given = [one.label for one in found]
-    scores = label_scores(tested.labels, given, classifier.labels)
-    right = sum(one.right for one in scores.values())
+    predicted = [classification.label for classification in found]
+    scores = label_scores(tested.labels, predicted, classifier.labels)
+    right = sum(classification.right for classification in scores.values())
     low, high = wilson_interval(right, len(found))
     provenance = run.provenance()
     return {
@@ -461,15 +473,15 @@ def _report(
         "macro_f1": {"value": macro_f1(scores), "signature": macro_f1_signature(scores)},
         "labels": {
             label: {
-                "precision": one.precision,
-                "recall": one.recall,
-                "f1": one.f1,
-                "texts": one.wanted,
-                "given": one.given,
+                "precision": score.precision,
+                "recall": score.recall,
+                "f1": score.f1,
+                "texts": score.expected,
+                "given": score.predicted,
             }
-            for label, one in scores.items()
+            for label, score in scores.items()
         },
-        "confusion": confusion(tested.labels, given, classifier.labels),
+        "confusion": confusion(tested.labels, predicted, classifier.labels),
         "data": {"name": tested.name, "texts": len(tested), "sha256": tested.checksum},
         "run": str(run.path),
         "checkpoint": checkpoint,
@@ -482,28 +494,32 @@ def _report(
 def _wrong(tested: LabelledCorpus, found: Sequence[Classification]) -> list[dict[str, Any]]:
     """The texts with a wrong label, the surest first."""
     pairs = zip(tested.labels, tested.places, found, strict=True)
-    wrong = [(label, place, one) for label, place, one in pairs if one.label != label]
+    wrong = [
+        (label, place, classification)
+        for label, place, classification in pairs
+        if classification.label != label
+    ]
     wrong.sort(key=lambda each: -each[2].probability)
     return [
         {
             "place": place,
             "label": label,
-            "given": one.label,
-            "probability": one.probability,
-            "text": one.text,
+            "given": classification.label,
+            "probability": classification.probability,
+            "text": classification.text,
         }
-        for label, place, one in wrong
+        for label, place, classification in wrong
     ]
 
 
 def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> str:
     lines = []
-    for one in wrong:
-        text = one["text"]
+    for mistake in wrong:
+        text = mistake["text"]
         whole = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
         lines.append(
-            f"  {one['label']} taken for {one['given']} ({one['probability']:.1%}), at "
-            f"{one['place']}: {whole}\n"
+            f"  {mistake['label']} taken for {mistake['given']} ({mistake['probability']:.1%}), at "
+            f"{mistake['place']}: {whole}\n"
         )
     data, interval = report["data"], report["interval"]
     lines += [
@@ -538,8 +554,8 @@ def _by_label(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Precision, recall and F1 of each label, and how many texts have it."""
     names = ("precision", "recall", "f1")
     rows = [
-        [label, *(f"{one[name]:.1%}" for name in names), f"{one['texts']:,}"]
-        for label, one in scores.items()
+        [label, *(f"{score[name]:.1%}" for name in names), f"{score['texts']:,}"]
+        for label, score in scores.items()
     ]
     return _columns([["label", "precision", "recall", "F1", "texts"], *rows])
 

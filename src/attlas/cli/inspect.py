@@ -28,7 +28,7 @@ def inspect(
     with loading():
         from attlas.errors import AttlasError
         from attlas.jobs.inputs import is_run, is_safetensors, trace_at, warn
-        from attlas.jobs.inspection import recipe_told, run_told, trace_told
+        from attlas.jobs.inspection import describe_recipe, describe_run, describe_trace
         from attlas.runs import Run
         from attlas.training import read_recipe
 
@@ -38,8 +38,8 @@ def inspect(
     if settings and (of_run or of_trace):
         raise AttlasError("--set for a recipe", f"it for {path}, which is done", "leave --set out")
     if of_run:
-        print(run_told(Run(path)))
+        print(describe_run(Run(path)))
     elif of_trace:
-        print(trace_told(trace_at(path)))
+        print(describe_trace(trace_at(path)))
     else:
-        print(recipe_told(read_recipe(subject, settings or (), warn)))
+        print(describe_recipe(read_recipe(subject, settings or (), warn)))

@@ -40,13 +40,13 @@ for _command in (train, translate, classify, evaluate, figure, look, stats, insp
     app.command(cls=Guarded)(_command)
 
 
-def _version(wanted: bool) -> bool:
-    if wanted:
+def _version(show: bool) -> bool:
+    if show:
         from importlib.metadata import version
 
         print(f"attlas {version('attlas')}")
         raise typer.Exit
-    return wanted
+    return show
 
 
 @app.callback()

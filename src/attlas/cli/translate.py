@@ -105,18 +105,18 @@ def translate(
             from attlas.jobs.checkpointed_output import origin_of
             from attlas.jobs.translate_files import translate_files
 
-    given = {"FILES": files, "--into": into, "--shard": shard}
+    options = {"FILES": files, "--into": into, "--shard": shard}
     single = {"--input": input, "--output": output, "--alignments": alignments}
-    named = [name for name, value in given.items() if value not in (None, [])]
+    named = [name for name, value in options.items() if value not in (None, [])]
     others = {name: str(value) for name, value in single.items() if value not in ("-", None)}
     if named and (not files or into is None or others):
-        came = " ".join([*named, *others])
+        got = " ".join([*named, *others])
         advice = "for a single text, use --input, --output and --alignments alone"
         if files and into is None:
-            came, advice = _meant(run, files, others, came)
+            got, advice = _meant(run, files, others, got)
         raise AttlasError(
             "FILES --into FOLDER, and perhaps --shard, to translate files into a folder",
-            came,
+            got,
             advice,
         )
     check_writable(output)
@@ -156,7 +156,7 @@ def translate(
         )
 
 
-def _meant(run: Path, files: list[Path], others: Mapping[str, str], came: str) -> tuple[str, str]:
+def _meant(run: Path, files: list[Path], others: Mapping[str, str], got: str) -> tuple[str, str]:
     """Of FILES without a folder to put translations --into: what came, and what helps.
 
     others: the options given that are for a single text.
@@ -171,6 +171,6 @@ def _meant(run: Path, files: list[Path], others: Mapping[str, str], came: str) -
     if others:
         into = f"take --into FOLDER instead of {' and '.join(others)}"
     if len(files) > 1 or not isfile(files[0]):
-        return came, into
+        return got, into
     advised = join([*command, "-i", str(files[0]), *written])
-    return came, f"to translate that file: {advised}; or {into}"
+    return got, f"to translate that file: {advised}; or {into}"

@@ -85,8 +85,8 @@ def settings_named(
     default: `["training.learning_rate"]` of "rate"."""
     found = [".".join((*before, key))] if key in root.model_fields else []
     for name, field in root.model_fields.items():
-        given = table.get(name)
-        within = given if isinstance(given, Mapping) else {}
+        chosen = table.get(name)
+        within = chosen if isinstance(chosen, Mapping) else {}
         group = _chosen(field, within)
         if group is not None:
             found += settings_named(group, key, within, (*before, name))
@@ -97,7 +97,11 @@ def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[st
     """Every setting of nearly this name, in any of the groups that `settings_named` looks at."""
     known = sorted({name.rpartition(".")[2] for name in _every(root, table)})
     near = get_close_matches(key, known, n=2, cutoff=0.75)
-    return [name for one in near for name in sorted(settings_named(root, one, table), key=_depth)]
+    return [
+        name
+        for similar in near
+        for name in sorted(settings_named(root, similar, table), key=_depth)
+    ]
 
 
 # Settings that had other names, and what they are called now, where they still stand.
@@ -162,8 +166,8 @@ def _every(root: Group, table: Mapping[str, Any], before: str = "") -> Iterator[
     """All settings, by their whole names."""
     for name, field in root.model_fields.items():
         yield f"{before}{name}"
-        given = table.get(name)
-        within = given if isinstance(given, Mapping) else {}
+        chosen = table.get(name)
+        within = chosen if isinstance(chosen, Mapping) else {}
         group = _chosen(field, within)
         if group is not None:
             yield from _every(group, within, f"{before}{name}.")
@@ -175,11 +179,11 @@ def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tupl
     Where the kind of a group was put in, the group is a new one: of its old settings stay those
     that the new kind has in the very same way, and those that were put in as well.
     """
-    told: list[str] = []
+    notes: list[str] = []
     found = Overridden(table)
     found.original, found.assigned = table.original, set(table.assigned)
-    _regroup(root, found, table.original, found.assigned, (), told)
-    return found, tuple(told)
+    _regroup(root, found, table.original, found.assigned, (), notes)
+    return found, tuple(notes)
 
 
 def _regroup(
@@ -188,35 +192,35 @@ def _regroup(
     before: Mapping[str, Any],
     assigned: Collection[Keys],
     keys: Keys,
-    told: list[str],
+    notes: list[str],
 ) -> None:
     for name, field in root.model_fields.items():
-        given = table.get(name)
-        if not isinstance(given, dict):
+        chosen = table.get(name)
+        if not isinstance(chosen, dict):
             continue
         own, was = (*keys, name), before.get(name)
         earlier = was if isinstance(was, Mapping) else {}
-        new, old = _chosen(field, given), _chosen(field, earlier)
+        new, old = _chosen(field, chosen), _chosen(field, earlier)
         tag = str(field.discriminator) if field.discriminator else ""
         if new and old and new is not old and (*own, tag) in assigned and own not in assigned:
             idle = [
                 key
-                for key in given
+                for key in chosen
                 if key != tag
                 and not any(put[: len(own) + 1] == (*own, key) for put in assigned)
                 and not _same_setting(new, old, key)
             ]
             for key in idle:
-                del given[key]
+                del chosen[key]
             if idle:
                 path = ".".join(own)
-                told.append(
+                notes.append(
                     f"{path}.{tag} = {_kind(new, tag)!r}: left out "
                     f"{', '.join(f'{path}.{key}' for key in idle)}, which "
                     f"{'was' if len(idle) == 1 else 'were'} set for {_kind(old, tag)!r}"
                 )
         if new:
-            _regroup(new, given, earlier, assigned, own, told)
+            _regroup(new, chosen, earlier, assigned, own, notes)
 
 
 def _same_setting(one: Group, other: Group, key: str) -> bool:
@@ -224,8 +228,8 @@ def _same_setting(one: Group, other: Group, key: str) -> bool:
     fields = one.model_fields.get(key), other.model_fields.get(key)
     if fields[0] is None or fields[1] is None:
         return False
-    ours, theirs = ((field.annotation, field.metadata) for field in fields if field)
-    return ours == theirs
+    first, second = ((field.annotation, field.metadata) for field in fields if field)
+    return first == second
 
 
 def _chosen(field: FieldInfo, given: Mapping[str, Any]) -> Group | None:
@@ -329,11 +333,11 @@ def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> boo
 def _first_complaint(cls: type[Config], error: ValidationError) -> ErrorDetails:
     """The complaint to explain: one of a renamed setting first, for which others are to blame."""
     every = error.errors()
-    for one in every:
-        if one["type"] == "extra_forbidden":
-            place = SettingPath.of(cls, one["loc"])
+    for complaint in every:
+        if complaint["type"] == "extra_forbidden":
+            place = SettingPath.of(cls, complaint["loc"])
             if renamed(place.group, place.keys[-1]):
-                return one
+                return complaint
     return every[0]
 
 
@@ -347,9 +351,9 @@ def _explained(
 ) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
     first = _first_complaint(cls, error)
-    ours = first.get("ctx", {}).get("error")
-    if isinstance(ours, AttlasError):  # from a validator of ours, which said it better
-        return ConfigError(f"{ours.expected} ({where})", ours.got, ours.hint)
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, AttlasError):  # from a validator of ours, which said it better
+        return ConfigError(f"{cause.expected} ({where})", cause.got, cause.hint)
     place = SettingPath.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
@@ -384,10 +388,10 @@ def _explained(
 
 def _correction(complaint: ErrorDetails) -> str:
     """What to write: of choices the one that is like what was written."""
-    given = complaint["input"]
-    if complaint["type"] == "literal_error" and isinstance(given, str):
+    value = complaint["input"]
+    if complaint["type"] == "literal_error" and isinstance(value, str):
         choices = re.findall(r"'([^']*)'", complaint["ctx"]["expected"])
-        near = get_close_matches(given.lower().replace("-", "_"), choices, n=1)
+        near = get_close_matches(value.lower().replace("-", "_"), choices, n=1)
         if near:
             return f"did you mean {near[0]!r}?"
     return "correct that value"
@@ -405,8 +409,8 @@ _WISHES = {
 
 def _wish(complaint: ErrorDetails) -> str:
     """What the value should have been."""
-    told = complaint["msg"]  # of limits and choices it says clearly what may be
-    return _WISHES.get(complaint["type"], f"{told[:1].lower()}{told[1:]}")
+    message = complaint["msg"]  # of limits and choices it says clearly what may be
+    return _WISHES.get(complaint["type"], f"{message[:1].lower()}{message[1:]}")
 
 
 def _shown(value: Any) -> str:
@@ -435,16 +439,16 @@ def _unknown(
     put_in: from the command line, where a table is easily forgotten: then settings of other tables
     that are written alike are named, too.
     """
-    wanted, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
+    expected, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
     listed = f"valid here: {', '.join(sorted(valid))}"
     if new := renamed(place.group, key):
         name = ".".join((*place.keys[:-1], new))
-        return ConfigError(wanted, f"`{place.name}`", f"it was renamed: write `{name}`")
+        return ConfigError(expected, f"`{place.name}`", f"it was renamed: write `{name}`")
     if place.elsewhere:  # left over from a kind that was changed, or a kind mistaken for another
         group = ".".join(place.keys[:-1])
         kinds = " or ".join(map(repr, place.elsewhere))
         return ConfigError(
-            wanted,
+            expected,
             f"`{place.name}`, which is of {place.tag} = {kinds}, beside {place.tag} = "
             f"{place.kind!r}",
             f"leave it out, or write the whole group anew: {group} = {{ {place.tag} = …, … }}; "
@@ -460,4 +464,4 @@ def _unknown(
         similar_settings(root, key, table) if put_in and key not in _TAGS else []
     )
     hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
-    return ConfigError(wanted, f"`{shortened(place.name)}`", f"{hint}{listed}")
+    return ConfigError(expected, f"`{shortened(place.name)}`", f"{hint}{listed}")

@@ -38,7 +38,7 @@ class Overridden(dict[str, Any]):
 
     def replaced(self, keys: Keys, value: Any) -> None:
         """Note that there is a new value at `keys`; a table's are all new with it."""
-        self.assigned = {one for one in self.assigned if one[: len(keys)] != keys} | {keys}
+        self.assigned = {path for path in self.assigned if path[: len(keys)] != keys} | {keys}
         if isinstance(value, dict):
             for key, inner in value.items():
                 self.replaced((*keys, key), inner)

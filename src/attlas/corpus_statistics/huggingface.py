@@ -42,8 +42,8 @@ def no_logits(model: nn.Module) -> Iterator[None]:
         handle.remove()
 
 
-def _of_nothing(_: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    tokens, *others = given
+def _of_nothing(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    tokens, *others = arguments
     return (tokens[:, :0], *others)
 
 
@@ -77,9 +77,9 @@ class HuggingFaceFolder:
             config = transformers.AutoConfig.from_pretrained(path, **here)
             self.writes = bool(getattr(config, "is_encoder_decoder", False))
             kind = transformers.AutoModelForSeq2SeqLM if self.writes else transformers.AutoModel
-            opened, told = kind.from_pretrained(path, output_loading_info=True, **here)
+            opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **here)
             self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **here)
-        missing = [name for name in told["missing_keys"] if not _of_a_head(name)]
+        missing = [name for name in loading_info["missing_keys"] if not _of_a_head(name)]
         if missing:
             raise CheckpointError(
                 f"the weights of the whole {type(opened).__name__} in {path}",
@@ -91,9 +91,10 @@ class HuggingFaceFolder:
         self._body: Any = self.model.base_model if self.writes else self.model
         self.longest = _longest(self.model, self.tokenizer)
         self.special = _special(self.tokenizer)
+        weights = _of_weights(opened, loading_info["missing_keys"])
         self.facts: dict[str, str | int] = {
             "model": type(opened).__name__,
-            "checkpoint": f"{path.resolve().name} ({_of_weights(opened, told['missing_keys'])})",
+            "checkpoint": f"{path.resolve().name} ({weights})",
             "settings": text_digest(_settings(config)),
             "vocabularies": _of_tokenizer(self.tokenizer),
             "longest": "any" if self.longest is None else self.longest,
@@ -104,31 +105,35 @@ class HuggingFaceFolder:
         if self.writes:
             self.facts["generation"] = text_digest(_settings(self.model.generation_config))
 
-    def look(self, given: Mapping[str, Int[Tensor, "batch keys"]]) -> None:
+    def run(self, arguments: Mapping[str, Int[Tensor, "batch keys"]]) -> None:
         """One pass through all layers.
 
         No logits are made: for each token a vocabulary of them would be most of the memory, and
         nobody looks at it.
         """
         with self.reading(), no_logits(self._body):
-            self._body(**given)
+            self._body(**arguments)
 
-    def types(self, told: Sequence[int] | None) -> tuple[int, ...] | None:
+    def types(self, type_ids: Sequence[int] | None) -> tuple[int, ...] | None:
         """The `token_type_ids` of a text, where they say something that the model listens to."""
-        if not told or not any(told):
+        if not type_ids or not any(type_ids):
             return None
-        return tuple(told) if "token_type_ids" in signature(self.model.forward).parameters else None
+        return (
+            tuple(type_ids)
+            if "token_type_ids" in signature(self.model.forward).parameters
+            else None
+        )
 
     def inputs(self, texts: Sequence[CorpusText]) -> dict[str, Int[Tensor, "batch keys"]]:
         """The sources of these texts as the model takes them, padded on the right."""
-        given = {
+        arguments = {
             "input_ids": self.padded([text.source for text in texts]),
             "attention_mask": self._filled([[1] * len(text.source) for text in texts], 0),
         }
         if any(text.types for text in texts):
             types = [text.types or (0,) * len(text.source) for text in texts]
-            given["token_type_ids"] = self._filled(types, self.tokenizer.pad_token_type_id)
-        return given
+            arguments["token_type_ids"] = self._filled(types, self.tokenizer.pad_token_type_id)
+        return arguments
 
     def padded(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch keys"]:
         """Ids side by side, short rows filled on the right with the padding of the tokenizer."""
@@ -152,12 +157,12 @@ class HuggingFaceFolder:
         except AttlasError:
             raise
         except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            told = " ".join(str(error).split())
-            if isinstance(error, RuntimeError) and "memory" in told:
+            message = " ".join(str(error).split())
+            if isinstance(error, RuntimeError) and "memory" in message:
                 raise
             raise UnsupportedError(
                 f"a model that reads these texts with their tokenizer, in {self.path}",
-                f"{type(error).__name__}: {told}",
+                f"{type(error).__name__}: {message}",
                 "check that the tokenizer is that of the model, and that the model reads text",
             ) from error
 
@@ -216,14 +221,14 @@ def _longest(model: nn.Module, tokenizer: Any) -> int | None:
     config: Any = model.config
     # A model that is put together of two has a configuration for each.
     parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
-    said = [tokenizer.model_max_length]
-    said += [getattr(part, "max_position_embeddings", None) for part in parts]
+    limits = [tokenizer.model_max_length]
+    limits += [getattr(part, "max_position_embeddings", None) for part in parts]
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.endswith(".position_embeddings"):
             before = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
-            said.append(module.num_embeddings - before)
+            limits.append(module.num_embeddings - before)
     # A tokenizer that knows no limit says 10³⁰, a model that knows none says −1.
-    return min((int(one) for one in said if one and 0 < one < 10**9), default=None)
+    return min((int(limit) for limit in limits if limit and 0 < limit < 10**9), default=None)
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
@@ -296,10 +301,15 @@ class HuggingFaceReader(Reader):
         read = CorpusText(line, source, unread=unread, types=types)
         if target is None:
             return read
-        wanted, _, lost = self._ids(target, written=True)
-        if not wanted:
+        written_ids, _, lost = self._ids(target, written=True)
+        if not written_ids:
             return None
-        return replace(read, asked=self._asked(wanted), wanted=wanted, unread=unread + lost)
+        return replace(
+            read,
+            decoder_input=self._decoder_input(written_ids),
+            expected=written_ids,
+            unread=unread + lost,
+        )
 
     def named(self, record: MapRecord) -> tuple[str, ...]:
         return tuple(map(str, self._tokenizer.convert_ids_to_tokens(list(record.ids or ()))))
@@ -308,36 +318,36 @@ class HuggingFaceReader(Reader):
         self, text: str, *, written: bool = False
     ) -> tuple[tuple[int, ...], tuple[int, ...] | None, int]:
         """The tokens that are read, special ones included; their types; how many more there are."""
-        given = {"text_target" if written else "text": text, "verbose": False}
-        read = whole = self._tokenizer(**given)
+        arguments = {"text_target" if written else "text": text, "verbose": False}
+        read = whole = self._tokenizer(**arguments)
         longest = self._folder.longest
         if longest is not None and len(whole["input_ids"]) > longest:
-            read = self._tokenizer(**given, truncation=True, max_length=longest)
+            read = self._tokenizer(**arguments, truncation=True, max_length=longest)
         ids = tuple(read["input_ids"])
         types = self._folder.types(read.get("token_type_ids"))
         return ids, types, len(whole["input_ids"]) - len(ids)
 
-    def _asked(self, wanted: tuple[int, ...]) -> tuple[int, ...]:
+    def _decoder_input(self, written_ids: tuple[int, ...]) -> tuple[int, ...]:
         """What the decoder has read at each query: as the model itself shifts, where it says how,
         else behind the token with which it begins.
         """
         if shift := getattr(self.model, "prepare_decoder_input_ids_from_labels", None):
             with self._folder.reading():
-                row = torch.tensor([wanted], device=self._folder.device)
+                row = torch.tensor([written_ids], device=self._folder.device)
                 return tuple(shift(labels=row)[0].tolist())
-        told = (self.model.generation_config, self.model.config)
-        starts = [getattr(settings, "decoder_start_token_id", None) for settings in told]
-        start = next((one for one in starts if one is not None), None)
+        configs = (self.model.generation_config, self.model.config)
+        starts = [getattr(settings, "decoder_start_token_id", None) for settings in configs]
+        start = next((token for token in starts if token is not None), None)
         if start is None:
             raise UnsupportedError(
                 "a model that says with which token its decoder begins",
                 f"no decoder_start_token_id in {self._folder.path}",
                 "write it into its config.json, or leave the target out",
             )
-        return (start, *wanted[:-1])
+        return (start, *written_ids[:-1])
 
     def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
-        if not self._folder.writes or all(text.asked is not None for text in texts):
+        if not self._folder.writes or all(text.decoder_input is not None for text in texts):
             return texts
         most = min(_WRITTEN, (self._folder.longest or _WRITTEN + 1) - 1)
         with self._folder.reading():
@@ -354,10 +364,12 @@ class HuggingFaceReader(Reader):
         return [_written(text, row, ends) for text, row in zip(texts, found.tolist(), strict=True)]
 
     def _run(self, texts: Sequence[CorpusText]) -> None:
-        given = self._folder.inputs(texts)
+        arguments = self._folder.inputs(texts)
         if self._folder.writes:
-            given["decoder_input_ids"] = self._folder.padded([text.asked or () for text in texts])
-        self._folder.look(given)
+            arguments["decoder_input_ids"] = self._folder.padded(
+                [text.decoder_input or () for text in texts]
+            )
+        self._folder.run(arguments)
 
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
         if not self._folder.writes or layer.startswith(self._encoder):
@@ -373,5 +385,10 @@ def _path_of_encoder(model: torch.nn.Module) -> str:
 def _written(text: CorpusText, row: Sequence[int], ends: set[int]) -> CorpusText:
     """A row begins with the token that begins every target, which may be the one that ends it."""
     end = next((place for place, id_ in enumerate(row[1:], 2) if id_ in ends), None)
-    wanted = tuple(row[1:end])
-    return replace(text, asked=tuple(row[: len(wanted)]), wanted=wanted, finished=end is not None)
+    written_ids = tuple(row[1:end])
+    return replace(
+        text,
+        decoder_input=tuple(row[: len(written_ids)]),
+        expected=written_ids,
+        finished=end is not None,
+    )

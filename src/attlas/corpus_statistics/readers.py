@@ -40,23 +40,23 @@ def cut(
     key, unless a pattern counts on another place.
     Errors: `AttlasError` for an attention map of another kind.
     """
-    one = attention_map.at(row)
+    part = attention_map.at(row)
     if cross_attention:
-        one = with_cross_position(one)
-    if isinstance(one, DenseAttentionMap):
-        allowed = None if one.allowed is None else _part(one.allowed, queries, num_keys)
-        return DenseAttentionMap(one.values[:, :, :queries, :num_keys], allowed, one.position)
-    if not isinstance(one, FactoredAttentionMap):
+        part = with_cross_position(part)
+    if isinstance(part, DenseAttentionMap):
+        allowed = None if part.allowed is None else _part(part.allowed, queries, num_keys)
+        return DenseAttentionMap(part.values[:, :, :queries, :num_keys], allowed, part.position)
+    if not isinstance(part, FactoredAttentionMap):
         raise AttlasError(
-            "an attention map of attlas", type(one).__name__, "observe with attlas.observe"
+            "an attention map of attlas", type(part).__name__, "observe with attlas.observe"
         )
-    token_mask = None if one.token_mask is None else one.token_mask[:, :num_keys]
+    token_mask = None if part.token_mask is None else part.token_mask[:, :num_keys]
     return replace(
-        one,
-        query=one.query[:, :, :queries],
-        keys=one.keys[:, :, :num_keys],
+        part,
+        query=part.query[:, :, :queries],
+        keys=part.keys[:, :, :num_keys],
         token_mask=None if token_mask is None or bool(token_mask.all()) else token_mask,
-        bias=None if one.bias is None else _part(one.bias, queries, num_keys),
+        bias=None if part.bias is None else _part(part.bias, queries, num_keys),
     )
 
 
@@ -93,8 +93,8 @@ def run_facts(
 class CorpusText:
     """line: where it stands in the corpus, from 1.
 
-    source: the ids that are read, special ones included. asked: the ids that a decoder has read
-    when it asks; wanted: the id that each of these queries is about to write; None = not known yet.
+    source: the ids that are read, special ones included. decoder_input: the ids that a
+    decoder reads. expected: the id that each of these queries predicts. None = not known yet.
     unread: how many tokens are left out because the model has no positions for them, or because
     decoding.max_source_length cuts them off. finished:
     whether what was written has an end. types: of each source token the part that it is of, where
@@ -103,8 +103,8 @@ class CorpusText:
 
     line: int
     source: tuple[int, ...]
-    asked: tuple[int, ...] | None = None
-    wanted: tuple[int, ...] | None = None
+    decoder_input: tuple[int, ...] | None = None
+    expected: tuple[int, ...] | None = None
     unread: int = 0
     finished: bool = True
     types: tuple[int, ...] | None = None
@@ -112,7 +112,7 @@ class CorpusText:
     @property
     def width(self) -> int:
         """Tokens of its longer side."""
-        return max(len(self.source), len(self.asked or ()))
+        return max(len(self.source), len(self.decoder_input or ()))
 
 
 Side = Literal["source", "target", "text"]
@@ -209,10 +209,10 @@ class Reader(ABC):
             kind: Literal["self", "cross"] = "self" if sides[0] == sides[1] else "cross"
             lengths = [[_length(text, side) for text in texts] for side in sides]
             for call, attention_map in enumerate(trace.calls(layer)):
-                wanted = len(texts), max(lengths[0]), max(lengths[1])
+                expected = len(texts), max(lengths[0]), max(lengths[1])
                 batch, _, queries, num_keys = attention_map.shape
-                if (batch, queries, num_keys) != wanted:
-                    raise _unsupported(layer, wanted, (batch, queries, num_keys))
+                if (batch, queries, num_keys) != expected:
+                    raise _unsupported(layer, expected, (batch, queries, num_keys))
                 for row, text in enumerate(texts):
                     own = lengths[0][row], lengths[1][row]
                     with_cross_position = (
@@ -229,7 +229,7 @@ class Reader(ABC):
 
 def _read(text: CorpusText, side: Side) -> tuple[int, ...]:
     """The ids that have been read on a side."""
-    return text.source if side == "source" else text.asked or ()
+    return text.source if side == "source" else text.decoder_input or ()
 
 
 def _length(text: CorpusText, side: Side) -> int:
@@ -238,16 +238,16 @@ def _length(text: CorpusText, side: Side) -> int:
 
 def _ids(text: CorpusText, side: Side) -> tuple[int, ...] | None:
     """The ids that name the queries: in a decoder those that it is about to write."""
-    return {"source": text.source, "target": text.wanted, "text": None}[side]
+    return {"source": text.source, "target": text.expected, "text": None}[side]
 
 
 def _unsupported(
-    layer: str, wanted: tuple[int, int, int], came: tuple[int, int, int]
+    layer: str, expected: tuple[int, int, int], got: tuple[int, int, int]
 ) -> AttlasError:
-    told = [" × ".join(map(str, shape)) for shape in (wanted, came)]
+    shapes = [" × ".join(map(str, shape)) for shape in (expected, got)]
     return UnsupportedError(
-        f"layers that look from token to token, {told[0]} texts, queries and keys",
-        f"{told[1]} in layer {layer!r}",
+        f"layers that look from token to token, {shapes[0]} texts, queries and keys",
+        f"{shapes[1]} in layer {layer!r}",
         "choose other layers by their paths or by patterns (--layer)",
     )
 
@@ -351,9 +351,9 @@ class TranslatorReader(Reader):
         if target is None:
             return read
         right = (*vocabularies.target.encode(target), END)
-        wanted = right[: self.model.max_positions]
-        lost = len(right) - len(wanted)
-        return replace(_written(read, wanted), unread=read.unread + lost)
+        written_ids = right[: self.model.max_positions]
+        lost = len(right) - len(written_ids)
+        return replace(_written(read, written_ids), unread=read.unread + lost)
 
     def named(self, record: MapRecord) -> tuple[str, ...]:
         vocabularies = self._translator.vocabularies
@@ -362,7 +362,7 @@ class TranslatorReader(Reader):
         return tuple(side.pieces(record.ids or ()))
 
     def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
-        alone = [text for text in texts if text.asked is None]
+        alone = [text for text in texts if text.decoder_input is None]
         if not alone:
             return texts
         sources = [text.source[:-1] for text in alone]
@@ -370,25 +370,25 @@ class TranslatorReader(Reader):
         best = {text.line: several[0] for text, several in zip(alone, found, strict=True)}
         completed = []
         for text in texts:
-            if (mine := best.get(text.line)) is not None:
-                wanted = (*mine.tokens, *([END] if mine.finished else []))
-                text = replace(_written(text, wanted), finished=mine.finished)
+            if (hypothesis := best.get(text.line)) is not None:
+                written_ids = (*hypothesis.tokens, *([END] if hypothesis.finished else []))
+                text = replace(_written(text, written_ids), finished=hypothesis.finished)
             completed.append(text)
         return completed
 
     def _run(self, texts: Sequence[CorpusText]) -> None:
         device = self._translator.device
         source, token_mask = padded([text.source for text in texts])
-        asked, _ = padded([text.asked or () for text in texts])
+        decoder_input, _ = padded([text.decoder_input or () for text in texts])
         state = self.model.encode(source.to(device), token_mask.to(device))
-        self.model.decode(asked.to(device), state)
+        self.model.decode(decoder_input.to(device), state)
 
     def _between(self, layer: str, trace: Trace) -> tuple[Side, Side]:
         return _SIDES[self.model.attention_kind(layer)]
 
 
-def _written(text: CorpusText, wanted: Sequence[int]) -> CorpusText:
-    return replace(text, asked=(BEGIN, *wanted[:-1]), wanted=tuple(wanted))
+def _written(text: CorpusText, written_ids: Sequence[int]) -> CorpusText:
+    return replace(text, decoder_input=(BEGIN, *written_ids[:-1]), expected=tuple(written_ids))
 
 
 # A corpus in windows: so many texts that are read before any of them is written.

@@ -126,9 +126,9 @@ def measure_map(
     attention_map, text = record.attention_map, record.text
     _, heads, queries, num_keys = attention_map.shape
     plain = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
-    asked = plain if tokens is None else (*plain, "argmax")
+    statistics = plain if tokens is None else (*plain, "argmax")
     without_position = PLACED if attention_map.position is None else ()
-    known = [name for name in asked if name not in without_position]
+    known = [name for name in statistics if name not in without_position]
     summary = attention_map.summary(*known, threshold=threshold)
     numbers = {name: getattr(summary, name)[0].cpu() for name in known}
     numbers |= {name: torch.full((heads, queries), torch.nan) for name in without_position}
@@ -189,21 +189,21 @@ def frames(
     """
     names = [column.name for column in columns_of(by_token=by_token, also=also)]
     frame: Frame = {name: [] for name in names}
-    for one in found:
-        for head in range(len(one.of_heads[RECEIVED])):
-            rows = _of_queries(one, head) if by_token else _of_head(one, head)
+    for measured in found:
+        for head in range(len(measured.of_heads[RECEIVED])):
+            rows = _of_queries(measured, head) if by_token else _of_head(measured, head)
             count = len(rows[RECEIVED])
             place = {
-                "line": one.line,
-                "layer": one.layer,
-                "call": one.call,
+                "line": measured.line,
+                "layer": measured.layer,
+                "call": measured.call,
                 "head": head,
-                "kind": one.kind,
-                "causal": one.causal,
-                "queries": one.queries,
-                "keys": one.num_keys,
-                "unread": one.unread,
-                "finished": one.finished,
+                "kind": measured.kind,
+                "causal": measured.causal,
+                "queries": measured.queries,
+                "keys": measured.num_keys,
+                "unread": measured.unread,
+                "finished": measured.finished,
             }
             for name in names:
                 frame[name] += rows[name] if name in rows else [place[name]] * count
@@ -214,17 +214,19 @@ def frames(
         yield frame
 
 
-def _of_head(one: Measured, head: int) -> Frame:
-    return {name: _cells([float(numbers[head])]) for name, numbers in one.of_heads.items()}
+def _of_head(measured: Measured, head: int) -> Frame:
+    return {name: _cells([float(numbers[head])]) for name, numbers in measured.of_heads.items()}
 
 
-def _of_queries(one: Measured, head: int) -> Frame:
-    assert one.of_queries is not None
-    assert one.argmax is not None
-    rows: Frame = {name: _cells(numbers[head].tolist()) for name, numbers in one.of_queries.items()}
-    rows["position"] = list(range(one.queries))
-    rows["token"] = list(one.tokens)
-    rows["argmax"] = one.argmax[head].tolist()
+def _of_queries(measured: Measured, head: int) -> Frame:
+    assert measured.of_queries is not None
+    assert measured.argmax is not None
+    rows: Frame = {
+        name: _cells(numbers[head].tolist()) for name, numbers in measured.of_queries.items()
+    }
+    rows["position"] = list(range(measured.queries))
+    rows["token"] = list(measured.tokens)
+    rows["argmax"] = measured.argmax[head].tolist()
     return rows
 
 

@@ -81,8 +81,8 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
             f"{count_noun(len(groups), read)}, all of them needed to train on",
             "check the data, or name a file in data.valid",
         )
-    told: list[str] = [f"{count_noun(len(chosen), example)} held back", *_copies(corpus, groups)]
-    remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *told))
+    notes: list[str] = [f"{count_noun(len(chosen), example)} held back", *_copies(corpus, groups)]
+    remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *notes))
     taken = FilterReport(corpus.name, len(corpus), len(chosen), example=example)
     return (
         corpus.part(rest, f"{corpus.name} without the part held back", remaining),
@@ -90,14 +90,14 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     )
 
 
-def overlap_told(train: C, valid: C) -> C:
+def note_overlap(train: C, valid: C) -> C:
     """The validation set, with a remark where it has texts (sources) that are trained on as well:
     what it says of those is how well they were learned by heart.
     """
-    asked = [_words(text) for text in valid.sources]
-    looked_for = set(asked)  # of millions to train on, no more than these need be held
+    valid_words = [_words(text) for text in valid.sources]
+    looked_for = set(valid_words)  # of millions to train on, no more than these need be held
     known = {words for text in train.sources if (words := _words(text)) in looked_for}
-    again = sum(words in known for words in asked)
+    again = sum(words in known for words in valid_words)
     if not again:
         return valid
     read, _ = _SIDES[valid.report.example]
@@ -112,8 +112,8 @@ def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> li
     read, answers = _SIDES[corpus.report.example]
     targets = corpus.targets
     split = sum(len({targets[place] for place in places}) > 1 for places in groups.values())
-    told = [f"{count_noun(copies, 'repetition')} of a {read}, held back or trained on with it"]
-    return told + ([f"{count_noun(split, read)} with several {answers}"] if split else [])
+    notes = [f"{count_noun(copies, 'repetition')} of a {read}, held back or trained on with it"]
+    return notes + ([f"{count_noun(split, read)} with several {answers}"] if split else [])
 
 
 def _words(text: str) -> str:
@@ -173,7 +173,7 @@ class DataSettings(Config, ABC):
     def load(self) -> Splits:
         """Read the three splits."""
         train, valid = self.corpus("train"), self.corpus("valid")
-        return Splits(train, overlap_told(train, valid), self.corpus("test"))
+        return Splits(train, note_overlap(train, valid), self.corpus("test"))
 
     @property
     def passing(self) -> bool:

@@ -36,24 +36,24 @@ class Batch:
     indices: tuple[int, ...]
 
     @property
-    def asked(self) -> Int[Tensor, "batch queries"]:
+    def decoder_input(self) -> Int[Tensor, "batch queries"]:
         """The decoder's input: the target without its last position."""
         return self.target[:, :-1]
 
     @property
-    def wanted(self) -> Int[Tensor, "batch queries"]:
-        """What the decoder should predict: the target without its first position."""
+    def expected(self) -> Int[Tensor, "batch queries"]:
+        """The ids to predict: the target without its first position."""
         return self.target[:, 1:]
 
     @property
-    def wanted_mask(self) -> Bool[Tensor, "batch queries"]:
-        """Which of the wanted positions hold a token."""
+    def expected_mask(self) -> Bool[Tensor, "batch queries"]:
+        """True where a position of `expected` holds a token."""
         return self.target_mask[:, 1:]
 
     @property
     def tokens(self) -> int:
-        """How many real target tokens are predicted."""
-        return int(self.wanted_mask.sum())
+        """The number of target tokens to predict, padding left out."""
+        return int(self.expected_mask.sum())
 
     def twice(self) -> "Batch":
         """All rows, and all of them again."""

@@ -44,12 +44,12 @@ class BatchingConfig(Config):
     def check_room(self) -> None:
         """`AttlasError` where the longest example does not fit into a batch."""
         if self.max_length + 2 > self.max_tokens:  # + BEGIN and END
-            said = "max_length" in self.model_fields_set
+            is_set = "max_length" in self.model_fields_set
             raise ConfigError(
                 f"batching.max_length of {self.max_tokens - 2} or less, so that a pair with its "
                 "begin "
                 f"and end fits into max_tokens = {self.max_tokens}",
-                f"{self.max_length}" if said else f"{self.max_length}, which it is when left out",
+                f"{self.max_length}" if is_set else f"{self.max_length}, which it is when left out",
                 "lower batching.max_length, or raise batching.max_tokens",
             )
 
@@ -130,13 +130,13 @@ def cut_by_budget(
 ) -> list[tuple[int, ...]]:
     """Cut `order`, whose padded widths ascend, into runs with length × widest ≤ budget."""
     batches: list[tuple[int, ...]] = []
-    begun: list[int] = []
+    open_batch: list[int] = []
     for index, width in zip(order, widths, strict=True):
-        if begun and ((len(begun) + 1) * width > budget or len(begun) == rows):
-            batches.append(tuple(begun))
-            begun = []
-        begun.append(index)
-    return [*batches, tuple(begun)] if begun else batches
+        if open_batch and ((len(open_batch) + 1) * width > budget or len(open_batch) == rows):
+            batches.append(tuple(open_batch))
+            open_batch = []
+        open_batch.append(index)
+    return [*batches, tuple(open_batch)] if open_batch else batches
 
 
 # Sequences of unequal length in one array.

@@ -98,32 +98,34 @@ def _sentences(block: list[tuple[int, str]], name: str) -> Iterator[Sentence]:
             raise _wrong(f"a head from 0 to {len(words)}", str(word.head), name, number)
     for part in multiwords:
         if part.last > len(words):
-            wanted = f"a token of the words 1 to {len(words)}"
-            raise _wrong(wanted, f"{part.first}-{part.last}", name, block[-1][0])
+            expected = f"a token of the words 1 to {len(words)}"
+            raise _wrong(expected, f"{part.first}-{part.last}", name, block[-1][0])
     if words:
         yield Sentence(tuple(words), tuple(multiwords), comments)
 
 
-def _word(columns: list[str], wanted: int, name: str, number: int) -> Word:
-    if not _WORD.fullmatch(columns[0]) or int(columns[0]) != wanted:
-        raise _wrong(f"the word number {wanted}", quoted(columns[0]), name, number)
+def _word(columns: list[str], expected_number: int, name: str, number: int) -> Word:
+    if not _WORD.fullmatch(columns[0]) or int(columns[0]) != expected_number:
+        raise _wrong(f"the word number {expected_number}", quoted(columns[0]), name, number)
     head = columns[6]
     if head != "0" and not _WORD.fullmatch(head):
         raise _wrong("the number of the head, 0 for the root", quoted(head), name, number)
-    if int(head) == wanted:
+    if int(head) == expected_number:
         raise _wrong("a head that is another word", f"{head}, the word itself", name, number)
     return Word(columns[1], columns[2], columns[3], int(head), columns[7])
 
 
-def _multiword(form: str, span: tuple[int, int], wanted: int, name: str, number: int) -> Multiword:
+def _multiword(
+    form: str, span: tuple[int, int], expected_number: int, name: str, number: int
+) -> Multiword:
     first, last = span
-    if not wanted == first < last:
-        begins = f"a token that begins at the word {wanted}, of several words"
+    if not expected_number == first < last:
+        begins = f"a token that begins at the word {expected_number}, of several words"
         raise _wrong(begins, f"{first}-{last}", name, number)
     return Multiword(form, first, last)
 
 
-def _wrong(wanted: str, came: str, name: str, number: int) -> AttlasError:
+def _wrong(expected: str, got: str, name: str, number: int) -> AttlasError:
     return DataError(
-        f"{wanted}, in line {number} of {name}", came, "give a whole treebank in CoNLL-U"
+        f"{expected}, in line {number} of {name}", got, "give a whole treebank in CoNLL-U"
     )

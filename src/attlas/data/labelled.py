@@ -18,8 +18,8 @@ from attlas.data.tables import (
     Quoting,
     TableFormat,
     data_suffix,
+    note_quotes,
     quoted_header,
-    quotes_told,
     table_rows,
 )
 from attlas.errors import DataError
@@ -188,7 +188,7 @@ def table_entries(
     lines = read_lines(path)
     found = _entries(table_rows(lines, form), lines.name, (text, label), form)
     fields = (field for _, entry in found for field in entry)
-    return found, quotes_told(fields, form)
+    return found, note_quotes(fields, form)
 
 
 def _entries(
@@ -214,17 +214,17 @@ def _entries(
     return found
 
 
-def _place(wanted: str, header: list[str], name: str, form: TableFormat) -> int:
-    if header.count(wanted) != 1:
+def _place(field: str, header: list[str], name: str, form: TableFormat) -> int:
+    if header.count(field) != 1:
         advice = "name the right field (data.text, data.label)"
         if quoted_header(header, form):
             advice = 'take the quotes off (data.quoting = "csv"), or name the field with them'
         elif len(header) == 1:
             advice = f"separate the fields by {form.separators}, or set data.separator"
         raise DataError(
-            f"one field {wanted!r} in the header of {name}", f"the fields {header}", advice
+            f"one field {field!r} in the header of {name}", f"the fields {header}", advice
         )
-    return header.index(wanted)
+    return header.index(field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +398,7 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
         len(kept),
         left_out=by_reason(left_out),
         example="text",
-        remarks=(*found.remarks, *_alike_told(labels)),
+        remarks=(*found.remarks, *_note_alike(labels)),
     )
     return LabelledCorpus(found.name, texts, labels, places, report)
 
@@ -408,7 +408,7 @@ def label_key(label: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
 
 
-def _alike_told(labels: Iterable[str]) -> tuple[str, ...]:
+def _note_alike(labels: Iterable[str]) -> tuple[str, ...]:
     """What to remark of labels that are probably meant to be one."""
     counts = Counter(labels)
     groups: dict[str, list[str]] = defaultdict(list)
@@ -426,7 +426,7 @@ def _alike_told(labels: Iterable[str]) -> tuple[str, ...]:
 
 def _seen(label: str, group: Sequence[str]) -> str:
     """In quotes; spelt out where others of the group would look the same."""
-    composed = {unicodedata.normalize("NFC", one) for one in group}
+    composed = {unicodedata.normalize("NFC", text) for text in group}
     return repr(label) if len(composed) == len(group) else ascii(label)
 
 

@@ -108,14 +108,14 @@ def open_input(path: Path) -> IO[bytes]:
         raise OSError(str(error)) from None
 
 
-def check_given_again(whose: Path, advice: str) -> None:
+def check_given_again(run: Path, advice: str) -> None:
     """That data which came from the standard input is on it again: nobody waits for a keyboard.
 
     Errors: `AttlasError` where it is a terminal. whose: the run that began with it.
     """
     if sys.stdin.isatty():
         raise DataError(
-            f"the data with which {whose} began, which came from the standard input",
+            f"the data with which {run} began, which came from the standard input",
             "a terminal there",
             advice,
         )

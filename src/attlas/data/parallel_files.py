@@ -21,8 +21,8 @@ from attlas.data.tables import (
     Separator,
     TableFormat,
     data_suffix,
+    note_quotes,
     quoted_header,
-    quotes_told,
     table_rows,
 )
 from attlas.errors import ConfigError, DataError
@@ -100,8 +100,8 @@ class FilesData(DataSettings):
     @model_validator(mode="after")
     def _tables_divided(self) -> "FilesData":
         tables = any(len(paths) == 1 for paths in self._splits)
-        given = {"separator": self.separator, "quoting": self.quoting}
-        idle = [f"data.{name}" for name, value in given.items() if value is not None]
+        settings = {"separator": self.separator, "quoting": self.quoting}
+        idle = [f"data.{name}" for name, value in settings.items() if value is not None]
         if idle and not tables:
             raise ConfigError(
                 f"a table (one file for both sides) beside {' and '.join(idle)}",
@@ -212,8 +212,8 @@ def read_pairs(
             numbers=numbers,
             carriage_returns=lines.carriage_returns,
             remarks=(
-                *_returns_told(lines),
-                *quotes_told((side for pair in pairs for side in pair), form),
+                *_note_returns(lines),
+                *note_quotes((side for pair in pairs for side in pair), form),
             ),
         )
     source, target = (read_lines(path) for path in named)
@@ -234,11 +234,11 @@ def read_pairs(
         f"{source.name} and {target.name}",
         filters,
         carriage_returns=source.carriage_returns + target.carriage_returns,
-        remarks=_returns_told(source, target),
+        remarks=_note_returns(source, target),
     )
 
 
-def _returns_told(*files: Lines) -> tuple[str, ...]:
+def _note_returns(*files: Lines) -> tuple[str, ...]:
     """What to remark of carriage returns that end no line: some of them may have been meant to."""
     inside = sum(lines.returns_inside for lines in files)
     return (
@@ -280,15 +280,15 @@ def _of_columns(
     other = [(number, len(row)) for number, row in rows if len(row) != len(first)]
     if other:
         number, count = other[0]
-        came = f"{_columns(count)} in line {number}"
+        got = f"{_columns(count)} in line {number}"
         more = f"; other numbers than {len(first)} in {len(other):,} lines"
-        one = "mend that line" if len(other) == 1 else "mend these lines"
+        hint = "mend that line" if len(other) == 1 else "mend these lines"
         raise DataError(
             f"{_columns(len(first))} in every line of {name}, as in the first",
-            came if len(other) == 1 else came + more,
-            one
+            got if len(other) == 1 else got + more,
+            hint
             if form.quoting == "csv"
-            else f"{one}; where fields in quotes hold {form.separators} "
+            else f"{hint}; where fields in quotes hold {form.separators} "
             'or line breaks, set data.quoting = "csv"',
         )
     below = rows[1:] if isinstance(columns[0], str) else rows

@@ -19,7 +19,7 @@ from attlas.data.base import (
     EMPTY_IS_NONE,
     DataSettings,
     check_choice,
-    overlap_told,
+    note_overlap,
     resolved,
     resolved_name,
     split_validation,
@@ -43,7 +43,7 @@ from attlas.data.labelled import (
 )
 from attlas.data.lines import coming_from, read_lines, stream_lines
 from attlas.data.parallel_files import FilesData, read_pairs
-from attlas.data.tables import Quoting, Separator, TableFormat, quotes_told, table_rows
+from attlas.data.tables import Quoting, Separator, TableFormat, note_quotes, table_rows
 from attlas.errors import AttlasError, ConfigError, DataError, missing_extra
 
 Rows = Iterator[tuple[int, Mapping[str, Any]]]
@@ -91,7 +91,7 @@ class HuggingFaceData(DataSettings):
     def load(self) -> Splits:
         dataset = _opened(self.name, self.config, self.quoting)  # once for all three
         train, valid = self._of(dataset, "train"), self._of(dataset, "valid")
-        return Splits(train, overlap_told(train, valid), self._of(dataset, "test"))
+        return Splits(train, note_overlap(train, valid), self._of(dataset, "test"))
 
     def corpus(self, split: SplitName) -> Corpus:
         return self._of(_opened(self.name, self.config, self.quoting), split)
@@ -119,7 +119,7 @@ class HuggingFaceData(DataSettings):
             numbers.append(number)
         form = dataset[split].form
         sides = (side for pair in pairs for side in pair)
-        remarks = quotes_told(sides, form) if form else ()
+        remarks = note_quotes(sides, form) if form else ()
         return corpus_of(pairs, where, filters, numbers=numbers, remarks=remarks)
 
 
@@ -181,8 +181,8 @@ def _chained(read: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
 
 def _check_plain(settings: Any, name: str) -> None:
     """That a dataset's card asks for no way of reading CSV that attlas does not know."""
-    ours = {"name", "version", "data_dir", "data_files", "description"}
-    known = {"sep", "delimiter", "names", "column_names", "features", "chunksize", *ours}
+    known_settings = {"name", "version", "data_dir", "data_files", "description"}
+    known = {"sep", "delimiter", "names", "column_names", "features", "chunksize", *known_settings}
     plain = type(settings)()
     others = [
         field.name
@@ -330,7 +330,7 @@ class LabelledData(Config):
                 *split_validation(self._read("train"), self.held_back, self.seed), test
             )
         train, valid = self.corpus("train"), self.corpus("valid")
-        return LabelledSplits(train, overlap_told(train, valid), test)
+        return LabelledSplits(train, note_overlap(train, valid), test)
 
     def _read(self, split: SplitName) -> LabelledCorpus:
         path = getattr(self, split)

@@ -113,9 +113,9 @@ class Subwords(Vocabulary):
         try:
             return cls(model)
         except AttlasError as error:
-            came = f"{path}: {error.got}"
+            got = f"{path}: {error.got}"
             raise CheckpointError(
-                error.expected, came, "put the file back as it was written"
+                error.expected, got, "put the file back as it was written"
             ) from None
 
     def _pieced(self, text: str) -> list[int]:

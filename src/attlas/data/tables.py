@@ -71,9 +71,9 @@ class TableFormat:
                 f"{'a comma' if self.separator == ',' else repr(self.separator)} in it is put in "
                 "quotes"
             )
-        what = "a tab" if self.separator == "\t" else repr(self.separator)
+        separator = "a tab" if self.separator == "\t" else repr(self.separator)
         return (
-            f"mend that row; no field of it holds {what} or a line break, which a CSV may, in "
+            f"mend that row; no field of it holds {separator} or a line break, which a CSV may, in "
             'quotes (data.quoting = "csv")'
         )
 
@@ -93,7 +93,7 @@ def table_rows(lines: Lines, form: TableFormat) -> Iterator[tuple[int, list[str]
     return _quoted_rows([f"{line}\n" for line in lines.rows], lines.name, form.separator)
 
 
-def quotes_told(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
+def note_quotes(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
     """What to remark of fields from which a reader of CSV would take quotation marks, but for those
     of a table of which somebody has said how it is quoted.
     """

@@ -236,10 +236,10 @@ def describe_labels(corpus: LabelledCorpus) -> str:
     return f"labels: {_first(named, len(counts))}"
 
 
-def _first(told: Iterable[str], count: int) -> str:
+def _first(names: Iterable[str], count: int) -> str:
     """A list for people, whole or with the number of all."""
     more = [f"… ({count:,} in all)"] if count > _FIRST else []
-    return ", ".join([*islice(told, _FIRST), *more])
+    return ", ".join([*islice(names, _FIRST), *more])
 
 
 def _shortened(name: str) -> str:
@@ -277,8 +277,6 @@ class LabelledVocabularies:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise CheckpointError(f"a list of labels at {path}", quoted(names), "restore that file")
         if not names or len(set(names)) < len(names):
-            came = "one that repeats" if names else "an empty one"
-            raise CheckpointError(
-                f"a list of different labels at {path}", came, "restore that file"
-            )
+            got = "one that repeats" if names else "an empty one"
+            raise CheckpointError(f"a list of different labels at {path}", got, "restore that file")
         return cls(Vocabularies.load(folder).source, Labels(tuple(names)))

@@ -256,8 +256,8 @@ def load_list_vocabulary(path: Path) -> ListVocabulary:
             raise ValueError(f"an unknown normalization {form!r}")
         return kind(tokens, form)
     except AttlasError as error:
-        came = f"{path}: {error.got}"
-        raise CheckpointError(error.expected, came, "put the file back as it was written") from None
+        got = f"{path}: {error.got}"
+        raise CheckpointError(error.expected, got, "put the file back as it was written") from None
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
             "a vocabulary of words or characters",

@@ -110,7 +110,7 @@ def decode_all(
             several = (
                 _sampled(model, *batch, config, bounds.before_step, surface) for batch in filled
             )
-            lists = iter([one for of_batch in several for one in of_batch])
+            lists = iter([hypothesis for of_batch in several for hypothesis in of_batch])
         else:
             alone = listeners() or is_traced_or_transformed()
             found = run_searches(

@@ -129,15 +129,15 @@ def sample(
         found = _followed(
             model, state, token_mask, constraints, penalties, distribution, each, keys, before_step
         )
-        for row, one in zip(each, found, strict=True):
-            drawn[row].append(one)
+        for row, hypothesis in zip(each, found, strict=True):
+            drawn[row].append(hypothesis)
         missing = [0 if surface is None else _missing(own, draws, surface) for own in drawn]
     return [best_texts(own, draws, surface) for own in drawn]
 
 
 def _missing(drawn: Sequence[Hypothesis], draws: int, surface: Surface) -> int:
     """How many draws of one source to make next."""
-    texts = len({surface.text(one.tokens) for one in drawn}) if draws > 1 else 1
+    texts = len({surface.text(hypothesis.tokens) for hypothesis in drawn}) if draws > 1 else 1
     return min(draws - texts, _TIMES * draws - len(drawn))
 
 
@@ -154,8 +154,8 @@ def _followed(
 ) -> list[Hypothesis]:
     """One draw for each of these rows, by these keys."""
     drawn: list[Hypothesis] = []
-    rows, own_keys = (torch.tensor(one, device=token_mask.device) for one in (each, keys))
-    parts = (torch.split(one, _HYPOTHESES) for one in (rows, own_keys))
+    rows, own_keys = (torch.tensor(indices, device=token_mask.device) for indices in (each, keys))
+    parts = (torch.split(indices, _HYPOTHESES) for indices in (rows, own_keys))
     for some, own in zip(*parts, strict=True):
         draw, bound = partial(_draw, distribution, own), constraints.select(some)
         paths = SingleHypothesisSearch.begun(
@@ -175,8 +175,8 @@ def _draw(
 ) -> Int[Tensor, " rows"]:
     """The inverse of the cumulative distribution: one number decides a token."""
     reached = distribution.of(log_probabilities).to(sums(keys.device)).cumsum(dim=-1)
-    wanted = splitmix64_uniform(keys[rows], step).unsqueeze(1) * reached[:, -1:]
-    drawn = torch.searchsorted(reached, wanted, right=True).squeeze(1)
+    drawn_mass = splitmix64_uniform(keys[rows], step).unsqueeze(1) * reached[:, -1:]
+    drawn = torch.searchsorted(reached, drawn_mass, right=True).squeeze(1)
     return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
 
 

@@ -67,14 +67,14 @@ class Constraints:
             allowed = _without_repeats(allowed, tokens, self.no_repeat_ngram)
         if length < self.prefix.shape[1]:
             each, size = len(tokens) // len(self.prefix), allowed.shape[1]
-            wanted = self.prefix[:, length].repeat_interleave(each)
-            if int(wanted.max()) >= size:
+            forced = self.prefix[:, length].repeat_interleave(each)
+            if int(forced.max()) >= size:
                 raise AttlasError(
                     f"a prefix of ids below {size}, the size of the target vocabulary",
-                    f"the id {int(wanted.max())}",
+                    f"the id {int(forced.max())}",
                     "make the prefix with the vocabulary of this model",
                 )
-            allowed = _following(wanted, allowed, log_probabilities)
+            allowed = _following(forced, allowed, log_probabilities)
         return allowed
 
     def full(self, length: int) -> Bool[Tensor, " rows"]:
@@ -87,8 +87,8 @@ def _without_repeats(
 ) -> Float[Tensor, "rows vocabulary"]:
     """−∞ for every token that would complete an n-gram which `tokens` hold already."""
     grams = tokens.unfold(1, n, 1)  # (rows, length − n + 1, n)
-    begun = tokens[:, tokens.shape[1] - n + 1 :].unsqueeze(1)
-    repeats = (grams[..., :-1] == begun).all(-1)
+    ngram_start = tokens[:, tokens.shape[1] - n + 1 :].unsqueeze(1)
+    repeats = (grams[..., :-1] == ngram_start).all(-1)
     completing = grams[..., -1].masked_fill(~repeats, PAD)  # PAD is forbidden anyway
     blocked = allowed.scatter(1, completing, float("-inf"))
     stuck = torch.isneginf(blocked).all(-1, keepdim=True)
@@ -96,14 +96,14 @@ def _without_repeats(
 
 
 def _following(
-    wanted: Int[Tensor, " rows"],
+    forced: Int[Tensor, " rows"],
     allowed: Float[Tensor, "rows vocabulary"],
     free: Float[Tensor, "rows vocabulary"],
 ) -> Float[Tensor, "rows vocabulary"]:
     """Only the wanted token, with the probability the model gave it, in the rows that want one."""
     only = torch.full_like(allowed, float("-inf"))
-    only = only.scatter(1, wanted.unsqueeze(1), free.gather(1, wanted.unsqueeze(1)))
-    return torch.where((wanted == PAD).unsqueeze(1), allowed, only)
+    only = only.scatter(1, forced.unsqueeze(1), free.gather(1, forced.unsqueeze(1)))
+    return torch.where((forced == PAD).unsqueeze(1), allowed, only)
 
 
 # What a search finds.
@@ -152,7 +152,7 @@ def to_hypotheses(
 
 def ranked(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Best first: finished ones before cut-off ones, then by score; equals keep their order."""
-    return sorted(hypotheses, key=lambda one: (not one.finished, -one.score))
+    return sorted(hypotheses, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
 
 
 # The finished hypotheses of each sentence.
@@ -244,8 +244,10 @@ def _said_better(
 ) -> Bool[Tensor, "sentences all"]:
     """Of which the text is that of another with a higher score, or an equal one before it."""
     order = torch.arange(scores.shape[1], device=scores.device)
-    ours, theirs = scores.unsqueeze(2), scores.unsqueeze(1)
-    better = (theirs > ours) | ((theirs == ours) & (order < order.unsqueeze(1)))
+    own_scores, other_scores = scores.unsqueeze(2), scores.unsqueeze(1)
+    better = (other_scores > own_scores) | (
+        (other_scores == own_scores) & (order < order.unsqueeze(1))
+    )
     return (better & (keys.unsqueeze(2) == keys.unsqueeze(1))).any(2)
 
 

@@ -80,7 +80,7 @@ class Search(ABC, Generic[S]):
 
 
 def run_searches(
-    begun: Iterator[Search[Any]],
+    searches: Iterator[Search[Any]],
     *,
     together: bool,
     before_step: Callable[[], None] | None = None,
@@ -96,7 +96,7 @@ def run_searches(
     found: dict[int, list[Hypothesis]] = {}
     waiting: list[Search[Any]] = []
     while True:
-        search, least = next(begun, None), 0.0
+        search, least = next(searches, None), 0.0
         if search is None:
             if not waiting:
                 return found
@@ -205,8 +205,8 @@ class SingleHypothesisSearch(Search[S]):
         score = torch.where(ended, of_whole, of_part)
         parts = (self.at, self.tokens, score, log_p, ended)
         return {
-            sentence: [Hypothesis(tuple(tokens), *told)]
-            for sentence, tokens, *told in zip(*(p[leaving].tolist() for p in parts), strict=True)
+            sentence: [Hypothesis(tuple(tokens), *values)]
+            for sentence, tokens, *values in zip(*(p[leaving].tolist() for p in parts), strict=True)
         }
 
     def _select(self, rows: Int[Tensor, " chosen"]) -> Self:

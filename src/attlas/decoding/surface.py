@@ -76,8 +76,8 @@ def best_texts(
     if surface is None or most == 1:
         return best[:most]
     by_text: dict[str, Hypothesis] = {}
-    for one in best:
-        by_text.setdefault(surface.text(one.tokens), one)
+    for hypothesis in best:
+        by_text.setdefault(surface.text(hypothesis.tokens), hypothesis)
     return list(by_text.values())[:most]
 
 

@@ -79,18 +79,18 @@ def _of_suppressed(decoding: DecodingConfig) -> list[str]:
     """What attlas never writes, and what it writes for <unk>."""
     never = [SPECIAL[PAD], SPECIAL[BEGIN]]
     never += [SPECIAL[UNKNOWN]] if decoding.unknown == "forbid" else []
-    told = [
+    notes = [
         f"attlas never writes {' or '.join(never)}: give "
         f"suppress_sequences={[[name] for name in never]}. CTranslate2 then makes the other "
         "probabilities anew, so that its scores are a little higher than those of attlas."
     ]
     if decoding.unknown == "replace":
-        told.append(
+        notes.append(
             f"attlas writes a whole word of the source for {SPECIAL[UNKNOWN]} (decoding.unknown), "
             "CTranslate2 with replace_unknowns=True a token of it; attlas translate --engine "
             "ctranslate2 does as attlas."
         )
-    return told
+    return notes
 
 
 def names(vocabulary: Vocabulary) -> list[str]:
@@ -128,9 +128,9 @@ def longest(config: TransformerConfig) -> int | None:
 
 def _of_positions(config: TransformerConfig) -> list[str]:
     most = longest(config)
-    told = [] if most is None else [f"It reads and writes at most {most:,} tokens, ends included."]
+    notes = [] if most is None else [f"It reads and writes at most {most:,} tokens, ends included."]
     return [
-        *told,
+        *notes,
         "CTranslate2 cuts longer sources without a word: max_input_length=0 forbids it.",
         "It ends a translation after 256 tokens where max_decoding_length does not say otherwise; "
         "attlas by the length of the source (decoding.max_len_a).",
@@ -162,8 +162,8 @@ def _fill(spec: Any, model: Transformer, config: TransformerConfig) -> None:
             del written.position_encodings  # the encoder's has them even where they are rotary
         if side.norm is not None:
             _set_norm(written.layer_norm, side.norm)
-        for one, layer in zip(written.layer, side.layers, strict=True):
-            _fill_layer(one, layer)
+        for layer_spec, layer in zip(written.layer, side.layers, strict=True):
+            _fill_layer(layer_spec, layer)
 
 
 def _fill_layer(spec: Any, layer: Any) -> None:

@@ -63,12 +63,12 @@ def export(
     folder = Path(folder)
     check_free(folder)  # before the model is read
     loaded = load_checkpoint(run, checkpoint, search)
-    with new_folder(folder) as begun:
-        remarks = [*_written(loaded, to, begun, quantization), _OF_SUMS]
-        _write_origin(loaded, to, quantization, begun / ORIGIN)
+    with new_folder(folder) as temporary:
+        remarks = [*_written(loaded, to, temporary, quantization), _OF_SUMS]
+        _write_origin(loaded, to, quantization, temporary / ORIGIN)
         lines = [f"# {to}, exported by attlas", *(f"- {remark}" for remark in remarks)]
-        (begun / README).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-        files = tuple(sorted(path.name for path in begun.iterdir()))
+        (temporary / README).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+        files = tuple(sorted(path.name for path in temporary.iterdir()))
     return Exported(folder, files, tuple(remarks))
 
 

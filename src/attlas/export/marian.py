@@ -84,8 +84,8 @@ class HuggingFaceSearch:
     @property
     def remarks(self) -> list[str]:
         """What `generate` does otherwise, in whole sentences."""
-        told = [*self._of_lengths(), *self._of_ranks(), *self._of_draws()]
-        return [*told, *self._of_unknown(), *of_numbers(self.decoding)]
+        notes = [*self._of_lengths(), *self._of_ranks(), *self._of_draws()]
+        return [*notes, *self._of_unknown(), *of_numbers(self.decoding)]
 
     def _of_lengths(self) -> Iterator[str]:
         decoding, most = self.decoding, self.max_new_tokens

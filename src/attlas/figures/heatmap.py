@@ -173,7 +173,7 @@ def _choice(name: str, of: str, count: int, choice: int | None) -> int:
     return chosen
 
 
-def _labels(axis: str, one: str, count: int, tokens: Sequence[str] | None) -> tuple[str, ...]:
+def _labels(axis: str, cell: str, count: int, tokens: Sequence[str] | None) -> tuple[str, ...]:
     if tokens is None:
         return tuple(map(str, range(count)))
     if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
@@ -182,7 +182,7 @@ def _labels(axis: str, one: str, count: int, tokens: Sequence[str] | None) -> tu
         )
     if len(tokens) != count:
         raise AttlasError(
-            f"{count} {axis} tokens, one to each {one}",
+            f"{count} {axis} tokens, one to each {cell}",
             f"{len(tokens)} tokens",
             "pass the tokens of this very map, special ones included",
         )

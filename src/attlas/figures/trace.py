@@ -170,17 +170,17 @@ def _map_at(trace: Trace, place: _Place, row: int) -> HeadMap:
 
 def _unmatched(trace: Trace, place: _Place, row: int, map_: HeadMap) -> list[str]:
     """What to say of tokens of the layer that leave padding of this row unnamed."""
-    told = []
+    notes = []
     for rows in trace.tokens(place.layer):
         own = len(rows[row]) if len(rows) == place.attention_map.shape[0] else 0
         places = max(map(len, rows), default=0)
         if 0 < own < places and _numbers(places) in (map_.source, map_.target):
             tokens = f"{own:,} token{'s' if own > 1 else ''}"
-            told.append(
+            notes.append(
                 f"row {row} has {tokens} for {places:,} places, some of padding: positions are "
                 "shown; label the padding too"
             )
-    return told
+    return notes
 
 
 def _numbers(count: int) -> tuple[str, ...]:

@@ -120,10 +120,10 @@ def trace_teacher_forced(
     if not attention_hooks(model):
         return TeacherForcedTrace(None, (), "the model has no attention")
     check_evaluating(model)
-    wanted = [*target, END] if finished else [*target]
-    if not wanted:
+    target_ids = [*target, END] if finished else [*target]
+    if not target_ids:
         return TeacherForcedTrace(None, (), "the translation has no token")
-    trace = _observed(model, source, wanted)
+    trace = _observed(model, source, target_ids)
     trace.label([source_tokens], [tokens])
     read = ["<s>", *tokens[:-1]]  # the query that predicts token t has read those before it
     for layer in trace:
@@ -160,13 +160,15 @@ def teacher_forced_attention(
     return _mean([trace[layer] for layer in trace if model.attention_kind(layer) == "across"])
 
 
-def _observed(model: SequenceToSequence[S], source: Sequence[int], wanted: Sequence[int]) -> Trace:
+def _observed(
+    model: SequenceToSequence[S], source: Sequence[int], target_ids: Sequence[int]
+) -> Trace:
     """One pass over all positions; query t is the one that predicts token t of `wanted`."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     ids = torch.tensor([[*source, END]], device=device)
-    asked = torch.tensor([[BEGIN, *wanted[:-1]]], device=device)
+    decoder_input = torch.tensor([[BEGIN, *target_ids[:-1]]], device=device)
     with torch.no_grad(), observe(model) as trace:
-        model.decode(asked, model.encode(ids, torch.ones_like(ids, dtype=torch.bool)))
+        model.decode(decoder_input, model.encode(ids, torch.ones_like(ids, dtype=torch.bool)))
     return trace
 
 
@@ -239,7 +241,7 @@ def words_of_tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> li
 def _reads_as(written: str, text: str) -> bool:
     """Whether the text begins like that, character by character, but for the unknown ones."""
     return len(written) <= len(text) and all(
-        one in (other, _UNKNOWN) for one, other in zip(written, text, strict=False)
+        first in (second, _UNKNOWN) for first, second in zip(written, text, strict=False)
     )
 
 

@@ -87,17 +87,17 @@ EMPTY, NOTHING_KNOWN, UNREAD = (
 def classification_remarks(found: Classification) -> dict[str, str]:
     """In words, by what says the same of many; none where the text was read whole and the
     vocabulary has something of it."""
-    said = {}
+    notes = {}
     if not found.text:
-        said[EMPTY] = "there is no word in it"
+        notes[EMPTY] = "there is no word in it"
     elif not found.known:
-        said[NOTHING_KNOWN] = (
+        notes[NOTHING_KNOWN] = (
             "none of its words is in the vocabulary, so that its label tells nothing of it"
         )
     if found.unread:
         tokens = count_noun(found.unread, "token")
-        said[UNREAD] = f"longer than the model can read: {tokens} of it had no part in its label"
-    return said
+        notes[UNREAD] = f"longer than the model can read: {tokens} of it had no part in its label"
+    return notes
 
 
 _POOLED = ("text",)  # the query of a pooling: no token of the text, but all of it
@@ -224,11 +224,11 @@ class TextClassifier:
         rows = logits.double().softmax(-1).tolist()
         overlooked = self.model.num_unreachable([len(line.ids) for line in lines])
         return [
-            self._told(line, row, line.cut + unseen)
+            self._classification(line, row, line.cut + unseen)
             for line, row, unseen in zip(lines, rows, overlooked, strict=True)
         ]
 
-    def _told(self, line: "_Line", row: Sequence[float], unread: int) -> Classification:
+    def _classification(self, line: "_Line", row: Sequence[float], unread: int) -> Classification:
         vocabulary = self.vocabularies.text
         best = max(range(len(row)), key=row.__getitem__)
         return Classification(
@@ -239,7 +239,7 @@ class TextClassifier:
             unread,
             recognised(vocabulary, line.ids),
             partial(_as_tokens, vocabulary, line),
-            partial(_looked, self.model, line.ids),
+            partial(_traced, self.model, line.ids),
         )
 
 
@@ -260,7 +260,7 @@ def _as_tokens(vocabulary: Vocabulary, line: _Line) -> tuple[str, ...]:
 
 
 @torch.no_grad()
-def _looked(model: Classifier, ids: Sequence[int], tokens: Sequence[str]) -> Trace:
+def _traced(model: Classifier, ids: Sequence[int], tokens: Sequence[str]) -> Trace:
     device = next(model.parameters()).device
     with observe(model) as trace:
         model(torch.tensor([[*ids, END]], device=device))

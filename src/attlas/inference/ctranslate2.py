@@ -66,25 +66,33 @@ def found_in_time(
     the stop comes too early, never too late: what is found then is found in any case.
     """
     ceiling = math.inf
-    for step in range(max(len(one.tokens) for one in hypotheses)):
+    for step in range(max(len(hypothesis.tokens) for hypothesis in hypotheses)):
         finished = [
-            (one, text)
-            for one, text in zip(hypotheses, texts, strict=True)
-            if one.finished and len(one.tokens) <= step and one.score <= ceiling
+            (hypothesis, text)
+            for hypothesis, text in zip(hypotheses, texts, strict=True)
+            if hypothesis.finished
+            and len(hypothesis.tokens) <= step
+            and hypothesis.score <= ceiling
         ]
         alive = max(
-            of[step] for one, of in zip(hypotheses, sums, strict=True) if len(one.tokens) > step
+            of[step]
+            for hypothesis, of in zip(hypotheses, sums, strict=True)
+            if len(hypothesis.tokens) > step
         )
         of_texts: dict[str, float] = {}
-        for one, text in finished:
-            of_texts[text] = max(one.score, of_texts.get(text, one.score))
+        for hypothesis, text in finished:
+            of_texts[text] = max(hypothesis.score, of_texts.get(text, hypothesis.score))
         scores = sorted(of_texts.values(), reverse=True)
         bound = alive / length_penalty(step + 2, alpha)
         if len(scores) >= n_best and bound <= scores[n_best - 1]:
-            return [one for one, _ in finished]
+            return [hypothesis for hypothesis, _ in finished]
         if scores and bound <= scores[0]:
             ceiling = min(ceiling, scores[0])
-    return [one for one in hypotheses if not one.finished or one.score <= ceiling]
+    return [
+        hypothesis
+        for hypothesis in hypotheses
+        if not hypothesis.finished or hypothesis.score <= ceiling
+    ]
 
 
 _TAKER = "the engine ctranslate2"
@@ -252,11 +260,11 @@ class FastTranslator(Translator):
         """
         found = [
             [
-                self._hypothesis([self._ids[name] for name in one], log_p)
-                for one, log_p in zip(result.hypotheses, result.scores, strict=True)
+                self._hypothesis([self._ids[name] for name in tokens], log_p)
+                for tokens, log_p in zip(result.hypotheses, result.scores, strict=True)
                 if log_p > _IMPOSSIBLE or len(result.hypotheses) == 1
             ]
-            for result in (one.result() for one in running)
+            for result in (tokens.result() for tokens in running)
         ]
         return self._best(sources, found)
 
@@ -268,13 +276,16 @@ class FastTranslator(Translator):
         best = [best_texts(each, self.config.n_best, self._surface) for each in found]
         # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
         # probable than its beginnings: what is found in time by that measure is so by any.
-        whole = [[[one.log_probability] * (len(one.tokens) + 1) for one in each] for each in found]
+        whole = [
+            [[hypothesis.log_probability] * (len(hypothesis.tokens) + 1) for hypothesis in each]
+            for each in found
+        ]
         unsure = [
             place
             for place, (each, sums) in enumerate(zip(found, whole, strict=True))
             if each and self._in_time(each, sums) != best[place]
         ]
-        pairs = [(sources[place], one) for place in unsure for one in found[place]]
+        pairs = [(sources[place], hypothesis) for place in unsure for hypothesis in found[place]]
         sums = iter(self._sums(pairs))
         for place in unsure:
             best[place] = self._in_time(found[place], [next(sums) for _ in found[place]])
@@ -284,14 +295,17 @@ class FastTranslator(Translator):
         self, found: Sequence[Hypothesis], sums: Sequence[Sequence[float]]
     ) -> list[Hypothesis]:
         """The n-best list of what attlas would have found; see `found_in_time`."""
-        n_best, texts = self.config.n_best, [self._surface.text(one.tokens) for one in found]
+        n_best, texts = (
+            self.config.n_best,
+            [self._surface.text(hypothesis.tokens) for hypothesis in found],
+        )
         in_time = found_in_time(found, sums, texts, n_best, self.config.length_penalty)
         return best_texts(in_time, n_best, self._surface)
 
     def _sums(self, pairs: Sequence[tuple[list[str], Hypothesis]]) -> list[list[float]]:
         """For each hypothesis of a source, log P of its first 1, 2, … tokens."""
         sources = [source for source, _ in pairs]
-        targets = [[self._target[id_] for id_ in one.tokens] for _, one in pairs]
+        targets = [[self._target[id_] for id_ in hypothesis.tokens] for _, hypothesis in pairs]
         scores = self._engine.score_batch(sources, targets, max_input_length=0) if pairs else []
         return [list(accumulate(score.log_probs)) for score in scores]
 
@@ -339,7 +353,7 @@ def _check(config: DecodingConfig) -> None:
 
 def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
     """What the folder says of itself, which is an export of this checkpoint."""
-    wanted = f"an export of checkpoint {loaded.checkpoint} of {loaded.run.path} at {folder}"
+    expected = f"an export of checkpoint {loaded.checkpoint} of {loaded.run.path} at {folder}"
     quantized = ["--quantization", "int8"] if folder.name.endswith("int8") else []
     command = ["attlas", "export", str(loaded.run.path), "--to", "ctranslate2", *quantized]
     export = f"run: {join([*command, '--checkpoint', loaded.checkpoint, '--out', str(folder)])}"
@@ -349,19 +363,23 @@ def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
         if not isinstance(origin, dict):
             raise ValueError("it holds no facts")
     except FileNotFoundError:
-        raise CheckpointError(wanted, "none", other if existing(folder) else export) from None
+        raise CheckpointError(expected, "none", other if existing(folder) else export) from None
     except (OSError, ValueError) as error:
-        raise CheckpointError(wanted, f"a damaged {ORIGIN} ({error})", again) from None
+        raise CheckpointError(expected, f"a damaged {ORIGIN} ({error})", again) from None
     read = _Origin.read(origin, str(folder / ORIGIN))
     if read.format != "ctranslate2":
-        raise CheckpointError(wanted, f"an export to {read.format}", other)
+        raise CheckpointError(expected, f"an export to {read.format}", other)
     if read.weights != loaded.weights:
         raise CheckpointError(
-            wanted, f"one of other weights, of checkpoint {read.checkpoint}", again
+            expected, f"one of other weights, of checkpoint {read.checkpoint}", again
         )
     if read.files is None:
-        raise CheckpointError(wanted, "one of an older attlas, which no checksum is told of", again)
+        raise CheckpointError(
+            expected, "one of an older attlas, which no checksum is told of", again
+        )
     there = file_digests(folder)
     if changed := [name for name, known in read.files.items() if there.get(name) != known]:
-        raise CheckpointError(wanted, f"one with other bytes in {join_names(changed, ', ')}", again)
+        raise CheckpointError(
+            expected, f"one with other bytes in {join_names(changed, ', ')}", again
+        )
     return read

@@ -46,4 +46,7 @@ class ColumnTranslator:
         found = self.translator.stream(texts, window=max(1, len(texts)))
         # Objects, because NumPy's own strings lose what ends in U+0000, and are all as long as the
         # longest.
-        return {**batch, self.target: np.array([one.text for one in found], dtype=object)}
+        return {
+            **batch,
+            self.target: np.array([translation.text for translation in found], dtype=object),
+        }

@@ -46,15 +46,15 @@ from attlas.runs import CONFIG, Run
 
 def translation_remarks(cut: int, finished: bool) -> list[str]:
     """Of a `Translation` that is cut or unfinished, in sentences; none where it is whole."""
-    said = []
+    notes = []
     if cut:
         tokens = "token was" if cut == 1 else f"{cut:,} tokens were"
-        said.append(
+        notes.append(
             f"The text is longer than this model is set to read: its last {tokens} left out."
         )
     if not finished:
-        said.append("The model did not end this translation: it was cut off at its longest.")
-    return said
+        notes.append("The model did not end this translation: it was cut off at its longest.")
+    return notes
 
 
 CUT, UNFINISHED = (
@@ -349,21 +349,21 @@ class Translator:
         _check_text(text, "for several texts call translator(list(texts)) or translator.stream")
         _check_text(prefix, "leave the prefix out if there is none")
         line = self._read(text)
-        begun = self._begun_with(prefix) or self._own_prefix
+        prefix_ids = self._prefix_ids(prefix) or self._own_prefix
         if prefix.strip() and not line.ids:
             raise DataError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
             )
         if not line.ids:
             return _empty(line)
-        return self._told(line, begun, *self.search([line.ids], [begun]))
+        return self._with_alternatives(line, prefix_ids, *self.search([line.ids], [prefix_ids]))
 
     def _listed(self, texts: Sequence[str], prefix: str) -> list[Translation]:
         _check_text(prefix, "leave the prefix out if there is none")
         for text in texts:
             _check_text(text, "pass a list of str")
-        asked = self.with_prefix(prefix) if prefix.strip() else self
-        return list(asked.stream(texts))
+        translator = self.with_prefix(prefix) if prefix.strip() else self
+        return list(translator.stream(texts))
 
     def with_prefix(self, prefix: str) -> "Translator":
         """This translator; its translations, but those of empty texts, begin with `prefix`.
@@ -372,22 +372,22 @@ class Translator:
         vocabulary has not, and for half of a surrogate pair.
         """
         _check_text(prefix, "write the words with which translations begin")
-        begun = self._begun_with(prefix)
-        if not begun:
+        prefix_ids = self._prefix_ids(prefix)
+        if not prefix_ids:
             raise AttlasError("a prefix", repr(prefix), "write a word, or leave it out")
         prefixed = copy(self)
-        prefixed._own_prefix = begun
+        prefixed._own_prefix = prefix_ids
         return prefixed
 
-    def _begun_with(self, prefix: str) -> Sequence[int]:
-        begun = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
-        if UNKNOWN in begun:
+    def _prefix_ids(self, prefix: str) -> Sequence[int]:
+        prefix_ids = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
+        if UNKNOWN in prefix_ids:
             raise DataError(
                 "a prefix of words that the model can write",
                 f"{quoted(prefix)}, of which its vocabulary lacks a part",
                 "choose other words",
             )
-        return begun
+        return prefix_ids
 
     def stream(
         self,
@@ -467,7 +467,7 @@ class Translator:
             for place in places:
                 line = lines[place]
                 if line.ids:
-                    found[place] = self._told(line, self._own_prefix, next(hypotheses))
+                    found[place] = self._with_alternatives(line, self._own_prefix, next(hypotheses))
                 else:
                     found[place] = _empty(line)
         return [found[place] for place in range(len(lines))]
@@ -503,18 +503,18 @@ class Translator:
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source (ids without END), which begins with its prefix."""
-        asked = [SearchInput.of(sources, self.device, prefixes)]
-        return decode_all(self.model, asked, self.config, self._bounds, self._surface)[0]
+        inputs = [SearchInput.of(sources, self.device, prefixes)]
+        return decode_all(self.model, inputs, self.config, self._bounds, self._surface)[0]
 
     def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
         """The n-best lists of each batch, by `search` where a subclass has one of its own."""
         if type(self).search is not Translator.search:
             return [self.search(sources, [self._own_prefix] * len(sources)) for sources in batches]
-        asked = [SearchInput.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
-        return decode_all(self.model, asked, self.config, self._bounds, self._surface)
+        inputs = [SearchInput.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
+        return decode_all(self.model, inputs, self.config, self._bounds, self._surface)
 
-    def _told(
-        self, line: Line, begun: Sequence[int], hypotheses: Sequence[Hypothesis]
+    def _with_alternatives(
+        self, line: Line, prefix_ids: Sequence[int], hypotheses: Sequence[Hypothesis]
     ) -> Translation:
         """The translation of a line, of its n-best list, which begins with these tokens."""
         texts = self._texts(line, hypotheses)
@@ -522,10 +522,12 @@ class Translator:
         # Some may read alike, now that words stand for <unk>.
         if len(texts) < len(hypotheses) and longer.config != self.config:
             with without_recording():
-                more = longer.search([line.ids], [begun])[0]
+                more = longer.search([line.ids], [prefix_ids])[0]
             texts = self._texts(line, more)[: len(hypotheses)]
         best, *others = texts
-        return self._translation(line, best, [self._translation(line, one) for one in others])
+        return self._translation(
+            line, best, [self._translation(line, hypothesis) for hypothesis in others]
+        )
 
     @property
     def _with_longer_lists(self) -> Self:
@@ -539,8 +541,8 @@ class Translator:
     def _texts(self, line: Line, hypotheses: Sequence[Hypothesis]) -> list["_Written"]:
         """What they read as, best first; of those that read alike the best."""
         by_text: dict[str, _Written] = {}
-        for one in hypotheses:
-            written = self._written(line, one)
+        for hypothesis in hypotheses:
+            written = self._written(line, hypothesis)
             by_text.setdefault(written.text, written)
         return list(by_text.values())
 

@@ -60,8 +60,8 @@ class Shard:
         They are sorted first, because a shell lists files by the habits of its own language.
         """
         ordered = sorted(paths, key=lambda path: (path.name.encode(errors="surrogateescape"), path))
-        mine = set(ordered[self.number - 1 :: self.count])
-        return [path for path in paths if path in mine]
+        chosen = set(ordered[self.number - 1 :: self.count])
+        return [path for path in paths if path in chosen]
 
 
 # How a file looks from outside: while it looks so, nobody has written to it.
@@ -338,10 +338,10 @@ def read_progress(output: Path) -> OutputProgress | None:
         raise _damaged(output, f"a damaged {record.name} ({error})") from None
 
 
-def _damaged(output: Path, came: str) -> AttlasError:
+def _damaged(output: Path, got: str) -> AttlasError:
     return CheckpointError(
         f"the unharmed progress of {output} in {progress_dir(output)}",
-        came,
+        got,
         "take that folder away to begin this file anew",
     )
 

@@ -54,10 +54,10 @@ def check_texts(
     if attention and not traces:
         _check_figure(attention)
     if layer is not None and (attention is None or traces):
-        came = f"{attention}: a trace holds every layer" if attention else "it alone"
+        got = f"{attention}: a trace holds every layer" if attention else "it alone"
         raise AttlasError(
             "--layer with --attention, which draws a figure",
-            came,
+            got,
             "add --attention map.png, or leave --layer out",
         )
 
@@ -81,11 +81,11 @@ def classify_texts(
     Errors: `AttlasError` where a file cannot be written.
     """
     with ExitStack() as files:
-        told = Remarks(unit="text", at_once=False)
-        files.callback(told.end)
+        remarks = Remarks(unit="text", at_once=False)
+        files.callback(remarks.end)
         lines = open_output(target, files)
         for number, found in enumerate(classifier.stream(texts, window=window), 1):
-            told.tell(number, [classification_remarks(found)])
+            remarks.tell(number, [classification_remarks(found)])
             lines.write(_answer(found, number, traces, as_json=as_json))
 
 
@@ -107,8 +107,8 @@ def classify_lines(
     """
     done = 0
     if Path(source.removesuffix(".gz")).suffix.lower() in _TABLES:
-        told = f"each line of {source} is a text as it stands, with all that is written in it"
-        print(f"attlas: {told}; attlas evaluate --source reads labelled texts", file=sys.stderr)
+        note = f"each line of {source} is a text as it stands, with all that is written in it"
+        print(f"attlas: {note}; attlas evaluate --source reads labelled texts", file=sys.stderr)
     with ExitStack() as files:
         remarked = Remarks(at_once=not at_hand(source))
         files.callback(remarked.end)
@@ -136,20 +136,20 @@ def classify_with_trace(
 
     Errors: `AttlasError` for none or several.
     """
-    given = list(texts or islice(stream_lines(source), 2))
-    if len(given) != 1:
+    first_texts = list(texts or islice(stream_lines(source), 2))
+    if len(first_texts) != 1:
         raise AttlasError(
             "a single text for --attention",
-            "several" if given else "none",
+            "several" if first_texts else "none",
             'name one: attlas classify RUN "a text" --attention map.png; for several name a folder',
         )
-    found = classifier(given[0])
+    found = classifier(first_texts[0])
     if path.suffix == _TRACE:
         found.trace.save(path)
     else:
         draw(found.trace, path, layer=layer, row=0)
-    told = Remarks(unit="text")
-    told.tell(1, [classification_remarks(found)])
+    remarks = Remarks(unit="text")
+    remarks.tell(1, [classification_remarks(found)])
     write_lines(target, [_line(found, as_json=as_json)])
 
 

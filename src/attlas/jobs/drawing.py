@@ -110,7 +110,7 @@ def draw(
     Errors: `AttlasError` as `plot_trace`, and for several maps where one is to be chosen.
     """
     style = Style() if style is None else style
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         for category in (MissingGlyphs, UnmatchedTokens):
             warnings.simplefilter("always", category)
         if style.query is not None:
@@ -130,7 +130,7 @@ def draw(
                 vmax=style.vmax,
             )
         save(drawn, path)
-    for message in dict.fromkeys(str(warning.message) for warning in told):
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"attlas: {message}", file=sys.stderr)
 
 

@@ -149,12 +149,12 @@ def trace_at(path: Path) -> Trace:
     return Trace.load(path)
 
 
-def check_used(given: Mapping[str, bool], of: str, why: str) -> None:
+def check_used(options: Mapping[str, bool], of: str, why: str) -> None:
     """That none of these options was given, for which `of` has no use.
 
     Errors: `AttlasError` that names those that were.
     """
-    named = [name for name, is_given in given.items() if is_given]
+    named = [name for name, is_given in options.items() if is_given]
     if named:
         raise AttlasError(
             f"options that {of} has a use for", ", ".join(named), f"leave that out: {why}"
@@ -165,13 +165,13 @@ def check_nothing_searched(
     num_beams: int | None, settings: list[str] | None, checkpoint: str, device: str
 ) -> None:
     """That no option of a search was given beside a trace, for which all was found before."""
-    given = {
+    options = {
         "--num-beams": num_beams is not None,
         "--set": bool(settings),
         "--checkpoint": checkpoint != BEST,
         "--device": device != "cpu",
     }
-    check_used(given, "a trace", "what it shows was found before it was saved")
+    check_used(options, "a trace", "what it shows was found before it was saved")
 
 
 def warn(text: str) -> None:
@@ -192,15 +192,15 @@ def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
     if (path / CONFIG).is_file():
         return True
     if path.is_dir() and str(path) not in shipped_recipes():
-        wanted, last = "a recipe or a run", "or the folder of a run"
+        expected, last = "a recipe or a run", "or the folder of a run"
         first = (
             f"train on its texts with attlas train imdb --set data.train={quote(str(name))}, or "
         )
         if or_trace:
-            wanted, last = "a recipe, a run or a trace", "the folder of a run, or a trace's file"
+            expected, last = "a recipe, a run or a trace", "the folder of a run, or a trace's file"
             first = ""
         raise AttlasError(
-            wanted,
+            expected,
             f"the folder {name} without {CONFIG}",
             f"{first}name a TOML file, a recipe that comes with attlas, {last}",
         )
@@ -212,8 +212,8 @@ def data_of(run: Run) -> list[Path]:
     table = run.table("data")
     if table.get("kind") not in ("files", "labelled"):
         return []
-    given = [table.get(split) or [] for split in ("train", "valid", "test")]
-    return [Path(p) for paths in given for p in ([paths] if isinstance(paths, str) else paths)]
+    files = [table.get(split) or [] for split in ("train", "valid", "test")]
+    return [Path(p) for paths in files for p in ([paths] if isinstance(paths, str) else paths)]
 
 
 def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
@@ -278,8 +278,8 @@ def _identity(path: Path | str) -> object:
 def lists_asked_for(assignments: Iterable[str] | None, n_best: int | None) -> bool:
     """Whether the command line says how many translations of a line are wanted, `--n-best` or
     `--set decoding.n_best=`: then they are written as a list."""
-    asked = overridden({"decoding": {}}, assignments or ()).assigned
-    return n_best is not None or ("decoding", "n_best") in asked
+    assigned = overridden({"decoding": {}}, assignments or ()).assigned
+    return n_best is not None or ("decoding", "n_best") in assigned
 
 
 def decoding_of(

@@ -13,12 +13,12 @@ from attlas.runs import BEST, LAST, METRICS, Run
 from attlas.training import Recipe
 
 
-def recipe_told(recipe: Recipe) -> str:
+def describe_recipe(recipe: Recipe) -> str:
     """Every setting, as TOML."""
     return write_toml(recipe.tables()).rstrip()
 
 
-def run_told(run: Run) -> str:
+def describe_run(run: Run) -> str:
     """Settings, parameters by part, vocabularies, checkpoints, scores, the memory that the training
     took; whose sentences they are."""
     sections = [
@@ -27,8 +27,8 @@ def run_told(run: Run) -> str:
         ("checkpoints", _table(_checkpoints(run)) or "none yet"),
         _scores(run),
     ]
-    if told := describe_memory(*map(run.peak_memory().get, ("cpu", "gpu"))):
-        sections.append(("training", told))
+    if memory := describe_memory(*map(run.peak_memory().get, ("cpu", "gpu"))):
+        sections.append(("training", memory))
     if run.table("data").get("kind") == "shipped":
         sections.append(("the corpus that comes with attlas", _below_heading(attribution())))
     if run.checkpoints():
@@ -36,7 +36,7 @@ def run_told(run: Run) -> str:
     return "\n\n".join(f"# {name}\n{text}" for name, text in sections)
 
 
-def trace_told(trace: Trace) -> str:
+def describe_trace(trace: Trace) -> str:
     """Its layers, with the shapes of their attention maps, and its tokens."""
     layers = [
         (
@@ -112,7 +112,7 @@ def _scores_of(events: Sequence[Mapping[str, Any]], run: Run) -> str:
     signatures = {event["signature"] for event in events if event.get("bleu") is not None}
     best = run.store.named(BEST)
     of_best = [place for place, event in enumerate(events) if event.get("checkpoint") == best]
-    told: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = []
     for place, event in enumerate(events):
         scores = [f"update {event['update']:,}", f"loss {event['loss']:.4f}"]
         if event.get("bleu") is not None:
@@ -121,9 +121,9 @@ def _scores_of(events: Sequence[Mapping[str, Any]], run: Run) -> str:
         if event.get("accuracy") is not None:
             exactly = "" if run.classifies else " exactly"
             scores.append(f"{event['accuracy']:.1%}{exactly} right")
-        told.append((*scores, "best" if place in of_best[-1:] else ""))
+        rows.append((*scores, "best" if place in of_best[-1:] else ""))
     below = [f"BLEU: {signature}" for signature in signatures if len(signatures) == 1]
-    return "\n".join([_table(told) or "none yet", *below])
+    return "\n".join([_table(rows) or "none yet", *below])
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:

@@ -173,12 +173,12 @@ def _has_words(text: str, target: str | None) -> bool:
 
 
 def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
-    came = f"{count_noun(lines, 'line')}, none of them with a word" if lines else "nothing"
+    got = f"{count_noun(lines, 'line')}, none of them with a word" if lines else "nothing"
     beside = ""
     if paired:
-        came, beside = f"{came} on both sides", ", and one in its target"
+        got, beside = f"{got} on both sides", ", and one in its target"
     return DataError(
-        f"a line with a word in {name}{beside}", came, "check that this is the text that was meant"
+        f"a line with a word in {name}{beside}", got, "check that this is the text that was meant"
     )
 
 
@@ -207,9 +207,9 @@ class StatisticsOutput(ResumableOutput):
     def __init__(self, output: Path, origin: Origin, table: Table) -> None:
         self._table = table
         with explained(output):
-            begun = (progress_dir(output) / "progress.json").exists()
+            exists = (progress_dir(output) / "progress.json").exists()
             standing = [path for path in (output, table.beside(output)) if path and path.exists()]
-            if standing and not begun:
+            if standing and not exists:
                 raise _foreign(standing[0])
         before = read_progress(output)
         super().__init__(output, origin)
@@ -262,8 +262,8 @@ class StatisticsOutput(ResumableOutput):
             beside = self._table.beside(self.output)
             if beside is not None and beside.exists() and not self.progress.beside:
                 raise _foreign(beside)
-            ours = {"assembled": output_checksum(whole, unzipped=False), "beside": True}
-            self._keep(self.progress.model_copy(update=ours))
+            progress = {"assembled": output_checksum(whole, unzipped=False), "beside": True}
+            self._keep(self.progress.model_copy(update=progress))
             self.tell_beside(facts)
             with explained(self.output):
                 os.replace(whole, self._place)
@@ -346,7 +346,9 @@ class CorpusMeasurement:
         found = self._of_batches(batches_of(texts, self.tokens))
         if len(texts) < 2:
             return found
-        return sorted(found, key=lambda one: one.line)  # stable: layers stay in their order
+        return sorted(
+            found, key=lambda measured: measured.line
+        )  # stable: layers stay in their order
 
     def _of_batches(self, batches: Iterable[Sequence[CorpusText]]) -> Iterator[Measured]:
         for batch in batches:
@@ -367,14 +369,14 @@ def measure(
     Errors: `AttlasError` where the corpus changes meanwhile, and where no line of it has a row;
     what is done of it is then forgotten.
     """
-    begun, start = part.progress.lines, time.monotonic()
-    if begun:
-        _say(f"{part.output}: goes on after line {begun:,} of {corpus.lines:,}")
-    remarks = _Remarks(begun)
+    first_line, start = part.progress.lines, time.monotonic()
+    if first_line:
+        _print(f"{part.output}: goes on after line {first_line:,} of {corpus.lines:,}")
+    remarks = _Remarks(first_line)
     try:
-        with Bar(part.output, corpus.lines, begun) as bar:
+        with Bar(part.output, corpus.lines, first_line) as bar:
             arriving = corpus.stream()
-            for _ in islice(arriving, begun):
+            for _ in islice(arriving, first_line):
                 pass
             read = measuring.reader.read
             for window in measuring.windows(read(*line) for line in arriving):
@@ -399,7 +401,8 @@ def measure(
     remarks.sum_up()
     seconds = time.monotonic() - start
     without = f", {remarks.unread:,} of them without a word," if remarks.unread else ""
-    _say(f"{part.output}: {count_noun(corpus.lines - begun, 'line')}{without} in {seconds:,.1f} s")
+    lines = count_noun(corpus.lines - first_line, "line")
+    _print(f"{part.output}: {lines}{without} in {seconds:,.1f} s")
 
 
 class _NothingReadError(DataError):
@@ -413,8 +416,8 @@ class _Remarks:
     of which nothing was read.
     """
 
-    def __init__(self, begun: int) -> None:
-        self._begun = begun
+    def __init__(self, done: int) -> None:
+        self._begun = done
         self._told = False
         self.unread = 0
         self._cut, self._first_cut = 0, 0
@@ -430,7 +433,7 @@ class _Remarks:
             self._told = True
             first = min(longer, key=lambda text: text.line)
             tokens = count_noun(first.unread, "token")
-            _say(
+            _print(
                 f"line {first.line} is longer than the model can read: {tokens} of it are left "
                 "out; of each text, the column unread counts them"
             )
@@ -439,14 +442,14 @@ class _Remarks:
         """Of all texts that the model did not write to their end."""
         if self._cut:
             after = f", after line {self._begun:,}" if self._begun else ""
-            _say(
+            _print(
                 f"{count_noun(self._cut, 'text')} that the model wrote came to no end within its "
                 f"limit, the first in line {self._first_cut}{after}: finished is false there"
             )
 
 
-def _say(what: str) -> None:
-    print(f"attlas: {what}", file=sys.stderr)
+def _print(text: str) -> None:
+    print(f"attlas: {text}", file=sys.stderr)
 
 
 _BY = ("head", "token")
@@ -471,63 +474,63 @@ class StatisticsOptions:
     settings: tuple[str, ...]
 
 
-def run_statistics(asked: StatisticsOptions) -> None:
+def run_statistics(options: StatisticsOptions) -> None:
     """Write the table, or go on with it.
 
     Errors: `AttlasError` for what cannot be read or written, for options that the model has no use
     for, for an output that is not ours or was begun from something else, and where another process
     is at it.
     """
-    output, table = _checked(asked)
+    output, table = _checked(options)
     disable_malloc_trim()
-    reader, search = _reader(asked)
+    reader, search = _reader(options)
     with explained(output):
         progress_dir(output).mkdir(parents=True, exist_ok=True)
-    with held(progress_dir(output) / "lock") as ours:
-        if not ours:
+    with held(progress_dir(output) / "lock") as acquired:
+        if not acquired:
             raise AttlasError(
                 f"{output} for this process alone",
                 "another process that is at it",
                 "wait for it, or choose another output",
             )
-        _work(asked, output, table, reader, search)
+        _work(options, output, table, reader, search)
 
 
-def _checked(asked: StatisticsOptions) -> tuple[Path, Table]:
+def _checked(options: StatisticsOptions) -> tuple[Path, Table]:
     """What can be told before anything is read."""
-    if asked.by not in _BY:
-        raise AttlasError("--by head or --by token", quoted(asked.by), "choose one of them")
-    if asked.output is None:
+    if options.by not in _BY:
+        raise AttlasError("--by head or --by token", quoted(options.by), "choose one of them")
+    if options.output is None:
         raise AttlasError("an output for the table", "none", "add one: --output stats.csv")
-    if unknown := [name for name in asked.also if name not in ALSO]:
+    if unknown := [name for name in options.also if name not in ALSO]:
         raise AttlasError(
             f"--also with {' or '.join(ALSO)}", quoted(unknown[0]), "choose one of them"
         )
-    columns = columns_of(by_token=asked.by == "token", also=asked.also)
-    table = table_at(asked.output, columns)
-    check_replaceable(asked.output)
-    check_distinct([asked.corpus, asked.target], [asked.output, table.beside(asked.output)])
-    if asked.corpus == asked.target == STANDARD:
+    columns = columns_of(by_token=options.by == "token", also=options.also)
+    table = table_at(options.output, columns)
+    check_replaceable(options.output)
+    check_distinct([options.corpus, options.target], [options.output, table.beside(options.output)])
+    if options.corpus == options.target == STANDARD:
         raise AttlasError(
             "a corpus and its target from two places",
             "the standard input for both",
             "name a file for one of them",
         )
-    for name in (asked.corpus, asked.target):
+    for name in (options.corpus, options.target):
         if name is not None:
             check_has_words(name)
-    return asked.output, table
+    return options.output, table
 
 
 def _work(
-    asked: StatisticsOptions, output: Path, table: Table, reader: Reader, search: Origin
+    options: StatisticsOptions, output: Path, table: Table, reader: Reader, search: Origin
 ) -> None:
     with (
-        on_disk(asked.corpus, progress_dir(output) / "corpus") as source,
-        on_disk(asked.target or os.devnull, progress_dir(output) / "target") as beside,
+        on_disk(options.corpus, progress_dir(output) / "corpus") as source,
+        on_disk(options.target or os.devnull, progress_dir(output) / "target") as beside,
     ):
-        names = name_of(asked.corpus), name_of(asked.target or os.devnull)
-        corpus = CorpusFile.of(source, None if asked.target is None else beside, names)
+        names = name_of(options.corpus), name_of(options.target or os.devnull)
+        corpus = CorpusFile.of(source, None if options.target is None else beside, names)
         corpus.check_has_words()
         origin: Origin = {
             "attlas": version("attlas"),
@@ -537,15 +540,15 @@ def _work(
             TEXT: corpus.checksum,
             "target": corpus.target_checksum or "none",
             **search,
-            "by": asked.by,
-            "threshold": asked.threshold,
-            "also": ", ".join(sorted(asked.also)) or "none",
-            "layers": ", ".join(asked.layers or ("all",)),
-            "tokens": asked.max_tokens,
+            "by": options.by,
+            "threshold": options.threshold,
+            "also": ", ".join(sorted(options.also)) or "none",
+            "layers": ", ".join(options.layers or ("all",)),
+            "tokens": options.max_tokens,
         }
         facts = {
-            "from": _spelled(str(asked.model)),
-            "corpus": _spelled(name_of(asked.corpus)),
+            "from": _spelled(str(options.model)),
+            "corpus": _spelled(name_of(options.corpus)),
             "lines": corpus.lines,
             **origin,
         }
@@ -559,11 +562,11 @@ def _work(
             return
         measuring = CorpusMeasurement(
             reader=reader,
-            tokens=asked.max_tokens,
-            threshold=asked.threshold,
-            layers=asked.layers,
-            by_token=asked.by == "token",
-            also=asked.also,
+            tokens=options.max_tokens,
+            threshold=options.threshold,
+            layers=options.layers,
+            by_token=options.by == "token",
+            also=options.also,
         )
         measure(measuring, corpus, part, table, facts)
 
@@ -573,49 +576,49 @@ def _spelled(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _reader(asked: StatisticsOptions) -> tuple[Reader, Origin]:
+def _reader(options: StatisticsOptions) -> tuple[Reader, Origin]:
     """The model as one that reads, and how it searches, where that matters.
 
     Errors: `AttlasError` for a path at which nothing can be looked into, and for options that it
     has no use for.
     """
-    searching = {"--num-beams": asked.num_beams is not None, "--set": bool(asked.settings)}
-    if not (asked.model / CONFIG).is_file() and HuggingFaceFolder.is_at(asked.model):
+    searching = {"--num-beams": options.num_beams is not None, "--set": bool(options.settings)}
+    if not (options.model / CONFIG).is_file() and HuggingFaceFolder.is_at(options.model):
         check_used(
-            {**searching, "--checkpoint": asked.checkpoint != BEST},
+            {**searching, "--checkpoint": options.checkpoint != BEST},
             "a model of Hugging Face",
             "it has one set of weights, and searches greedily",
         )
-        folder = HuggingFaceFolder(asked.model, asked.device)
-        _check_target(asked, writes=folder.writes)
-        wanted = folder.writes and asked.target is None
-        return HuggingFaceReader(folder), {"decoding.method": "greedy"} if wanted else {}
-    _check_folder(asked.model)
-    run, checkpoint = run_at(asked.model, asked.checkpoint)
+        folder = HuggingFaceFolder(options.model, options.device)
+        _check_target(options, writes=folder.writes)
+        searches = folder.writes and options.target is None
+        return HuggingFaceReader(folder), {"decoding.method": "greedy"} if searches else {}
+    _check_folder(options.model)
+    run, checkpoint = run_at(options.model, options.checkpoint)
     if run.classifies:
         check_used(searching, "a classifier", "it writes no text")
-        _check_target(asked, writes=False)
-        return ClassifierReader(run, checkpoint=checkpoint, device=asked.device), {}
-    if asked.target is not None:
+        _check_target(options, writes=False)
+        return ClassifierReader(run, checkpoint=checkpoint, device=options.device), {}
+    if options.target is not None:
         check_used(searching, "a translation that is given", "--target is read, none is searched")
-    said = overridden({"decoding": {}}, asked.settings).assigned
-    named = asked.num_beams is not None or not said.isdisjoint(
+    assigned = overridden({"decoding": {}}, options.settings).assigned
+    named = options.num_beams is not None or not assigned.isdisjoint(
         {("decoding",), ("decoding", "method")}
     )
     greedy = [] if named else ["decoding.method=greedy"]
-    search = decoding_of(run, [*greedy, *asked.settings], asked.num_beams)
-    reader = TranslatorReader(run, search, checkpoint=checkpoint, device=asked.device)
-    if asked.target is not None:
+    search = decoding_of(run, [*greedy, *options.settings], options.num_beams)
+    reader = TranslatorReader(run, search, checkpoint=checkpoint, device=options.device)
+    if options.target is not None:
         return reader, {}
     used = search.model_dump(exclude=set(idle_settings(search.method)))
     return reader, {f"decoding.{key}": value for key, value in used.items()}
 
 
-def _check_target(asked: StatisticsOptions, *, writes: bool) -> None:
-    if asked.target is not None and not writes:
+def _check_target(options: StatisticsOptions, *, writes: bool) -> None:
+    if options.target is not None and not writes:
         raise UnsupportedError(
             "--target with a model that writes a text beside the one it reads",
-            f"it for {asked.model}, which reads one text",
+            f"it for {options.model}, which reads one text",
             "leave --target out",
         )
 
@@ -623,14 +626,14 @@ def _check_target(asked: StatisticsOptions, *, writes: bool) -> None:
 def _check_folder(model: Path) -> None:
     if (model / CONFIG).is_file():
         return
-    came = f"no folder at {model}"
+    got = f"no folder at {model}"
     if model.is_dir():
-        came = f"the folder {model} with neither {CONFIG} nor config.json in it"
+        got = f"the folder {model} with neither {CONFIG} nor config.json in it"
     elif model.exists():
-        came = f"{model}, which is no folder"
+        got = f"{model}, which is no folder"
     raise CheckpointError(
         "the folder of a run that attlas train wrote, or of a model of Hugging Face",
-        came,
+        got,
         "check the path; a model is read from a folder, where save_pretrained of the model and of "
         "its tokenizer put it, and never fetched",
     )

@@ -101,7 +101,7 @@ class ParquetTable(Table):
             "flag": arrow.bool_(),
             "text": arrow.string(),
         }
-        self._schema = arrow.schema([(one.name, kinds[one.kind]) for one in columns])
+        self._schema = arrow.schema([(column.name, kinds[column.kind]) for column in columns])
 
     @property
     def head(self) -> bytes:
@@ -121,7 +121,7 @@ class ParquetTable(Table):
             group: list[Any] = []
             for batch in self._arrow.ipc.open_stream(file):
                 group.append(batch)
-                if sum(one.num_rows for one in group) >= _GROUP:
+                if sum(part.num_rows for part in group) >= _GROUP:
                     writer.write_table(self._arrow.Table.from_batches(group))
                     group = []
             if group:

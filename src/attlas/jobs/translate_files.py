@@ -30,7 +30,7 @@ from attlas.jobs.checkpointed_output import (
     text_of,
 )
 from attlas.jobs.inputs import check_distinct
-from attlas.jobs.translate_stream import Remarks, line_of, n_best_lines, remarks_on, tell_long
+from attlas.jobs.translate_stream import Remarks, line_of, n_best_lines, remarks_on, warn_long
 from attlas.runs.loaded import short_digest
 
 
@@ -58,31 +58,31 @@ def translate_files(
     something of what an output was begun with has changed.
     """
     outputs = _outputs(sources, folder)
-    mine = {output: outputs[output] for output in shard.of(list(outputs))}
-    if any(map(_is_file, mine.values())):
+    chosen = {output: outputs[output] for output in shard.of(list(outputs))}
+    if any(map(_is_file, chosen.values())):
         with explained(folder):
             (folder / PROGRESS_DIR).mkdir(parents=True, exist_ok=True)
-    work = _Work(translator, origin, numbered, window, trained, alone=len(mine) == 1)
+    work = _Work(translator, origin, numbered, window, trained, alone=len(chosen) == 1)
     try:
-        busy = [output for output, source in mine.items() if not work.done(source, output)]
+        busy = [output for output, source in chosen.items() if not work.done(source, output)]
         for output in busy:
-            _say(f"waiting for {output}, which another process is at")
-            work.done(mine[output], output, wait=True)
+            _print(f"waiting for {output}, which another process is at")
+            work.done(chosen[output], output, wait=True)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"the same command goes on with what is not yet in {folder}")
         raise
     finally:  # whatever ends it
         for source, error in work.failed.items():
-            _say(f"{source} failed: {error}")
+            _print(f"{source} failed: {error}")
     of = "" if shard.count == 1 else f" of shard {shard.number}/{shard.count}"
     if work.failed:
         raise AttlasError(
-            f"all {count_noun(len(mine), 'file')}{of} in {folder}",
-            f"{len(mine) - len(work.failed):,} of them",
+            f"all {count_noun(len(chosen), 'file')}{of} in {folder}",
+            f"{len(chosen) - len(work.failed):,} of them",
             "mend what is told above; the same command then does what is missing",
         )
     before = f", {work.before:,} of them before" if work.before else ""
-    _say(f"all files{of} are in {folder}: {len(mine):,}{before}")
+    _print(f"all files{of} are in {folder}: {len(chosen):,}{before}")
 
 
 @dataclass
@@ -109,10 +109,10 @@ class _Work:
             _check_file(source)
             with explained(output):
                 progress_dir(output).mkdir(parents=True, exist_ok=True)
-            with held(progress_dir(output) / "lock", wait=wait) as ours:
-                if ours:
+            with held(progress_dir(output) / "lock", wait=wait) as acquired:
+                if acquired:
                     self._translate(source, output)
-            return ours
+            return acquired
         except AttlasError as error:
             if self.alone or _no_room(error):
                 raise
@@ -129,21 +129,21 @@ class _Work:
             part.read_again(fingerprint)
             self.before += 1
             return
-        begun, start = part.progress.lines, time.monotonic()
-        before = f", {begun:,} of them before" if begun else ""
-        _say(f"{source}: {count_noun(total, 'line')}{before}")
+        first_line, start = part.progress.lines, time.monotonic()
+        before = f", {first_line:,} of them before" if first_line else ""
+        _print(f"{source}: {count_noun(total, 'line')}{before}")
         digest = hashlib.sha256()
-        with ExitStack() as after, Bar(source, total, begun) as bar:
-            told = Remarks(f"{source}: ", at_once=False)
-            after.callback(told.end)
+        with ExitStack() as after, Bar(source, total, first_line) as bar:
+            remarks = Remarks(f"{source}: ", at_once=False)
+            after.callback(remarks.end)
             arriving = _hashed(stream_lines(source), digest)
-            for _ in islice(arriving, begun):
+            for _ in islice(arriving, first_line):
                 pass
             while texts := list(islice(arriving, self.window)):
                 first = part.progress.lines
-                tell_long(f"{source}: line", texts, first, self.translator, self.trained)
+                warn_long(f"{source}: line", texts, first, self.translator, self.trained)
                 found = list(self.translator.stream(texts, window=len(texts)))
-                told.tell(first + 1, [*map(remarks_on, found)])
+                remarks.tell(first + 1, [*map(remarks_on, found)])
                 written = [
                     self._written(number, translation)
                     for number, translation in enumerate(found, first)
@@ -159,7 +159,7 @@ class _Work:
             )
         part.finish(fingerprint)
         seconds = time.monotonic() - start
-        _say(f"{output}: {count_noun(total - begun, 'line')} in {seconds:,.1f} s")
+        _print(f"{output}: {count_noun(total - first_line, 'line')} in {seconds:,.1f} s")
 
     def _written(self, number: int, translation: Translation) -> bytes:
         if self.numbered:
@@ -203,12 +203,12 @@ def _is_file(source: Path) -> bool:
 def _check_file(source: Path) -> None:
     if _is_file(source):
         return
-    came, advice = f"no file at {source}", "check the path"
+    got, advice = f"no file at {source}", "check the path"
     if os.path.isdir(source):
-        came, advice = f"the folder {source}", f"name the files in it: {quote(str(source))}/*"
+        got, advice = f"the folder {source}", f"name the files in it: {quote(str(source))}/*"
     elif os.path.exists(source):
-        came, advice = f"{source}, which is none", "name regular files"
-    raise DataError("files to translate", came, advice)
+        got, advice = f"{source}, which is none", "name regular files"
+    raise DataError("files to translate", got, advice)
 
 
 def _no_room(error: AttlasError) -> bool:
@@ -230,5 +230,5 @@ def _hashed(lines: Iterator[str], digest: Any) -> Iterator[str]:
         yield line
 
 
-def _say(what: str) -> None:
-    print(f"attlas: {what}", file=sys.stderr)
+def _print(text: str) -> None:
+    print(f"attlas: {text}", file=sys.stderr)

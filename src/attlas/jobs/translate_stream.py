@@ -36,10 +36,10 @@ def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str
     arrived: Queue[str | Exception | None] = Queue(most)
     left = Event()
 
-    def put(what: str | Exception | None) -> None:
+    def put(item: str | Exception | None) -> None:
         while not left.is_set():  # a bounded wait: nobody takes what comes after the last window
             try:
-                arrived.put(what, timeout=0.2)
+                arrived.put(item, timeout=0.2)
             except Full:
                 continue
             return
@@ -60,27 +60,27 @@ def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str
     # otherwise close then, and abort because it is being read.
     Thread(target=read, args=(sys.stdin,), daemon=True).start()
     try:
-        came: str | Exception | None = ""
-        while isinstance(came, str):
+        item: str | Exception | None = ""
+        while isinstance(item, str):
             window: list[str] = []
             while len(window) < most:
                 try:
-                    came = arrived.get(block=full or not window)
+                    item = arrived.get(block=full or not window)
                 except Empty:
                     break
-                if not isinstance(came, str):
+                if not isinstance(item, str):
                     break
-                window.append(came)
+                window.append(item)
             if window:
                 yield window
-        if came is not None:
-            raise came
+        if item is not None:
+            raise item
     finally:
         left.set()
 
 
 _WINDOW = 1024  # lines: fewer cost a tenth of the speed, more are long in coming out
-_LINES_TOLD, _WINDOWS_TOLD = 4, 5  # by themselves
+_LINES_LISTED, _WINDOWS_LISTED = 4, 5  # by themselves
 _LONG = 8  # times as many tokens as any text of the training: each step takes so many times longer
 
 
@@ -113,16 +113,16 @@ def translate_lines(
         )
     check_distinct([source], [target, alignments])
     arriving = windows(stream_lines(source), window, full=at_hand(source))
-    done, told = 0, Remarks(at_once=not at_hand(source))
+    done, remarks = 0, Remarks(at_once=not at_hand(source))
     with ExitStack() as files:
-        files.callback(told.end)
+        files.callback(remarks.end)
         lines = open_output(target, files)
         links = open_output(alignments, files) if alignments else None
         try:
             for texts in arriving:
-                tell_long("line", texts, done, translator, trained)
+                warn_long("line", texts, done, translator, trained)
                 found = list(translator.stream(texts, window=len(texts)))
-                told.tell(done + 1, [*map(remarks_on, found)])
+                remarks.tell(done + 1, [*map(remarks_on, found)])
                 for number, translation in enumerate(found, done):
                     lines.writelines(
                         n_best_lines(number, translation) if numbered else [line_of(translation)]
@@ -162,11 +162,11 @@ def line_of(translation: Translation) -> bytes:
 
 def n_best_lines(number: int, best: Translation) -> Iterator[bytes]:
     """The n-best list of one line, numbered from 0, best first."""
-    for one in (best, *best.alternatives):
-        yield f"{number} ||| {one.text} ||| {one.score:.6f}\n".encode()
+    for translation in (best, *best.alternatives):
+        yield f"{number} ||| {translation.text} ||| {translation.score:.6f}\n".encode()
 
 
-def tell_long(
+def warn_long(
     place: str, texts: Sequence[str], done: int, translator: Translator, trained: int | None
 ) -> None:
     """Tell on the standard error, before others wait for it, of a line that takes very long.
@@ -212,38 +212,38 @@ class Remarks:
         for kind in dict.fromkeys(kind for line in lines for kind in line):
             found = {n: line[kind] for n, line in enumerate(lines, first) if kind in line}
             self._windows[kind] += self._at_once
-            if self._at_once and self._windows[kind] <= _WINDOWS_TOLD:
-                self._say_of(kind, found, len(found))
+            if self._at_once and self._windows[kind] <= _WINDOWS_LISTED:
+                self._print_lines_of(kind, found, len(found))
                 continue
             self._untold[kind] += len(found)
             if not self._at_once:
-                room = _LINES_TOLD - len(self._first[kind])
+                room = _LINES_LISTED - len(self._first[kind])
                 self._first[kind] |= dict(islice(found.items(), room))
 
     def end(self) -> None:
         """Of the lines that were only counted."""
         for kind, count in self._untold.items():
             if self._at_once:
-                self._say(f"{count_noun(count, f'further {self._unit}')}: {kind}")
+                self._print(f"{count_noun(count, f'further {self._unit}')}: {kind}")
             else:
-                self._say_of(kind, self._first[kind], count)
+                self._print_lines_of(kind, self._first[kind], count)
 
-    def _say_of(self, kind: str, found: Mapping[int, str], count: int) -> None:
-        if count > _LINES_TOLD:
-            named = ", ".join(map(str, islice(found, _LINES_TOLD)))
-            self._say(f"{count_noun(count, self._unit)} ({named}, …): {kind}")
+    def _print_lines_of(self, kind: str, found: Mapping[int, str], count: int) -> None:
+        if count > _LINES_LISTED:
+            named = ", ".join(map(str, islice(found, _LINES_LISTED)))
+            self._print(f"{count_noun(count, self._unit)} ({named}, …): {kind}")
             return
         for number, sentence in found.items():
-            self._say(f"{self._unit} {number}: {sentence}")
+            self._print(f"{self._unit} {number}: {sentence}")
 
-    def _say(self, what: str) -> None:
-        print(f"attlas: {self._place}{what}", file=sys.stderr)
+    def _print(self, text: str) -> None:
+        print(f"attlas: {self._place}{text}", file=sys.stderr)
 
 
 def remarks_on(translation: Translation) -> dict[str, str]:
     """What there is to say of it, by the sentence that says it of several."""
-    said = {
+    notes = {
         CUT: translation_remarks(translation.cut, True),
         UNFINISHED: translation_remarks(0, translation.finished),
     }
-    return {kind: sentence for kind, own in said.items() for sentence in own}
+    return {kind: sentence for kind, own in notes.items() for sentence in own}

@@ -58,10 +58,10 @@ class AttentionInputs:
         enable_gqa: bool = False,
     ) -> "AttentionInputs":
         """`AttlasError` where kinds, dtypes, devices, shapes or a mask make no sense together."""
-        given = {"query": query, "key": key, "value": value}
+        arrays = {"query": query, "key": key, "value": value}
         masks = {"attn_mask": attn_mask, "token_mask": token_mask}
-        given |= {name: array for name, array in masks.items() if array is not None}
-        tensors = _tensors(given)
+        arrays |= {name: array for name, array in masks.items() if array is not None}
+        tensors = _tensors(arrays)
         tensors |= {
             name: integers_as_bools(name, tensors[name]) for name in masks if name in tensors
         }
@@ -86,7 +86,7 @@ class AttentionInputs:
         if token_mask is not None:
             padding = ~token_mask[:, None, :, None]
             keys, values = keys.masked_fill(padding, 0.0), values.masked_fill(padding, 0.0)
-        numpy = isinstance(given["query"], np.ndarray)
+        numpy = isinstance(arrays["query"], np.ndarray)
         return cls(
             _four_axes(query),
             KeyValueCache(keys, values, token_mask),
@@ -136,20 +136,20 @@ class AttentionInputs:
         return result.numpy() if self.numpy else result
 
 
-def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
+def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
     """The arrays as tensors, of one kind, one float dtype and one device."""
-    kinds = {name: _kind(array) for name, array in given.items()}
+    kinds = {name: _kind(array) for name, array in arrays.items()}
     if set(kinds.values()) not in ({"NumPy"}, {"torch"}):
         raise AttlasError(
             "NumPy arrays alone or torch tensors alone",
             _listed(kinds),
             "convert them with numpy.asarray or torch.as_tensor",
         )
-    for name, array in given.items():
+    for name, array in arrays.items():
         _check_dtype(name, array)
     floats = {
         name: str(array.dtype).removeprefix("torch.")
-        for name, array in given.items()
+        for name, array in arrays.items()
         if name not in _MASKS or _is_float(array)
     }
     if len(set(floats.values())) > 1:
@@ -158,7 +158,7 @@ def _tensors(given: Mapping[str, Any]) -> dict[str, Tensor]:
         )
     tensors = {
         name: array if isinstance(array, Tensor) else _from_numpy(array)
-        for name, array in given.items()
+        for name, array in arrays.items()
     }
     devices = {name: str(tensor.device) for name, tensor in tensors.items()}
     if len(set(devices.values())) > 1:
@@ -176,7 +176,7 @@ def _is_float(array: Any) -> bool:
 
 
 def _is_truth(array: Any) -> bool:
-    """Whether it holds bools, or integers, which may be 0 and 1."""
+    """Return True if it holds bools, or integers, which may be 0 and 1."""
     if isinstance(array, Tensor):
         return not (array.is_floating_point() or array.is_complex())
     return array.dtype.kind in "biu"
@@ -201,19 +201,19 @@ def _check_dtype(name: str, array: Any) -> None:
 def _check_axes(
     query: Shaped[Tensor, "..."], key: Shaped[Tensor, "..."], value: Shaped[Tensor, "..."]
 ) -> None:
-    came = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+    got = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
     axes = max(query.ndim, key.ndim, value.ndim)
     if min(query.ndim, key.ndim, value.ndim) < min(_SHAPES):
-        wanted = " or ".join(query_shape for query_shape, _, _ in _SHAPES.values())
-        raise AttlasError(f"a query of shape {wanted}", came, "add or remove axes")
+        expected = " or ".join(query_shape for query_shape, _, _ in _SHAPES.values())
+        raise AttlasError(f"a query of shape {expected}", got, "add or remove axes")
     if not query.ndim == key.ndim == value.ndim:
         try:
             torch.broadcast_shapes(  # type: ignore[no-untyped-call]
                 *(one.shape[:-2] for one in (query, key, value))
             )
         except RuntimeError:
-            wanted = "query {}, key {} and value {}".format(*_SHAPES[min(axes, max(_SHAPES))])
-            raise AttlasError(wanted, came, "give all three the same axes") from None
+            expected = "query {}, key {} and value {}".format(*_SHAPES[min(axes, max(_SHAPES))])
+            raise AttlasError(expected, got, "give all three the same axes") from None
 
 
 def _same_axes(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -241,13 +241,13 @@ def _merge_batches(given: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[s
     """The same arrays with one axis of batches in place of these."""
     count, axes = math.prod(lead), len(lead) + 3
     arrays = {name: given[name] for name in _ARRAYS}
-    if any(one.ndim != axes or tuple(one.shape[:-3]) != lead for one in arrays.values()):
+    if any(array.ndim != axes or tuple(array.shape[:-3]) != lead for array in arrays.values()):
         raise AttlasError(
             f"query, key and value with the same batches, {lead}",
-            ", ".join(f"{name} {tuple(one.shape)}" for name, one in arrays.items()),
+            ", ".join(f"{name} {tuple(array.shape)}" for name, array in arrays.items()),
             "expand them to the same axes",
         )
-    merged = {name: one.reshape(count, *one.shape[-3:]) for name, one in arrays.items()}
+    merged = {name: array.reshape(count, *array.shape[-3:]) for name, array in arrays.items()}
     if (mask := given.get("attn_mask")) is not None:
         sizes = (1,) * (axes - mask.ndim) + tuple(mask.shape)
         if any(size not in (1, whole) for size, whole in zip(sizes, lead, strict=False)):
@@ -268,19 +268,19 @@ def _broadcast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tenso
     """The three with an axis of 1 repeated where another has more, as torch does."""
     expanded = [query, key, value]
     for axis in range(query.ndim - 2):
-        sizes = {one.shape[axis] for one in expanded}
+        sizes = {tensor.shape[axis] for tensor in expanded}
         if len(sizes - {1}) != 1:
             continue  # all are 1, or they differ: by shared heads, or by mistake
         size = (sizes - {1}).pop()
         # One head of keys that many of the query share stays one: nothing is copied.
-        repeated = [axis != 1 or one is query for one in (query, key, value)]
+        repeated = [axis != 1 or tensor is query for tensor in (query, key, value)]
         if expanded[1].shape[axis] != expanded[2].shape[axis]:
             repeated = [True, True, True]
         expanded = [
-            one.expand(*one.shape[:axis], size, *one.shape[axis + 1 :])
-            if one.shape[axis] == 1 and repeats
-            else one
-            for one, repeats in zip(expanded, repeated, strict=True)
+            tensor.expand(*tensor.shape[:axis], size, *tensor.shape[axis + 1 :])
+            if tensor.shape[axis] == 1 and repeats
+            else tensor
+            for tensor, repeats in zip(expanded, repeated, strict=True)
         ]
     query, key, value = expanded
     return query, key, value
@@ -292,8 +292,8 @@ def _check_shapes(
     value: Shaped[Tensor, "..."],
     enable_gqa: bool,
 ) -> None:
-    came = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
-    wanted = "query {}, key {} and value {}".format(*_SHAPES[query.ndim])
+    got = f"query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"
+    expected = "query {}, key {} and value {}".format(*_SHAPES[query.ndim])
     differing = [
         (query.ndim > 2 and len({query.shape[0], key.shape[0], value.shape[0]}) > 1, "batch"),
         (query.ndim > 3 and key.shape[1] != value.shape[1], "kv_heads"),
@@ -302,19 +302,19 @@ def _check_shapes(
     ]
     for differs, axis in differing:
         if differs:
-            raise AttlasError(wanted, came, f"make {axis} the same wherever it stands")
+            raise AttlasError(expected, got, f"make {axis} the same wherever it stands")
     if query.ndim > 3 and not enable_gqa and key.shape[1] not in (1, query.shape[1]):
         raise AttlasError(
-            f"as many heads in {wanted}", came, "pass enable_gqa=True where heads share keys"
+            f"as many heads in {expected}", got, "pass enable_gqa=True where heads share keys"
         )
     if query.ndim > 3 and (key.shape[1] == 0 or query.shape[1] % key.shape[1]):
         raise AttlasError(
-            f"heads that share num_kv_heads evenly in {wanted}",
-            came,
+            f"heads that share num_kv_heads evenly in {expected}",
+            got,
             f"choose num_kv_heads that divide the {query.shape[1]} heads",
         )
     if query.shape[-1] == 0:
-        raise AttlasError("a width of at least 1", came, "give every position a vector")
+        raise AttlasError("a width of at least 1", got, "give every position a vector")
 
 
 def _expand_pairs(
@@ -325,7 +325,8 @@ def _expand_pairs(
     if array is None:
         return None
     fits = array.ndim <= len(weights) and all(
-        size in (1, wanted) for size, wanted in zip(array.shape[::-1], weights[::-1], strict=False)
+        size in (1, expected)
+        for size, expected in zip(array.shape[::-1], weights[::-1], strict=False)
     )
     if not fits:
         raise AttlasError(
@@ -344,10 +345,10 @@ def _check_mask(
 ) -> Bool[Tensor, "batch keys"] | None:
     if token_mask is None:
         return None
-    wanted = (key.shape[0], key.shape[-2]) if key.ndim > 2 else (key.shape[0],)
-    if tuple(token_mask.shape) != wanted:
+    expected = (key.shape[0], key.shape[-2]) if key.ndim > 2 else (key.shape[0],)
+    if tuple(token_mask.shape) != expected:
         raise AttlasError(
-            f"token_mask of shape {wanted}, ({'batch, ' if key.ndim > 2 else ''}keys)",
+            f"token_mask of shape {expected}, ({'batch, ' if key.ndim > 2 else ''}keys)",
             f"shape {tuple(token_mask.shape)}",
             "give one bool per position of the key",
         )
@@ -368,8 +369,8 @@ def _from_numpy(array: Any) -> Tensor:
 
 def _kind(array: Any) -> str:
     # A masked array says elsewhere what may be seen: it is refused, rather than read without that.
-    one = isinstance(array, np.ndarray | np.generic)  # a comparison of 0 axes gives the latter
-    if one and not isinstance(array, np.ma.MaskedArray):
+    is_numpy = isinstance(array, np.ndarray | np.generic)  # a comparison of 0 axes gives the latter
+    if is_numpy and not isinstance(array, np.ma.MaskedArray):
         return "NumPy"
     return "torch" if isinstance(array, Tensor) else type(array).__name__
 

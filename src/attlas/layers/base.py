@@ -136,12 +136,12 @@ class Attention(nn.Module, ABC):
         return mask if cache.token_mask is None else mask & cache.token_mask[:, None, None, :]
 
 
-def check_tensor(name: str, given: object) -> None:
+def check_tensor(name: str, value: object) -> None:
     """Raises `AttlasError` for what is no tensor."""
-    if not isinstance(given, Tensor):
+    if not isinstance(value, Tensor):
         raise AttlasError(
             f"a {name} that is a tensor",
-            f"a {type(given).__name__}",
+            f"a {type(value).__name__}",
             "pass torch.from_numpy(…); attlas.scaled_dot_product_attention takes NumPy arrays too",
         )
 

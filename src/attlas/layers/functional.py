@@ -76,23 +76,25 @@ def scaled_dot_product_attention(
     """
     pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
     dropout = Dropout(dropout_p)
-    given = AttentionInputs.from_arrays(
+    inputs = AttentionInputs.from_arrays(
         query, key, value, attn_mask=attn_mask, token_mask=token_mask, enable_gqa=enable_gqa
     )
-    start, scale = _check_arguments(given, pattern, query_offset, scale, softcap)
-    given = given.zero_hidden_keys(pattern, start)
-    cache, queries = given.cache, given.query.shape[2]
-    if given.bias is not None or softcap is not None:
-        weights = _weights(given, pattern, start, scale, softcap)
+    start, scale = _check_arguments(inputs, pattern, query_offset, scale, softcap)
+    inputs = inputs.zero_hidden_keys(pattern, start)
+    cache, queries = inputs.cache, inputs.query.shape[2]
+    if inputs.bias is not None or softcap is not None:
+        weights = _weights(inputs, pattern, start, scale, softcap)
         context = weighted_values(dropout(weights), cache.values)
-    elif given.mask is not None:
-        allowed = _allowed(given, pattern, start)
-        context = masked_attention(given.query, cache.keys, cache.values, allowed, scale, dropout.p)
+    elif inputs.mask is not None:
+        allowed = _allowed(inputs, pattern, start)
+        context = masked_attention(
+            inputs.query, cache.keys, cache.values, allowed, scale, dropout.p
+        )
     else:
         pays = band_is_faster(queries, cache.num_keys, pattern, start)
         kernel = banded_attention if pays else dense_attention
-        context = kernel(given.query, cache, pattern, start, scale, dropout.p)
-    result: Array = given.restore(_propagate_nan(given, context))
+        context = kernel(inputs.query, cache, pattern, start, scale, dropout.p)
+    result: Array = inputs.restore(_propagate_nan(inputs, context))
     return result
 
 
@@ -120,14 +122,16 @@ def scaled_dot_product_attention_with_weights(
     """
     pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
     dropout = Dropout(dropout_p)
-    given = AttentionInputs.from_arrays(
+    inputs = AttentionInputs.from_arrays(
         query, key, value, attn_mask=attn_mask, token_mask=token_mask, enable_gqa=enable_gqa
     )
-    start, scale = _check_arguments(given, pattern, query_offset, scale, softcap)
-    given = given.zero_hidden_keys(pattern, start)
-    of_all = _weights(given, pattern, start, scale, softcap)
-    read = weighted_values(dropout(of_all), given.cache.values)
-    return given.restore(_propagate_nan(given, read)), given.restore(_propagate_nan(given, of_all))
+    start, scale = _check_arguments(inputs, pattern, query_offset, scale, softcap)
+    inputs = inputs.zero_hidden_keys(pattern, start)
+    of_all = _weights(inputs, pattern, start, scale, softcap)
+    read = weighted_values(dropout(of_all), inputs.cache.values)
+    return inputs.restore(_propagate_nan(inputs, read)), inputs.restore(
+        _propagate_nan(inputs, of_all)
+    )
 
 
 def _pattern_of(

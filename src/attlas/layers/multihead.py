@@ -144,7 +144,7 @@ class MultiheadAttention(DotProductAttention):
             )
         biased = module.in_proj_bias is not None
         weight = module.out_proj.weight
-        ours = cls(
+        attention = cls(
             module.embed_dim,
             module.num_heads,
             module.dropout,
@@ -158,20 +158,20 @@ class MultiheadAttention(DotProductAttention):
             weight.dtype,
             pattern=pattern,
         )
-        ours.load_state_dict(module.state_dict())
-        return ours.train(module.training)
+        attention.load_state_dict(module.state_dict())
+        return attention.train(module.training)
 
     @property
     def in_proj_weight(self) -> Float[Tensor, "three_dims embed_dim"] | None:
         """The matrices of queries, keys and values below each other, as torch keeps them; None
         where their widths differ."""
         weights: list[Tensor] = [self.q_proj.weight, self.k_proj.weight, self.v_proj.weight]
-        return torch.cat(weights) if len({one.shape[1] for one in weights}) == 1 else None
+        return torch.cat(weights) if len({weight.shape[1] for weight in weights}) == 1 else None
 
     @property
     def in_proj_bias(self) -> Float[Tensor, " three_dims"] | None:
         """The biases of queries, keys and values behind each other; None where one has none."""
-        q, k, v = (one.bias for one in (self.q_proj, self.k_proj, self.v_proj))
+        q, k, v = (projection.bias for projection in (self.q_proj, self.k_proj, self.v_proj))
         return None if q is None or k is None or v is None else torch.cat((q, k, v))
 
     def forward(
@@ -227,7 +227,7 @@ class MultiheadAttention(DotProductAttention):
                 "for self-attention pass attention(x, x, x)",
             )
         batched = _check_inputs(query, key, value)
-        query, key, value = (self._batch_first(one, batched) for one in (query, key, value))
+        query, key, value = (self._batch_first(tensor, batched) for tensor in (query, key, value))
         _check_sizes(query, key, value, (self.embed_dim, self.kdim, self.vdim))
         sizes = (len(query), self.num_heads, query.shape[1], key.shape[1])
         masks = _Masks.read(key_padding_mask, attn_mask, is_causal, sizes, batched)
@@ -379,12 +379,15 @@ class MultiheadAttention(DotProductAttention):
         new: list[list[Tensor]] = []
         rows = cache.keys.shape[0]
         if self.bias_k is not None and self.bias_v is not None:
-            learned = (one.expand(rows, -1, -1) for one in (self.bias_k, self.bias_v))
-            new += [[_split_heads(one, self.num_kv_heads) for one in learned]]
+            learned = (vector.expand(rows, -1, -1) for vector in (self.bias_k, self.bias_v))
+            new += [[_split_heads(vector, self.num_kv_heads) for vector in learned]]
         if self.add_zero_attn:
             keys, values = cache.keys, cache.values
             new += [
-                [one.new_zeros(rows, self.num_kv_heads, 1, one.shape[-1]) for one in (keys, values)]
+                [
+                    vector.new_zeros(rows, self.num_kv_heads, 1, vector.shape[-1])
+                    for vector in (keys, values)
+                ]
             ]
         if not new:
             return cache, allowed, bias
@@ -397,11 +400,11 @@ class MultiheadAttention(DotProductAttention):
         return KeyValueCache(keys, values, None), allowed, bias
 
     def _batch_first(
-        self, given: Float[Tensor, "*positions dim"], batched: bool
+        self, tensor: Float[Tensor, "*positions dim"], batched: bool
     ) -> Float[Tensor, "batch positions dim"]:
         if not batched:
-            return given.unsqueeze(0)
-        return given if self.batch_first else given.transpose(0, 1)
+            return tensor.unsqueeze(0)
+        return tensor if self.batch_first else tensor.transpose(0, 1)
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *others: Any, **more: Any
@@ -425,16 +428,16 @@ class MultiheadAttention(DotProductAttention):
 
 def _check_inputs(query: Any, key: Any, value: Any) -> bool:
     """Whether there is a batch."""
-    for name, given in (("query", query), ("key", key), ("value", value)):
-        check_tensor(name, given)
-        if given.is_nested:
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, tensor)
+        if tensor.is_nested:
             raise UnsupportedError(
                 f"a {name} of one length",
                 "a nested tensor",
                 "pad it with torch.nested.to_padded_tensor and pass key_padding_mask",
             )
     if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
-        shapes = ", ".join(str(tuple(one.shape)) for one in (query, key, value))
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (query, key, value))
         raise AttlasError(
             "query, key and value of three axes each, or of two without a batch",
             f"shapes {shapes}",
@@ -447,12 +450,12 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, dims: tuple[int, int
     """`AttlasError` where rows, positions or widths do not fit; all are (batch, positions, dim)."""
     rows, queries = query.shape[:2]
     keys = key.shape[1]
-    wanted = ((rows, queries, dims[0]), (rows, keys, dims[1]), (rows, keys, dims[2]))
-    came = tuple(tuple(one.shape) for one in (query, key, value))
-    if came != wanted:
+    expected = ((rows, queries, dims[0]), (rows, keys, dims[1]), (rows, keys, dims[2]))
+    got = tuple(tuple(tensor.shape) for tensor in (query, key, value))
+    if got != expected:
         raise AttlasError(
-            "query, key and value of (batch, positions, dim) = {}, {}, {}".format(*wanted),
-            "{}, {}, {}".format(*came),
+            "query, key and value of (batch, positions, dim) = {}, {}, {}".format(*expected),
+            "{}, {}, {}".format(*got),
             "check batch_first, and the widths that the layer was made for",
         )
 
@@ -497,8 +500,8 @@ class _Masks:
         rows, heads, queries, keys = sizes
         token_mask = allowed = bias = None
         if key_padding_mask is not None:
-            wanted: tuple[int, ...] = (rows, keys) if batched else (keys,)
-            _check_mask("key_padding_mask", key_padding_mask, [wanted])
+            expected: tuple[int, ...] = (rows, keys) if batched else (keys,)
+            _check_mask("key_padding_mask", key_padding_mask, [expected])
             mask = key_padding_mask.reshape(rows, keys)
             if mask.dtype == torch.bool:
                 token_mask = ~mask

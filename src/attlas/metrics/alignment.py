@@ -46,8 +46,8 @@ def alignment_error(
             f"{len(guessed):,} guessed, {len(sure):,} sure and {len(possible):,} possible",
             "give an empty set for a sentence without links",
         )
-    wanted = sum(map(len, sure))
-    if not wanted:
+    sure_links = sum(map(len, sure))
+    if not sure_links:
         raise DataError(
             "a reference with at least one sure link",
             f"none in {len(sure):,} sentences",
@@ -59,8 +59,8 @@ def alignment_error(
         in_sure += len(ours & certain)
         in_possible += len(ours & (maybe | certain))
     return AlignmentScore(
-        error=1 - (in_sure + in_possible) / (links + wanted),
+        error=1 - (in_sure + in_possible) / (links + sure_links),
         precision=in_possible / links if links else None,
-        recall=in_sure / wanted,
+        recall=in_sure / sure_links,
         links=links,
     )

@@ -13,126 +13,133 @@ from attlas.errors import AttlasError, DataError
 
 def token_accuracy(
     predicted: Sequence[Sequence[int]],
-    wanted: Sequence[Sequence[int]],
+    expected: Sequence[Sequence[int]],
     *,
     unknown: int | None = None,
 ) -> float:
-    """Σ_n |{t : predicted_n,t = wanted_n,t}| / Σ_n max(|predicted_n|, |wanted_n|), in 0 … 1.
+    """Σ_n |{t : predicted_n,t = expected_n,t}| / Σ_n max(|predicted_n|, |expected_n|), in 0 … 1.
 
     Position by position: a missing token and a token too many are both wrong. unknown: the id that
     stands for all words without one; it is never right, because two such words need not be equal.
     Errors: `AttlasError` for unequal counts, or for nothing to compare.
     """
-    _checked(predicted, wanted)
+    _checked(predicted, expected)
     right = total = 0
-    for ours, theirs in zip(predicted, wanted, strict=True):
-        right += sum(a == b != unknown for a, b in zip(ours, theirs, strict=False))
-        total += max(len(ours), len(theirs))
+    for hypothesis, reference in zip(predicted, expected, strict=True):
+        right += sum(a == b != unknown for a, b in zip(hypothesis, reference, strict=False))
+        total += max(len(hypothesis), len(reference))
     return right / total if total else 1.0
 
 
 def sequence_accuracy(
     predicted: Sequence[Sequence[int]],
-    wanted: Sequence[Sequence[int]],
+    expected: Sequence[Sequence[int]],
     *,
     unknown: int | None = None,
 ) -> float:
-    """|{n : predicted_n = wanted_n}| / N, in 0 … 1.
+    """|{n : predicted_n = expected_n}| / N, in 0 … 1.
 
     A sequence that holds `unknown` is never right, see `token_accuracy`.
     Errors: `AttlasError` for unequal counts, or for nothing to compare.
     """
-    _checked(predicted, wanted)
-    pairs = zip(predicted, wanted, strict=True)
+    _checked(predicted, expected)
+    pairs = zip(predicted, expected, strict=True)
     right = sum(list(a) == list(b) and unknown not in a for a, b in pairs)
-    return right / len(wanted)
+    return right / len(expected)
 
 
-def _checked(predicted: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> None:
-    if len(predicted) != len(wanted):
+def _checked(predicted: Sequence[Sequence[int]], expected: Sequence[Sequence[int]]) -> None:
+    if len(predicted) != len(expected):
         raise DataError(
-            "one predicted sequence for each wanted one",
-            f"{len(predicted):,} predicted and {len(wanted):,} wanted",
+            "one predicted sequence for each expected one",
+            f"{len(predicted):,} predicted and {len(expected):,} expected",
             "predict the sources of these very targets",
         )
-    if not wanted:
+    if not expected:
         raise DataError("at least one sequence to compare", "none", "check the data")
 
 
 def confusion(
-    wanted: Sequence[str], given: Sequence[str], labels: Sequence[str]
+    expected: Sequence[str], predicted: Sequence[str], labels: Sequence[str]
 ) -> dict[str, dict[str, int]]:
-    """found[w][g] = |{n : wanted_n = w, given_n = g}| for all labels.
+    """found[w][g] = |{n : expected_n = w, predicted_n = g}| for all labels.
 
     Errors: `AttlasError` for unequal counts.
     """
-    _check_alike(wanted, given)
-    counts = Counter(zip(wanted, given, strict=True))
+    _check_alike(expected, predicted)
+    counts = Counter(zip(expected, predicted, strict=True))
     return {own: {other: counts[own, other] for other in labels} for own in labels}
 
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """Of one label: wanted and given are how often; right, how often both at once.
+    """Of one label: expected and predicted count the texts; right counts where both agree.
 
-    precision = right / given, recall = right / wanted, f1 = 2 right / (given + wanted); each is 0
-    where that would be 0 / 0, as with zero_division=0 of scikit-learn.
+    precision = right / predicted, recall = right / expected, f1 = 2 right / (predicted + expected);
+    each is 0 where that would be 0 / 0, as with zero_division=0 of scikit-learn.
     """
 
-    wanted: int
-    given: int
+    expected: int
+    predicted: int
     right: int
 
     @property
     def precision(self) -> float:
-        """The part of what is given this label that has it."""
-        return self.right / self.given if self.given else 0.0
+        """The share of the texts with this predicted label that have it."""
+        return self.right / self.predicted if self.predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """The part of what has this label that is given it."""
-        return self.right / self.wanted if self.wanted else 0.0
+        """The share of the texts with this label that are predicted to have it."""
+        return self.right / self.expected if self.expected else 0.0
 
     @property
     def f1(self) -> float:
         """The harmonic mean of both."""
-        both = self.given + self.wanted
+        both = self.predicted + self.expected
         return 2 * self.right / both if both else 0.0
 
 
 def label_scores(
-    wanted: Sequence[str], given: Sequence[str], labels: Sequence[str]
+    expected: Sequence[str], predicted: Sequence[str], labels: Sequence[str]
 ) -> dict[str, LabelScore]:
     """How well each of these labels is found.
 
     Errors: `AttlasError` for unequal counts.
     """
-    _check_alike(wanted, given)
-    asked, answered = Counter(wanted), Counter(given)
-    right = Counter(own for own, other in zip(wanted, given, strict=True) if own == other)
-    return {one: LabelScore(asked[one], answered[one], right[one]) for one in labels}
+    _check_alike(expected, predicted)
+    expected_counts, predicted_counts = Counter(expected), Counter(predicted)
+    right = Counter(
+        reference
+        for reference, hypothesis in zip(expected, predicted, strict=True)
+        if reference == hypothesis
+    )
+    return {
+        label: LabelScore(expected_counts[label], predicted_counts[label], right[label])
+        for label in labels
+    }
 
 
 def macro_f1(scores: Mapping[str, LabelScore]) -> float:
-    """The mean F1 of the labels that are wanted or given at least once; 0 where none is.
+    """The mean F1 of the labels that are expected or predicted at least once; 0 where none is.
 
     Each label counts alike, however rare it is.
     """
-    met = [score.f1 for score in scores.values() if score.wanted or score.given]
+    met = [score.f1 for score in scores.values() if score.expected or score.predicted]
     return sum(met) / len(met) if met else 0.0
 
 
 def macro_f1_signature(scores: Mapping[str, LabelScore]) -> str:
     """What a macro-F1 depends on beside the labels, as sacrebleu signs its scores."""
-    met = sum(bool(score.wanted or score.given) for score in scores.values())
+    met = sum(bool(score.expected or score.predicted) for score in scores.values())
     return f"average:macro|labels:{met}|of:{len(scores)}|zero_division:0"
 
 
-def _check_alike(wanted: Sequence[str], given: Sequence[str]) -> None:
-    if len(wanted) != len(given):
+def _check_alike(expected: Sequence[str], predicted: Sequence[str]) -> None:
+    if len(expected) != len(predicted):
         raise DataError(
-            "one given label for each wanted one",
-            f"{len(given):,} given and {len(wanted):,} wanted",
+            "one predicted label for each expected one",
+            f"{len(predicted):,} predicted and {len(expected):,} expected",
             "classify these very texts",
         )
 

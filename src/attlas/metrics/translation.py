@@ -161,9 +161,9 @@ def _ter(
     if tokenizer != "char":
         return _score("TER", metric, hypotheses, references)
     divided = [divided_by_characters(text) for text in hypotheses]
-    theirs = [[text and divided_by_characters(text) for text in one] for one in references]
+    theirs = [[text and divided_by_characters(text) for text in texts] for texts in references]
     score = _score("TER", metric, divided, theirs)
-    if divided == list(hypotheses) and theirs == [list(one) for one in references]:
+    if divided == list(hypotheses) and theirs == [list(texts) for texts in references]:
         return score
     return replace(score, signature=f"{score.signature}|chars:yes")
 
@@ -175,30 +175,30 @@ def _score(
     references: Sequence[Sequence[str | None]],
 ) -> Score:
     # sacrebleu's annotation forgets None, of which its documentation and its code know.
-    theirs: Any = [list(one) for one in references]
-    found = metric.corpus_score(list(hypotheses), theirs)
+    listed: Any = [list(texts) for texts in references]
+    found = metric.corpus_score(list(hypotheses), listed)
     return Score(name, found.score, str(metric.get_signature()))
 
 
 def _several(references: References) -> Sequence[Sequence[str | None]]:
     """The references as a list of lists."""
-    if all(isinstance(one, str) for one in references):
+    if all(isinstance(reference, str) for reference in references):
         return [cast("Sequence[str]", references)]
     return references
 
 
 def _checked(hypotheses: Sequence[str], references: Sequence[Sequence[str | None]]) -> None:
-    for one in references:
-        if len(hypotheses) != len(one):
+    for texts in references:
+        if len(hypotheses) != len(texts):
             raise DataError(
                 "one translation for each reference",
-                f"{len(hypotheses):,} translations and {len(one):,} references",
+                f"{len(hypotheses):,} translations and {len(texts):,} references",
                 "translate the source of these very references, line by line",
             )
     if not hypotheses:
         raise DataError("at least one sentence to score", "none", "check the files")
     for place, own in enumerate(zip(*references, strict=True)):
-        if all(one is None for one in own):
+        if all(texts is None for texts in own):
             raise DataError(
                 "a reference for each translation",
                 f"none for the translation at index {place}",

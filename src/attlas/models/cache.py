@@ -71,7 +71,7 @@ class SourceCache:
         if self.rows_per_cache != other.rows_per_cache:
             return self._expanded().concat(other._expanded())
         pairs = zip(self.layers, other.layers, strict=True)
-        return replace(self, layers=tuple(one.concat(two) for one, two in pairs))
+        return replace(self, layers=tuple(first.concat(second) for first, second in pairs))
 
     def _expanded(self) -> "SourceCache":
         return SourceCache(tuple(self.expand_rows(layer) for layer in range(len(self.layers))))

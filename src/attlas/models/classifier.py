@@ -98,8 +98,10 @@ class AttentivePooling(Pooling):
         self.attention.hook.cross_attention = True  # a learned query looks at the text
 
     def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
-        asked = self.query.expand(len(vectors), 1, -1)
-        read: Tensor = self.attention.attend(asked, self.attention.project_kv(vectors, token_mask))
+        queries = self.query.expand(len(vectors), 1, -1)
+        read: Tensor = self.attention.attend(
+            queries, self.attention.project_kv(vectors, token_mask)
+        )
         return read.squeeze(1)
 
 

@@ -32,11 +32,11 @@ def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def refuse_settings(model: type, given: Iterable[object], builder: str) -> None:
+def refuse_settings(model: type, parts: Iterable[object], builder: str) -> None:
     """Errors: `AttlasError` where settings are given to a model, which is made of its parts."""
-    for one in given:
-        if isinstance(one, Config):
-            settings = type(one).__name__
+    for part in parts:
+        if isinstance(part, Config):
+            settings = type(part).__name__
             raise AttlasError(
                 f"the parts of a {model.__name__}",
                 f"its settings, a {settings}",

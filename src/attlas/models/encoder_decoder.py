@@ -31,27 +31,27 @@ def check_evaluating(model: nn.Module) -> None:
 T = TypeVar("T")
 
 
-def check_positions(one: int, other: int) -> None:
+def check_positions(first: int, second: int) -> None:
     """That what comes next stands at one position in all rows.
 
     Errors: `AttlasError` where it does not.
     """
-    if one != other:
+    if first != second:
         raise AttlasError(
-            f"a state that has read as many tokens, {one}",
-            f"one that has read {other}",
+            f"a state that has read as many tokens, {first}",
+            f"one that has read {second}",
             "join states that are at the same position",
         )
 
 
-def join_optional(one: T | None, other: T | None, join: Callable[[T, T], T]) -> T | None:
+def join_optional(first: T | None, second: T | None, join: Callable[[T, T], T]) -> T | None:
     """What two states have, joined; None where neither has such a thing.
 
     Errors: `AttlasError` where one has, and the other has not.
     """
-    if one is not None and other is not None:
-        return join(one, other)
-    if one is not None or other is not None:
+    if first is not None and second is not None:
+        return join(first, second)
+    if first is not None or second is not None:
         raise AttlasError(
             "two states of one model, which both count where they look, or both do not",
             "one with something that the other lacks",
@@ -63,11 +63,11 @@ def join_optional(one: T | None, other: T | None, join: Callable[[T, T], T]) -> 
 # The rows that go on from a state.
 
 
-def check_rows(what: str, rows: int, came: int) -> None:
+def check_rows(what: str, rows: int, got: int) -> None:
     """Errors: `AttlasError` where what comes is not one token, or one target, for each row."""
-    if came != rows:
+    if got != rows:
         raise AttlasError(
-            f"one {what} for each of {rows} rows", str(came), "pass as many as the state has rows"
+            f"one {what} for each of {rows} rows", str(got), "pass as many as the state has rows"
         )
 
 
@@ -215,7 +215,7 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
                 f"{len(source)} rows of source and {len(target)} of target",
                 "pass batches of the same pairs: model(source, target)",
             )
-        _check_begun("target", target)
+        _check_start("target", target)
         if token_mask is None:
             token_mask = padding_mask(source)
         if ratio == 1.0:
@@ -306,9 +306,11 @@ PADDING_ID = 0  # as `attlas.data` pads, and as PyTorch's examples do
 
 def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> None:
     """Errors: `AttlasError` for what is no batch of ids that this embedding has a vector for."""
-    wanted = f"{side} ids, integers of shape (batch, length)"
+    expected = f"{side} ids, integers of shape (batch, length)"
     if not isinstance(ids, Tensor):
-        raise AttlasError(wanted, f"a {type(ids).__name__}", "pass a tensor: model(source, target)")
+        raise AttlasError(
+            expected, f"a {type(ids).__name__}", "pass a tensor: model(source, target)"
+        )
     kind = str(ids.dtype).removeprefix("torch.")
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
         advice = (
@@ -316,12 +318,12 @@ def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> No
             if ids.dtype == torch.bool
             else "number the tokens; one-hot rows and embeddings are no ids"
         )
-        raise AttlasError(wanted, f"{kind} of shape {tuple(ids.shape)}", advice)
+        raise AttlasError(expected, f"{kind} of shape {tuple(ids.shape)}", advice)
     if ids.dtype not in (torch.int64, torch.int32):
-        raise AttlasError(wanted, kind, "turn them into int64: ids.long()")
+        raise AttlasError(expected, kind, "turn them into int64: ids.long()")
     if ids.ndim != 2:
         raise AttlasError(
-            wanted, f"shape {tuple(ids.shape)}", "of one text that is ids.unsqueeze(0)"
+            expected, f"shape {tuple(ids.shape)}", "of one text that is ids.unsqueeze(0)"
         )
     if side == "source":
         check_source(ids)
@@ -352,7 +354,7 @@ def padding_mask(source: Int[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"
 
     Errors: `AttlasError` for a row that begins with 0.
     """
-    _check_begun("source", source)
+    _check_start("source", source)
     tokens = (source != PADDING_ID).to(torch.int8)
     return tokens.flip(1).cummax(1).values.flip(1).bool()
 
@@ -362,12 +364,12 @@ def _is_symbolic() -> bool:
     return torch.compiler.is_compiling() or is_traced_or_transformed()
 
 
-def _check_begun(side: str, ids: Int[Tensor, "batch length"]) -> None:
+def _check_start(side: str, ids: Int[Tensor, "batch length"]) -> None:
     if _is_symbolic():
         return
-    begun = ids[:, 0] != PADDING_ID
-    if not bool(begun.all()):
-        row = int((~begun).nonzero()[0])
+    has_start = ids[:, 0] != PADDING_ID
+    if not bool(has_start.all()):
+        row = int((~has_start).nonzero()[0])
         advice = (
             "put padding behind the tokens; where 0 is a token of yours, pass token_mask"
             if side == "source"

@@ -44,7 +44,9 @@ def math_is_faster(query: Tensor, keys: Tensor, values: Tensor, dropout: float) 
 
 def _short(query: Tensor, keys: Tensor, values: Tensor) -> bool:
     batch, heads, queries, head_dim = query.shape
-    learns = torch.is_grad_enabled() and any(one.requires_grad for one in (query, keys, values))
+    learns = torch.is_grad_enabled() and any(
+        tensor.requires_grad for tensor in (query, keys, values)
+    )
     most = min(_LONGEST, (_WITH_GRADIENT if learns else _WITHOUT) // head_dim)
     return batch * heads >= _LEAST_HEADS and max(queries, keys.shape[2]) <= max(_FEW - 1, most)
 
@@ -67,10 +69,10 @@ def math_attention(
     those who watch the functions of torch. Every query sees a position; heads may share keys in any
     case. Weights are dropped by the masks of our own `Dropout`.
     """
-    given = (query, key, value)
-    if has_torch_function(given):
+    inputs = (query, key, value)
+    if has_torch_function(inputs):
         read: Tensor = handle_torch_function(
-            math_attention, given, *given, attn_mask, dropout_p, is_causal, scale, enable_gqa
+            math_attention, inputs, *inputs, attn_mask, dropout_p, is_causal, scale, enable_gqa
         )
         return read
     batch, heads, queries, head_dim = query.shape
@@ -146,21 +148,21 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
 
 def _in_turn(
     gradient: Tensor,
-    given: tuple[Tensor, Tensor, Tensor],
+    inputs: tuple[Tensor, Tensor, Tensor],
     allowed: Tensor | None,
     dropped: Tensor | None,
     scale: float,
     shape: tuple[int, int, int, int],
 ) -> list[Tensor | None]:
     """The gradients of query, keys and values by functions that autograd knows."""
-    query, keys, values = given
+    query, keys, values = inputs
     scores = (torch.bmm(query, keys.transpose(1, 2)) * scale).view(shape)
     scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
     weights = torch.softmax(scores, dim=-1)
     y = torch.bmm(_used(weights.view(len(query), -1, shape[-1]), dropped), values)
-    asked = [one for one in given if one.requires_grad]
-    found = iter(torch.autograd.grad(y, asked, gradient, create_graph=True))
-    return [next(found) if one.requires_grad else None for one in given]
+    differentiable = [tensor for tensor in inputs if tensor.requires_grad]
+    found = iter(torch.autograd.grad(y, differentiable, gradient, create_graph=True))
+    return [next(found) if tensor.requires_grad else None for tensor in inputs]
 
 
 def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:

@@ -41,8 +41,8 @@ def banded_attention(
     allowed = pattern((chosen + query_offset).unsqueeze(1), positions)[None, None]
     if cache.token_mask is not None:
         allowed = allowed & cache.token_mask[:, None, None, :]
-    asked = query.index_select(2, chosen)
-    read = masked_attention(asked, cache.keys, cache.values, allowed, scale, dropout)
+    chosen_queries = query.index_select(2, chosen)
+    read = masked_attention(chosen_queries, cache.keys, cache.values, allowed, scale, dropout)
     return context.index_copy(2, chosen, read)
 
 

@@ -100,13 +100,13 @@ def append_keys(
 
 
 def pad_and_concat(
-    one: Shaped[Tensor, "rows *sizes"],
-    other: Shaped[Tensor, "other_rows *other_sizes"],
+    first: Shaped[Tensor, "rows *sizes"],
+    second: Shaped[Tensor, "other_rows *other_sizes"],
     fill: int = 0,
 ) -> Shaped[Tensor, "all_rows *most"]:
     """The rows of both, one after the other; the shorter on another axis is filled at its end."""
-    sizes = [max(pair) for pair in zip(one.shape[1:], other.shape[1:], strict=True)]
-    return torch.cat([_filled(part, sizes, fill) for part in (one, other)])
+    sizes = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
+    return torch.cat([_filled(part, sizes, fill) for part in (first, second)])
 
 
 def _filled(

@@ -107,5 +107,5 @@ class _Step(torch.autograd.Function):
         return None, of_inputs, None, None
 
 
-def _sum(one: Tensor | None, other: Tensor) -> Tensor:
-    return other if one is None else one + other
+def _sum(first: Tensor | None, second: Tensor) -> Tensor:
+    return second if first is None else first + second

@@ -32,7 +32,7 @@ _thread_state = _ThreadState()
 
 
 @contextmanager
-def bf16_matmul(wanted: bool = True) -> Iterator[None]:
+def bf16_matmul(enabled: bool = True) -> Iterator[None]:
     """Within the block, in this thread, `linear` on a CPU multiplies in bfloat16, or again does not
     where that is not wanted.
 
@@ -46,7 +46,7 @@ def bf16_matmul(wanted: bool = True) -> Iterator[None]:
     thread.
     """
     before = _thread_state.half, _thread_state.kept
-    _thread_state.half, _thread_state.kept = wanted, {}
+    _thread_state.half, _thread_state.kept = enabled, {}
     try:
         yield
     finally:
@@ -63,10 +63,10 @@ def has_bf16_instructions() -> bool | None:
     """Whether this processor has instructions for products of bfloat16; None where torch cannot
     tell, as of those that are not x86, or does not any more, as these names are its own."""
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    asked = [getattr(torch.cpu, name) for name in names if hasattr(torch.cpu, name)]
-    if not asked or platform.machine().lower() not in ("x86_64", "amd64"):
+    checks = [getattr(torch.cpu, name) for name in names if hasattr(torch.cpu, name)]
+    if not checks or platform.machine().lower() not in ("x86_64", "amd64"):
         return None
-    return any(one() for one in asked)
+    return any(check() for check in checks)
 
 
 def bf16_linear(
@@ -130,12 +130,12 @@ def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:
     Errors: `AttlasError` where it has not.
     """
     if name == "fp16" and device.type != "cuda":
-        wanted, instead = f"a CUDA device for {setting} = 'fp16'", "'bf16' or 'none'"
+        expected, instead = f"a CUDA device for {setting} = 'fp16'", "'bf16' or 'none'"
     elif name == "bf16" and device.type == "cuda" and not torch.cuda.is_bf16_supported(False):
-        wanted, instead = f"a device with bfloat16 for {setting} = 'bf16'", "'fp16' or 'none'"
+        expected, instead = f"a device with bfloat16 for {setting} = 'bf16'", "'fp16' or 'none'"
     else:
         return
-    raise UnsupportedError(wanted, f"device {str(device)!r}", f"use {setting} = {instead}")
+    raise UnsupportedError(expected, f"device {str(device)!r}", f"use {setting} = {instead}")
 
 
 _FEWEST_ROWS = 16  # fewer are not faster, and every number of rows is a kernel of its own
@@ -175,8 +175,8 @@ def linear(
         return F.linear(x, weight, bias)
     # A view of some columns would be multiplied by a kernel that is a hundred times as slow.
     rows, weight = _dense(x.reshape(-1, x.shape[-1])), _dense(weight)
-    given = (rows, weight) if bias is None else (rows, weight, bias)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given):
+    inputs = (rows, weight) if bias is None else (rows, weight, bias)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs):
         y: Tensor = _Product.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
     else:
         y = _product(rows, weight, bias)
@@ -234,7 +234,7 @@ def _pays_by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 def _pays_in_bf16(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return all(
-        is_plain_cpu_float32(one) for one in (x, weight, bias) if one is not None
+        is_plain_cpu_float32(tensor) for tensor in (x, weight, bias) if tensor is not None
     ) and _enough(x, weight, _LEAST_HALVES)
 
 

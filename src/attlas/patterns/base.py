@@ -40,14 +40,14 @@ class Bound:
         )
 
 
-def _tighter(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return min(one, other)
+def _tighter(first: int | None, second: int | None) -> int | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return min(first, second)
 
 
-def _looser(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)
+def _looser(first: int | None, second: int | None) -> int | None:
+    return None if first is None or second is None else max(first, second)
 
 
 @dataclass(frozen=True, slots=True)

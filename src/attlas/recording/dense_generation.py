@@ -138,19 +138,19 @@ def _put_together(steps: list[_Step], queries: int, num_keys: int) -> DenseAtten
     first = ordered[0]
     batch, heads = ordered[-1].shape[:2]
     values = first.values.new_zeros(batch, heads, queries, num_keys)
-    said = any(one.allowed is not None for one in ordered) or first.shape[3] != num_keys
-    shown = [one.allowed_rows(0, one.shape[2]) for one in ordered] if said else []
-    sizes = [max((one.shape[axis] for one in shown), default=1) for axis in (0, 1)]
+    has_mask = any(step.allowed is not None for step in ordered) or first.shape[3] != num_keys
+    shown = [step.allowed_rows(0, step.shape[2]) for step in ordered] if has_mask else []
+    sizes = [max((step.shape[axis] for step in shown), default=1) for axis in (0, 1)]
     allowed = torch.zeros(*sizes, queries, num_keys, dtype=torch.bool, device=values.device)
     at = 0
-    for place, one in enumerate(ordered):
-        count, width = one.shape[2:]
-        values[:, :, at : at + count, :width] = one.values
-        if said:
+    for place, step in enumerate(ordered):
+        count, width = step.shape[2:]
+        values[:, :, at : at + count, :width] = step.values
+        if has_mask:
             allowed[:, :, at : at + count, :width] = shown[place]
         at += count
     return replace(
-        first, values=values, allowed=allowed if said else None, query_offset=first.position
+        first, values=values, allowed=allowed if has_mask else None, query_offset=first.position
     )
 
 

@@ -310,15 +310,15 @@ class GrowingFactoredMap:
 
     def fits(self, step: FactoredAttentionMap, *, batch: bool) -> bool:
         """Whether a call is of the same heads, widths and numbers, and of as many texts."""
-        mine = self._steps[-1]
+        last_step = self._steps[-1]
         return (
             self._scale == step.scale
             and self._softcap == step.softcap
-            and mine.query.dtype == step.query.dtype
+            and last_step.query.dtype == step.query.dtype
             and self._heads == (step.query.shape[1], step.keys.shape[1])
-            and mine.query.shape[3] == step.query.shape[3]
-            and mine.keys.shape[3] == step.keys.shape[3]
-            and (not batch or mine.query.shape[0] == step.query.shape[0])
+            and last_step.query.shape[3] == step.query.shape[3]
+            and last_step.keys.shape[3] == step.keys.shape[3]
+            and (not batch or last_step.query.shape[0] == step.query.shape[0])
         )
 
     @contextmanager
@@ -403,8 +403,10 @@ class GrowingFactoredMap:
 
         growth: what the step has made of self-attention, if that is known.
         """
-        mine = self._steps[-1]
-        both_see_all = isinstance(step.pattern, Everywhere) and isinstance(mine.pattern, Everywhere)
+        last_step = self._steps[-1]
+        both_see_all = isinstance(step.pattern, Everywhere) and isinstance(
+            last_step.pattern, Everywhere
+        )
         if not both_see_all or step.shape[3] != self.num_keys or not self.fits(step, batch=True):
             return None
         batch, exact = step.shape[0], growth is not None and growth.alike is None
@@ -528,9 +530,9 @@ def append_self_attention_step(earlier: AttentionMap, step: AttentionMap) -> Ext
     """
     if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None
-    map_, asked = GrowingFactoredMap(earlier), with_newest_queries(step)
+    map_, new_queries = GrowingFactoredMap(earlier), with_newest_queries(step)
     with map_.as_cached_step() as found:
-        step = trim_keys_to(asked, map_.num_keys + asked.shape[2])
+        step = trim_keys_to(new_queries, map_.num_keys + new_queries.shape[2])
         found += [one for one in [map_.find_link(step, None)] if one is not None]
     link = found[0] if found else None
     if link is None or link.alike is None:
@@ -610,10 +612,10 @@ def _as_pattern(
     return None
 
 
-def _equal(one: Tensor | None, other: Tensor | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return torch.equal(one, other)
+def _equal(first: Tensor | None, second: Tensor | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return torch.equal(first, second)
 
 
 def _sees_all_before(step: MapPart) -> bool:

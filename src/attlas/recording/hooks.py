@@ -52,10 +52,10 @@ class CallSite:
         """
         if self.is_final or self.cross_attention is not None:
             return self.cross_attention
-        asking, asked = self._texts_of(batch, queries), self._texts_of(batch, num_keys)
+        query_text, key_text = self._texts_of(batch, queries), self._texts_of(batch, num_keys)
         if queries == num_keys:
-            return False if len(asked) == 1 else None
-        return True if asking and asked and not set(asking) & set(asked) else None
+            return False if len(key_text) == 1 else None
+        return True if query_text and key_text and not set(query_text) & set(key_text) else None
 
     def may_hold_text(self, batch: int, places: int) -> bool:
         """Whether so many places in turn may be those of a text that was given, or of all of them

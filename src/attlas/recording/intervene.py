@@ -44,17 +44,17 @@ def intervene(model: nn.Module, change: WeightPatch) -> WithBlock[None]:
 
 
 def _check_change(change: object) -> None:
-    wanted = "a function of (weights, seen, layer) that returns new weights"
+    expected = "a function of (weights, seen, layer) that returns new weights"
     if not callable(change):
         raise AttlasError(
-            wanted,
+            expected,
             f"a {type(change).__name__}",
             "pass such as attlas.recording.uniform, or without(0)",
         )
     name = getattr(change, "__name__", type(change).__name__)
     for maker, example in ((without, "without(0)"), (permuted, "permuted(seed=1)")):
         if change is maker:
-            raise AttlasError(wanted, f"{name}, which makes one", f"call it, as in {example}")
+            raise AttlasError(expected, f"{name}, which makes one", f"call it, as in {example}")
     try:
         signature = inspect.signature(change)
     except (TypeError, ValueError):
@@ -63,7 +63,7 @@ def _check_change(change: object) -> None:
         signature.bind("weights", "seen", "layer")
     except TypeError:
         raise AttlasError(
-            wanted,
+            expected,
             f"{name}{signature}",
             "write it as `def change(weights, seen, layer): return weights`",
         ) from None

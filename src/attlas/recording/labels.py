@@ -82,16 +82,16 @@ def _check(
         advice += "; the last token of a generation asked nothing: leave it out, as in ids[:, :-1]"
     if longest and longest not in lengths and longest > most:
         axes = [f"{length:,}" for length in sorted(lengths)]
-        told = " or ".join(axes if len(axes) < 6 else [*axes[:2], "…", axes[-1]])
+        sizes = " or ".join(axes if len(axes) < 6 else [*axes[:2], "…", axes[-1]])
         raise AttlasError(
-            f"labels of the {what}, one to each place of an axis, which has {told or 'none'}",
+            f"labels of the {what}, one to each place of an axis, which has {sizes or 'none'}",
             f"{longest:,} of them",
             advice,
         )
     if longest and len(rows) not in batches:
-        told = " or ".join(f"{batch:,}" for batch in sorted(batches))
+        sizes = " or ".join(f"{batch:,}" for batch in sorted(batches))
         raise AttlasError(
-            f"labels of the {what}, a list for each of {told} batch rows",
+            f"labels of the {what}, a list for each of {sizes} batch rows",
             f"{len(rows):,} list{'s' if len(rows) > 1 else ''}",
             "give each batch row a list of its own, an empty one for a row without labels",
         )

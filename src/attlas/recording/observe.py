@@ -233,9 +233,9 @@ def _why(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
         return f"none: {name} did not run", call
     unreadable_calls = recorder.unreadable_calls()
     if unreadable_calls:
-        told = "what attlas cannot read: " + "; ".join(unreadable_calls)
+        reason = "what attlas cannot read: " + "; ".join(unreadable_calls)
         return (
-            told,
+            reason,
             "record such a layer by an AttentionHook of its own, see "
             "attlas.recording.AttentionHook",
         )

@@ -103,8 +103,8 @@ def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
     """One fact of an attention map. Errors: `AttlasError` where it is of none of these kinds."""
     value = facts[name]
     if not isinstance(value, kinds) or isinstance(value, bool):
-        wanted = " or ".join(kind.__name__ for kind in kinds)
-        raise CheckpointError(f"{name!r} of an attention map as {wanted}", quoted(value), _AGAIN)
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise CheckpointError(f"{name!r} of an attention map as {expected}", quoted(value), _AGAIN)
     return value
 
 
@@ -135,9 +135,9 @@ def _check_broadcast(
 ) -> None:
     fits = all(size in (1, whole) for size, whole in zip(values.shape, shape, strict=True))
     if not fits or (kinds and values.dtype not in kinds):
-        wanted = " or ".join(map(str, kinds)) or "numbers"
+        expected = " or ".join(map(str, kinds)) or "numbers"
         raise AttlasError(
-            f"`{what}` as {wanted} of shape {shape}, or with 1 in place of any of these",
+            f"`{what}` as {expected} of shape {shape}, or with 1 in place of any of these",
             f"shape {tuple(values.shape)} of {values.dtype}",
             "note those of one call of one layer",
         )

@@ -54,7 +54,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     told = {"facts": json.dumps(dict(checkpoint.facts)), "seal": json.dumps(checkpoint.seal)}
-    sums = {"told_sha256": _of_told(told), "sha256": trace_checksum(tensors, _joined(told))}
+    sums = {"told_sha256": _metadata_sum(told), "sha256": trace_checksum(tensors, _joined(told))}
     metadata = json.dumps({**told, **sums})
     write_durably(path, safetensors.torch.save(tensors, {_METADATA: metadata}))
 
@@ -64,7 +64,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
     Errors: `AttlasError` that names the file where it is missing, cut short or damaged.
     """
-    with _damage_told(path):
+    with _damage_as_error(path):
         return _read(path)
 
 
@@ -77,7 +77,7 @@ def _read(path: Path) -> Checkpoint:
     metadata = _metadata(header)
     if trace_checksum(tensors, _joined(metadata)) != metadata["sha256"]:
         raise ValueError(_OTHER_BYTES)
-    return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), **_told(metadata))
+    return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), **_parsed(metadata))
 
 
 def read_seal(path: Path) -> Mapping[str, Any] | None:
@@ -85,11 +85,11 @@ def read_seal(path: Path) -> Mapping[str, Any] | None:
 
     Errors: as `read_checkpoint`, for what that finds out without the tensors.
     """
-    with _damage_told(path):
+    with _damage_as_error(path):
         content = stored_bytes(path, _LENGTH)
         size = int.from_bytes(content, "little")
         content = stored_bytes(path, _LENGTH + min(size, _LONGEST_HEADER))[_LENGTH:]
-        seal: Mapping[str, Any] | None = _told(_metadata(parse_json(content)))["seal"]
+        seal: Mapping[str, Any] | None = _parsed(_metadata(parse_json(content)))["seal"]
         return seal
 
 
@@ -100,12 +100,12 @@ def _metadata(header: Any) -> dict[str, str]:
         raise TypeError("its metadata are not those of a checkpoint")
     if not all(isinstance(value, str) for value in metadata.values()):
         raise TypeError("its metadata are no texts")
-    if set(metadata) == _KEYS and _of_told(metadata) != metadata["told_sha256"]:
+    if set(metadata) == _KEYS and _metadata_sum(metadata) != metadata["told_sha256"]:
         raise ValueError(_OTHER_BYTES)
     return metadata
 
 
-def _told(metadata: Mapping[str, str]) -> dict[str, Any]:
+def _parsed(metadata: Mapping[str, str]) -> dict[str, Any]:
     """The facts and the seal."""
     facts, seal = parse_json(metadata["facts"]), parse_json(metadata.get("seal", "null"))
     if not isinstance(facts, dict) or not isinstance(seal, dict | None):
@@ -113,17 +113,17 @@ def _told(metadata: Mapping[str, str]) -> dict[str, Any]:
     return {"facts": facts, "seal": seal}
 
 
-def _joined(told: Mapping[str, str]) -> str:
+def _joined(metadata: Mapping[str, str]) -> str:
     """The facts and the seal as they are written; of older checkpoints the facts alone."""
-    return told["facts"] + (f"\n{told['seal']}" if "seal" in told else "")
+    return metadata["facts"] + (f"\n{metadata['seal']}" if "seal" in metadata else "")
 
 
-def _of_told(told: Mapping[str, str]) -> str:
-    return trace_checksum({}, _joined(told))
+def _metadata_sum(metadata: Mapping[str, str]) -> str:
+    return trace_checksum({}, _joined(metadata))
 
 
 @contextmanager
-def _damage_told(path: Path) -> Iterator[None]:
+def _damage_as_error(path: Path) -> Iterator[None]:
     """Of whatever a file that holds something else leads to in the block."""
     try:
         yield
@@ -138,7 +138,7 @@ def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 
-def _unreadable(path: Path, came: str) -> AttlasError:
+def _unreadable(path: Path, got: str) -> AttlasError:
     whole = _whole_one_beside(path)
     if whole is None:
         advice = (
@@ -149,7 +149,7 @@ def _unreadable(path: Path, came: str) -> AttlasError:
         advice = f"use {whole}, which is whole: --checkpoint {whole}"
         if whole.isdecimal():
             advice += f"; to train on from it, write {whole} into {path.parent.parent / 'last'}"
-    return CheckpointError(f"a whole checkpoint at {path}", came, advice)
+    return CheckpointError(f"a whole checkpoint at {path}", got, advice)
 
 
 def _whole_one_beside(path: Path) -> str | None:

@@ -125,13 +125,13 @@ def require_translator(loaded: LoadedCheckpoint, taker: str) -> LoadedTranslator
 
 
 def unsupported(
-    taker: str, wanted: str, came: str, others: Sequence[str] = ("onnx",)
+    taker: str, expected: str, got: str, others: Sequence[str] = ("onnx",)
 ) -> AttlasError:
     """The error for a model that a format cannot hold; others: formats that may."""
     named = [f"--to {other}" for other in others if other != taker.lower()]
     listed = f"{', '.join(named)}, or " if named else ""
     return UnsupportedError(
-        f"{wanted} for {taker}", came, f"use {listed}--to safetensors, which holds every model"
+        f"{expected} for {taker}", got, f"use {listed}--to safetensors, which holds every model"
     )
 
 

@@ -145,10 +145,10 @@ def _began(run: Path) -> dict[str, Any] | None:
     """What a run began with, of its provenance; None where that is lost, or tells nothing."""
     path = run / PROVENANCE
     try:
-        told = parse_json(stored_bytes(path))
-        if not isinstance(told, dict):
+        recorded = parse_json(stored_bytes(path))
+        if not isinstance(recorded, dict):
             raise ValueError("it holds no facts about a run")
-        recipe, data = told.get("recipe"), told.get("data", {})
+        recipe, data = recorded.get("recipe"), recorded.get("data", {})
         if not isinstance(data, dict) or not isinstance(recipe, dict | None):
             raise ValueError("it holds no facts about a run")
         sums = {of: data[of].get("sha256") for of in _SETS if isinstance(data.get(of), dict)}
@@ -164,16 +164,18 @@ def _began(run: Path) -> dict[str, Any] | None:
 def _other_files(run: Path, seal: Mapping[str, Any]) -> list[str]:
     """Those of another content, those that are gone, and those that came: in words."""
     sealed, there = seal["files"], _digests(run)
-    told = []
+    changed = []
     for name in sorted({*sealed, *there}):
         was, is_ = sealed.get(name), there.get(name)
         if was is None:
-            told.append(f"{name}, which was not there")
+            changed.append(f"{name}, which was not there")
         elif is_ is None:
-            told.append(f"no {name}")
+            changed.append(f"no {name}")
         elif was != is_:
-            told.append(f"{name} with other bytes (SHA-256 {is_[:_DIGITS]}…, not {was[:_DIGITS]}…)")
-    return told
+            changed.append(
+                f"{name} with other bytes (SHA-256 {is_[:_DIGITS]}…, not {was[:_DIGITS]}…)"
+            )
+    return changed
 
 
 def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:

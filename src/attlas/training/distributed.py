@@ -71,9 +71,9 @@ class ProcessGroup:
     def _shared(self, number: int) -> int:
         if self.size == 1:
             return number
-        told = torch.tensor(number, device=self._device)
-        dist.broadcast(told, src=0)
-        return int(told.item())
+        tensor = torch.tensor(number, device=self._device)
+        dist.broadcast(tensor, src=0)
+        return int(tensor.item())
 
 
 def is_launched() -> bool:

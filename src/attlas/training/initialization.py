@@ -51,16 +51,16 @@ class InitialWeights:
         if facts is None:
             return None
         known = facts if isinstance(facts, dict) else {}
-        told = [known.get(key) for key in ("run", "checkpoint", "sha256")]
-        if not all(isinstance(value, str) for value in told):
+        recorded = [known.get(key) for key in ("run", "checkpoint", "sha256")]
+        if not all(isinstance(value, str) for value in recorded):
             raise CheckpointError(
                 f"the run and the checkpoint with which {folder} began, in its {PROVENANCE}",
                 "something else",
                 "restore that file",
             )
-        run, checkpoint = Run(str(told[0])), str(told[1])
+        run, checkpoint = Run(str(recorded[0])), str(recorded[1])
         now = _sha256(run, checkpoint)
-        if now != told[2]:
+        if now != recorded[2]:
             raise CheckpointError(
                 f"checkpoint {checkpoint} of {run.path} as this training began with it",
                 "another one",
@@ -126,15 +126,15 @@ def begin_with(model: nn.Module, folder: Path, report: Report) -> None:
 
 
 def _check_same_model(recipe: Recipe, run: Run) -> None:
-    theirs = Recipe.read(run.config, str(run.path / CONFIG))
-    if theirs.classifies != recipe.classifies:
-        kinds = ["classifies" if one.classifies else "translates" for one in (recipe, theirs)]
+    initial = Recipe.read(run.config, str(run.path / CONFIG))
+    if initial.classifies != recipe.classifies:
+        kinds = ["classifies" if one.classifies else "translates" for one in (recipe, initial)]
         raise ConfigError(
             f"a run to begin with that {kinds[0]}, as the recipe does",
             f"{run.path}, which {kinds[1]}",
             "name another run with --init-from",
         )
-    changed = changed_settings(_made_of(theirs), _made_of(recipe))
+    changed = changed_settings(_made_of(initial), _made_of(recipe))
     if changed:
         raise ConfigError(
             f"the architecture and the vocabulary of {run.path} (--init-from)",

@@ -25,7 +25,7 @@ Criterion = Callable[
 
 def cross_entropy(
     logits: Float[Tensor, "tokens vocabulary"],
-    wanted: Int[Tensor, " tokens"],
+    target: Int[Tensor, " tokens"],
     smoothing: float = 0.0,
     weights: Float[Tensor, " vocabulary"] | None = None,
 ) -> Float[Tensor, ""]:
@@ -37,14 +37,14 @@ def cross_entropy(
     """
     precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(
-        precise, wanted, weight=weights, reduction="sum", label_smoothing=smoothing
+        precise, target, weight=weights, reduction="sum", label_smoothing=smoothing
     )
 
 
 @torch.no_grad()
 def cross_entropy_and_gradient(
     logits: Float[Tensor, "tokens vocabulary"],
-    wanted: Int[Tensor, " tokens"],
+    target: Int[Tensor, " tokens"],
     smoothing: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "tokens vocabulary"]]:
     """The same sum and dL/dz = softmax(z) − q, in float32 at least, with half as many passes.
@@ -53,8 +53,8 @@ def cross_entropy_and_gradient(
     """
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     p = torch.softmax(z, dim=-1)
-    loss = expected_loss(z, log_partition(z, p), wanted, smoothing)
-    return loss, subtract_target(p, wanted, smoothing)
+    loss = expected_loss(z, log_partition(z, p), target, smoothing)
+    return loss, subtract_target(p, target, smoothing)
 
 
 def log_partition(
@@ -71,23 +71,23 @@ def log_partition(
 def expected_loss(
     z: Float[Tensor, "*tokens vocabulary"],
     log_sum: Float[Tensor, "*tokens 1"],
-    wanted: Int[Tensor, "*tokens"],
+    target: Int[Tensor, "*tokens"],
     smoothing: float,
 ) -> Float[Tensor, ""]:
     """−Σ_t Σ_v q_t(v) log p_t(v), with q of `cross_entropy` and log p = z − log_sum."""
-    own = z.gather(-1, wanted.unsqueeze(-1))
+    own = z.gather(-1, target.unsqueeze(-1))
     loss = (1.0 - smoothing) * (log_sum - own).sum()
     return loss + smoothing * (log_sum.sum() - z.sum() / z.shape[-1]) if smoothing else loss
 
 
 def subtract_target(
     x: Float[Tensor, "*tokens vocabulary"],
-    wanted: Int[Tensor, "*tokens"],
+    target: Int[Tensor, "*tokens"],
     smoothing: float,
     part: float = 1.0,
 ) -> Float[Tensor, "*tokens vocabulary"]:
     """x − part · q, in place, with q of `cross_entropy`."""
-    own = wanted.unsqueeze(-1)
+    own = target.unsqueeze(-1)
     if smoothing:
         x.sub_(part * smoothing / x.shape[-1])
     return x.scatter_add_(-1, own, x.new_full(own.shape, part * (smoothing - 1.0)))
@@ -96,7 +96,7 @@ def subtract_target(
 def sequence_loss(
     vocabulary_layer: Logits,
     features: Float[Tensor, "batch queries dim"],
-    wanted: Int[Tensor, "batch queries"],
+    target: Int[Tensor, "batch queries"],
     token_mask: Bool[Tensor, "batch queries"],
     smoothing: float,
     parameters: list[nn.Parameter],
@@ -112,7 +112,7 @@ def sequence_loss(
     that the gradients taken here are as large then as they will be, and keep out of the underflow
     of float16: a loss that is scaled afterwards would scale what is already zero.
     """
-    chosen, ids = features[token_mask], wanted[token_mask]
+    chosen, ids = features[token_mask], target[token_mask]
     if torch.is_grad_enabled():
         criterion = partial(cross_entropy_and_gradient, smoothing=smoothing)
         return chunked(vocabulary_layer, criterion, chosen, ids, parameters, scale)
@@ -211,7 +211,7 @@ _BLOCK = 2**19  # logits that a CPU goes over at a time, and several times: they
 
 def rdrop_cross_entropy(
     logits: Float[Tensor, "predictions 2 classes"],
-    wanted: Int[Tensor, " predictions"],
+    target: Int[Tensor, " predictions"],
     smoothing: float,
     alpha: float,
     weights: Float[Tensor, " classes"] | None = None,
@@ -225,15 +225,15 @@ def rdrop_cross_entropy(
     precise = torch.promote_types(logits.dtype, torch.float32)
     log_p, log_q = torch.log_softmax(logits, dim=-1, dtype=precise).unbind(1)
     apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
-    apart = apart if weights is None else apart * weights[wanted]
-    both = cross_entropy(logits.flatten(0, 1), wanted.repeat_interleave(2), smoothing, weights)
+    apart = apart if weights is None else apart * weights[target]
+    both = cross_entropy(logits.flatten(0, 1), target.repeat_interleave(2), smoothing, weights)
     return 0.5 * both + 0.25 * alpha * apart.sum()
 
 
 @torch.no_grad()
 def rdrop_cross_entropy_and_gradient(
     logits: Float[Tensor, "predictions 2 classes"],
-    wanted: Int[Tensor, " predictions"],
+    target: Int[Tensor, " predictions"],
     smoothing: float,
     alpha: float,
 ) -> tuple[Float[Tensor, ""], Float[Tensor, "predictions 2 classes"]]:
@@ -245,7 +245,7 @@ def rdrop_cross_entropy_and_gradient(
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     gradient = torch.empty_like(z)
     size = max(1, _BLOCK // (2 * z.shape[-1])) if z.device.type == "cpu" else max(1, len(z))
-    rows, ids, found = (torch.split(of, size) for of in (z, wanted, gradient))
+    rows, ids, found = (torch.split(of, size) for of in (z, target, gradient))
     losses = [
         _differentiated(*some, smoothing=smoothing, alpha=alpha)
         for some in zip(rows, ids, found, strict=True)
@@ -255,13 +255,13 @@ def rdrop_cross_entropy_and_gradient(
 
 def _differentiated(
     z: Float[Tensor, "some 2 classes"],
-    wanted: Int[Tensor, " some"],
+    target: Int[Tensor, " some"],
     gradient: Float[Tensor, "some 2 classes"],
     smoothing: float,
     alpha: float,
 ) -> Float[Tensor, ""]:
     """The sum over some predictions; their gradient is written into `gradient`."""
-    both, quarter = wanted.unsqueeze(1).expand(-1, 2), 0.25 * alpha
+    both, quarter = target.unsqueeze(1).expand(-1, 2), 0.25 * alpha
     probabilities = torch.softmax(z, dim=-1)
     log_sum = log_partition(z, probabilities)
     loss = 0.5 * expected_loss(z, log_sum, both, smoothing)
@@ -284,7 +284,7 @@ def _differentiated(
 def rdrop_sequence_loss(
     vocabulary_layer: Logits,
     features: Float[Tensor, "two_batch queries dim"],
-    wanted: Int[Tensor, "batch queries"],
+    target: Int[Tensor, "batch queries"],
     token_mask: Bool[Tensor, "batch queries"],
     smoothing: float,
     alpha: float,
@@ -303,5 +303,5 @@ def rdrop_sequence_loss(
 
     readings = features.view(2, *token_mask.shape, -1)[:, token_mask]
     beside = readings.transpose(0, 1).flatten(0, 1)  # so that no chunk comes between the two
-    ids = wanted[token_mask].repeat_interleave(2)
+    ids = target[token_mask].repeat_interleave(2)
     return chunked(vocabulary_layer, criterion, beside, ids, parameters, scale)

@@ -289,6 +289,6 @@ def load_optimizer_state(
                 "resume with the recipe that the run began with",
             )
         own = model.get_parameter(parameter)
-        mine = part(value, own) if value.shape == own.shape else value  # `step` is one number
-        state.setdefault(places[parameter], {})[key] = mine.clone()
+        local = part(value, own) if value.shape == own.shape else value  # `step` is one number
+        state.setdefault(places[parameter], {})[key] = local.clone()
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -39,7 +39,7 @@ class Precision:
         """
         if numbers == self.numbers:
             return self
-        began = next(name for name in get_args(Autocast) if _told(name) == numbers)
+        began = next(name for name in get_args(Autocast) if _describe_autocast(name) == numbers)
         try:
             return Precision(began, self.device)
         except AttlasError:
@@ -52,7 +52,7 @@ class Precision:
     @property
     def numbers(self) -> str:
         """In which most is computed: "float32", "bfloat16" or "float16"."""
-        return _told(self.name)
+        return _describe_autocast(self.name)
 
     @property
     def slower(self) -> str | None:
@@ -70,7 +70,7 @@ class Precision:
         return autocast(self.name, self.device)
 
 
-def _told(name: Autocast) -> str:
+def _describe_autocast(name: Autocast) -> str:
     return str(NUMBERS[name]).removeprefix("torch.")
 
 

@@ -88,10 +88,10 @@ class Progress:
     def _trained(self, event: Trained) -> None:
         now = time.monotonic()
         self._begun = self._begun or (now, event.done)
-        begun, done = self._begun
+        start, done = self._begun
         numbers = f"loss {event.loss:.3f} · {event.tokens_per_second:,.0f} {self._counted}s/s"
         if event.done > done:
-            left = (now - begun) / (event.done - done) * (1.0 - event.done)
+            left = (now - start) / (event.done - done) * (1.0 - event.done)
             numbers += f" · {duration(left)} left"
         where = f"epoch {event.epoch + 1} · update {event.update:,}"
         if self._task is not None:
@@ -149,12 +149,12 @@ _SCORES = {
 
 
 def _finished(event: Outcome) -> str:
-    best, told = "", describe_memory(event.peak_memory, event.peak_gpu_memory)
+    best, memory = "", describe_memory(event.peak_memory, event.peak_gpu_memory)
     if event.best is not None:
         best = f"; best {event.criterion} {event.best:.4g} in checkpoint {event.checkpoint}"
     return (
         f"finished after {count_noun(event.update, 'update')} in {duration(event.seconds)} "
-        f"({_reason(event)}){best}" + (f"; {told}" if told else "")
+        f"({_reason(event)}){best}" + (f"; {memory}" if memory else "")
     )
 
 

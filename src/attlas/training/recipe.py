@@ -109,16 +109,16 @@ class Recipe(Config):
         return self
 
     @model_validator(mode="after")
-    def _looks_where_it_is_counted(self) -> Self:
+    def _check_coverage_has_attention(self) -> Self:
         searches = {"": self.decoding, "training.validation.": self.training.validation.decoding}
         if getattr(self.model, "attention", "") != "none":
             return self
         for table, search in searches.items():
             of_attention = {"coverage_penalty": 0, "unknown": "'keep'"}
-            asked = {"coverage_penalty": search.coverage_penalty > 0.0}
-            asked["unknown"] = search.unknown == "replace"
+            penalties = {"coverage_penalty": search.coverage_penalty > 0.0}
+            penalties["unknown"] = search.unknown == "replace"
             for name, without in of_attention.items():
-                if asked[name]:
+                if penalties[name]:
                     raise ConfigError(
                         f"a model that looks at its source for {table}decoding.{name}",
                         "model.attention = 'none'",
@@ -193,8 +193,8 @@ def read_recipe(
             table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
     changed, left_out = drop_idle_settings(Recipe, overridden(table, assignments))
     if tell is not None:
-        for told in left_out:
-            tell(told)
+        for note in left_out:
+            tell(note)
     files, data = {("data", "train"), ("data", "origin")} & changed.assigned, changed.get("data")
     if files == {("data", "train")} and isinstance(data, dict):
         data.pop("origin", None)  # it is that of other files
@@ -217,35 +217,35 @@ _SAME = {".json": ".jsonl", ".ndjson": ".jsonl"}
 def _check_recipe(path: Path) -> None:
     """That a file is not data, by its name, or because it is no TOML and is not called so."""
     suffix = data_suffix(path)
-    kind, came = _SAME.get(suffix, suffix), f"{path}, which is data"
+    kind, got = _SAME.get(suffix, suffix), f"{path}, which is data"
     if kind not in _DATA:
         if suffix == ".toml":
             return
         try:
             read_toml(path)
         except AttlasError as error:
-            kind, came = ".tsv", f"{path}, which is no TOML ({error.got})"
+            kind, got = ".tsv", f"{path}, which is no TOML ({error.got})"
         else:
             return
     advice = f"where it is data, train a recipe on it: attlas train {_on_data(kind, path)}"
     if kind == ".csv":
         advice += f"; where its texts have labels: attlas train {_on_data('.jsonl', path)}"
-    wanted = "a recipe: a TOML file, or the name of one that comes with attlas"
-    raise ConfigError(wanted, came, advice)
+    expected = "a recipe: a TOML file, or the name of one that comes with attlas"
+    raise ConfigError(expected, got, advice)
 
 
 def _on_data(kind: str, path: Path) -> str:
     return _DATA[kind].format(quote(str(path)))
 
 
-def check_same(begun: Recipe, wanted: Recipe, folder: Path) -> None:
+def check_same(original: Recipe, recipe: Recipe, folder: Path) -> None:
     """That a run which began with one recipe may go on with another.
 
     Errors: `AttlasError` that names the settings which differ and may not.
     """
-    if changed := _changed(begun, wanted):
+    if changed := _changed(original, recipe):
         own, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
-        edited = own.is_file() and _changed(begun, Recipe.read(read_toml(own), str(own)))
+        edited = own.is_file() and _changed(original, Recipe.read(read_toml(own), str(own)))
         back = f"put these back in {own}, then run: " if edited else ""
         raise ConfigError(
             f"the recipe with which {folder} began",
@@ -261,9 +261,11 @@ def check_same_as_main(leading: Recipe, own: Recipe) -> None:
     Errors: `AttlasError` that names the settings which differ and may not.
     """
     changed = _changed(leading, own)
-    theirs, ours = leading.training.distribution, own.training.distribution
-    if theirs != ours:
-        changed.append(f"training.distribution = {ours!r} instead of {theirs!r}")
+    main_distribution, own_distribution = leading.training.distribution, own.training.distribution
+    if main_distribution != own_distribution:
+        changed.append(
+            f"training.distribution = {own_distribution!r} instead of {main_distribution!r}"
+        )
     if changed:
         raise ConfigError(
             "the recipe of the first process of this training in all of them",

@@ -83,7 +83,7 @@ def teacher_forced(
     model: SequenceToSequence[Any], batch: Batch
 ) -> Float[Tensor, "batch queries dim"]:
     """The features of each position when every token before it is the right one."""
-    return model.decode(batch.asked, model.encode(batch.source, batch.source_mask))
+    return model.decode(batch.decoder_input, model.encode(batch.source, batch.source_mask))
 
 
 def scheduled_sampling_logits(
@@ -97,6 +97,11 @@ def scheduled_sampling_logits(
 
     The choice is made token by token; see `sampled_logits`.
     """
-    asked = batch.asked
-    forced = torch.rand(asked.shape, generator=generator, device=asked.device) < probability
-    return sampled_logits(model, batch.source, asked, batch.source_mask, forced, token, generator)
+    decoder_input = batch.decoder_input
+    forced = (
+        torch.rand(decoder_input.shape, generator=generator, device=decoder_input.device)
+        < probability
+    )
+    return sampled_logits(
+        model, batch.source, decoder_input, batch.source_mask, forced, token, generator
+    )

@@ -95,20 +95,20 @@ def prepare_run(
     `splits`: the data where it is loaded already.
     Errors: `AttlasError` where recipe or data are not those it began with.
     """
-    begun = CheckpointStore(folder).begun()
-    if begun:
+    has_checkpoint = CheckpointStore(folder).begun()
+    if has_checkpoint:
         _check_sealed(CheckpointStore(folder))
         check_same(_began_with(folder), recipe, folder)
     if (folder / CONFIG).is_file():
         if recipe.data.passing:
             check_given_again(folder, f"give it again: attlas train {folder} < DATA")
-        if not begun:
+        if not has_checkpoint:
             report(_news(f"no checkpoint yet in {folder}: starting over"))
     splits, kind = splits or recipe.data.load(), task_of(recipe)
     some = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
-    there = begun or recipe.training.init_from
+    there = has_checkpoint or recipe.training.init_from
     report(_news(f"encoding {some}" if there else f"building vocabularies from {some}, encoding"))
-    if begun:
+    if has_checkpoint:
         _check_data(Run(folder), recipe, splits, kind.example)
         vocabularies = kind.vocabularies_in(folder)
     else:
@@ -128,10 +128,10 @@ def prepare_run(
             **({} if initial is None else {INITIAL: initial.facts()}),
             "recipe": tomllib.loads(write_toml(recipe.tables())),
         }
-        told = json.dumps(facts, indent=2, ensure_ascii=False)
-        write_durably(folder / PROVENANCE, told.encode() + b"\n")
+        text = json.dumps(facts, indent=2, ensure_ascii=False)
+        write_durably(folder / PROVENANCE, text.encode() + b"\n")
     config = write_toml(recipe.tables()).encode()
-    if not begun or (folder / CONFIG).read_bytes() != config:
+    if not has_checkpoint or (folder / CONFIG).read_bytes() != config:
         write_durably(folder / CONFIG, config)
     return kind(recipe, splits, vocabularies)
 

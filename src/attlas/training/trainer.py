@@ -239,7 +239,7 @@ def run_session(task: AnyTask, learner: Learner[Any, Any], folder: Path, report:
             Interrupts(interrupted, alone=alone) as interrupts,
         ):
             while (reason := limit_reached(settings, session.state, clock.seconds())) is None:
-                if interrupts.asked:
+                if interrupts.requested:
                     session.save()
                     learner.process_group.send(Command.INTERRUPTED)
                     raise KeyboardInterrupt
@@ -333,7 +333,7 @@ class TrainingSession:
             settings.too_late(planned),
             self.learner.precision.slower,
         )
-        notes.extend(told for told in misfits if told)
+        notes.extend(note for note in misfits if note)
         if journal.missing:
             notes.append(
                 f"{journal.path} had lost its last {journal.missing:,} bytes: what they "
@@ -397,8 +397,8 @@ def last_validation(folder: Path, update: int) -> dict[str, Any]:
         events = Run(folder).events()
     except AttlasError:
         return {}
-    told = [event for event in events if event.get("event") == Validated.kind]
-    whole = [event for event in told if isinstance(event.get("update"), int)]
+    validations = [event for event in events if event.get("event") == Validated.kind]
+    whole = [event for event in validations if isinstance(event.get("update"), int)]
     return next((event for event in reversed(whole) if event["update"] <= update), {})
 
 

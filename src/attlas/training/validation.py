@@ -48,7 +48,7 @@ def validation_loss(model: SequenceToSequence[Any], batches: Batches) -> float:
     for indices in batches.epoch(0):
         batch = batches.batch(indices).to(device)
         features = teacher_forced(model, batch)
-        loss = sequence_loss(model.logits, features, batch.wanted, batch.wanted_mask, 0.0, [])
+        loss = sequence_loss(model.logits, features, batch.expected, batch.expected_mask, 0.0, [])
         total += loss.item()
         tokens += batch.tokens
     model.train(was_training)
@@ -73,10 +73,10 @@ def free_running_loss(
         if not some:
             continue
         batch = batches.batch(some).to(device)
-        forced = torch.zeros_like(batch.asked, dtype=torch.bool)
-        logits = sampled_logits(model, batch.source, batch.asked, batch.source_mask, forced)
-        wanted = batch.wanted_mask
-        total += cross_entropy(logits[wanted], batch.wanted[wanted]).item()
+        forced = torch.zeros_like(batch.decoder_input, dtype=torch.bool)
+        logits = sampled_logits(model, batch.source, batch.decoder_input, batch.source_mask, forced)
+        target_mask = batch.expected_mask
+        total += cross_entropy(logits[target_mask], batch.expected[target_mask]).item()
         tokens += batch.tokens
     model.train(was_training)
     return total / tokens if tokens else None
@@ -97,16 +97,16 @@ def evaluate(
     model.train(was_training)
     texts = tuple(translation.text for translation in found)
     bleu = corpus_bleu(texts, corpus.targets, bleu_tokenizer)
-    wanted = [vocabularies.target.encode(text) for text in corpus.targets]
-    right = exactly_right(found, wanted, vocabularies.target)
+    references = [vocabularies.target.encode(text) for text in corpus.targets]
+    right = exactly_right(found, references, vocabularies.target)
     written = [vocabularies.target.encode(text) for text in texts]
     return Evaluation(
         texts,
         bleu,
         sum(right) / len(right),
-        token_accuracy(written, wanted, unknown=UNKNOWN),
+        token_accuracy(written, references, unknown=UNKNOWN),
         average_length(found),
-        sum(map(len, wanted)) / len(wanted),
+        sum(map(len, references)) / len(references),
     )
 
 
@@ -117,7 +117,7 @@ def average_length(translations: Sequence[Translation]) -> float:
 
 
 def exactly_right(
-    translations: Sequence[Translation], wanted: Sequence[Sequence[int]], vocabulary: Vocabulary
+    translations: Sequence[Translation], references: Sequence[Sequence[int]], vocabulary: Vocabulary
 ) -> list[bool]:
     """Which translations have the tokens of their reference, whose ids are `wanted`, and ended
     there.
@@ -129,7 +129,7 @@ def exactly_right(
         translation.finished
         and UNKNOWN not in ids
         and translation.tokens[:-1] == tuple(vocabulary.pieces(ids))  # without END
-        for translation, ids in zip(translations, wanted, strict=True)
+        for translation, ids in zip(translations, references, strict=True)
     ]
 
 

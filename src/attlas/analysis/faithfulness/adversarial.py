@@ -133,7 +133,7 @@ class _Search:
         self.rows, self.within = rows, within
         total = rows.weights.sum(-1, keepdim=True)
         self.own = rows.weights / torch.where(total > 0, total, 1.0)
-        self.counted = rows.asked & (rows.allowed.sum(-1) > 1) & (total[..., 0] > 0)
+        self.counted = rows.query_mask & (rows.allowed.sum(-1) > 1) & (total[..., 0] > 0)
         self.count = self.counted.sum(-1).clamp(min=1)
         self.num_keys = rows.allowed.sum(-1, keepdim=True).clamp(min=1)
         self.order = self.own.masked_fill(~rows.allowed, torch.inf).argsort(dim=-1, stable=True)

@@ -36,14 +36,14 @@ def kendall_tau(first: Float[Tensor, "..."], second: Float[Tensor, "..."]) -> fl
         )
     if bool(first.isnan().any() | second.isnan().any()):
         raise AttlasError("numbers that have an order", "NaN", "leave such items out")
-    ours, theirs = _ranks(first), _ranks(second)
-    count = len(ours)
-    pairs, joint = count * (count - 1) // 2, ours * (count + 1) + theirs
-    tied_ours, tied_theirs, tied_both = _tied(ours), _tied(theirs), _tied(joint)
+    first_ranks, second_ranks = _ranks(first), _ranks(second)
+    count = len(first_ranks)
+    pairs, joint = count * (count - 1) // 2, first_ranks * (count + 1) + second_ranks
+    tied_ours, tied_theirs, tied_both = _tied(first_ranks), _tied(second_ranks), _tied(joint)
     untied = (pairs - tied_ours) * (pairs - tied_theirs)
     if not untied:
         return nan
-    exchanges = _inversions(theirs[np.argsort(joint, kind="stable")])
+    exchanges = _inversions(second_ranks[np.argsort(joint, kind="stable")])
     return (pairs - tied_ours - tied_theirs + tied_both - 2 * exchanges) / sqrt(untied)
 
 
@@ -67,12 +67,12 @@ def _inversions(ranks: NDArray[np.int64]) -> int:
     """
     total, places = 0, np.arange(len(ranks))
     for bit in reversed(range(int(ranks.max()).bit_length())):
-        group, half, one = ranks >> (bit + 1), ranks >> bit, (ranks >> bit) & 1
+        group, half, bit_set = ranks >> (bit + 1), ranks >> bit, (ranks >> bit) & 1
         first = _beginnings(group)
-        ones = np.cumsum(one) - one
-        ones = ones - ones[first]  # before it, in its group
-        total += int(ones[one == 0].sum())
-        within = np.where(one == 1, ones, places - first - ones)
+        set_before = np.cumsum(bit_set) - bit_set
+        set_before = set_before - set_before[first]  # before it, in its group
+        total += int(set_before[bit_set == 0].sum())
+        within = np.where(bit_set == 1, set_before, places - first - set_before)
         moved = np.empty_like(ranks)
         moved[_beginnings(half) + within] = ranks
         ranks = moved

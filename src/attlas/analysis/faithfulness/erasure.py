@@ -83,10 +83,10 @@ def single_erasure(
     return SingleErasure(
         greatest,
         ErasedKey(
-            torch.stack([one.key for one in drawn]),
-            torch.stack([one.weight for one in drawn]),
-            torch.stack([one.flipped for one in drawn]),
-            torch.stack([one.divergence for one in drawn]),
+            torch.stack([draw.key for draw in drawn]),
+            torch.stack([draw.weight for draw in drawn]),
+            torch.stack([draw.flipped for draw in drawn]),
+            torch.stack([draw.divergence for draw in drawn]),
         ),
     )
 
@@ -136,11 +136,11 @@ def _flips(rows: AttentionRows, score: Float[Tensor, "batch keys"]) -> DecisionF
     total = rows.visible.sum(-1)
     count = torch.zeros_like(total)
     for number in range(1, int(total.max())):
-        asked = (count == 0) & (number < total)
-        if not bool(asked.any()):
+        unflipped = (count == 0) & (number < total)
+        if not bool(unflipped.any()):
             break
         flipped = rows.flipped(rows.output_of(rows.without(place < number)))
-        count = torch.where(asked & flipped, number, count)
+        count = torch.where(unflipped & flipped, number, count)
     fraction = count / total
     return DecisionFlips(count, fraction.masked_fill(count == 0, torch.nan))
 

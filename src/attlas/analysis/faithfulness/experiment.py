@@ -41,11 +41,11 @@ class Intervention(Generic[Result]):
         Errors: `AttlasError` for a model without attention, for layers or heads that it has not,
         and for a call that puts the model into training mode.
         """
-        heard: dict[str, bool] = {}
+        matched: dict[str, bool] = {}
 
         def chosen(weights: Weights, allowed: Allowed, layer: str) -> Weights:
-            heard[layer] = self.chosen.is_selected(layer)
-            if not heard[layer]:
+            matched[layer] = self.chosen.is_selected(layer)
+            if not matched[layer]:
                 return weights
             heads = self._heads(weights, layer)
             new = change(weights, allowed, layer).to(weights.dtype)
@@ -53,10 +53,10 @@ class Intervention(Generic[Result]):
 
         with intervene(self.model, chosen), eval_mode(self.model):
             result = self.call()
-        unmatched = self.chosen.unmatched(heard)
+        unmatched = self.chosen.unmatched(matched)
         if unmatched:
             raise AttlasError(
-                f"layers among those that were heard, {list(heard)}",
+                f"layers among those that were heard, {list(matched)}",
                 f"layers={unmatched!r}, which none of them matches",
                 "name them by their paths, or by a pattern with *",
             )
@@ -142,11 +142,11 @@ class AttentionTarget:
 
         Errors: `AttlasError` for heads or queries that it has not, and for none at all.
         """
-        own, asked = _numbers(self.heads, heads), _numbers(self.queries, queries)
-        if not own or not asked:
+        head_numbers, query_numbers = _numbers(self.heads, heads), _numbers(self.queries, queries)
+        if not head_numbers or not query_numbers:
             raise AttlasError("at least one head and one query", "none", "leave it out for all")
-        check_heads(own, heads, layer)
-        wrong = [query for query in asked if not -queries <= query < queries]
+        check_heads(head_numbers, heads, layer)
+        wrong = [query for query in query_numbers if not -queries <= query < queries]
         if wrong:
             raise AttlasError(
                 f"queries from 0 to {queries - 1} in layer {layer!r}, or from −1 back",
@@ -154,15 +154,17 @@ class AttentionTarget:
                 "name queries that the layer has",
             )
         chosen = torch.zeros(heads, queries, dtype=torch.bool)
-        chosen[torch.tensor(own)[:, None], torch.tensor(asked)] = True
+        chosen[torch.tensor(head_numbers)[:, None], torch.tensor(query_numbers)] = True
         return chosen
 
 
-def _numbers(given: int | Sequence[int] | None, count: int) -> tuple[int, ...]:
-    if given is None:
+def _numbers(numbers: int | Sequence[int] | None, count: int) -> tuple[int, ...]:
+    if numbers is None:
         return tuple(range(count))
-    given = given.tolist() if hasattr(given, "tolist") else given  # NumPy's and torch's numbers
-    return (given,) if isinstance(given, int) else tuple(given)
+    numbers = (
+        numbers.tolist() if hasattr(numbers, "tolist") else numbers
+    )  # NumPy's and torch's numbers
+    return (numbers,) if isinstance(numbers, int) else tuple(numbers)
 
 
 # What a model puts out: distributions over labels, and how far two of them are apart.
@@ -272,9 +274,10 @@ def _check(first: Tensor, second: Tensor) -> None:
 class AttentionRows:
     """The weights of the rows in the target, what they may see, and the output of each example.
 
-    rows: every head and query in the target. asked: which of them a token asks, and not padding: in
-    a map that looks at itself, a key that no query sees is padding, and so is its query. Those
-    rows alone count and are changed, so that a text is told the same in any company. The examples
+    rows: every head and query in the target. query_mask: which of them have a query that is a
+    token, and not padding: in a map that looks at itself, a key that no query sees is padding, and
+    so is its query. Those rows alone count and are changed, so that a text has the same numbers in
+    any batch. The examples
     of a batch do not see each other.
     """
 
@@ -284,7 +287,7 @@ class AttentionRows:
     chosen: Bool[Tensor, "heads queries"]
     weights: Float[Tensor, "batch rows keys"]
     allowed: Bool[Tensor, "batch rows keys"]
-    asked: Bool[Tensor, "batch rows"]
+    query_mask: Bool[Tensor, "batch rows"]
     output: Float[Tensor, "batch labels"]
 
     @classmethod
@@ -299,20 +302,20 @@ class AttentionRows:
         `Intervention` and `distribution` too.
         """
         intervention = Intervention(model, call)
-        heard: dict[str, list[tuple[Weights, Allowed] | None]] = {}
+        recorded: dict[str, list[tuple[Weights, Allowed] | None]] = {}
 
         def keep(weights: Weights, allowed: Allowed, layer: str) -> Weights:
-            calls = heard.setdefault(layer, [])
-            wanted = target.layer in (None, layer) and target.call in (None, len(calls))
-            calls.append((weights, allowed) if wanted else None)
+            calls = recorded.setdefault(layer, [])
+            is_target = target.layer in (None, layer) and target.call in (None, len(calls))
+            calls.append((weights, allowed) if is_target else None)
             return weights
 
         with torch.no_grad():
             output = baseline_output(intervention)
             output_with_change(intervention, keep)
-        layer = _layer(target, list(heard))
-        number = _call(target, len(heard[layer]), layer)
-        found = heard[layer][number]
+        layer = _layer(target, list(recorded))
+        number = _call(target, len(recorded[layer]), layer)
+        found = recorded[layer][number]
         assert found is not None  # `_layer` and `_call` chose what the target wanted
         weights, allowed = found
         chosen = target.rows(weights.shape[1], weights.shape[2], layer)
@@ -324,21 +327,21 @@ class AttentionRows:
             )
         precise = torch.promote_types(weights.dtype, torch.float32)
         allowed = allowed.expand_as(weights)
-        asked = _asked(allowed, target)[:, chosen]
-        _check_asked(asked, allowed, layer)
+        counted = _query_mask(allowed, target)[:, chosen]
+        _check_queries(counted, allowed, layer)
         rows = weights[:, chosen].to(precise)
-        return cls(intervention, layer, number, chosen, rows, allowed[:, chosen], asked, output)
+        return cls(intervention, layer, number, chosen, rows, allowed[:, chosen], counted, output)
 
     @property
     def vector(self) -> Float[Tensor, "batch keys"]:
-        """a_j = mean_r α_rj over the rows that are asked: the weight of a key."""
-        count = self.asked.sum(1, keepdim=True).clamp(min=1)
-        return (self.weights * self.asked[..., None]).sum(1) / count
+        """a_j = mean_r α_rj over the rows of the target: the weight of a key."""
+        count = self.query_mask.sum(1, keepdim=True).clamp(min=1)
+        return (self.weights * self.query_mask[..., None]).sum(1) / count
 
     @property
     def visible(self) -> Bool[Tensor, "batch keys"]:
-        """Which keys any of the rows that are asked may see."""
-        return (self.allowed & self.asked[..., None]).any(1)
+        """Which keys any row of the target may see."""
+        return (self.allowed & self.query_mask[..., None]).any(1)
 
     @property
     def decision(self) -> Float[Tensor, "batch labels"]:
@@ -376,7 +379,7 @@ class AttentionRows:
         total = self.weights.sum(-1, keepdim=True)
         left = kept.sum(-1, keepdim=True)
         changed = torch.where(left > 0, kept / left, 0.0) * total
-        return torch.where(self.asked[..., None], changed, self.weights)
+        return torch.where(self.query_mask[..., None], changed, self.weights)
 
     def gradients(self) -> Float[Tensor, "batch rows keys"]:
         """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for.
@@ -387,7 +390,7 @@ class AttentionRows:
         with gradients_enabled():
             weights = self.weights.clone().requires_grad_()
             decided = (self.output_of(weights) * self.decision).sum()
-            counts = self.allowed & self.asked[..., None]
+            counts = self.allowed & self.query_mask[..., None]
             return weight_gradient(decided, weights).masked_fill(~counts, 0.0)
 
 
@@ -434,7 +437,7 @@ def _call(target: AttentionTarget, calls: int, layer: str) -> int:
     return target.call
 
 
-def _asked(
+def _query_mask(
     allowed: Bool[Tensor, "batch heads queries keys"], target: AttentionTarget
 ) -> Bool[Tensor, "batch heads queries"]:
     """Which queries stand at a key that some query sees; all of them, of a map that is across."""
@@ -444,11 +447,13 @@ def _asked(
     return allowed.flatten(1, 2).any(1)[:, None].expand(allowed.shape[:3])
 
 
-def _check_asked(
-    asked: Bool[Tensor, "batch rows"], allowed: Bool[Tensor, "batch heads queries keys"], layer: str
+def _check_queries(
+    query_mask: Bool[Tensor, "batch rows"],
+    allowed: Bool[Tensor, "batch heads queries keys"],
+    layer: str,
 ) -> None:
     """Errors: `AttlasError` for a text that has tokens, and none of them in the target."""
-    silent = allowed.flatten(1).any(1) & ~asked.any(1)
+    silent = allowed.flatten(1).any(1) & ~query_mask.any(1)
     if bool(silent.any()):
         raise AttlasError(
             f"a query of a token in every text, in layer {layer!r}",

@@ -77,19 +77,19 @@ def roles(
         raise AttlasError("queries or target_mask", "both", "queries are those of every layer")
     known = {"token_mask": token_mask, "separators": separators, "counts": counts, "tokens": tokens}
     tallies: dict[str, Tally] = {}
-    looking = False
+    found_cross_attention = False
     for layer in chosen:
         calls, relation = trace.calls(layer), trace.kind(layer)
         cross_attention = None if relation is None else relation == "cross"
         for call, attention_map in enumerate(calls):
             name = layer if len(calls) == 1 else f"{layer}[{call}]"
             beyond = _is_cross_attention(attention_map, cross_attention)
-            asked = target_mask if beyond else None
-            asked = queries if asked is None else asked
-            looking = looking or asked is target_mask
+            query_mask = target_mask if beyond else None
+            query_mask = queries if query_mask is None else query_mask
+            found_cross_attention = found_cross_attention or query_mask is target_mask
             own = with_cross_position(attention_map) if cross_attention else attention_map
-            tallies[name] = _of_map(own, beyond, known, asked, radius, name)
-    if target_mask is not None and not looking:
+            tallies[name] = _of_map(own, beyond, known, query_mask, radius, name)
+    if target_mask is not None and not found_cross_attention:
         raise AttlasError(
             "cross-attention, which the tokens of the target are for",
             f"none of it among {list(chosen)}",
@@ -123,36 +123,38 @@ def _of_map(
     radius: int,
     name: str,
 ) -> Tally:
-    batch, heads, asked, num_keys = attention_map.shape
-    if not num_keys or not asked:
+    batch, heads, num_queries, num_keys = attention_map.shape
+    if not num_keys or not num_queries:
         return zero_tally(heads)
     device = device_of(attention_map)
-    given = {
+    tensors = {
         what: checked_values(f"{what} for layer {name!r}", values, (batch, num_keys), device)
         for what, values in known.items()
         if values is not None
     }
     token_mask = (
-        given["token_mask"].bool()
-        if "token_mask" in given
+        tensors["token_mask"].bool()
+        if "token_mask" in tensors
         else token_mask_of(attention_map).to(device)
     )
     asking = (
         query_mask(attention_map, token_mask, cross_attention=cross_attention)
         if queries is None
-        else checked_values(f"queries for layer {name!r}", queries, (batch, asked), device).bool()
+        else checked_values(
+            f"queries for layer {name!r}", queries, (batch, num_queries), device
+        ).bool()
     )
     targets: dict[str, RoleTarget] = {"first": MarkedTarget(first_tokens(token_mask))}
     if not cross_attention and attention_map.position is not None:
         offsets = {"previous": -1, "next": 1, "self": 0}
         targets |= {role: OffsetTarget(by, token_mask) for role, by in offsets.items()}
         targets["local"] = NearTarget(radius)
-        if "tokens" in given:
-            targets["induction"] = InductionTarget(given["tokens"], token_mask)
-    if "separators" in given:
-        targets["separator"] = MarkedTarget(given["separators"].bool() & token_mask)
-    if "counts" in given:
+        if "tokens" in tensors:
+            targets["induction"] = InductionTarget(tensors["tokens"], token_mask)
+    if "separators" in tensors:
+        targets["separator"] = MarkedTarget(tensors["separators"].bool() & token_mask)
+    if "counts" in tensors:
         targets["rare"] = MarkedTarget(
-            rarest_tokens(given["counts"], token_mask), by_max_weight=True
+            rarest_tokens(tensors["counts"], token_mask), by_max_weight=True
         )
     return count_roles(attention_map, targets, asking, diagonals=cross_attention)

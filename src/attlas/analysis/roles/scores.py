@@ -108,10 +108,10 @@ class InductionTarget(RoleTarget):
     def __call__(
         self, row: int, query: Int[Tensor, " rows"], key: Int[Tensor, " keys"]
     ) -> Bool[Tensor, "#rows keys"]:
-        asked = self.tokens[row, query.clamp(0, self.tokens.shape[1] - 1)].unsqueeze(-1)
+        query_tokens = self.tokens[row, query.clamp(0, self.tokens.shape[1] - 1)].unsqueeze(-1)
         before = (key - 1).clamp(min=0)
         behind = (key > 0) & self.token_mask[row, before] & (key <= query.unsqueeze(-1))
-        return behind & (self.tokens[row, before] == asked)
+        return behind & (self.tokens[row, before] == query_tokens)
 
 
 def first_tokens(token_mask: Bool[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"]:

@@ -191,8 +191,8 @@ class RoleTable:
         for layer in self.layers:
             for head in range(self.heads(layer)):
                 held = [role for role in self.of_head(layer, head) if role.held]
-                told = ", ".join(f"{role.name} {role.score:.2f}" for role in held)
-                lines += [f"{layer} head {head}: {told}"] if held else []
+                roles_text = ", ".join(f"{role.name} {role.score:.2f}" for role in held)
+                lines += [f"{layer} head {head}: {roles_text}"] if held else []
         return "\n".join(lines) or "no head has a role"
 
     def _of(self, layer: str) -> Tally:

@@ -25,11 +25,11 @@ def values_of_call(
     than the weights take of them.
     """
     batch, heads, _, num_keys = attention_map.shape
-    wanted = (batch, num_keys - values.added) if heads == len(values.output) else None
+    expected = (batch, num_keys - values.added) if heads == len(values.output) else None
     far: float | None = None
     for turned in (False, True):
         first, second = source.vectors.shape[:2]
-        if ((second, first) if turned else (first, second)) != wanted:
+        if ((second, first) if turned else (first, second)) != expected:
             continue
         way = source.turned() if turned else source
         made = values.values(_zero_padding(attention_map, way.vectors))
@@ -84,13 +84,13 @@ def _distance(
     for query in sorted({query * (queries - 1) // max(1, _ASKED - 1) for query in range(_ASKED)}):
         weights = attention_map.rows(query, query + 1)
         sees = (weights.sum((1, 2, 3)) > 0).nonzero().flatten()  # nothing is said of the others
-        said = (weights.to(beside) @ beside)[:, :, 0].flatten(1)
-        heard = read[:, query].to(said)
-        if said.shape != heard.shape:
+        computed = (weights.to(beside) @ beside)[:, :, 0].flatten(1)
+        recorded = read[:, query].to(computed)
+        if computed.shape != recorded.shape:
             return None
         if len(sees):
-            off = max(off, float((said - heard)[sees].abs().max()))
-            greatest = max(greatest, float(heard[sees].abs().max()))
+            off = max(off, float((computed - recorded)[sees].abs().max()))
+            greatest = max(greatest, float(recorded[sees].abs().max()))
     near = max(_NEAR, 4 * torch.finfo(read.dtype).eps) * greatest
     return off / greatest if off > near else None
 

@@ -62,7 +62,7 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
     Errors: `AttlasError` for a model none of whose layers `value_map` knows, and where none of
     those ran, unless the block itself raised first.
     """
-    heard: RecordedInputs = {}
+    inputs: RecordedInputs = {}
     with ExitStack() as stack:
         known = False
         for path, _ in model.named_modules(remove_duplicate=False):
@@ -70,7 +70,7 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
             if found is None:
                 continue
             known = True
-            calls = heard.setdefault(path, [])
+            calls = inputs.setdefault(path, [])
             if isinstance(found, nn.MultiheadAttention):
                 hooks: list[tuple[nn.Module, Any]] = [(found, _Given(calls))]
             else:
@@ -85,10 +85,10 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
                 type(model).__name__,
                 "see attlas.analysis.Projections for what it knows",
             )
-        yield heard
-    for path in [path for path, calls in heard.items() if not calls]:
-        del heard[path]
-    if not heard:
+        yield inputs
+    for path in [path for path, calls in inputs.items() if not calls]:
+        del inputs[path]
+    if not inputs:
         raise AttlasError(
             "at least one attention call inside the block",
             f"none of {type(model).__name__}",
@@ -103,9 +103,9 @@ class _Given:
     calls: list[ValueInputs]
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        given = named["value"] if "value" in named else args[2]
-        source = _kept(given)
-        if given.ndim == _AXES and not getattr(module, "batch_first", False):
+        value = named["value"] if "value" in named else args[2]
+        source = _kept(value)
+        if value.ndim == _AXES and not getattr(module, "batch_first", False):
             source = source.transpose(0, 1)
         self.calls.append(ValueInputs(source))
 
@@ -141,10 +141,10 @@ def _drops(layer: nn.Module) -> bool:
     owners = (*layer.modules(), getattr(layer, "config", None))
     named = [(name, rate) for owner in owners for name, rate in vars(owner or object).items()]
     rates = [rate for name, rate in named if "drop" in name and isinstance(rate, int | float)]
-    rates += [one.p for one in layer.modules() if isinstance(one, nn.Dropout)]
+    rates += [module.p for module in layer.modules() if isinstance(module, nn.Dropout)]
     return any(rate > 0 for rate in rates if not isinstance(rate, bool))
 
 
-def _kept(given: Tensor) -> Tensor:
+def _kept(tensor: Tensor) -> Tensor:
     """A copy, with an axis for texts."""
-    return (given.unsqueeze(0) if given.ndim < _AXES else given).detach().clone()
+    return (tensor.unsqueeze(0) if tensor.ndim < _AXES else tensor).detach().clone()

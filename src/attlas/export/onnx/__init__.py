@@ -75,25 +75,27 @@ def _limits(decoding: DecodingConfig) -> dict[str, int | float | str]:
 
 
 def _of_search(decoding: DecodingConfig) -> list[str]:
-    told = [
+    notes = [
         f"python {EXAMPLE} < source > target translates lines by greedy search with numpy, "
         "onnxruntime and sentencepiece alone; a source of n tokens, its end included, gets at most "
         f"⌊{decoding.max_len_a} · n⌋ + {decoding.max_len_b} tokens. What is cut "
         "or does not end is told on the standard error.",
     ]
     if decoding.method != "greedy":
-        told.append(f'attlas translates with decoding.method = "{decoding.method}", {EXAMPLE} not.')
+        notes.append(
+            f'attlas translates with decoding.method = "{decoding.method}", {EXAMPLE} not.'
+        )
     if decoding.no_repeat_ngram:
-        told.append(
+        notes.append(
             f"attlas translates with decoding.no_repeat_ngram = {decoding.no_repeat_ngram}, "
             f"{EXAMPLE} without."
         )
     if decoding.unknown == "replace":
-        told.append(
+        notes.append(
             "attlas writes a word of the source for an unknown token (decoding.unknown), "
             f"{EXAMPLE} does not: it shows that one was written."
         )
-    return [*told, *of_numbers(decoding)]
+    return [*notes, *of_numbers(decoding)]
 
 
 _OF_TRANSFORMER = [

@@ -106,18 +106,18 @@ class GraphAttention:
                 column = self.graph.node("Unsqueeze", query, self.graph.integers(2))
                 return self._flat(self.graph.node("MatMul", keys, column))
             case AdditiveAttention():
-                asked = self.graph.mapped(query, self.scored.q_proj.weight)
-                return self._energies(asked, keys, self.scored.score_proj)
+                projected_query = self.graph.mapped(query, self.scored.q_proj.weight)
+                return self._energies(projected_query, keys, self.scored.score_proj)
             case ConcatAttention():
                 of_query = self.scored.pair_proj.weight[:, : self.scored.query_dim]
-                asked = self.graph.mapped(query, of_query)
-                return self._energies(asked, keys, self.scored.score_proj)
+                projected_query = self.graph.mapped(query, of_query)
+                return self._energies(projected_query, keys, self.scored.score_proj)
             case _:
                 raise self._unknown()
 
-    def _energies(self, asked: str, keys: str, energy: nn.Linear) -> str:
+    def _energies(self, projected_query: str, keys: str, energy: nn.Linear) -> str:
         """v · tanh(q + k)."""
-        row = self.graph.node("Unsqueeze", asked, self.graph.integers(1))
+        row = self.graph.node("Unsqueeze", projected_query, self.graph.integers(1))
         bent = self.graph.node("Tanh", self.graph.node("Add", row, keys))
         return self._flat(self.graph.mapped(bent, energy.weight))
 
@@ -166,8 +166,8 @@ class GraphAttention:
         return self.graph.node("Squeeze", column, self.graph.integers(-1))
 
     def _unknown(self) -> AttlasError:
-        wanted = "additive, dot, general, concat, local-m or local-p attention"
-        return unsupported("ONNX", wanted, type(self.attention).__name__)
+        expected = "additive, dot, general, concat, local-m or local-p attention"
+        return unsupported("ONNX", expected, type(self.attention).__name__)
 
 
 # What heads remember and read, as nodes of a graph.
@@ -181,13 +181,13 @@ class Heads:
     values: str
 
 
-def attended(graph: Graph, asked: str, kept: Heads, mask: str | None, axes: int = 4) -> str:
+def attended(graph: Graph, query: str, kept: Heads, mask: str | None, axes: int = 4) -> str:
     """softmax(q kᵀ) v over the seen keys, of queries (…, queries, dim) with so many axes.
 
     seen, broadcast to (…, queries, keys): None = every key; a query that sees none reads zeros.
     """
     swapped = [*range(axes - 2), axes - 1, axes - 2]
-    scores = graph.node("MatMul", asked, graph.node("Transpose", kept.keys, perm=swapped))
+    scores = graph.node("MatMul", query, graph.node("Transpose", kept.keys, perm=swapped))
     if mask is None:
         weights = graph.node("Softmax", scores, axis=-1)
     else:
@@ -259,13 +259,13 @@ class GraphPatternAttention:
         self.count = self.n.size(token_mask, 1)
         self.marks = tuple(sorted(pattern.bound.marks))
 
-    def read(self, asked: str, kept: Heads) -> str:
+    def read(self, query: str, kept: Heads) -> str:
         """Of queries (batch, heads, keys, dim) the contexts, in the same shape."""
         bound = self.pattern.bound
         if bound.back is None or bound.ahead is None:
-            return self._of_all(asked, kept, self.n.up_to(self.count))
-        context = self._of_blocks(asked, kept, bound.back, bound.ahead)
-        return self._with_marks(context, asked, kept) if self.marks else context
+            return self._of_all(query, kept, self.n.up_to(self.count))
+        context = self._of_blocks(query, kept, bound.back, bound.ahead)
+        return self._with_marks(context, query, kept) if self.marks else context
 
     def _of_all(self, asked: str, kept: Heads, places: str) -> str:
         """What queries at these places (queries,) read of all keys."""
@@ -292,7 +292,12 @@ class GraphPatternAttention:
         context = attended(
             graph,
             graph.node("Gather", asked, n.of("Min", query, last), axis=2),
-            Heads(*(graph.node("Gather", one, place, axis=2) for one in (kept.keys, kept.values))),
+            Heads(
+                *(
+                    graph.node("Gather", tensor, place, axis=2)
+                    for tensor in (kept.keys, kept.values)
+                )
+            ),
             n.of("And", mask, n.apart(token_mask, 1, 3)),
             axes=5,  # (batch, heads, blocks, queries or keys, width)
         )
@@ -322,11 +327,11 @@ class GraphPatternAttention:
             graph.node("Concat", inside, exists, axis=1),
         )
 
-    def _with_marks(self, context: str, asked: str, kept: Heads) -> str:
+    def _with_marks(self, context: str, query: str, kept: Heads) -> str:
         """The context with what the queries at the marks read, which may see everything."""
         graph, n = self.graph, self.n
         places = n.of("Min", graph.integers(*self.marks), n.of("Sub", self.count, 1))
-        rows = graph.node("Gather", asked, places, axis=2)
+        rows = graph.node("Gather", query, places, axis=2)
         both = graph.node("Concat", context, self._of_all(rows, kept, places), axis=2)
         positions = n.up_to(self.count)
         behind = n.of("Add", self.count, n.place(positions, self.marks))

@@ -159,7 +159,8 @@ class GraphNumbers:
     def of(self, operator: str, *numbers: str | int) -> str:
         """What an operator makes of them."""
         names = (
-            self.graph.number(one, np.int64) if isinstance(one, int) else one for one in numbers
+            self.graph.number(number, np.int64) if isinstance(number, int) else number
+            for number in numbers
         )
         return self.graph.node(operator, *names)
 

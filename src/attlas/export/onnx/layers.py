@@ -125,7 +125,8 @@ class GraphRecurrence:
         layers: list[list[str]] = [[] for _ in before]
         for layer in range(self.rnn.num_layers):
             states = [
-                graph.node("Unsqueeze", self.of(one, layer), graph.integers(0)) for one in before
+                graph.node("Unsqueeze", self.of(state, layer), graph.integers(0))
+                for state in before
             ]
             _, *ends = self._layer(layer, x, "", *states)
             x = ends[0]  # of the one step of the one direction
@@ -291,12 +292,12 @@ class GraphLayers:
             self.graph.node("Concat", past.values, new.values, axis=2),
         )
 
-    def asked(self, x: str, attention: MultiheadAttention, turns: RotaryAngles | None) -> str:
+    def queries(self, x: str, attention: MultiheadAttention, turns: RotaryAngles | None) -> str:
         """q / √d of each head, (batch, heads, queries, width of a head)."""
         query, _, _ = all_heads(attention)
-        asked = self._turned(self._apart(self._mapped(x, query)), turns)
+        queries = self._turned(self._apart(self._mapped(x, query)), turns)
         return self.graph.node(
-            "Mul", asked, self.graph.number((self.embed_dim // self.num_heads) ** -0.5)
+            "Mul", queries, self.graph.number((self.embed_dim // self.num_heads) ** -0.5)
         )
 
     def merged(self, context: str, attention: MultiheadAttention) -> str:
@@ -313,8 +314,8 @@ class GraphLayers:
         turns: RotaryAngles | None,
     ) -> str:
         """softmax(q kᵀ / √d) v per head, over the seen keys, merged."""
-        asked = self.asked(x, attention, turns)
-        return self.merged(attended(self.graph, asked, kept, mask), attention)
+        queries = self.queries(x, attention, turns)
+        return self.merged(attended(self.graph, queries, kept, mask), attention)
 
     def _fed(self, x: str, feed_forward: Any) -> str:
         graph = self.graph
@@ -364,7 +365,7 @@ class GraphLayers:
     def _paired(self, first: str, second: str) -> str:
         """Both side by side on a new last axis."""
         graph = self.graph
-        ends = (graph.node("Unsqueeze", one, graph.integers(-1)) for one in (first, second))
+        ends = (graph.node("Unsqueeze", tensor, graph.integers(-1)) for tensor in (first, second))
         return graph.node("Concat", *ends, axis=-1)
 
 
@@ -394,8 +395,10 @@ def encoded(
         kept = layers.remembered(y, attention, turns)
         if attention.pattern == everywhere:
             return layers.read(y, kept, attention, mask, turns)
-        looking = GraphPatternAttention(graph, attention.pattern, token_mask)
-        return layers.merged(looking.read(layers.asked(y, attention, turns), kept), attention)
+        pattern_attention = GraphPatternAttention(graph, attention.pattern, token_mask)
+        return layers.merged(
+            pattern_attention.read(layers.queries(y, attention, turns), kept), attention
+        )
 
     each: Any = encoder.layers
     for layer in each:

@@ -90,14 +90,14 @@ class _Step:
         match self.decoder:
             case BahdanauDecoder():
                 before = self.recurrence.of(self.past["hidden"], self.recurrence.rnn.num_layers - 1)
-                context = self._looked(self.decoder, before)
+                context = self._attended(self.decoder, before)
                 state = self._advanced(self._joined(token, context))
                 return self._read_out(self.decoder.readout, state, token, context)
             case LuongDecoder():
                 feeding = isinstance(self.decoder, InputFeedingDecoder)
                 entering = self._joined(token, self.past["attended"]) if feeding else token
                 state = self._advanced(entering)
-                context = self._looked(self.decoder, state)
+                context = self._attended(self.decoder, state)
                 both = self._joined(context, state)
                 mixed = self.graph.mapped(both, self.decoder.concat_proj.weight)
                 attended = self.graph.node("Tanh", mixed)
@@ -114,7 +114,7 @@ class _Step:
         self.now.update(zip(self.parts, after, strict=True))
         return top
 
-    def _looked(self, decoder: AttentionDecoder, query: str) -> str:
+    def _attended(self, decoder: AttentionDecoder, query: str) -> str:
         """The context of the query."""
         graph, source = self.graph, self.source
         assert source is not None

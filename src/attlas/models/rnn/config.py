@@ -87,7 +87,7 @@ class RecurrentConfig(Config):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        looks = self.attention != "none"
+        has_attention = self.attention != "none"
         local = self._local if self.attention == "local" else None
         score = local.score if local else self.attention
         if score == "dot" and self.hidden_dim != self.source_dim:
@@ -100,16 +100,16 @@ class RecurrentConfig(Config):
             )
         self._no_idle(
             f"attention = {self.attention!r}",
-            *(() if looks else ("decoder", "attention_dropout")),
+            *(() if has_attention else ("decoder", "attention_dropout")),
             *(() if local else ("local",)),
             *(() if score in ("additive", "concat") else ("coverage",)),
             *(() if self._has_attention_hidden(score, local) else ("attention_hidden_dim",)),
         )
-        decoder = f"decoder = {self.decoder!r}" if looks else "attention = 'none'"
+        decoder = f"decoder = {self.decoder!r}" if has_attention else "attention = 'none'"
         self._no_idle(
             decoder,
-            *(() if looks and self.decoder == "luong" else ("input_feeding",)),
-            *(() if looks and self.decoder == "bahdanau" else ("readout", "readout_dim")),
+            *(() if has_attention and self.decoder == "luong" else ("input_feeding",)),
+            *(() if has_attention and self.decoder == "bahdanau" else ("readout", "readout_dim")),
         )
         if self.readout in ("linear", "linear_output"):
             self._no_idle(f"readout = {self.readout!r}", "readout_dim")

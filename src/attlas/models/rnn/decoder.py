@@ -132,8 +132,8 @@ class AttentionDecoder(RecurrentDecoder, ABC):
             self.record([output.weights], cache, state.position)
             used = output.applied[:, 0, 0]
         else:
-            asked = query.view(-1, source.rows_per_cache, query.shape[1])
-            output = self.attention.forward_with_weights(asked, cache, state.position)
+            queries = query.view(-1, source.rows_per_cache, query.shape[1])
+            output = self.attention.forward_with_weights(queries, cache, state.position)
             used = output.applied.flatten(0, 2)
         covered = coverage + used
         return output.context.flatten(0, 1), replace(state, coverage=covered)

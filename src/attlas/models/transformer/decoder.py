@@ -74,8 +74,8 @@ class DecoderLayer(nn.Module):
     def cross_attention_block(self, x: Vectors, source: KeyValueCache) -> Vectors:
         """Cross-attention to the source; rows may be several to a source, side by side."""
         y = self.around_cross_attention.enter(x)
-        asked = y.reshape(source.keys.shape[0], -1, y.shape[-1])
-        read = self.cross_attention.attend(asked, source).view_as(y)
+        queries = y.reshape(source.keys.shape[0], -1, y.shape[-1])
+        read = self.cross_attention.attend(queries, source).view_as(y)
         return self.around_cross_attention.leave(x, read)
 
     def cross_attention_block_with_weights(

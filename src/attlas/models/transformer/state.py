@@ -56,7 +56,7 @@ class TargetCache:
         if self.rows_per_cache != other.rows_per_cache:
             return self.expand_rows().concat(other.expand_rows())
         pairs = zip(self.layers, other.layers, strict=True)
-        layers = tuple(one.concat(two) for one, two in pairs)
+        layers = tuple(first.concat(second) for first, second in pairs)
         if self.own_keys is None and other.own_keys is None:
             return replace(self, layers=layers)
         own_keys = pad_and_concat(self._own_or_all(), other._own_or_all())
@@ -81,7 +81,7 @@ class TargetCache:
         if self.own_keys is None:
             kept = torch.arange(caches, device=self.layers[0].keys.device)
             kept = kept.repeat_interleave(self.rows_per_cache)
-            return TargetCache(tuple(one.select(kept) for one in self.layers), self.length)
+            return TargetCache(tuple(layer.select(kept) for layer in self.layers), self.length)
         kept_keys = self.own_keys.nonzero()[:, 1].view(
             caches, -1
         )  # of all its rows, one after the other

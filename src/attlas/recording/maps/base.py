@@ -294,8 +294,8 @@ class AttentionMap(Statistics, ABC):
         """Whether an array of NumPy can have the memory of the weights."""
         return False
 
-    def __dlpack__(self, **asked: Any) -> Any:
-        return self.torch().__dlpack__(**asked)
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.torch().__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         return torch.empty(0, device=self.device).__dlpack_device__()
@@ -312,9 +312,9 @@ class AttentionMap(Statistics, ABC):
         Errors: `AttlasError`, which is an IndexError, for an index that the map does not have;
         `AttlasError` for more than 2²⁸ weights.
         """
-        given = index if isinstance(index, tuple) else (index,)
+        indices = index if isinstance(index, tuple) else (index,)
         try:
-            needed, local = _parts_of(given, self.shape)
+            needed, local = _parts_of(indices, self.shape)
             texts, heads, rows = needed
             if not (texts and heads and rows):
                 shape = len(texts), len(heads), sum(map(len, rows)), self.shape[3]
@@ -469,11 +469,11 @@ def _named(item: int | slice | Tensor, size: int) -> list[int]:
         if item.step is not None and item.step < 0:
             raise ValueError("a step below 0, which tensors do not have")
         return list(range(size)[item])
-    wanted = [item] if isinstance(item, int) else item.tolist()
-    wrong = [one for one in wanted if not -size <= one < size]
+    numbers = [item] if isinstance(item, int) else item.tolist()
+    wrong = [number for number in numbers if not -size <= number < size]
     if wrong:
         raise IndexError(f"{wrong[0]} is not within an axis of {size:,}")
-    return sorted({one % size for one in wanted})
+    return sorted({number % size for number in numbers})
 
 
 def _within(item: int | slice | Tensor, named: list[int], size: int) -> Any:

@@ -15,10 +15,10 @@ from attlas.errors import AttlasError
 # A few rows of some maps, as the statistics take them.
 
 
-def position_error(asked: str, queries: int, num_keys: int) -> AttlasError:
+def position_error(question: str, queries: int, num_keys: int) -> AttlasError:
     """What is said of a map that says nothing of where its queries stand among its keys."""
     return AttlasError(
-        f"a map that says where its queries stand among its keys, for {asked}",
+        f"a map that says where its queries stand among its keys, for {question}",
         f"one of {queries:,} queries and {num_keys:,} keys that does not",
         "ask for what needs no positions; or, where you know the key of the first query, give it: "
         "dataclasses.replace(attention_map, first=…)",

@@ -72,10 +72,10 @@ class FactoredAttentionMap(AttentionMap):
         batch, heads, _, num_keys = self.shape
         num_kv_heads, head_dim = self.keys.shape[1], self.keys.shape[3]
         rows = heads // num_kv_heads * (stop - start)
-        asked = self.query[:, :, start:stop].reshape(batch, num_kv_heads, rows, head_dim)
-        precise = torch.promote_types(asked.dtype, torch.float32)
-        with torch.autocast(asked.device.type, enabled=False):
-            scores = asked.to(precise) @ self.keys.to(precise).transpose(-1, -2)
+        rows_query = self.query[:, :, start:stop].reshape(batch, num_kv_heads, rows, head_dim)
+        precise = torch.promote_types(rows_query.dtype, torch.float32)
+        with torch.autocast(rows_query.device.type, enabled=False):
+            scores = rows_query.to(precise) @ self.keys.to(precise).transpose(-1, -2)
         scores = scores.reshape(batch, heads, stop - start, num_keys) * self.scale
         if self.softcap is not None:
             scores = torch.tanh(scores / self.softcap) * self.softcap
@@ -147,13 +147,13 @@ class FactoredAttentionMap(AttentionMap):
         return replace(self, query=self.query[:, heads], keys=keys, bias=bias)
 
     def at(self, row: int) -> "FactoredAttentionMap":
-        one = slice(row, row + 1)
+        chosen = slice(row, row + 1)
         bias = self.bias
         if bias is not None and bias.shape[0] > 1:
-            bias = bias[one]
-        token_mask = None if self.token_mask is None else self.token_mask[one]
+            bias = bias[chosen]
+        token_mask = None if self.token_mask is None else self.token_mask[chosen]
         return replace(
-            self, query=self.query[one], keys=self.keys[one], token_mask=token_mask, bias=bias
+            self, query=self.query[chosen], keys=self.keys[chosen], token_mask=token_mask, bias=bias
         )
 
     def detached_copy(self) -> "FactoredAttentionMap":
@@ -246,7 +246,7 @@ def may_differ_by(
     loose = gap - NOTHING
     if query.numel() and keys.numel():
         greatest = (
-            float(torch.linalg.vector_norm(one.detach(), torch.inf)) for one in (query, keys)
+            float(torch.linalg.vector_norm(tensor.detach(), torch.inf)) for tensor in (query, keys)
         )
         loose -= 2 * math.prod(greatest) * query.shape[-1] * abs(scale) * _ROUNDED
     return not loose > 0 and not gap - NOTHING > max_score_gap(query, keys, scale, softcap)

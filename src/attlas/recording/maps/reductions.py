@@ -278,9 +278,9 @@ class MassReduction(Reduction):
         self._lock = threading.Lock()
 
     def update(self, block: Block) -> None:
-        mine = self._groups[block.batch, block.low : block.high].to(block.weights.device)
-        numbers = torch.arange(self._masses.shape[-1], device=mine.device)
-        member = (numbers.unsqueeze(-1) == mine).to(block.weights.dtype)
+        groups = self._groups[block.batch, block.low : block.high].to(block.weights.device)
+        numbers = torch.arange(self._masses.shape[-1], device=groups.device)
+        member = (numbers.unsqueeze(-1) == groups).to(block.weights.dtype)
         masses = linear(block.weights, member)
         with self._lock:
             if self._masses.dtype != masses.dtype:
@@ -318,11 +318,11 @@ def _reduce_map(
     attention_map: BlockSource, reductions: Mapping[str, Reduction], within: tuple[int, int] | None
 ) -> dict[str, Any]:
     every = list(reductions.values())
-    if all(one.shared for one in every) and _runs_in_threads(attention_map):
+    if all(reduction.shared for reduction in every) and _runs_in_threads(attention_map):
 
         def work(number: int, count: int, stop: threading.Event) -> None:
             with lock:
-                own = [one.for_thread(number) for one in every]
+                own = [reduction.for_thread(number) for reduction in every]
             share = number, count
             torch.set_grad_enabled(False)  # of this thread, which ends here
             blocks = blocks_of(attention_map, within=within, at_once=AT_ONCE // count, share=share)
@@ -332,7 +332,7 @@ def _reduce_map(
         run_threads(work)
     else:
         _update_all(blocks_of(attention_map, within=within), every)
-    return {name: one.result for name, one in reductions.items()}
+    return {name: reduction.result for name, reduction in reductions.items()}
 
 
 def _runs_in_threads(attention_map: BlockSource) -> bool:

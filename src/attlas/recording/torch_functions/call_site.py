@@ -164,22 +164,22 @@ def _names_of(code: CodeType) -> tuple[str | None, tuple[str, ...]]:
 _names: dict[int, tuple[CodeType, str | None, tuple[str, ...]]] = {}  # by identities that are kept
 
 
-def _texts(given: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
+def _texts(arguments: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
     """The shapes of what may be texts among these, batches of vectors, each memory once: of a text
     and a part of it, the whole.
     """
     texts: list[Tensor] = []
-    for name, one in given.items():
-        if not isinstance(one, Tensor) or any(part in name for part in _NO_TEXTS):
+    for name, value in arguments.items():
+        if not isinstance(value, Tensor) or any(part in name for part in _NO_TEXTS):
             continue
-        vectors = one.ndim == 3 and one.is_floating_point() and not unreadable(one)
+        vectors = value.ndim == 3 and value.is_floating_point() and not unreadable(value)
         if not vectors:
             continue
-        alike = [place for place, text in enumerate(texts) if overlap(one, text)]
+        alike = [place for place, text in enumerate(texts) if overlap(value, text)]
         if not alike:
-            texts.append(one)
-        elif one.numel() > texts[alike[0]].numel():
-            texts[alike[0]] = one
+            texts.append(value)
+        elif value.numel() > texts[alike[0]].numel():
+            texts[alike[0]] = value
     return tuple(tuple(text.shape) for text in texts)
 
 
@@ -224,12 +224,14 @@ def _is_method(code: CodeType, kind: type[nn.Module]) -> bool:
 _methods: dict[tuple[int, type[nn.Module]], bool] = {}
 
 
-def _cache(given: Mapping[str, Any]) -> Any:
+def _cache(arguments: Mapping[str, Any]) -> Any:
     """The memory of a generation; a tensor of that name is a table."""
-    named = [given.get(name) for name in _CACHES]
-    perhaps = [given.get(name) for name in _PERHAPS_CACHES]
-    named += [one for one in perhaps if hasattr(one, "get_seq_length")]
-    return next((one for one in named if one is not None and not isinstance(one, Tensor)), None)
+    named = [arguments.get(name) for name in _CACHES]
+    perhaps = [arguments.get(name) for name in _PERHAPS_CACHES]
+    named += [value for value in perhaps if hasattr(value, "get_seq_length")]
+    return next(
+        (value for value in named if value is not None and not isinstance(value, Tensor)), None
+    )
 
 
 def _has_two(module: nn.Module) -> bool:
@@ -256,28 +258,28 @@ def _both(cache: Any) -> Any:
     return cache
 
 
-def _finds_cross_attention(module: nn.Module, given: Mapping[str, Any]) -> bool | None:
-    for asking, asked in ((given.get(one), given.get(other)) for one, other in _PAIRS):
-        if isinstance(asking, Tensor) and isinstance(asked, Tensor):
-            if _same(asked, asking):
+def _finds_cross_attention(module: nn.Module, arguments: Mapping[str, Any]) -> bool | None:
+    for query, key in ((arguments.get(one), arguments.get(other)) for one, other in _PAIRS):
+        if isinstance(query, Tensor) and isinstance(key, Tensor):
+            if _same(key, query):
                 return False
             if isinstance(module, nn.MultiheadAttention):
-                return _finds_other_text(asking, asked, given.get("value"))
-    asking = next((given[name] for name in _QUERIES if name in given), None)
-    sources = [given[name] for name in _SOURCES if name in given]
-    if not sources and isinstance(asking, Tensor):
-        sources = [given[name] for name in _PERHAPS if name in given]
-        sources = [one for one in sources if isinstance(one, Tensor) and not _same(one, asking)]
+                return _finds_other_text(query, key, arguments.get("value"))
+    query = next((arguments[name] for name in _QUERIES if name in arguments), None)
+    sources = [arguments[name] for name in _SOURCES if name in arguments]
+    if not sources and isinstance(query, Tensor):
+        sources = [arguments[name] for name in _PERHAPS if name in arguments]
+        sources = [one for one in sources if isinstance(one, Tensor) and not _same(one, query)]
     if sources:
-        given_asking = [asking] if isinstance(asking, Tensor) else []
+        given_asking = [query] if isinstance(query, Tensor) else []
         return any(
             source is not None and not any(source is one for one in given_asking)
             for source in sources
         )
-    if any(name in given for name in _QUERIES):
+    if any(name in arguments for name in _QUERIES):
         return False
-    told = (attribute(module, name) for name in _TOLD)
-    return next((one for one in told if isinstance(one, bool)), None)
+    flags = (attribute(module, name) for name in _TOLD)
+    return next((one for one in flags if isinstance(one, bool)), None)
 
 
 def _finds_other_text(query: Tensor, key: Tensor, value: Any) -> bool | None:
@@ -294,10 +296,14 @@ def _finds_other_text(query: Tensor, key: Tensor, value: Any) -> bool | None:
     return None if made_apart and query.shape == key.shape else True
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def _same(first: Tensor, second: Tensor) -> bool:
     """Whether both are one and the same memory: a tensor may have been transposed twice."""
-    if one is other:
+    if first is second:
         return True
-    if unreadable(one, other) or one.shape != other.shape or one.stride() != other.stride():
+    if (
+        unreadable(first, second)
+        or first.shape != second.shape
+        or first.stride() != second.stride()
+    ):
         return False
-    return one.numel() > 0 and one.data_ptr() == other.data_ptr()
+    return first.numel() > 0 and first.data_ptr() == second.data_ptr()

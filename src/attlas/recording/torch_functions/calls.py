@@ -293,15 +293,15 @@ def _chooses(index: Any) -> bool:
     return any(isinstance(one, Tensor) for one in every)
 
 
-def tensors_in(given: Iterable[Any], depth: int = 3) -> Iterator[Tensor]:
+def tensors_in(values: Iterable[Any], depth: int = 3) -> Iterator[Tensor]:
     """The tensors among these, and in lists and dictionaries among these."""
-    for one in given:
-        if isinstance(one, Tensor):
-            yield one
-        elif depth and isinstance(one, tuple | list):
-            yield from tensors_in(one, depth - 1)
-        elif depth and isinstance(one, dict):
-            yield from tensors_in(one.values(), depth - 1)
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif depth and isinstance(value, tuple | list):
+            yield from tensors_in(value, depth - 1)
+        elif depth and isinstance(value, dict):
+            yield from tensors_in(value.values(), depth - 1)
 
 
 def _named(*names: str) -> frozenset[Function]:

@@ -228,31 +228,33 @@ class Contents:
             self.settle()
         if content is None or not isinstance(result, Tensor) or result is tensor:
             return
-        given = index if isinstance(index, tuple) else (index,)
-        if isinstance(given[0], Tensor) and all(one is ... or _is_whole(one) for one in given[1:]):
-            self.chosen(tensor, given[0], result)
+        indices = index if isinstance(index, tuple) else (index,)
+        if isinstance(indices[0], Tensor) and all(
+            index_ is ... or _is_whole(index_) for index_ in indices[1:]
+        ):
+            self.chosen(tensor, indices[0], result)
             return
-        kept = _kept(given, tensor.ndim)
+        kept = _kept(indices, tensor.ndim)
         found: int | None = None
         place = axis = 0
         start, stop = content.start, content.stop
         made: list[Any] = []
-        if kept is None or any(isinstance(one, Tensor) for one in kept):
+        if kept is None or any(isinstance(index_, Tensor) for index_ in kept):
             return
-        for one in kept:
-            if one is None or isinstance(one, int):
-                made.append(one)
+        for index_ in kept:
+            if index_ is None or isinstance(index_, int):
+                made.append(index_)
             elif place == content.axis:
-                begin, end, stride = one.indices(tensor.shape[place])
+                begin, end, stride = index_.indices(tensor.shape[place])
                 if stride != 1:
                     return
                 start, stop, found = start + begin, min(stop, start + end), axis
                 made.append(_WHOLE)
             else:
-                made.append((one.start, one.stop, one.step))
-            place, axis = place + (one is not None), axis + (not isinstance(one, int))
+                made.append((index_.start, index_.stop, index_.step))
+            place, axis = place + (index_ is not None), axis + (not isinstance(index_, int))
         if found is not None and stop > start:
-            way = () if all(one == _WHOLE for one in made) else (("part", *made),)
+            way = () if all(index_ == _WHOLE for index_ in made) else (("part", *made),)
             made_so = (*content.made, *way)
             known = replace(content, start=start, stop=stop, axis=found, made=made_so)
             self._learn(result, known)
@@ -334,8 +336,8 @@ _WHOLE = (None, None, None)
 _NEW_AXIS = ("part", _WHOLE, _WHOLE, None, _WHOLE, _WHOLE)  # keys[:, :, None, :, :]
 
 
-def _is_whole(one: Any) -> bool:
-    return isinstance(one, slice) and (one.start, one.stop, one.step) == _WHOLE
+def _is_whole(index: Any) -> bool:
+    return isinstance(index, slice) and (index.start, index.stop, index.step) == _WHOLE
 
 
 def _kept(index: tuple[Any, ...], axes: int) -> list[Any] | None:

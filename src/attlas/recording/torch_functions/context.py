@@ -111,10 +111,10 @@ class TrackingContext:
         for listener, site in interested:
             if listener.recorder and not _is_recomputation():
                 doubted = self._doubts(site, attention_map, made_of, before)
-                told = without_position(attention_map) if doubted else attention_map
+                delivered = without_position(attention_map) if doubted else attention_map
                 related = self._with_kind(site, made_of, before)
-                placed = self._with_position(related, told, made_of, before)
-                listener.recorder.record_call(placed, told, content)
+                placed = self._with_position(related, delivered, made_of, before)
+                listener.recorder.record_call(placed, delivered, content)
 
     def _with_kind(
         self, site: CallSite, made_of: tuple[int, int, int] | None, before: int | None
@@ -221,12 +221,12 @@ class TrackingContext:
             return False
         module, where = call_sites[0][1].module, memory(values)
         own = (*module.parameters(), *module.buffers())
-        learnt = learnt or (where != 0 and any(memory(one) == where for one in own))
+        learnt = learnt or (where != 0 and any(memory(source) == where for source in own))
         if not learnt and values.ndim == 2:
             return True
         sources = known.pending.sources or (known.pending,)
-        told = (one.factors for one in sources if one.factors)
-        return any(not _has_parameters_at(factors, module) for factors in told)
+        known_factors = (source.factors for source in sources if source.factors)
+        return any(not _has_parameters_at(factors, module) for factors in known_factors)
 
     def record_unreadable(self, why: str) -> None:
         """Attention happened of which no attention map can be made: tell everyone who observes.
@@ -251,12 +251,12 @@ class TrackingContext:
         self, interested: ListenerSites
     ) -> Callable[[Tensor, Tensor], Tensor] | None:
         """Every intervention in turn, as one function of weights and what is seen; None = none."""
-        asked = [(listener.patch, site) for listener, site in interested if listener.patch]
-        if not asked:
+        patches = [(listener.patch, site) for listener, site in interested if listener.patch]
+        if not patches:
             return None
 
         def patch_function(weights: Tensor, allowed: Tensor) -> Tensor:
-            for patch, site in asked:
+            for patch, site in patches:
                 weights = patch(weights, allowed, site.path)
             return weights
 

@@ -63,8 +63,8 @@ class Fold:
         texts, factors = self._texts, self._factors
         apart = apart.permute(*texts, *self.heads, -2, -1)
         found = apart.shape[: len(texts)], apart.shape[len(texts) : -2]
-        wanted = [factors[one] for one in texts], [factors[one] for one in self.heads]
-        kept = _kept(found[0], wanted[0], shared=False), _kept(found[1], wanted[1], shared=shared)
+        axes = [factors[one] for one in texts], [factors[one] for one in self.heads]
+        kept = _kept(found[0], axes[0], shared=False), _kept(found[1], axes[1], shared=shared)
         apart = apart.expand(*kept[0], *kept[1], -1, -1)
         return apart.reshape(prod(kept[0]), prod(kept[1]), *tensor.shape[-2:])
 
@@ -102,14 +102,14 @@ class Fold:
         return [one if size == prod(each) else 1 for each, size in pairs for one in each]
 
 
-def _kept(found: Sequence[int], wanted: Sequence[int], *, shared: bool) -> list[int]:
+def _kept(found: Sequence[int], expected: Sequence[int], *, shared: bool) -> list[int]:
     """The sizes of factors that are folded into one axis: 1s where all are, else all of them."""
     if all(size == 1 for size in found):
         return list(found)
-    same = next((n for n, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b), None)
+    same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), None)
     if shared and same is not None and all(size == 1 for size in found[same:]):
         return list(found)
-    return list(wanted)
+    return list(expected)
 
 
 def in_order(rows: Sequence[int]) -> Fold:
@@ -190,12 +190,12 @@ class Folds:
         if self._latest:
             self._latest.pop(_key(result), None)
         known = self._layouts.of(before)
-        mine, new = before.shape, result.shape
-        if known is None and (mine[:-1] == new[:-2] or mine[:-2] == new[:-1]):
+        old, new = before.shape, result.shape
+        if known is None and (old[:-1] == new[:-2] or old[:-2] == new[:-1]):
             return  # a width that was taken apart, or put together
         if before.ndim < _AXES or not _is_strided(before):
             return
-        if known is not None and tuple(map(_size, known)) != mine:
+        if known is not None and tuple(map(_size, known)) != old:
             known = None  # of more than this part
         layout = _reshaped_layout(known or _plain(before), new)
         if layout is not None and layout != _plain(result):

@@ -148,28 +148,35 @@ class Origins:
             if before is not None:  # what came to be since may have an identity of before
                 made = {one: self.calls.made(one).number for one in inputs}
                 inputs = {one: tensor for one, tensor in inputs.items() if made[one] < before}
-            asking, asked, read = self._found(sides, inputs)
-            if level is not nothing and not asking.inputs and not asked.inputs:
+            query_side, key_side, value_side = self._found(sides, inputs)
+            if level is not nothing and not query_side.inputs and not key_side.inputs:
                 continue  # it was given the weights
             before = None  # what a module was given is still there
-            heavy = asking.projected or asked.projected
-            verdict = _verdict(asking, asked, inputs, cached)
-            if verdict == "self" and asking.cut and asked.cut and (heavy or level is nothing):
+            heavy = query_side.projected or key_side.projected
+            verdict = _verdict(query_side, key_side, inputs, cached)
+            if (
+                verdict == "self"
+                and query_side.cut
+                and key_side.cut
+                and (heavy or level is nothing)
+            ):
                 verdict = "neither" if heavy else "apart"  # two parts, of two texts perhaps
             if verdict != "apart":
                 return "neither" if verdict == "self" and projected and heavy else verdict
             if level is nothing:
                 break
-            if not asked.inputs and told:
+            if not key_side.inputs and told:
                 return "cross"
-            if not asked.inputs:
-                return self._of_no_input(asking, asked, cached or told is False)
+            if not key_side.inputs:
+                return self._of_no_input(query_side, key_side, cached or told is False)
             before_it = [{one for one, _ in side} for side in sides[:2]]
-            if (projected or last == "cross") and [asking.texts, asked.texts] != before_it:
+            if (projected or last == "cross") and [query_side.texts, key_side.texts] != before_it:
                 return "cross"
             projected = projected or heavy
-            last = "cross" if _are_two_texts(asking, asked, read, inputs) else "unknown"
-            sides = [asking.made, asked.made, read.made]
+            last = (
+                "cross" if _are_two_texts(query_side, key_side, value_side, inputs) else "unknown"
+            )
+            sides = [query_side.made, key_side.made, value_side.made]
         return "unknown" if told is not None else last
 
     def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
@@ -214,8 +221,8 @@ class Origins:
             if not lines.want(made.number, lines.notes.get(made.number, set()) | sides):
                 ends.setdefault(made.identity, set()).update(sides)
 
-        for side, one in enumerate((query, key)):
-            want(self.calls.made(one, before), {side})
+        for side, tensor in enumerate((query, key)):
+            want(self.calls.made(tensor, before), {side})
         met = False
         for _, call, sides_of_call in lines:
             met = len(sides_of_call) > 1
@@ -229,12 +236,16 @@ class Origins:
             for made in content[:1]:
                 want(made, sides_of_call)
         met = met or not ends or any(len(sides_of_call) > 1 for sides_of_call in ends.values())
-        asking, asked = cuts
-        if not met or not asking:
+        query_cut, key_cut = cuts
+        if not met or not query_cut:
             return None
-        if len(asking) > 1 or len(asked) > 1 or any(cut.step != 1 for cut in (*asking, *asked)):
+        if (
+            len(query_cut) > 1
+            or len(key_cut) > 1
+            or any(cut.step != 1 for cut in (*query_cut, *key_cut))
+        ):
             return "unknown"
-        return asking[0].first - (asked[0].first if asked else 0)
+        return query_cut[0].first - (key_cut[0].first if key_cut else 0)
 
     def is_learned(self, tensor: int, before: int | None = None) -> bool:
         """Whether it was made of parameters alone, by calls before this one; None = by all."""
@@ -291,11 +302,11 @@ class Origins:
                 want(made, sides_of_call)
         return found
 
-    def _of_no_input(self, asking: SideOrigins, asked: SideOrigins, alone: bool) -> Verdict:
+    def _of_no_input(self, query_side: SideOrigins, key_side: SideOrigins, alone: bool) -> Verdict:
         """The same of keys that were made of nothing that the module was given: those of a cache,
         of another layer, of a text that is kept elsewhere. alone: whether it was given no other
         text, or a cache."""
-        if not self._reached(asking) & self._reached(asked):
+        if not self._reached(query_side) & self._reached(key_side):
             return "cross"
         return "self" if alone else "neither"
 
@@ -304,16 +315,16 @@ class Origins:
         followed. What an attention gives is of the text that asks."""
         calls: CallWalk[None] = CallWalk(self.calls)
         reached: set[int] = set()
-        wanted: Iterable[TensorVersion] = found.made
-        while wanted is not None:
-            for one, number in wanted:
+        versions: Iterable[TensorVersion] = found.made
+        while versions is not None:
+            for one, number in versions:
                 followed = one not in self.learned and calls.want(number, None)
                 reached.add(-1 - number if followed else one)
             _, call, _ = next(iter(calls), (0, None, None))
             if call is None:
                 break
             mixes = call.function in KERNELS or call.function in PRODUCTS
-            wanted = call.given[:1] if mixes else call.content
+            versions = call.given[:1] if mixes else call.content
         return reached.difference(self.learned)
 
     def _factors(
@@ -387,27 +398,35 @@ class Origins:
         return False
 
 
-def _verdict(asking: SideOrigins, asked: SideOrigins, inputs: Inputs, cached: bool) -> Verdict:
+def _verdict(
+    query_side: SideOrigins, key_side: SideOrigins, inputs: Inputs, cached: bool
+) -> Verdict:
     """What queries and keys have in common. Keys that are theirs and others' beside are neither."""
-    queries, keys = _places(asking, inputs), _places(asked, inputs)
+    queries, keys = _places(query_side, inputs), _places(key_side, inputs)
     if not queries and not keys:
-        if asking.learned == asked.learned:
-            return "self" if asking.learned else "unknown"
-        return "neither" if asking.learned & asked.learned else "cross"
+        if query_side.learned == key_side.learned:
+            return "self" if query_side.learned else "unknown"
+        return "neither" if query_side.learned & key_side.learned else "cross"
     if not queries:
-        return "neither" if asking.learned & asked.learned or not asking.learned else "cross"
+        return (
+            "neither"
+            if query_side.learned & key_side.learned or not query_side.learned
+            else "cross"
+        )
     if not keys:
-        return "cross" if asked.learned else "unknown"
+        return "cross" if key_side.learned else "unknown"
     if queries == keys:
         return "self"
     if not queries & keys:
         return "apart"
     beside, without = keys - queries, queries - keys
-    if (asked.joined and beside & asked.inputs) or (asking.joined and without & asking.inputs):
+    if (key_side.joined and beside & key_side.inputs) or (
+        query_side.joined and without & query_side.inputs
+    ):
         return "neither"
     results = any(one < 0 for one in beside | without)
     if beside and without:
-        return "self" if asking.first & queries & keys & asked.first else "cross"
+        return "self" if query_side.first & queries & keys & key_side.first else "cross"
     return "neither" if results and not cached else "self"
 
 
@@ -418,14 +437,14 @@ def _places(found: SideOrigins, inputs: Inputs) -> set[int]:
 
 
 def _are_two_texts(
-    asking: SideOrigins, asked: SideOrigins, read: SideOrigins, inputs: Inputs
+    query_side: SideOrigins, key_side: SideOrigins, value_side: SideOrigins, inputs: Inputs
 ) -> bool:
     """Whether queries are of one text that was given and keys of another, as the values are; two
     tensors that share their memory may be of one."""
-    if asked.texts != read.texts or asking.others or asked.others:
+    if key_side.texts != value_side.texts or query_side.others or key_side.others:
         return False
-    queries = [inputs[one] for one in asking.inputs]
-    keys = [inputs[one] for one in asked.inputs]
+    queries = [inputs[one] for one in query_side.inputs]
+    keys = [inputs[one] for one in key_side.inputs]
     if any(one.ndim not in (2, 3) for one in queries + keys):
         return False
     return not any(overlap(one, other) for one in queries for other in keys)

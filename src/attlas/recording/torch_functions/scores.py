@@ -128,9 +128,9 @@ def handle_masked_fill(
     known = tracking.provenance.of(args[0]) if args else None
     fact = None
     if isinstance(known, ScoreInfo):
-        told = [*args[1:], *(kwargs[name] for name in ("mask", "value") if name in kwargs)]
-        if len(told) == 2:
-            fact = _hidden(known, args[0], *told, hides=True)
+        arguments = [*args[1:], *(kwargs[name] for name in ("mask", "value") if name in kwargs)]
+        if len(arguments) == 2:
+            fact = _hidden(known, args[0], *arguments, hides=True)
     result = func(*args, **kwargs)
     if isinstance(known, ScoreInfo):
         tracking.provenance.learn(result, fact)
@@ -147,8 +147,10 @@ def handle_clamp_min(
     known = tracking.provenance.of(args[0]) if args else None
     result = func(*args, **kwargs)
     if isinstance(known, ScoreInfo) and isinstance(result, Tensor):
-        told = [*args[1:], *(kwargs[name] for name in ("min", "other") if name in kwargs)]
-        lowest = _as_number(told[0]) if len(told) == 1 == len(args) + len(kwargs) - 1 else None
+        arguments = [*args[1:], *(kwargs[name] for name in ("min", "other") if name in kwargs)]
+        lowest = (
+            _as_number(arguments[0]) if len(arguments) == 1 == len(args) + len(kwargs) - 1 else None
+        )
         hidden = lowest is not None and lowest <= torch.finfo(result.dtype).min / 2
         tracking.provenance.learn(result, known.floored(lowest) if hidden and lowest else None)
     return result

@@ -79,19 +79,19 @@ class Contraction:
             dims = range(left.ndim - dims, left.ndim), range(dims)
         if isinstance(dims, Tensor) or len(dims) != 2:
             return None
-        mine, theirs = (
+        left_letters, right_letters = (
             [axis % one.ndim for axis in on] for one, on in zip((left, right), dims, strict=True)
         )
-        return cls._dotted(left, right, mine, theirs)
+        return cls._dotted(left, right, left_letters, right_letters)
 
     @classmethod
     def _dotted(
-        cls, left: Tensor, right: Tensor, mine: Sequence[int], theirs: Sequence[int]
+        cls, left: Tensor, right: Tensor, left_axes: Sequence[int], right_axes: Sequence[int]
     ) -> "Contraction":
         """The sum over these axes of the one and of the other, behind which nothing is joined."""
         first = ascii_letters[: left.ndim]
         free = iter(ascii_letters[left.ndim :])
-        summed = dict(zip(theirs, mine, strict=True))
+        summed = dict(zip(right_axes, left_axes, strict=True))
         second = "".join(
             first[summed[axis]] if axis in summed else next(free) for axis in range(right.ndim)
         )
@@ -101,7 +101,7 @@ class Contraction:
         return cls(f"{first},{second}->{out}", (left, right), (first, second), out)
 
     def query_axis(
-        self, mine: int, keys: int, queries: int | None, heads: Callable[[], int | None]
+        self, term: int, keys: int, queries: int | None, heads: Callable[[], int | None]
     ) -> int | None:
         """Which axis of these weights has queries, counted from the last; None where none has.
 
@@ -110,7 +110,7 @@ class Contraction:
         axes that make so many heads, or else come before. queries: which one has them, where that
         is known.
         """
-        letters, values = self.terms[mine], self.terms[1 - mine]
+        letters, values = self.terms[term], self.terms[1 - term]
         key = letters[keys]
         if key in self.out or key not in values:
             return None
@@ -122,7 +122,7 @@ class Contraction:
             return letters.index(asking[0]) - len(letters)
         if queries is not None and letters[queries] in asking:
             return queries
-        sizes = dict(zip(letters, self.tensors[mine].shape, strict=True))
+        sizes = dict(zip(letters, self.tensors[term].shape, strict=True))
         named = heads()
         for one in reversed(asking) if named is not None else ():
             rest = others.replace(one, "")
@@ -132,19 +132,19 @@ class Contraction:
                 return letters.index(one) - len(letters)
         return letters.index(asking[-1]) - len(letters) if asking[-1] == others[-1] else None
 
-    def axis_after(self, mine: int, axis: int) -> int | None:
+    def axis_after(self, term: int, axis: int) -> int | None:
         """Where an axis of one of the tensors is in the sum, counted from the last; None = gone."""
-        place = self.out.find(self.terms[mine][axis])
+        place = self.out.find(self.terms[term][axis])
         return None if place < 0 else place - len(self.out)
 
-    def as_multiplied(self, mine: int, order: Sequence[int]) -> Tensor:
+    def as_multiplied(self, term: int, order: Sequence[int]) -> Tensor:
         """The values as a matrix product takes them behind weights with their axes in this order,
         queries and keys the last: with the axes before queries, keys and width."""
-        letters, values = self.terms[mine], self.terms[1 - mine]
+        letters, values = self.terms[term], self.terms[1 - term]
         *rows, _, key = (letters[axis] for axis in order)
         width = [letter for letter in values if letter not in letters]
         wanted = [letter for letter in (*rows, key, *width) if letter in values]
-        tensor = self.tensors[1 - mine].permute([values.index(letter) for letter in wanted])
+        tensor = self.tensors[1 - term].permute([values.index(letter) for letter in wanted])
         for axis, letter in enumerate(rows):
             if letter not in values:
                 tensor = tensor.unsqueeze(axis)
@@ -164,25 +164,25 @@ class Contraction:
         summed = [letter for letter in mine if letter in theirs and letter not in self.out]
         if len(summed) != 1:
             return None
-        wanted = batch + query + summed[0], batch + summed[0] + key
-        if sorted(mine) != sorted(wanted[0]) or sorted(theirs) != sorted(wanted[1]):
+        expected = batch + query + summed[0], batch + summed[0] + key
+        if sorted(mine) != sorted(expected[0]) or sorted(theirs) != sorted(expected[1]):
             return None
         return (
-            left.permute([mine.index(letter) for letter in wanted[0]]),
-            right.permute([theirs.index(letter) for letter in wanted[1]]),
+            left.permute([mine.index(letter) for letter in expected[0]]),
+            right.permute([theirs.index(letter) for letter in expected[1]]),
         )
 
     def loose(self) -> ProductInfo | None:
         """The axes of queries and keys of a product, in whatever order; None where it is none."""
-        mine, theirs = self.terms
-        summed = [letter for letter in mine if letter in theirs and letter not in self.out]
-        asking = [letter for letter in mine if letter in self.out and letter not in theirs]
-        asked = [letter for letter in theirs if letter in self.out and letter not in mine]
-        if not len(summed) == len(asking) == len(asked) == 1 or len(self.out) != len(mine):
+        left, right = self.terms
+        summed = [letter for letter in left if letter in right and letter not in self.out]
+        asking = [letter for letter in left if letter in self.out and letter not in right]
+        outer = [letter for letter in right if letter in self.out and letter not in left]
+        if not len(summed) == len(asking) == len(outer) == 1 or len(self.out) != len(left):
             return None
         if unreadable(*self.tensors):
             return None
-        first, second = (self.out.index(one) - len(self.out) for one in (asking[0], asked[0]))
+        first, second = (self.out.index(one) - len(self.out) for one in (asking[0], outer[0]))
         return ProductInfo((first, second), tuple(map(memory, self.tensors)))
 
 
@@ -327,7 +327,7 @@ def handle_softmax(
 ) -> Any:
     """A softmax over the last axis, which may be weights; at a place that is about attention."""
     result = func(*args, **kwargs)
-    dim, scores, loose = _asked(tracking, args, kwargs)
+    dim, scores, loose = _softmax_arguments(tracking, args, kwargs)
     _learn_weights(tracking, result, dim, scores, loose=loose)
     return result
 
@@ -339,7 +339,7 @@ def handle_softmin(
     kwargs: dict[str, Any],
 ) -> Any:
     """A softmax of distances."""
-    dim, _, _ = _asked(tracking, args, kwargs)
+    dim, _, _ = _softmax_arguments(tracking, args, kwargs)
     result = func(*args, **kwargs)
     _learn_weights(tracking, result, dim, None)
     return result
@@ -352,9 +352,9 @@ def handle_log_softmax(
     kwargs: dict[str, Any],
 ) -> Any:
     """Logarithms of what may be weights."""
-    asked = _asked(tracking, args, kwargs)
+    arguments = _softmax_arguments(tracking, args, kwargs)
     result = func(*args, **kwargs)
-    tracking.provenance.learn_logarithms(result, LogWeightInfo(*asked))
+    tracking.provenance.learn_logarithms(result, LogWeightInfo(*arguments))
     return result
 
 
@@ -368,8 +368,8 @@ def handle_exp(
     known = tracking.provenance.logarithms(args[0] if args else kwargs.get("input"))
     result = func(*args, **kwargs)
     if known is not None:
-        told = known.axis, known.scores, known.pending, known.loose
-        known.pending = _learn_weights(tracking, result, *told)
+        facts = known.axis, known.scores, known.pending, known.loose
+        known.pending = _learn_weights(tracking, result, *facts)
     return result
 
 
@@ -398,7 +398,7 @@ def handle_log_weights_or(handler: Handler) -> Handler:
     return either
 
 
-def _asked(
+def _softmax_arguments(
     tracking: TrackingContext, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[int | None, ScoreInfo | None, ProductInfo | None]:
     """Over which axis a softmax goes, and of which scores, or of which loose product."""
@@ -478,16 +478,16 @@ def _mixes(tracking: TrackingContext, left: Any, right: Any, result: Tensor) -> 
     provenance = tracking.provenance
     if provenance.of(left) is None and provenance.of(right) is None and not provenance.has_loose:
         return False
-    for mine, summed in ((left, -1), (right, -2)):
-        if not isinstance(mine, Tensor) or mine.ndim != result.ndim:
+    for operand, summed in ((left, -1), (right, -2)):
+        if not isinstance(operand, Tensor) or operand.ndim != result.ndim:
             continue
-        known = tracking.provenance.of(mine)
+        known = tracking.provenance.of(operand)
         if isinstance(known, WeightInfo):
             if known.queries is not None and summed not in (known.keys, known.queries):
-                tracking.provenance.follow(known, mine, result)
+                tracking.provenance.follow(known, operand, result)
                 return True
             continue
-        loose = tracking.provenance.as_loose(mine)
+        loose = tracking.provenance.as_loose(operand)
         if loose is not None and summed not in loose.axes:
             tracking.provenance.learn_loose(result, loose)
             return True
@@ -505,10 +505,10 @@ def handle_linear(
     known = tracking.provenance.of(given[0])
     loose = tracking.provenance.as_loose(given[0])
     if isinstance(known, WeightInfo) and known.has_rows and not isinstance(given[1], nn.Parameter):
-        asked = Contraction.over_last(given[0], given[1])
+        contraction = Contraction.over_last(given[0], given[1])
         rest = {name: one for name, one in kwargs.items() if name == "bias"}
         bias = [*given[2:]] if len(args) > 2 else []
-        return _contract(tracking, asked, lambda one, other: func(one, other, *bias, **rest))
+        return _contract(tracking, contraction, lambda one, other: func(one, other, *bias, **rest))
     if isinstance(known, WeightInfo) or loose is None:
         return handle_other(tracking, func, args, kwargs)
     result = func(*args, **kwargs)
@@ -524,10 +524,12 @@ def handle_tensordot(
     kwargs: dict[str, Any],
 ) -> Any:
     """`torch.tensordot` and `torch.inner`, in the words of Einstein's sum."""
-    asked = Contraction.of_dots(python_name(func), args, kwargs)
-    if asked is None:
+    contraction = Contraction.of_dots(python_name(func), args, kwargs)
+    if contraction is None:
         return handle_other(tracking, func, args, kwargs)
-    return _contract(tracking, asked, lambda one, other: func(one, other, *args[2:], **kwargs))
+    return _contract(
+        tracking, contraction, lambda one, other: func(one, other, *args[2:], **kwargs)
+    )
 
 
 def handle_einsum(
@@ -537,53 +539,55 @@ def handle_einsum(
     kwargs: dict[str, Any],
 ) -> Any:
     """Einstein's sum of weights and values, or of queries and keys, in whatever order of axes."""
-    asked = Contraction.of(args)
-    if asked is None:
+    contraction = Contraction.of(args)
+    if contraction is None:
         return func(*args, **kwargs)
-    return _contract(tracking, asked, lambda *tensors: func(args[0], tensors, **kwargs))
+    return _contract(tracking, contraction, lambda *tensors: func(args[0], tensors, **kwargs))
 
 
 def _contract(
-    tracking: TrackingContext, asked: Contraction, run: Callable[[Tensor, Tensor], Any]
+    tracking: TrackingContext, contraction: Contraction, run: Callable[[Tensor, Tensor], Any]
 ) -> Any:
-    tensors = list(asked.tensors)
+    tensors = list(contraction.tensors)
     facts = [tracking.provenance.of(tensor) for tensor in tensors]
-    for mine, known in enumerate(facts):
+    for term, known in enumerate(facts):
         query = None
         if isinstance(known, WeightInfo):
-            query = asked.query_axis(mine, known.keys, known.queries, tracking.heads_named)
+            query = contraction.query_axis(term, known.keys, known.queries, tracking.heads_named)
         if isinstance(known, WeightInfo) and query is not None:
             if known.queries not in (None, query):
                 break  # queries are known to be elsewhere: these are values of pairs of places
-            order = _with_rows(tensors[mine].ndim, query, known.keys)
-            weights, values = tensors[mine].permute(*order), tensors[1 - mine]
-            moved = known.moved(tensors[mine], order)
-            aligned = asked.as_multiplied(mine, order)
-            read = _read(tracking, moved, weights, values, tensors[mine], query, aligned)
-            tensors[mine] = read.permute(*back(order))
+            order = _with_rows(tensors[term].ndim, query, known.keys)
+            weights, values = tensors[term].permute(*order), tensors[1 - term]
+            moved = known.moved(tensors[term], order)
+            aligned = contraction.as_multiplied(term, order)
+            read = _read(tracking, moved, weights, values, tensors[term], query, aligned)
+            tensors[term] = read.permute(*back(order))
             return run(tensors[0], tensors[1])
     result = run(tensors[0], tensors[1])
-    for mine, known in enumerate(facts):
+    for term, known in enumerate(facts):
         if isinstance(known, WeightInfo):  # heads that are mixed
-            keys = asked.axis_after(mine, known.keys)
-            queries = None if known.queries is None else asked.axis_after(mine, known.queries)
+            keys = contraction.axis_after(term, known.keys)
+            queries = None if known.queries is None else contraction.axis_after(term, known.queries)
             if keys is not None and queries is not None:
                 others = [
                     one.pending for one in facts if isinstance(one, WeightInfo) and one is not known
                 ]
                 tracking.provenance.learn(result, known.elsewhere(keys, queries, *others))
             return result
-    for mine, tensor in enumerate(tensors):
+    for term, tensor in enumerate(tensors):
         loose = tracking.provenance.as_loose(tensor)
-        moved_loose = loose and loose.moved([asked.axis_after(mine, one) for one in loose.axes])
+        moved_loose = loose and loose.moved(
+            [contraction.axis_after(term, one) for one in loose.axes]
+        )
         if moved_loose is not None:
             tracking.provenance.learn_loose(result, moved_loose)
             return result
-    scored = asked.product()
+    scored = contraction.product()
     if scored is not None:
         tracking.provenance.learn(result, product_of(*scored, result, tracking.contents))
     else:
-        tracking.provenance.learn_loose(result, asked.loose())
+        tracking.provenance.learn_loose(result, contraction.loose())
     return result
 
 
@@ -663,12 +667,12 @@ def _read(
             if known.scores and isinstance(attention_map, FactoredAttentionMap)
             else None
         )
-        told = [pair for pair in interested if known.pending.is_new_for(*pair, query)]
-        factors = tracking.origins.factors_of(given) if told else None
+        new = [pair for pair in interested if known.pending.is_new_for(*pair, query)]
+        factors = tracking.origins.factors_of(given) if new else None
         if factors is None:
-            tracking.deliver(told, attention_map, None, content=content)
+            tracking.deliver(new, attention_map, None, content=content)
         else:
             made_of = (*factors[:2], id(values))
-            tracking.deliver(told, attention_map, made_of, factors[2], content)
+            tracking.deliver(new, attention_map, made_of, factors[2], content)
     change = tracking.patch_function(interested)
     return weights if change is None else rewritten(known, weights, attention_map, fold, change)

@@ -213,9 +213,9 @@ def _enter(table: Any, name: str, tracking: Callable[[], TrackingContext | None]
 def _leave(table: Any, name: str) -> None:
     with _lock:
         _in_use[name] -= 1
-        told = table.get(name)
-        if not _in_use[name] and hasattr(told, "attlas_tells_of"):
-            kernel = told.attlas_tells_of
+        entry = table.get(name)
+        if not _in_use[name] and hasattr(entry, "attlas_tells_of"):
+            kernel = entry.attlas_tells_of
             del table[name]  # the table's own entry for this name, if that is what it hid
             if table.get(name) is not kernel:
                 table[name] = kernel

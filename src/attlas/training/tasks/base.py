@@ -156,9 +156,9 @@ class Task(ABC, Generic[S, V]):
         Where train and valid come from the same files, each line says of which it tells.
         """
         train, valid = self.splits.train.report, self.splits.valid.report
-        told = [("train: ", train), ("valid: ", valid)]
-        told += [("train: ", batches.report)] if batches.report.skipped else []
-        return [f"{set_ if train.name == valid.name else ''}{report}" for set_, report in told]
+        splits = [("train: ", train), ("valid: ", valid)]
+        splits += [("train: ", batches.report)] if batches.report.skipped else []
+        return [f"{set_ if train.name == valid.name else ''}{report}" for set_, report in splits]
 
 
 def finite(loss: float) -> float:

@@ -84,7 +84,7 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         super().__init__(recipe, splits, vocabularies)
         self._valid = encode_labelled(splits.valid, vocabularies)
         self._check_positions()
-        self._unseen = self._told_of_reach()
+        self._unseen = self._note_reach()
 
     @staticmethod
     def vocabularies_of(recipe: Recipe, splits: LabelledSplits) -> LabelledVocabularies:
@@ -171,7 +171,7 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
                 "raise it, or set model.positions = 'sinusoidal'",
             )
 
-    def _told_of_reach(self) -> str:
+    def _note_reach(self) -> str:
         """What is to be told where the first token, which alone is pooled, sees no text whole."""
         model = self.config
         if model.pooling != "first":

@@ -153,13 +153,13 @@ class TranslationTask(Task[Splits, Vocabularies]):
         parameters: list[nn.Parameter],
     ) -> Float[Tensor, ""]:
         settings = self.recipe.training
-        wanted, token_mask = batch.wanted, batch.wanted_mask
+        target, token_mask = batch.expected, batch.expected_mask
         if alpha := settings.rdrop_alpha_at(number):
             features = teacher_forced(model, batch.twice())
             return rdrop_sequence_loss(
                 model.logits,
                 features,
-                wanted,
+                target,
                 token_mask,
                 settings.label_smoothing,
                 alpha,
@@ -172,7 +172,7 @@ class TranslationTask(Task[Splits, Vocabularies]):
             return sequence_loss(
                 model.logits,
                 features,
-                wanted,
+                target,
                 token_mask,
                 settings.label_smoothing,
                 parameters,
@@ -181,7 +181,7 @@ class TranslationTask(Task[Splits, Vocabularies]):
         logits = scheduled_sampling_logits(
             model, batch, probability, settings.scheduled_sampling.token, generator
         )
-        return cross_entropy(logits[token_mask], wanted[token_mask], settings.label_smoothing)
+        return cross_entropy(logits[token_mask], target[token_mask], settings.label_smoothing)
 
     def teacher_forcing(self, number: int) -> float:
         return self.recipe.training.scheduled_sampling.probability(number - 1)

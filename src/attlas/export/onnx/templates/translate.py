@@ -126,7 +126,7 @@ class Translator:
         self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx")
         self.decoder = onnxruntime.InferenceSession(folder / "decoder.onnx")
         self.encoded = [output.name for output in self.encoder.get_outputs()]
-        self.asked = [given.name for given in self.decoder.get_inputs()]
+        self.inputs = [given.name for given in self.decoder.get_inputs()]
         self.found = [output.name for output in self.decoder.get_outputs()]
         facts = self.decoder.get_modelmeta().custom_metadata_map
         self.factor = float(facts["max_len_a"])
@@ -183,7 +183,7 @@ class Translator:
         """What the decoder asks for before the first token."""
         read = self.encoder.run(None, {"source": source, "token_mask": token_mask})
         state = {"token_mask": token_mask, **dict(zip(self.encoded, read, strict=True))}
-        for name in self.asked:
+        for name in self.inputs:
             if name.startswith("past_") and name not in state:  # a Transformer's past is empty
                 state[name] = state[name.replace("past_", "source_")][:, :, :0]
         return state
@@ -191,8 +191,8 @@ class Translator:
     def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Logits of what comes after these tokens, and the state behind them."""
         given = {"tokens": tokens, **state}
-        logits, *after = self.decoder.run(None, {name: given[name] for name in self.asked})
-        past = {f"past_{name}": one for name, one in zip(self.found[1:], after, strict=True)}
+        logits, *after = self.decoder.run(None, {name: given[name] for name in self.inputs})
+        past = {f"past_{name}": value for name, value in zip(self.found[1:], after, strict=True)}
         return logits, {**state, **past}
 
 
@@ -203,15 +203,15 @@ def ended(ids: list[int]) -> tuple[list[int], bool]:
 
 def remarks(cut: int, finished: bool) -> list[str]:
     """What a reader has to know of a translation beside its text."""
-    said = []
+    notes = []
     if cut:
         tokens = "token was" if cut == 1 else f"{cut:,} tokens were"
-        said.append(
+        notes.append(
             f"The text is longer than this model is set to read: its last {tokens} left out."
         )
     if not finished:
-        said.append("The model did not end this translation: it was cut off at its longest.")
-    return said
+        notes.append("The model did not end this translation: it was cut off at its longest.")
+    return notes
 
 
 def batches(stream: Any) -> Iterator[list[str]]:
