@@ -113,7 +113,12 @@ def _as_restructured_text(
         if rows[0].startswith(">>>"):
             made += [*rows, ""]
         elif in_section:
-            made += [row if _SECTION.match(row) else _escape_row(row) for row in rows] + [""]
+            code = rows[0].startswith("Example")
+            kept = [code or bool(_SECTION.match(row)) for row in rows]
+            made += [
+                row if keep else _escape_row(row) for row, keep in zip(rows, kept, strict=True)
+            ]
+            made += [""]
         elif all(row.startswith("    ") for row in rows):
             made += ["::", "", *rows, ""]
         else:

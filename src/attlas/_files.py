@@ -30,10 +30,14 @@ DEEPEST = 64  # brackets within brackets: what goes through a value calls itself
 def parse_json(
     text: str | bytes, fields: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """The value that it spells. fields: what makes an object of its fields; None = a dict.
+    """The value that it spells.
 
-    Errors: `ValueError` for what is none (a `json.JSONDecodeError` where that has a place), also
-    for brackets that go deeper than `DEEPEST`.
+    Args:
+        fields: What makes an object of its fields; None = a dict.
+
+    Raises:
+        ValueError: For what is none (a `json.JSONDecodeError` where that has a place), also for
+            brackets that go deeper than `DEEPEST`.
     """
     try:
         value = json.loads(text, object_pairs_hook=fields)
@@ -63,7 +67,8 @@ def nested(value: Any) -> int:
 def utf8_text(content: bytes) -> str:
     """The text that these bytes are, without a byte order mark.
 
-    Errors: `ValueError` that names the first byte which is not UTF-8, and where it is.
+    Raises:
+        ValueError: That names the first byte which is not UTF-8, and if it is.
     """
     try:
         return content.decode("utf-8-sig")
@@ -82,8 +87,9 @@ def undecodable(error: UnicodeDecodeError) -> str:
 def stored_bytes(path: Path, most: int = -1) -> bytes:
     """The bytes of a file on disk, the first `most` of them; −1 = all.
 
-    Errors: `OSError` also for a name that no file can have, and for a folder, a pipe or a device,
-    which may never end.
+    Raises:
+        OSError: For a name that no file can have, and for a folder, a pipe or a device, which may
+            never end.
     """
     try:
         descriptor = open_descriptor(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -111,8 +117,10 @@ def write_durably(path: Path, content: bytes) -> None:
     """Put `content` at `path` in one step: what was there before, or all of it, never a part.
 
     Temporary name in the same folder, fsync, rename, fsync of the folder.
-    Errors: `AttlasError` where the disk is full or the folder may not be written; what was there
-    stays as it was.
+
+    Raises:
+        AttlasError: If the disk is full or the folder may not be written; what was there stays as
+            it was.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     with explained(path):
@@ -179,8 +187,10 @@ def new_folder(path: Path) -> Iterator[Path]:
 
     Where the block fails nothing is left, at `path` or beside it. Only a kill can leave something:
     a hidden folder beside it, whose name ends in .tmp.
-    Errors: `AttlasError` where something stands at `path` already (an empty folder may), or where
-    the disk refuses.
+
+    Raises:
+        AttlasError: If something stands at `path` already (an empty folder may), or where the disk
+            refuses.
     """
     check_free(path)
     path = Path(os.path.abspath(path))  # with a name, also where it is "."
@@ -207,9 +217,10 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_free(path: Path) -> None:
-    """That nothing, or an empty folder, stands there.
+    """Check that nothing, or an empty folder, stands there.
 
-    Errors: `AttlasError` otherwise.
+    Raises:
+        AttlasError: Otherwise.
     """
     if found := existing(path):
         raise AttlasError(
@@ -237,7 +248,8 @@ LOCK = ".lock"
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder for the length of the block: one trainer per run.
 
-    Errors: `AttlasError` where somebody else holds it.
+    Raises:
+        AttlasError: If somebody else holds it.
     """
     with held(folder / LOCK) as acquired:
         if not acquired:
@@ -255,7 +267,9 @@ def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
 
     It is not where somebody else holds it, unless we `wait` until nobody does. The system lets go
     of it when a process dies.
-    Errors: `AttlasError` where the disk refuses.
+
+    Raises:
+        AttlasError: If the disk refuses.
     """
     # `filelock` comes with torch; it locks by flock, and on Windows by msvcrt.
     from filelock import FileLock, Timeout

@@ -193,7 +193,8 @@ def _fact(name: str) -> str:
 def device_named(name: str) -> torch.device:
     """ "cpu", "cuda", "cuda:1", …; "auto" = a GPU where torch sees one, else the CPU.
 
-    Errors: `AttlasError` for a device that does not exist here.
+    Raises:
+        UnsupportedError: For a device that does not exist here.
     """
     return usable(device_called(name))
 
@@ -201,7 +202,8 @@ def device_named(name: str) -> torch.device:
 def device_called(name: str) -> torch.device:
     """The same, untried: a GPU that is tried keeps some hundreds of MiB for this process.
 
-    Errors: `AttlasError` for what is no name of a device.
+    Raises:
+        UnsupportedError: For what is no name of a device.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -212,7 +214,11 @@ def device_called(name: str) -> torch.device:
 
 
 def usable(device: torch.device) -> torch.device:
-    """This device, if it can be computed with. Errors: `AttlasError` otherwise."""
+    """This device, if it can be computed with.
+
+    Raises:
+        UnsupportedError: Otherwise.
+    """
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:

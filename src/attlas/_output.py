@@ -67,10 +67,12 @@ Output = io.BufferedIOBase
 
 
 def check_writable(path: Path | str | None) -> None:
-    """That this file can be `open_output`, as far as can be known before: None and "-" always can.
+    """Check that this file can be `open_output`, as far as can be known before: None and "-" always
+    can.
 
-    Errors: `AttlasError` where there is no folder for it, where it is one itself, and without the
-    right to write there.
+    Raises:
+        AttlasError: If there is no folder for it, if it is one itself, and without the right to
+            write there.
     """
     if path is not None and str(path) != STANDARD:
         _check(path, path if os.path.exists(path) else _folder(path))
@@ -109,8 +111,10 @@ def open_output(path: Path | str, files: ExitStack) -> Output:
 
     What stood there before stays until the first byte is written; where a mistake comes earlier, it
     stays for good. The gzip file holds no name and no time: the same content makes the same file.
-    Errors: `AttlasError` where it cannot be opened; an `OSError` with the name of the file where
-    it cannot be written later.
+
+    Raises:
+        AttlasError: If it cannot be opened.
+        OSError: With the name of the file where it cannot be written later.
     """
     if str(path) == STANDARD:
         return cast(io.BufferedIOBase, sys.stdout.buffer)
@@ -124,14 +128,22 @@ def open_output(path: Path | str, files: ExitStack) -> Output:
 
 
 def write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
-    """All of them, into such a file. Errors: as `open_output`."""
+    """All of them, into such a file.
+
+    Raises:
+        AttlasError: As `open_output`.
+    """
     with ExitStack() as files:
         open_output(path, files).writelines(lines)
 
 
 @contextmanager
 def kept(lines: Iterable[bytes], path: Path | str | None) -> Iterator[None]:
-    """Write them after the block, however it ends; None = nowhere. Errors: as `open_output`."""
+    """Write them after the block, however it ends; None = nowhere.
+
+    Raises:
+        AttlasError: As `open_output`.
+    """
     try:
         yield
     finally:

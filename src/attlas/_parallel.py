@@ -74,7 +74,9 @@ class ForkPool(Generic[Item, Found]):
     after an exception, else when they have nothing left to do. Should this process be killed, they
     end after the item in work. Several threads may map; one after the other they do.
 
-    Errors: what `work` raises in a child is raised here; `AttlasError` for a child that died.
+    Raises:
+        AttlasError: What `work` raises in a child is raised here.
+        AttlasError: For a child that died.
     """
 
     def __init__(self, work: Callable[[Item], Found], count: int) -> None:
@@ -309,7 +311,9 @@ def kernel_threads(threads: int) -> Iterator[None]:
 
 
 def _draws_by_itself(model: nn.Module) -> bool:
-    """Whether torch's RNNs drop out between their layers: they draw from the one generator."""
+    """Return True if torch's RNNs drop out between their layers: they draw from the one
+    generator.
+    """
     return any(
         isinstance(m, nn.RNNBase) and m.num_layers > 1 and m.dropout for m in model.modules()
     )

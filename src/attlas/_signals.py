@@ -62,9 +62,12 @@ class Interrupts:
     it, as under nohup, or another than Python handles it, that stays so.
 
     `told` is called at the first, in a thread of its own: Ctrl-C may come in the middle of a line
-    that is being written, where no other can begin. alone: SIGTERM, which schedulers and containers
-    send before they kill, is heard alike where it would end the process. (A launcher of many sends
-    it to those whose process group has lost a member, and who would wait for that for ever.)
+    that is being written, where no other can begin.
+
+    Args:
+        alone: SIGTERM, which schedulers and containers send before they kill, is heard alike where
+            it would end the process. (A launcher of many sends it to those whose process group has
+            lost a member, and who would wait for that for ever.).
     """
 
     def __init__(self, told: Callable[[], None], *, alone: bool = False) -> None:

@@ -40,7 +40,8 @@ _BYTES = range(0xDC80, 0xDD00)  # what stands for bytes of the command line that
 def whole_text(text: str) -> str:
     """The text, if every character of it is one; no file and no vocabulary can hold the others.
 
-    Errors: `AttlasError` for half of a surrogate pair.
+    Raises:
+        DataError: For half of a surrogate pair.
     """
     try:
         text.encode()

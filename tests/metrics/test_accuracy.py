@@ -38,7 +38,7 @@ def test_all_tokens_are_right_where_and_only_where_all_sequences_are(rows, data)
 
 @pytest.mark.parametrize("accuracy", [token_accuracy, sequence_accuracy])
 def test_unequal_counts_are_an_error(accuracy):
-    with pytest.raises(AttlasError, match="2 predicted and 1 wanted"):
+    with pytest.raises(AttlasError, match="2 predicted and 1 expected"):
         accuracy([[1], [2]], [[1]])
     with pytest.raises(AttlasError, match="at least one sequence"):
         accuracy([], [])

@@ -54,5 +54,5 @@ def test_each_text_is_counted_once_where_it_belongs(pairs: list[tuple[str, str]]
 
 
 def test_unequal_counts_are_an_error() -> None:
-    with pytest.raises(AttlasError, match="one given label for each wanted one"):
+    with pytest.raises(AttlasError, match="one predicted label for each expected one"):
         confusion(["a"], [], "a")

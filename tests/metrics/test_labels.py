@@ -44,5 +44,5 @@ def test_a_label_that_nobody_names_is_said_not_to_count() -> None:
 
 
 def test_unequal_counts_are_an_error() -> None:
-    with pytest.raises(AttlasError, match="one given label for each wanted one"):
+    with pytest.raises(AttlasError, match="one predicted label for each expected one"):
         label_scores(["a"], [], "a")

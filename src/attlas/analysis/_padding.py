@@ -51,11 +51,12 @@ def query_mask(
     *,
     cross_attention: bool | None,
 ) -> Bool[Tensor, "batch queries"]:
-    """The queries that stand at a token; all of them where they stand at none, or nobody knows
-    at which.
+    """The queries that stand at a token; all of them where they stand at none, or nobody knows at
+    which.
 
-    cross_attention: whether the attention map looks at something else than what asks; None =
-    unknown, and then a map with as many queries as keys is taken as one that does not.
+    Args:
+        cross_attention: Whether the attention map looks at something else than what asks; None =
+            unknown, and then a map with as many queries as keys is taken as one that does not.
     """
     batch, _, queries, num_keys = attention_map.shape
     query_offset = attention_map.position
@@ -75,7 +76,8 @@ def checked_values(
 ) -> Int[Tensor, "batch length"] | Bool[Tensor, "batch length"] | Tensor:
     """These values as a tensor, where there is one for each place of each text.
 
-    Errors: `AttlasError` for another shape.
+    Raises:
+        AttlasError: For another shape.
     """
     tensor = torch.as_tensor(values, device=device)
     if tuple(tensor.shape) != shape:

@@ -73,8 +73,9 @@ def grow_diagonal_final(
 ) -> Links:
     """`grow_diagonal`, and then links of A, and of B, wherever they are, by the same rule.
 
-    free_finally: the rule for this last step, None = the same; free_finally="both" after
-    free="either" is known as grow-diag-final-and.
+    Args:
+        free_finally: The rule for this last step, None = the same; free_finally="both" after
+            free="either" is known as grow-diag-final-and.
     """
     links = _grown(forward, backward, free, neighbours)
     sources, targets = {i for i, _ in links}, {j for _, j in links}
@@ -96,7 +97,11 @@ METHODS: Mapping[str, Callable[[AbstractSet[Link], AbstractSet[Link]], Links]] =
 
 
 def symmetrize(forward: AbstractSet[Link], backward: AbstractSet[Link], method: str) -> Links:
-    """Both directions as one, by the name of a method. Errors: `AttlasError` for another name."""
+    """Both directions as one, by the name of a method.
+
+    Raises:
+        AttlasError: For another name.
+    """
     if method not in METHODS:
         raise AttlasError(f"one of {list(METHODS)}", repr(method), "choose one of them")
     return METHODS[method](forward, backward)
@@ -162,15 +167,17 @@ def argmax_links(
     the first source token. Two words are linked where any of their tokens are. A token whose query
     saw no token of the source has no link.
 
-    sources, targets: the words of each token, e.g. `[() if w is None else (w,) for w in word_ids]`
-    of a Hugging Face tokenizer; None = every key, or query, is a word.
-    step: in a decoder that is fed its own output, query t has read token t − 1 and predicts token
-    t. "writes" takes it for token t; "reads" takes query t + 1, which is given token t as input
-    and, in the lower layers, looks where that came from (Chen et al., 2020, section 3.1). Then
-    query 0, which reads BEGIN, stands for no token.
+    Args:
+        sources, targets: The words of each token, e.g. `[() if w is None else (w,) for w in
+            word_ids]` of a Hugging Face tokenizer; None = every key, or query, is a word.
+        step: In a decoder that is fed its own output, query t has read token t − 1 and predicts
+            token t. "writes" takes it for token t; "reads" takes query t + 1, which is given token
+            t as input and, in the lower layers, looks where that came from (Chen et al., 2020,
+            section 3.1). Then query 0, which reads BEGIN, stands for no token.
 
-    Errors: `AttlasError` for attention maps that are not of one pair and one shape, for words that
-    do not fit them, and where a token is not read by any query.
+    Raises:
+        AttlasError: For attention maps that are not of one pair and one shape, for words that do
+            not fit them, and if a token is not read by any query.
     """
     looked = _WordLinks.of(attention_maps, sources, targets, step)
     links: list[Link] = []
@@ -217,7 +224,9 @@ def threshold_links(
 ) -> Links:
     """{(i, t) : w_ti > threshold}: any number of links to a word. Otherwise as `argmax_links`.
 
-    Errors: as `argmax_links`; `AttlasError` for a threshold that is no weight.
+    Raises:
+        AttlasError: As `argmax_links`.
+        AttlasError: For a threshold that is no weight.
     """
     if not 0 <= threshold < 1:
         raise AttlasError("a threshold from 0 to below 1", str(threshold), "weights are at most 1")
@@ -233,8 +242,10 @@ def threshold_links(
 class _WordLinks:
     """Maps from a target to a source, and which of their tokens stand for which words.
 
-    keys: the source tokens that are of a word; queries: the query of each target token that is of a
-    word, and that token.
+    keys: the source tokens that are of a word.
+
+    Args:
+        queries: The query of each target token that is of a word, and that token.
     """
 
     attention_maps: tuple[AttentionMap, ...]
@@ -336,8 +347,12 @@ class Reference:
 def parse_links(line: str, *, first: int) -> Links:
     """ "0-0 1-2" → {(0, 0), (1, 2)}, words counted from 0.
 
-    first: the number of the first word in the line, 0 or 1. No line tells it, so it has no default.
-    Errors: `AttlasError` for what is no link, for a possible one, for a number below `first`.
+    Args:
+        first: The number of the first word in the line, 0 or 1. No line tells it, so it has no
+            default.
+
+    Raises:
+        AttlasError: For what is no link, for a possible one, for a number below `first`.
     """
     marked = _parsed(line, first)
     possible = [f"{i + first}p{j + first}" for (i, j), mark in marked if mark == "p"]
@@ -351,7 +366,11 @@ def parse_links(line: str, *, first: int) -> Links:
 
 
 def parse_reference(line: str, *, first: int) -> Reference:
-    """ "1-1 2p3" → sure {(0, 0)} and possible {(0, 0), (1, 2)} with first=1. Errors: as above."""
+    """ "1-1 2p3" → sure {(0, 0)} and possible {(0, 0), (1, 2)} with first=1.
+
+    Raises:
+        AttlasError: As above.
+    """
     marked = _parsed(line, first)
     sure = frozenset(link for link, mark in marked if mark == "-")
     return Reference(sure, frozenset(link for link, _ in marked))
@@ -360,20 +379,26 @@ def parse_reference(line: str, *, first: int) -> Reference:
 def read_links(path: Path | str, *, first: int) -> tuple[Links, ...]:
     """The links of each line; of a file that names the target first, `transpose_links` each.
 
-    Errors: as `parse_links`, with file and line; as `read_lines`.
+    Raises:
+        AttlasError: As `parse_links`, with file and line; as `read_lines`.
     """
     return tuple(_of_each(path, lambda line: parse_links(line, first=first)))
 
 
 def read_reference(path: Path | str, *, first: int) -> tuple[Reference, ...]:
-    """The sure links "i-j" and the possible ones "ipj" of each line. Errors: as `read_links`."""
+    """The sure links "i-j" and the possible ones "ipj" of each line.
+
+    Raises:
+        AttlasError: As `read_links`.
+    """
     return tuple(_of_each(path, lambda line: parse_reference(line, first=first)))
 
 
 def write_links(path: Path | str, sentences: Sequence[Iterable[Link]], *, first: int) -> None:
     """One line for each sentence, its links in order, counted from `first`.
 
-    Errors: `AttlasError` for another first than 0 and 1, and where the file cannot be written.
+    Raises:
+        AttlasError: For another first than 0 and 1, and if the file cannot be written.
     """
     _check_first(first)
     lines = [

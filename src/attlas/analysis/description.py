@@ -29,13 +29,18 @@ from attlas.recording.maps.reductions import (
 class MapFeatures:
     """Means over the queries that have a choice: those of tokens that see several keys.
 
-    queries: how many have a choice, out of `num_queries` that are no padding. num_keys: how many
-    keys there are. num_visible: how many of them a query sees. effective_keys: exp(entropy).
-    normalized_entropy: entropy / log(visible). max_weight: the greatest weight. key: where most
-    queries have their greatest weight, `slot_share` of them, and its weight. offset: the same,
-    counted from the query's own place, if that is known. forward, still, backward: of the steps
-    from one query to the next, how many move the greatest weight to a later key, leave it, or move
-    it to an earlier one. slope: the correlation of query and key.
+    Args:
+        queries: How many have a choice, out of `num_queries` that are no padding.
+        num_keys: How many keys there are.
+        num_visible: How many of them a query sees.
+        effective_keys: exp(entropy).
+        normalized_entropy: Entropy / log(visible).
+        max_weight: The greatest weight.
+        key: Where most queries have their greatest weight, `slot_share` of them, and its weight.
+        offset: The same, counted from the query's own place, if that is known.
+        forward, still, backward: Of the steps from one query to the next, how many move the
+            greatest weight to a later key, leave it, or move it to an earlier one.
+        slope: The correlation of query and key.
     """
 
     num_queries: int
@@ -65,8 +70,12 @@ def map_features(
 ) -> MapFeatures:
     """The numbers of an attention map with one text and one head, in two passes over its blocks.
 
-    token_mask: which keys are tokens; asking: which queries are.
-    Errors: `AttlasError` for an attention map of several maps.
+    Args:
+        token_mask: Which keys are tokens.
+        asking: Which queries are.
+
+    Raises:
+        AttlasError: For an attention map of several maps.
     """
     batch, heads, *axes = attention_map.shape
     if (batch, heads) != (1, 1):
@@ -171,12 +180,17 @@ def describe(
     no explanation.
     Queries of padding are left out, and those that see one key, as they have no choice.
 
-    tokens: of the keys, padding included or not. cross_attention: whether the map relates two
-    texts (`trace.relation(layer) == "cross"`); None = it does unless it is square. token_mask:
-    which keys are tokens, None = as the attention map says. queries: which queries are; None =
-    those that stand at a token, and where two texts are related all of them, padding too.
-    Errors: `AttlasError` for a row or head that is not there, and for tokens, keys and queries
-    that do not fit.
+    Args:
+        tokens: Of the keys, padding included or not.
+        cross_attention: Whether the map relates two texts (`trace.relation(layer) == "cross"`);
+            None = it does unless it is square.
+        token_mask: Which keys are tokens, None = as the attention map says.
+        queries: Which queries are; None = those that stand at a token, and where two texts are
+            related all of them, padding too.
+
+    Raises:
+        AttlasError: For a row or head that is not there, and for tokens, keys and queries that do
+            not fit.
     """
     batch, heads, num_queries, num_keys = attention_map.shape
     if not (0 <= row < batch and 0 <= head < heads):
@@ -219,7 +233,9 @@ def _fitted(
 
 
 def _sink(seen: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
-    """Whether the key that most look at is first or a separator, and gets what such a role has."""
+    """Return True if the key that most look at is first or a separator, and gets what such a role
+    has.
+    """
     first = seen.key == (places[0] if places else -1)
     if not first and names.get(seen.key) not in SEPARATORS:
         return False

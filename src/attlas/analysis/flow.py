@@ -28,8 +28,10 @@ def maximum_flow(capacities: Sequence[Capacity], source: int, sink: int) -> floa
 
     Time: O(layers × nodes²) to find what ways are left, mostly a few times as often as there are
     layers, and a step in Python for each edge of each way.
-    Errors: `AttlasError` for capacities that are no capacities, for layers that do not follow each
-    other, and for nodes that are not there.
+
+    Raises:
+        AttlasError: For capacities that are no capacities, for layers that do not follow each
+            other, and for nodes that are not there.
     """
     _check(capacities, source, sink)
     flow = _Flow(capacities, source, sink)
@@ -163,20 +165,23 @@ def attention_flow(
     layers: Sequence[str] | None = None,
     row: int | None = None,
 ) -> Float[Tensor, "positions inputs"]:
-    """max flow from position i of the last layer to input j    Abnar & Zuidema, 2020, section 3.2.
+    """max flow from position i of the last layer to input j Abnar & Zuidema, 2020, section 3.2.
 
     The graph has a node for each position of each layer and of the inputs; the edge from a position
     to one of the layer below has the capacity that Ã gives it, Ã = (ρ I + (1 − ρ) A) / row sums, A
     the mean over heads (`Mixing`). A number is the flow to this input alone, as if no other took
     any: from 0 to 1, and those of a position need not sum to 1.
 
-    attention_maps, layers, row: as of `rollout`; positions: of the outputs, inputs: that the flow
-    may reach; None = all.
     One flow takes about as long as `maximum_flow` says; there are positions × inputs of them.
 
-    Errors: `AttlasError` for attention maps that are not such layers, for positions that are not
-    there, and where more than `at_most` edges, counted once for each flow, would have to be gone
-    through, which are some minutes of a processor.
+    Args:
+        attention_maps, layers, row: As of `rollout`.
+        positions: Of the outputs, inputs: that the flow may reach; None = all.
+
+    Raises:
+        AttlasError: For attention maps that are not such layers, for positions that are not there,
+            and if more than `at_most` edges, counted once for each flow, would have to be gone
+            through, which are some minutes of a processor.
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length

@@ -66,12 +66,17 @@ def head_ablation(
 ) -> HeadAblation:
     """cost_h = metric − metric without head h, one head at a time.
 
-    replacement: what the head does instead: it reads nothing (Michel et al., 2019, section 3.2: ξ_h
-    = 0), or the mean of all keys that a query sees, which keeps the scale of what comes after.
-    metric: runs the model over whatever it is measured on; greater = better, so of a loss or an
-    error return the negative. It runs once for each head and once without a change, in eval mode
-    and without gradients. layers, heads: which are tried; None = all.
-    Errors: `AttlasError` for a metric that is no number; as of `Intervention` too.
+    Args:
+        replacement: What the head does instead: it reads nothing (Michel et al., 2019, section 3.2:
+            ξ_h = 0), or the mean of all keys that a query sees, which keeps the scale of what comes
+            after.
+        metric: Runs the model over whatever it is measured on; greater = better, so of a loss or an
+            error return the negative. It runs once for each head and once without a change, in eval
+            mode and without gradients.
+        layers, heads: Which are tried; None = all.
+
+    Raises:
+        AttlasError: For a metric that is no number; as of `Intervention` too.
     """
     if replacement not in ("nothing", "uniform"):
         raise AttlasError(
@@ -111,7 +116,8 @@ def _instead(layer: str, head: int, replacement: Literal["nothing", "uniform"]) 
 def number_of(metric: object) -> float:
     """What a metric returned, as a number: Python's, or one of torch or NumPy.
 
-    Errors: `AttlasError` for what is none, and for infinity.
+    Raises:
+        AttlasError: For what is none, and for infinity.
     """
     found = metric.item() if isinstance(metric, torch.Tensor) and metric.numel() == 1 else metric
     found = found.item() if isinstance(found, np.ndarray) and found.size == 1 else found
@@ -130,10 +136,14 @@ def number_of(metric: object) -> float:
 def gated(gates: Mapping[str, Float[Tensor, "..."]]) -> WeightPatch:
     """ξ_h · head_h: a change for `intervene` that multiplies what each head reads.
 
-    gates: by layer, (heads) or (batch, heads); layers without one stay as they are. What a head
-    reads is linear in its weights, so they are multiplied. 0 = the head reads nothing; gradients
-    flow to the gates. Michel et al., Are Sixteen Heads Really Better than One?, 2019, section 2.3.
-    Errors: `AttlasError` for gates that do not fit the layer.
+    Args:
+        gates: By layer, (heads) or (batch, heads); layers without one stay as they are. What a head
+            reads is linear in its weights, so they are multiplied. 0 = the head reads nothing;
+            gradients flow to the gates. Michel et al., Are Sixteen Heads Really Better than One?,
+            2019, section 2.3.
+
+    Raises:
+        AttlasError: For gates that do not fit the layer.
     """
 
     def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
@@ -155,8 +165,10 @@ def gated(gates: Mapping[str, Float[Tensor, "..."]]) -> WeightPatch:
 class HeadImportance:
     """∂L / ∂ξ_bh of each layer, L the mean loss: one number for each example and head.
 
-    Below 0 where more of the head would lessen the loss. Units: those of the loss. heads: those
-    that were asked for in every layer, None = all; the others have 0.
+    Below 0 where more of the head would lessen the loss. Units: those of the loss.
+
+    Args:
+        heads: Those that were asked for in every layer, None = all; the others have 0.
     """
 
     derivatives: Mapping[str, Float[Tensor, "batch heads"]]
@@ -206,13 +218,16 @@ def head_importance(
     taken away is −∂L/∂ξ. Michel et al., Are Sixteen Heads Really Better than One?, 2019, section
     4.1.
 
-    loss: runs the model on a batch and returns its losses, one of each example or their mean. It
-    runs once, in eval mode; the model's own gradients are left alone. Heads that were not chosen
-    have a derivative of 0. Of a larger corpus, take the mean of the scores of its batches, each
-    weighted by the examples it has.
     Memory: that of explicit attention, with what the pass back needs.
-    Errors: `AttlasError` for a loss that is none, or that has no gradient; as of `Intervention`
-    too.
+
+    Args:
+        loss: Runs the model on a batch and returns its losses, one of each example or their mean.
+            It runs once, in eval mode; the model's own gradients are left alone. Heads that were
+            not chosen have a derivative of 0. Of a larger corpus, take the mean of the scores of
+            its batches, each weighted by the examples it has.
+
+    Raises:
+        AttlasError: For a loss that is none, or that has no gradient; as of `Intervention` too.
     """
     gates: dict[str, Tensor] = {}
 
@@ -295,9 +310,13 @@ def pruning_curve(
     Michel et al., Are Sixteen Heads Really Better than One?, 2019, section 4.2, who take away a
     tenth of the heads at a time, from the least important on. Heads are not trained anew.
 
-    metric: as of `head_ablation`; order: (layer, head), the first to go first, such as
-    `head_importance(…).ranked()`; points: how many k beside 0, evenly spaced; fewer where there
-    are fewer heads. Errors: `AttlasError` for heads that the model has not; as of `Intervention`.
+    Args:
+        metric: As of `head_ablation`.
+        order: (layer, head), the first to go first, such as `head_importance(…).ranked()`.
+        points: How many k beside 0, evenly spaced; fewer where there are fewer heads.
+
+    Raises:
+        AttlasError: For heads that the model has not; as of `Intervention`.
     """
     if points < 1 or not order or len(set(order)) < len(order):
         raise AttlasError(

@@ -51,9 +51,10 @@ def layers_of(
 ) -> tuple[AttentionMap, ...]:
     """The attention maps of a stack of layers, of one text, from the first to the last.
 
-    Errors: `AttlasError` for layers of a trace that look across, that are not of one side of a
-    model, or that were called more than once; for `layers` where there is no trace; for a text that
-    is not there.
+    Raises:
+        AttlasError: For layers of a trace that look across, that are not of one side of a model, or
+            that were called more than once; for `layers` where there is no trace; for a text that
+            is not there.
     """
     if isinstance(maps, Trace):
         chosen = maps.chosen(layers)
@@ -85,7 +86,9 @@ def layers_of(
 
 
 def _check_once(trace: Trace, layer: str) -> None:
-    """Whether several calls are several layers or several texts, nobody but the caller knows."""
+    """Return True if several calls are several layers or several texts, nobody but the caller
+    knows.
+    """
     calls = len(trace.calls(layer))
     if calls > 1:
         raise AttlasError(
@@ -128,8 +131,9 @@ def _side(trace: Trace, layer: str) -> str:
 def mixings(attention_maps: Sequence[AttentionMap], residual: float) -> tuple[Mixing, ...]:
     """One for each layer, from the first to the last.
 
-    Errors: `AttlasError` for attention maps that do not follow each other as layers of
-    self-attention over one text, and for a residual that is no share.
+    Raises:
+        AttlasError: For attention maps that do not follow each other as layers of self-attention
+            over one text, and for a residual that is no share.
     """
     shapes = {
         (attention_map.shape[0], *attention_map.shape[2:]) for attention_map in attention_maps
@@ -154,7 +158,11 @@ def mixings(attention_maps: Sequence[AttentionMap], residual: float) -> tuple[Mi
 
 
 def checked_places(places: Sequence[int] | None, length: int) -> list[int]:
-    """These positions, or all. Errors: `AttlasError` for one that is not there, and for none."""
+    """These positions, or all.
+
+    Raises:
+        AttlasError: For one that is not there, and for none.
+    """
     chosen = list(range(length)) if places is None else list(places)
     wrong = [place for place in chosen if not 0 <= place < length]
     if wrong or not chosen:
@@ -175,20 +183,23 @@ def rollout(
     layers: Sequence[str] | None = None,
     row: int | None = None,
 ) -> Float[Tensor, "positions keys"]:
-    """Ã_L Ã_(L−1) … Ã_1, of these rows    Abnar & Zuidema, 2020, section 3.1, eq. 1.
+    """Ã_L Ã_(L−1) … Ã_1, of these rows Abnar & Zuidema, 2020, section 3.1, eq. 1.
 
     Ã = (ρ I + (1 − ρ) A) / row sums, A the mean over heads (`Mixing`). Row i says which share of
     the output of the last layer at position i came from each input: shares that sum to 1, in
     float64. For what reaches an earlier layer, give the layers up to it.
 
-    attention_maps: self-attention from the first layer to the last, (batch, heads, length, length),
-    or a trace, and of it `layers`, None = all; row: which text of a batch. positions: of the
-    outputs, None = all. Time O(positions × length²) a layer; memory O(positions × length): no map
-    is held, so that one position of a long text is cheap.
+    Args:
+        attention_maps: self-attention from the first layer to the last, (batch, heads, length,
+            length), or a trace, and of it `layers`, None = all.
+        row: Which text of a batch.
+        positions: Of the outputs, None = all. Time O(positions × length²) a layer; memory
+            O(positions × length): no map is held, so that one position of a long text is cheap.
 
-    Errors: `AttlasError` for attention maps that are not such layers, among them those of a trace
-    that look across or are of two sides (encoder and decoder), positions that are not there, and
-    for more shares than fit a gigabyte.
+    Raises:
+        AttlasError: For attention maps that are not such layers, among them those of a trace that
+            look across or are of two sides (encoder and decoder), positions that are not there, and
+            for more shares than fit a gigabyte.
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length

@@ -19,7 +19,9 @@ from attlas.recording import AttentionMap
 class Merge:
     """Two clusters made one: numbers below `leaves` are leaves, leaves + k is the k-th merge.
 
-    height: the mean distance between a member of the one and a member of the other; size: members.
+    Args:
+        height: The mean distance between a member of the one and a member of the other.
+        size: Members.
     """
 
     left: int
@@ -55,7 +57,8 @@ class Tree:
     def labels(self, clusters: int) -> tuple[int, ...]:
         """The cluster of each leaf where so many are left, numbered as their first leaves come.
 
-        Errors: `AttlasError` for fewer than one, and for more than there are leaves.
+        Raises:
+            AttlasError: For fewer than one, and for more than there are leaves.
         """
         if not 1 <= clusters <= self.leaves:
             raise AttlasError(f"1 to {self.leaves} clusters", str(clusters), "choose within these")
@@ -77,12 +80,15 @@ class Tree:
 def cluster_heads(distances: Float[Tensor, "..."]) -> Tree:
     """Average linkage: again and again the two clusters whose members are closest on the mean.
 
-    d(A ∪ B, C) = (|A| d(A, C) + |B| d(B, C)) / (|A| + |B|)    Sokal & Michener, 1958 (UPGMA).
+    d(A ∪ B, C) = (|A| d(A, C) + |B| d(B, C)) / (|A| + |B|) Sokal & Michener, 1958 (UPGMA).
 
-    distances: (leaves, leaves), symmetric, 0 on the diagonal, e.g. of `head_divergences`. Of
-    equal distances, that of the clusters whose leaves come first. Time O(leaves³), memory
-    O(leaves²).
-    Errors: `AttlasError` for anything else, NaN among it: heads that cannot be compared.
+    Args:
+        distances: (leaves, leaves), symmetric, 0 on the diagonal, e.g. of `head_divergences`. Of
+            equal distances, that of the clusters whose leaves come first. Time O(leaves³), memory
+            O(leaves²).
+
+    Raises:
+        AttlasError: For anything else, NaN among it: heads that cannot be compared.
     """
     _check(distances)
     leaves = len(distances)
@@ -160,11 +166,14 @@ def head_divergences(
     any of these. √D is a distance (Endres & Schindelin, 2003). Symmetric, 0 on the diagonal, at
     most ln 2; NaN where no query can be compared.
 
-    asked: which queries count, (batch, queries); None = as in `roles`, those that stand at a token,
-    and all that look across. cross_attention: whether the maps relate two texts; None = they do
-    unless they are square. Two heads are held a few rows at a time; time O(heads² × queries ×
-    keys). Errors: `AttlasError` for attention maps of different texts, and an `asked` of another
-    shape.
+    Args:
+        asked: Which queries count, (batch, queries); None = as in `roles`, those that stand at a
+            token, and all that look across.
+        cross_attention: Whether the maps relate two texts; None = they do unless they are square.
+            Two heads are held a few rows at a time; time O(heads² × queries × keys).
+
+    Raises:
+        AttlasError: For attention maps of different texts, and an `asked` of another shape.
     """
     return _divergences(attention_maps, asked, cross_attention, mean=False)
 
@@ -183,7 +192,10 @@ def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
     """Σ_{a<b} D_ab / (n (n − 1) / 2), in the unit of D: how different heads are from each other.
 
     0: all look alike; ln 2 = 0.693: no two of them share a key. What cannot be compared (NaN) is
-    left out. Errors: `AttlasError` where no two can.
+    left out.
+
+    Raises:
+        AttlasError: If no two can.
     """
     rows, columns = torch.triu_indices(len(divergences), len(divergences), offset=1)
     pairs = divergences[rows, columns]

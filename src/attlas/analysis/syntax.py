@@ -27,8 +27,10 @@ SYNTACTIC = 0.1
 class RelationHead:
     """One relation and the attention head that finds it best.
 
-    accuracy: the share of `pairs` whose head is found; baseline: the share that lies at the
-    commonest offset, `head − dependent` in words, which needs no model.
+    Args:
+        accuracy: The share of `pairs` whose head is found.
+        baseline: The share that lies at the commonest offset, `head − dependent` in words, which
+            needs no model.
     """
 
     relation: str
@@ -50,9 +52,12 @@ class RelationHead:
 class DependencyTable:
     """Counts for each relation, and for "all" of them; `one + other` is the table of both corpora.
 
-    pairs: dependents with a head. offsets: how many of them at each `head − dependent`. hits: of
-    how many each attention head finds the head, by relation and layer, in both `DIRECTIONS`.
-    left_out: pairs that are in nothing of this, because the model was not shown both words.
+    Args:
+        pairs: Dependents with a head.
+        offsets: How many of them at each `head − dependent`.
+        hits: Of how many each attention head finds the head, by relation and layer, in both
+            `DIRECTIONS`.
+        left_out: Pairs that are in nothing of this, because the model was not shown both words.
     """
 
     pairs: Mapping[str, int]
@@ -92,7 +97,8 @@ class DependencyTable:
     def accuracy(self, relation: str, layer: str) -> Tensor:
         """The accuracies of a layer, (direction, head), for one relation or for "all" (UAS).
 
-        Errors: `AttlasError` for what is not in the table.
+        Raises:
+            AttlasError: For what is not in the table.
         """
         self._check(relation)
         if layer not in self.hits[relation]:
@@ -106,7 +112,10 @@ class DependencyTable:
     def baseline(self, relation: str) -> tuple[int, float]:
         """The offset at which most heads of a relation lie, and the share that does.
 
-        Of equals the nearest. Errors: as `accuracy`.
+        Of equals the nearest.
+
+        Raises:
+            AttlasError: As `accuracy`.
         """
         self._check(relation)
         counts = self.offsets[relation]
@@ -117,7 +126,9 @@ class DependencyTable:
         """The attention head that finds most heads of a relation, in its better direction.
 
         Chosen by the very pairs that it is measured on: of a rare relation it flatters.
-        Errors: as `accuracy`.
+
+        Raises:
+            AttlasError: As `accuracy`.
         """
         self._check(relation)
         offset, baseline = self.baseline(relation)
@@ -155,9 +166,12 @@ _AT_ONCE = 1 << 22  # weights that are held together
 def word_numbers(encoding: Any) -> Int[Tensor, "batch tokens"]:
     """Which word each token is part of, from 0; −1 for special tokens and padding.
 
-    encoding: what a fast Hugging Face tokenizer makes of a batch of word lists, with
-    `is_split_into_words=True`; its `word_ids` are asked.
-    Errors: `AttlasError` where the tokenizer does not know.
+    Args:
+        encoding: What a fast Hugging Face tokenizer makes of a batch of word lists, with
+            `is_split_into_words=True`; its `word_ids` are asked.
+
+    Raises:
+        AttlasError: If the tokenizer does not know.
     """
     try:
         rows = [encoding.word_ids(row) for row in range(len(encoding["input_ids"]))]
@@ -179,9 +193,14 @@ def between_words(
 
     What looks at a word looks at each of its parts, so those add up; what a word looks at is the
     mean of its parts (Clark et al., 2019, section 4.1). Rows then sum to 1, less what tokens of no
-    word get. words: the number of the word of each token, −1 = of none; a word without a token has
-    zeros. The attention map has one batch row.
-    Errors: `AttlasError` for a map that is not square, and for numbers that do not fit it.
+    word get.
+
+    Args:
+        words: The number of the word of each token, −1 = of none; a word without a token has zeros.
+            The attention map has one batch row.
+
+    Raises:
+        AttlasError: For a map that is not square, and for numbers that do not fit it.
     """
     batch, heads, queries, num_keys = attention_map.shape
     if batch != 1 or queries != num_keys:
@@ -257,11 +276,15 @@ def syntax(
     et al., 2019, section 4.2); what a fixed offset finds stands beside it. Roots have no head to be
     found. A corpus is the sum of its tables.
 
-    sentences: one for each batch row; words: the number of the word of each token, −1 = of none
-    (`word_numbers`). A pair of which a word has no token is left out, and counted as such. layers:
-    paths, or patterns such as "encoder.*"; None = all that do not look across.
-    Errors: `AttlasError` for maps that are not square, layers called more than once, and where
-    sentences, words and batch differ in number.
+    Args:
+        sentences: One for each batch row.
+        words: The number of the word of each token, −1 = of none (`word_numbers`). A pair of which
+            a word has no token is left out, and counted as such.
+        layers: Paths, or patterns such as "encoder.*"; None = all that do not look across.
+
+    Raises:
+        AttlasError: For maps that are not square, layers called more than once, and if sentences,
+            words and batch differ in number.
     """
     chosen = trace.chosen(layers)
     if layers is None:

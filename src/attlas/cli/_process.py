@@ -203,7 +203,9 @@ def _with_notes(text: str, error: BaseException) -> str:
 
 
 def _of_memory(error: Exception) -> bool:
-    """Whether it tells of a want of memory: Python's, the system's, or torch's on any device."""
+    """Return True if it tells of a want of memory: Python's, the system's, or torch's on any
+    device.
+    """
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     match = isinstance(error, RuntimeError) and _WANT.search(str(error))

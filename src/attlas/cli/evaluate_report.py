@@ -57,8 +57,10 @@ _FILES = "--source and --reference"
 class Tested:
     """What is translated and what is scored.
 
-    sources: all that is translated; places: which of them are scored, the pairs of `corpus` with
-    the first reference of each. others: further references of these, None where there is none.
+    Args:
+        sources: All that is translated.
+        places: Which of them are scored, the pairs of `corpus` with the first reference of each.
+        others: Further references of these, None where there is none.
     """
 
     corpus: Corpus
@@ -85,8 +87,9 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
     A text without a reference and an empty text are not scored, as they are in no split; that is
     told. An empty line among several references is no reference.
 
-    Errors: `AttlasError` for one file without the other, files with `valid`, and unequal numbers of
-    lines.
+    Raises:
+        AttlasError: For one file without the other, files with `valid`, and unequal numbers of
+            lines.
     """
     if source is None and not references:
         split: SplitName = "valid" if valid else "test"
@@ -165,7 +168,8 @@ def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
 def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
     """The tokenizer of BLEU that was asked for, else that of the run's validation.
 
-    Errors: `AttlasError` for one that is unknown or not installed.
+    Raises:
+        AttlasError: For one that is unknown or not installed.
     """
     validation = run.table("training").get("validation", {})
     return check_tokenizer(name or validation.get("bleu_tokenizer", "13a"))
@@ -206,8 +210,10 @@ def scored(
     """The scores with everything that they depend on, and which translations are exactly right.
 
     exactly_right: the part of them that are one of their references, see there. token_accuracy: of
-    the tokens into which the vocabulary divides translation and (first) reference. translations:
-    those of all sources.
+    the tokens into which the vocabulary divides translation and (first) reference.
+
+    Args:
+        translations: Those of all sources.
     """
     vocabulary, corpus = translator.vocabularies.target, tested.corpus
     translations = [translations[place] for place in tested.places]
@@ -338,10 +344,11 @@ def evaluate_labels(
     examples: int,
     as_json: bool,
 ) -> tuple[str, list[bytes]]:
-    """Classify a test set and tell how good the labels are, for a reader or as one JSON object;
-    and one line for each text: the label given, a tab, its probability.
+    """Classify a test set and tell how good the labels are, for a reader or as one JSON object; and
+    one line for each text: the label given, a tab, its probability.
 
-    settings: the fields of `source`, as `data.text=review`.
+    Args:
+        settings: The fields of `source`, as `data.text=review`.
     """
     tested = _test_set(run, source, settings, valid=valid)
     classifier = TextClassifier(run, checkpoint=checkpoint, device=device)

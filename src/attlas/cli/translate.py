@@ -159,7 +159,8 @@ def translate(
 def _meant(run: Path, files: list[Path], others: Mapping[str, str], got: str) -> tuple[str, str]:
     """Of FILES without a folder to put translations --into: what came, and what helps.
 
-    others: the options given that are for a single text.
+    Args:
+        others: The options given that are for a single text.
     """
     written = [w for name, value in others.items() if name != "--input" for w in (name, value)]
     command = ["attlas", "translate", str(run)]

@@ -224,7 +224,7 @@ def _regroup(
 
 
 def _same_setting(one: Group, other: Group, key: str) -> bool:
-    """Whether both have a setting of this name for values of the same kind."""
+    """Return True if both have a setting of this name for values of the same kind."""
     fields = one.model_fields.get(key), other.model_fields.get(key)
     if fields[0] is None or fields[1] is None:
         return False
@@ -321,7 +321,7 @@ class Config(BaseModel, metaclass=_ExplainsErrors):
 
 
 def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> bool:
-    """Whether the settings were right, or wrong in another way, before some were put in."""
+    """Return True if the settings were right, or wrong in another way, before some were put in."""
     try:
         cls.model_validate(table.original)
     except ValidationError as before:
@@ -436,8 +436,9 @@ def _unknown(
 ) -> AttlasError:
     """The error for a key that is no setting where it stands.
 
-    put_in: from the command line, where a table is easily forgotten: then settings of other tables
-    that are written alike are named, too.
+    Args:
+        put_in: From the command line, where a table is easily forgotten: then settings of other
+            tables that are written alike are named, too.
     """
     expected, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
     listed = f"valid here: {', '.join(sorted(valid))}"

@@ -47,7 +47,8 @@ class Overridden(dict[str, Any]):
 def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridden:
     """A copy of `table` with each `dotted.key=value` put in; values are TOML or plain text.
 
-    Errors: `AttlasError` for what is no assignment, and for two of one key.
+    Raises:
+        ConfigError: For what is no assignment, and for two of one key.
     """
     result, before = Overridden(table), set[Keys]()
     for assignment in assignments:
@@ -80,7 +81,11 @@ def _value(text: str, name: str) -> Any:
     """As TOML has it, where it is one value of a kind that settings have; else the text itself, an
     unquoted word as a shell user writes it.
 
-    Errors: `AttlasError` for brackets or braces that are no list and no table; name: the setting.
+    Args:
+        name: The setting.
+
+    Raises:
+        ConfigError: For brackets or braces that are no list and no table.
     """
     bare = text[:1] not in {'"', "'", "[", "{"}
     if bare and ("#" in text or "\n" in text):

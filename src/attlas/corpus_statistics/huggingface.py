@@ -59,8 +59,10 @@ class HuggingFaceFolder:
     writes: whether it is an encoder–decoder. longest: how many tokens a text may have, special ones
     included, and how many positions a decoder has; None = any number. special: the ids of tokens
     that stand for no text; an unknown word is a word.
-    Errors: `AttlasError` where transformers is missing, and for a folder that it cannot read, that
-    has no tokenizer, or no weights for a part of the model that looks.
+
+    Raises:
+        AttlasError: If transformers is missing, and for a folder that it cannot read, that has no
+            tokenizer, or no weights for a part of the model that looks.
     """
 
     def __init__(self, path: Path, device: str = "cpu") -> None:
@@ -168,7 +170,7 @@ class HuggingFaceFolder:
 
     @staticmethod
     def is_at(path: Path) -> bool:
-        """Whether a model of Hugging Face is in this folder."""
+        """Return True if a model of Hugging Face is in this folder."""
         return (path / _CONFIG).is_file()
 
 
@@ -212,7 +214,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _of_a_head(name: str) -> bool:
-    """Whether a weight is of what comes after all layers, and changes no attention."""
+    """Return True if a weight is of what comes after all layers, and changes no attention."""
     return any(part in _HEADS for part in name.split("."))
 
 
@@ -242,7 +244,8 @@ def _special(tokenizer: Any) -> frozenset[int]:
 def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
     """The checksum of names and bytes, in the order of the names, in any type of number.
 
-    missing: what the folder does not hold, and is drawn anew each time.
+    Args:
+        missing: What the folder does not hold, and is drawn anew each time.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):

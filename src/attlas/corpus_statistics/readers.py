@@ -36,9 +36,13 @@ def cut(
 
     Padding is on the right, so that positions stay. Without it nothing depends on who else was in
     the batch: sums over queries, the last key, and positions that are counted from the end.
-    cross_attention: whether it looks at another source; its first query then stands at the first
-    key, unless a pattern counts on another place.
-    Errors: `AttlasError` for an attention map of another kind.
+
+    Args:
+        cross_attention: Whether it looks at another source; its first query then stands at the
+            first key, unless a pattern counts on another place.
+
+    Raises:
+        AttlasError: For an attention map of another kind.
     """
     part = attention_map.at(row)
     if cross_attention:
@@ -91,14 +95,17 @@ def run_facts(
 
 @dataclass(frozen=True, slots=True)
 class CorpusText:
-    """line: where it stands in the corpus, from 1.
+    """The ids of one line of the corpus.
 
-    source: the ids that are read, special ones included. decoder_input: the ids that a
-    decoder reads. expected: the id that each of these queries predicts. None = not known yet.
-    unread: how many tokens are left out because the model has no positions for them, or because
-    decoding.max_source_length cuts them off. finished:
-    whether what was written has an end. types: of each source token the part that it is of, where
-    the model tells several apart (`token_type_ids`); None = it does not.
+    Args:
+        line: The number of the line in the corpus, from 1.
+        source: The ids that the model reads, special ones included.
+        decoder_input: The ids that the decoder reads; None = not known yet.
+        expected: The id that each query of the decoder predicts; None = not known yet.
+        unread: How many tokens are left out because the model has no positions for them, or because
+            `decoding.max_source_length` cuts them off.
+        finished: True if the written text has an end.
+        types: The `token_type_ids` of the source, for models that have them; else None.
     """
 
     line: int
@@ -123,10 +130,13 @@ Fact = str | int | float | bool
 class MapRecord:
     """Where a model looked in one text, in one call of one layer.
 
-    call: which one of this text, from 0; a module that a model shares among its layers is called
-    several times. kind: whether queries look at themselves or at another source. attention_map: of
-    this text alone, (1, heads, queries, keys). ids: of its queries; None where they are no tokens.
-    special: the keys whose tokens stand for no text.
+    Args:
+        call: Which one of this text, from 0; a module that a model shares among its layers is
+            called several times.
+        kind: Whether queries look at themselves or at another source.
+        attention_map: Of this text alone, (1, heads, queries, keys).
+        ids: Of its queries; None where they are no tokens.
+        special: The keys whose tokens stand for no text.
     """
 
     text: CorpusText
@@ -155,7 +165,8 @@ class Reader(ABC):
         """A line of the corpus, and what stands beside it as its target; None where there is
         nothing in one of them.
 
-        Errors: `AttlasError` for a target where the model writes no text.
+        Raises:
+            AttlasError: For a target where the model writes no text.
         """
 
     @abstractmethod
@@ -189,10 +200,15 @@ class Reader(ABC):
     ) -> Iterator[MapRecord]:
         """Read a batch once, and say where the model looked: layer by layer, text by text.
 
-        What is not yet `completed` is, before. layers: paths of the layers, or patterns such as
-        "encoder.*"; None = all.
-        Errors: as `observe`; `AttlasError` for a layer whose axes are not the tokens of a text, and
-        for a path or pattern of no module.
+        What is not yet `completed` is, before.
+
+        Args:
+            layers: Paths of the layers, or patterns such as "encoder.*"; None = all.
+
+        Raises:
+            AttlasError: As `observe`.
+            AttlasError: For a layer whose axes are not the tokens of a text, and for a path or
+                pattern of no module.
         """
         texts = self.completed(texts)
         modules = [path for path, _ in self.model.named_modules()]
@@ -316,9 +332,12 @@ class TranslatorReader(Reader):
     """Source + END is read; the decoder's query t has read BEGIN … y_{t−1} and is about to write
     y_t, END included (teacher forcing).
 
-    search: how to translate where a text comes without its target. A text is cut as a translation
-    is: to `max_source_length` and to learned positions.
-    Errors: `AttlasError` for a run without attention, and as `Run.model`.
+    Args:
+        search: How to translate where a text comes without its target. A text is cut as a
+            translation is: to `max_source_length` and to learned positions.
+
+    Raises:
+        AttlasError: For a run without attention, and as `Run.model`.
     """
 
     def __init__(
@@ -417,7 +436,10 @@ def windows_of(
     """Cut so that none has more lines, nor more tokens unless one text has.
 
     Where a window ends depends on what is in it alone, so that who goes on after one of them finds
-    the same as who has never stopped. texts: one for each line, None = nothing in it.
+    the same as who has never stopped.
+
+    Args:
+        texts: One for each line, None = nothing in it.
     """
     found: list[CorpusText] = []
     read = counted = 0

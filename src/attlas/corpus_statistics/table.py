@@ -71,7 +71,8 @@ _TOKEN = (Column("position", "whole"), Column("token", "text"), Column("argmax",
 def columns_of(*, by_token: bool, also: Collection[str] = ()) -> tuple[Column, ...]:
     """Of one row for each head of each layer and text, or for each of its queries.
 
-    also: those of `ALSO` that have a column too.
+    Args:
+        also: Those of `ALSO` that have a column too.
     """
     numbers = (*NUMBERS, RECEIVED, *(name for name in ALSO if name in also))
     return (*_PLACE, *(_TOKEN if by_token else ()), *(Column(name, "number") for name in numbers))
@@ -88,9 +89,12 @@ TOKEN_COLUMNS = columns_of(by_token=True)
 class Measured:
     """What the rows of a table are made of; its attention maps are let go.
 
-    queries, keys: how many of them are tokens of this text. of_heads: a number for each head.
-    of_queries: (heads, queries) of each statistic; None where nobody asked for single queries.
-    tokens, argmax: of these queries.
+    queries, keys: how many of them are tokens of this text.
+
+    Args:
+        of_heads: A number for each head.
+        of_queries: (heads, queries) of each statistic; None where nobody asked for single queries.
+        tokens, argmax: Of these queries.
     """
 
     line: int
@@ -118,10 +122,14 @@ def measure_map(
     another.
 
     Of a head the mean over the queries of each statistic, a query that sees nothing with its 0; of
-    `received` its greatest share. tokens: names of the queries, where each of them is to have
-    numbers too. In self-attention the `received` of a query is the share of the key at its place;
-    else it is NaN, as is what depends on places of queries that nobody knows. threshold: of
-    `count_above`. also: further ones, of `ALSO`.
+    `received` its greatest share.
+
+    Args:
+        tokens: Names of the queries, where each of them is to have numbers too. In self-attention
+            the `received` of a query is the share of the key at its place; else it is NaN, as is
+            what depends on places of queries that nobody knows.
+        threshold: Of `count_above`.
+        also: Further ones, of `ALSO`.
     """
     attention_map, text = record.attention_map, record.text
     _, heads, queries, num_keys = attention_map.shape
@@ -185,7 +193,8 @@ def frames(
 ) -> Iterator[Frame]:
     """One row for each head, or each of its queries, in their order; no frame is empty.
 
-    also: further columns, which were measured.
+    Args:
+        also: Further columns, which were measured.
     """
     names = [column.name for column in columns_of(by_token=by_token, also=also)]
     frame: Frame = {name: [] for name in names}

@@ -21,10 +21,14 @@ _SIDES = {"pair": ("source", "translations"), "text": ("text", "labels")}  # rea
 
 
 def check_choice(size: int | float, valid: object, example: Literal["pair", "text"]) -> None:
-    """That there is one thing, and not two, to choose the best checkpoint by.
+    """Check that there is one thing, and not two, to choose the best checkpoint by.
 
-    size: `data.held_back`; valid: `data.valid`, None where it names nothing.
-    Errors: `AttlasError` for a size that is neither a number nor a share, for both and for neither.
+    Args:
+        size: `data.held_back`.
+        valid: `data.valid`, None where it names nothing.
+
+    Raises:
+        AttlasError: For a size that is neither a number nor a share, for both and for neither.
     """
     if not (size >= 0 if isinstance(size, int) else 0.0 < size < 1.0):
         raise ConfigError(
@@ -48,7 +52,9 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     choice is the same whatever their order in the file. All copies of a text are on one side; a
     text whose copies are too many for what is still missing is passed over, and so is one without
     which nothing with its label would be left to learn that label from.
-    Errors: `AttlasError` where nothing would be left to train on, or nothing to hold back.
+
+    Raises:
+        AttlasError: If nothing would be left to train on, or nothing to hold back.
     """
     example = corpus.report.example
     read, _ = _SIDES[example]
@@ -142,7 +148,8 @@ def resolved(base: Path, path: str) -> Path:
 def resolved_name(base: Path, path: str) -> str:
     """The same as a run holds it.
 
-    Errors: `AttlasError` for one that is no UTF-8.
+    Raises:
+        AttlasError: For one that is no UTF-8.
     """
     found = str(resolved(base, path))
     try:
@@ -177,7 +184,9 @@ class DataSettings(Config, ABC):
 
     @property
     def passing(self) -> bool:
-        """Whether a part of the data comes from the standard input, which can be read only once."""
+        """Return True if a part of the data comes from the standard input, which can be read only
+        once.
+        """
         return False
 
     def resolved(self, base: Path) -> "DataSettings":

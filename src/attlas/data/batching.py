@@ -109,7 +109,9 @@ def sample_corpus(
 
     A pure function of its arguments: a run that resumes inside an epoch draws that epoch again and
     gets the same ids.
-    Errors: `AttlasError` for a vocabulary that has no subwords.
+
+    Raises:
+        ConfigError: For a vocabulary that has no subwords.
     """
     return EncodedCorpus(
         corpus.name,
@@ -168,9 +170,11 @@ def batches_by_length(
 ) -> list[tuple[int, ...]]:
     """Batches for inference, shortest first: rows × (longest + 1) ≤ budget, as indices.
 
-    rows: of a batch at most. A source beyond the budget is a batch of its own; each source is in
-    exactly one batch. shares: among how many the batches will be dealt out. Then they are of the
-    smallest budget that gives no more of them than a multiple of it, so that all get alike.
+    Args:
+        rows: Of a batch at most. A source beyond the budget is a batch of its own; each source is
+            in exactly one batch.
+        shares: Among how many the batches will be dealt out. Then they are of the smallest budget
+            that gives no more of them than a multiple of it, so that all get alike.
     """
     widths = [len(source) + 1 for source in sources]
     order = sorted(range(len(sources)), key=widths.__getitem__)
@@ -205,8 +209,9 @@ def padded(
 class LabelledBatch:
     """Padded token ids of some texts, each ending with the end token; token_mask: True = a token.
 
-    labels: the number of each text's label. `indices` are the texts' places in the corpus.
-    class_weights: how much a text of each label counts; None = all alike.
+    Args:
+        labels: The number of each text's label. `indices` are the texts' places in the corpus.
+        class_weights: How much a text of each label counts; None = all alike.
     """
 
     source: Int[Tensor, "batch length"]
@@ -254,7 +259,8 @@ class EncodedTexts:
 def encode_labelled(corpus: LabelledCorpus, vocabularies: LabelledVocabularies) -> EncodedTexts:
     """Each text in its one best segmentation.
 
-    Errors: `AttlasError` for a label that the vocabularies do not have.
+    Raises:
+        ConfigError: For a label that the vocabularies do not have.
     """
     source = Ragged.of(vocabularies.text.encode(text) for text in corpus.texts)
     labels = tuple(vocabularies.labels.ids(corpus))

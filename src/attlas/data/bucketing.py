@@ -57,8 +57,10 @@ class BatchingConfig(Config):
 class Bucketed(ABC, Generic[B]):
     """The batches of a corpus; the order is a pure function of (seed, epoch) alone.
 
-    lengths: of each side of each example, in tokens; frame: how many tokens each side gets beside.
-    lines: the place of each example in its file. `report` names the over-long ones by it.
+    Args:
+        lengths: Of each side of each example, in tokens.
+        frame: How many tokens each side gets beside.
+        lines: The place of each example in its file. `report` names the over-long ones by it.
     """
 
     example: ClassVar[str]  # what is put together, in words

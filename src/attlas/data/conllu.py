@@ -16,7 +16,11 @@ _EMPTY = re.compile(r"(0|[1-9][0-9]*)\.[1-9][0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A syntactic word; head: the number of its head, from 1, or 0 for the root."""
+    """A syntactic word.
+
+    Args:
+        head: The number of its head, from 1, or 0 for the root.
+    """
 
     form: str
     lemma: str
@@ -36,9 +40,11 @@ class Multiword:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """The words of a sentence; multiwords: its tokens that are several of them.
+    """The words of a sentence.
 
-    comments: those of the form `# name = value`, such as `sent_id` and `text`.
+    Args:
+        multiwords: Its tokens that are several of them.
+        comments: Those of the form `# name = value`, such as `sent_id` and `text`.
     """
 
     words: tuple[Word, ...]
@@ -56,8 +62,10 @@ def read_conllu(path: Path | str) -> Iterator[Sentence]:
 
     Empty nodes (`8.1`), which belong to the enhanced graph alone, are left out, and no number
     changes by that. https://universaldependencies.org/format.html
-    Errors: `AttlasError` with file and line for another number of columns, for numbers out of order
-    or beyond the sentence, for a word without a head, and as `stream_lines`.
+
+    Raises:
+        DataError: With file and line, for another number of columns, for numbers out of order or
+            beyond the sentence, for a word without a head, and as `stream_lines`.
     """
     name = shown_path(path)
     block: list[tuple[int, str]] = []

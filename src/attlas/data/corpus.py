@@ -71,7 +71,7 @@ class FilterConfig(Config):
         return None
 
     def stops(self, fault: str) -> bool:
-        """Whether this fault is an error."""
+        """Return True if this fault is an error."""
         return (self.empty if fault in (EMPTY_SOURCE, EMPTY_TARGET) else self.unfit) == "error"
 
     @property
@@ -109,7 +109,9 @@ class Fault:
 class FilterReport:
     """What was read, what was kept, and why the rest was not; `str(report)` is a sentence.
 
-    example: what was read, in words; remarks: what else there is to say.
+    Args:
+        example: What was read, in words.
+        remarks: What else there is to say.
     """
 
     name: str
@@ -151,7 +153,8 @@ def filtered(
 ) -> tuple[list[Pair], list[int], tuple[Fault, ...]]:
     """The pairs that are fit, their numbers among `lines`, and what was left out.
 
-    Errors: `AttlasError` with the line, for a fault that the settings call an error.
+    Raises:
+        DataError: With the line, for a fault that the settings call an error.
     """
     kept: list[Pair] = []
     places: list[int] = []
@@ -257,7 +260,11 @@ def corpus_of(
     carriage_returns: int = 0,
     remarks: tuple[str, ...] = (),
 ) -> Corpus:
-    """The fit ones among `pairs`; numbers: the line on which each begins, None = from 1 on."""
+    """The fit ones among `pairs`.
+
+    Args:
+        numbers: The line on which each begins, None = from 1 on.
+    """
     numbers = range(1, len(pairs) + 1) if numbers is None else numbers
     kept, lines, left_out = filtered(pairs, numbers, filters or FilterConfig(), name)
     report = FilterReport(

@@ -102,7 +102,8 @@ def json_entries(
 ) -> list[tuple[Place, Labelled]]:
     """One JSON object per line; a blank line between two is an error: nothing is left out.
 
-    unlabelled: "skip" = a label that is null or missing is an empty one.
+    Args:
+        unlabelled: "skip" = a label that is null or missing is an empty one.
     """
     lines = read_lines(path)
     found: list[tuple[Place, Labelled]] = []
@@ -129,7 +130,11 @@ def _labelled(entry: Mapping[str, Any], text: str, label: str, where: str) -> La
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
-    """The object that a line spells. Errors: `AttlasError` for anything else."""
+    """The object that a line spells.
+
+    Raises:
+        DataError: For anything else.
+    """
     try:
         entry = parse_json(line, _once)
     except json.JSONDecodeError as error:  # whose own text counts lines within this one
@@ -231,8 +236,9 @@ def _place(field: str, header: list[str], name: str, form: TableFormat) -> int:
 class LabelledTexts:
     """Texts and labels as they stand in a file or folder, in its order.
 
-    places: the number of the line with which each begins, or the name of its file. remarks: what
-    was left out on purpose.
+    Args:
+        places: The number of the line with which each begins, or the name of its file.
+        remarks: What was left out on purpose.
     """
 
     name: str
@@ -263,9 +269,14 @@ def read_labelled_texts(
     ends a field, a line feed a row, and a quotation mark is part of the text; see `TableFormat`.
     All that a table holds is text: "null", "NA" and 007 are what they look like. Any other file has
     one JSON object per line; there a label may be text, a whole number (1.0 is the number 1) or
-    true/false, and is kept as text. unlabelled: "skip" = a label that is null or missing there is
-    read as an empty one, as a table has it.
-    Errors: `AttlasError` with file and line for everything that is not such an entry.
+    true/false, and is kept as text.
+
+    Args:
+        unlabelled: "skip" = a label that is null or missing there is read as an empty one, as a
+            table has it.
+
+    Raises:
+        DataError: With file and line for everything that is not such an entry.
     """
     remarks: tuple[str, ...] = ()
     suffix = data_suffix(path)
@@ -295,8 +306,9 @@ def read_labelled(
 class LabelledCorpus:
     """Texts, each as one line (see `as_one_line`), and their labels, in the order of their file.
 
-    places: where each stands there. `checksum` is the SHA-256 of texts and labels, so that a score
-    can say what it was measured on.
+    Args:
+        places: Where each stands there. `checksum` is the SHA-256 of texts and labels, so that a
+            score can say what it was measured on.
     """
 
     name: str
@@ -356,10 +368,14 @@ _AROUND = re.compile(r"^[\s\u200b\u2060\ufeff]+|[\s\u200b\u2060\ufeff]+$")  # so
 def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> LabelledCorpus:
     """The texts that say something; one of white space alone is left out, and reported.
 
-    White space around a label is none of it. unlabelled: what to do with a text without a label;
-    "skip" leaves it out, and reports it. Labels that differ in case or in Unicode form alone stay
-    different, and are told.
-    Errors: `AttlasError` with its place for a text without a label, or with half a character.
+    White space around a label is none of it.
+
+    Args:
+        unlabelled: What to do with a text without a label; "skip" leaves it out, and reports it.
+            Labels that differ in case or in Unicode form alone stay different, and are told.
+
+    Raises:
+        DataError: With its place for a text without a label, or with half a character.
     """
     kept: list[tuple[str, str, Place]] = []
     left_out: list[tuple[Place, str]] = []

@@ -34,7 +34,8 @@ class MissingFileError(DataError):
 def coming_from(origin: str, setting: str) -> Iterator[None]:
     """Of a file that is missing in the block, say where it is to be had; "" = nobody knows.
 
-    setting: the one that names the file, such as "data.train".
+    Args:
+        setting: The one that names the file, such as "data.train".
     """
     try:
         yield
@@ -79,9 +80,11 @@ class Lines:
 def read_lines(path: Path | str) -> Lines:
     """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.
 
-    Errors: `MissingFileError`; another `AttlasError` for an unreadable file, for an archive, for a
-    line of more than `LONGEST_LINE` bytes, for bytes that are not UTF-8, with file and line, and
-    for a file whose lines end with carriage returns alone.
+    Raises:
+        MissingFileError: If not.
+        DataError: For an unreadable file, for an archive, for a line of more than `LONGEST_LINE`
+            bytes, for bytes that are not UTF-8, with file and line, and for a file whose lines end
+            with carriage returns alone.
     """
     texts, returned = [], 0
     for text, had_return in _decoded(path):
@@ -93,9 +96,13 @@ def read_lines(path: Path | str) -> Lines:
 
 
 def stream_lines(path: Path | str, name: str | None = None) -> Iterator[str]:
-    """The same lines one by one, each as soon as it is there. Errors: as `read_lines`.
+    """The same lines one by one, each as soon as it is there.
 
-    name: what a message calls the file, where that is a copy of another.
+    Args:
+        name: What a message calls the file, where that is a copy of another.
+
+    Raises:
+        DataError: As `read_lines`.
     """
     return (text for text, _ in _decoded(path, name))
 
@@ -109,9 +116,11 @@ def open_input(path: Path) -> IO[bytes]:
 
 
 def check_given_again(run: Path, advice: str) -> None:
-    """That data which came from the standard input is on it again: nobody waits for a keyboard.
+    """Check that data which came from the standard input is on it again: nobody waits for a
+    keyboard.
 
-    Errors: `AttlasError` where it is a terminal. whose: the run that began with it.
+    Raises:
+        DataError: If it is a terminal. whose: the run that began with it.
     """
     if sys.stdin.isatty():
         raise DataError(
@@ -211,7 +220,7 @@ def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile |
 
 
 def _is_utf_16(begin: bytes) -> bool:
-    """Whether it begins as Latin letters do in UTF-16, which are valid UTF-8 as well."""
+    """Return True if it begins as Latin letters do in UTF-16, which are valid UTF-8 as well."""
     begin = begin[: len(begin) // 2 * 2]
     halves = [half.count(0) for half in (begin[::2], begin[1::2])]
     return min(halves) == 0 and max(halves) > 1 and max(halves) * 4 >= len(begin)

@@ -192,12 +192,16 @@ def read_pairs(
 ) -> Corpus:
     """The pairs of two line-parallel files, or of two columns of one table.
 
-    columns: their numbers from 1, or their names in a header; None = the first two, which a CSV
-    does not have by itself, because most begin with a header. separator, quoting: see
-    `TableFormat`. All that a table holds is text, whatever it looks like.
-    Errors: `AttlasError` where the files have unequal numbers of lines, or a tab in every line of
-    both; where a row has another number of columns than the first, a file is not UTF-8, or a
-    filter set to "error" meets a fault.
+    Args:
+        columns: Their numbers from 1, or their names in a header; None = the first two, which a CSV
+            does not have by itself, because most begin with a header.
+        separator, quoting: See `TableFormat`. All that a table holds is text, whatever it looks
+            like.
+
+    Raises:
+        AttlasError: If the files have unequal numbers of lines, or a tab in every line of both;
+            where a row has another number of columns than the first, a file is not UTF-8, or a
+            filter set to "error" meets a fault.
     """
     named = _one_or_two(tuple(map(str, paths)))
     if len(named) == 1:

@@ -180,7 +180,7 @@ def _chained(read: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
 
 
 def _check_plain(settings: Any, name: str) -> None:
-    """That a dataset's card asks for no way of reading CSV that attlas does not know."""
+    """Check that a dataset's card asks for no way of reading CSV that attlas does not know."""
     known_settings = {"name", "version", "data_dir", "data_files", "description"}
     known = {"sep", "delimiter", "names", "column_names", "features", "chunksize", *known_settings}
     plain = type(settings)()
@@ -198,7 +198,11 @@ def _check_plain(settings: Any, name: str) -> None:
 
 
 def _table_rows(path: str, form: TableFormat, names: Sequence[str] | None) -> Rows:
-    """The rows of a CSV or TSV; names: of its columns, None = its first row."""
+    """The rows of a CSV or TSV.
+
+    Args:
+        names: Of its columns, None = its first row.
+    """
     lines = read_lines(path)
     rows = table_rows(lines, form)
     header = list(names) if names else next(rows, (1, []))[1]
@@ -234,7 +238,7 @@ def _is_list(lines: Iterable[str]) -> bool:
 
 
 def _is_read(path: str) -> bool:
-    """Whether a file of JSON is a list, or its first line a whole object."""
+    """Return True if a file of JSON is a list, or its first line a whole object."""
     first = next((line for line in stream_lines(path) if line.strip()), "")
     try:
         return _is_list([first]) or isinstance(parse_json(first), dict)
@@ -301,7 +305,7 @@ class LabelledData(Config):
 
     @property
     def passing(self) -> bool:
-        """Whether a part of the data comes from the standard input: none does."""
+        """Return True if a part of the data comes from the standard input: none does."""
         return False
 
     def resolved(self, base: Path) -> "LabelledData":

@@ -21,9 +21,10 @@ _Ways = tuple[tuple[list[int], list[float]], ...]
 class Lattice:
     """p(x_1 … x_n) ∝ ∏ p(x_i)^α over all segmentations of a word into pieces.
 
-    scores: log p of the pieces. A character that is no piece stands by itself, unlikely.
-
     Kudo, 2018, eq. 9 with l = ∞: forward filtering, backward sampling.
+
+    Args:
+        scores: Log p of the pieces. A character that is no piece stands by itself, unlikely.
     """
 
     def __init__(self, scores: Mapping[str, float]) -> None:
@@ -74,10 +75,11 @@ class Merges:
     """BPE-dropout: again and again the best merge, the leftmost among equals, is made, or is left
     out for good with the probability `strength`, until none is left.
 
-    scores: of the pieces that a merge may give, the best first to be made. Without a merge left
-    out the pieces are those of sentencepiece. A word of n characters takes O(n log n).
-
     Provilkov, Emelianenko & Voita, 2020.
+
+    Args:
+        scores: Of the pieces that a merge may give, the best first to be made. Without a merge left
+            out the pieces are those of sentencepiece. A word of n characters takes O(n log n).
     """
 
     def __init__(self, scores: Mapping[str, float]) -> None:

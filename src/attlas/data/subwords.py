@@ -198,10 +198,14 @@ def train_subwords(
 ) -> Subwords:
     """Train on texts; at most `size` ids, fewer where the texts do not hold that many pieces.
 
-    Deterministic: the same texts give the same bytes. 4 ids are special and 256 are bytes. symbols:
-    each is one piece wherever it stands.
-    Errors: `AttlasError` where `size` is too small for the characters of the texts, or too large
-    for an id, and where there is nothing to learn from.
+    Deterministic: the same texts give the same bytes. 4 ids are special and 256 are bytes.
+
+    Args:
+        symbols: Each is one piece wherever it stands.
+
+    Raises:
+        AttlasError: If `size` is too small for the characters of the texts, or too large for an id,
+            and if there is nothing to learn from.
     """
     import sentencepiece
 

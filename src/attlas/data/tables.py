@@ -37,7 +37,11 @@ Separator = Annotated[str, AfterValidator(_one_character)]
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How a row is divided. assumed: whether the quoting goes by the name of the file alone."""
+    """How a row is divided.
+
+    Args:
+        assumed: Whether the quoting goes by the name of the file alone.
+    """
 
     separator: str
     quoting: Quoting
@@ -47,8 +51,8 @@ class TableFormat:
     def of(
         cls, path: Path | str, separator: str | None = None, quoting: Quoting | None = None
     ) -> "TableFormat":
-        """That of this file; None = by its name: a CSV (.csv, .csv.gz) has commas and quotes, any
-        other table has tabs and no quotes.
+        """Check that of this file; None = by its name: a CSV (.csv, .csv.gz) has commas and quotes,
+        any other table has tabs and no quotes.
         """
         is_csv = data_suffix(path) == ".csv"
         return cls(
@@ -86,7 +90,8 @@ def data_suffix(path: Path | str) -> str:
 def table_rows(lines: Lines, form: TableFormat) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of the line on which it begins; blank lines at the end are none.
 
-    Errors: `AttlasError` with its line for a field whose quotes are not closed, or not doubled.
+    Raises:
+        AttlasError: With its line for a field whose quotes are not closed, or not doubled.
     """
     if form.quoting == "none":
         return enumerate((line.split(form.separator) for line in lines.rows), 1)
@@ -112,12 +117,12 @@ def note_quotes(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
 
 
 def quoted_header(header: Sequence[str], form: TableFormat) -> bool:
-    """Whether the names of a header are in quotes that this format does not take off."""
+    """Return True if the names of a header are in quotes that this format does not take off."""
     return form.quoting == "none" and any(map(_is_quoted, header))
 
 
 def _is_quoted(field: str) -> bool:
-    """Whether a reader of CSV would take quotes off: those within are written twice.
+    """Return True if a reader of CSV would take quotes off: those within are written twice.
 
     `"Yes," he said. "No."` is a sentence that begins and ends with one.
     """

@@ -87,7 +87,7 @@ class Vocabularies:
 
     @property
     def shared(self) -> bool:
-        """Whether both sides have one vocabulary."""
+        """Return True if both sides have one vocabulary."""
         return self.source is self.target
 
     def save(self, folder: Path) -> None:
@@ -108,7 +108,8 @@ class Vocabularies:
     def load(cls, folder: Path) -> "Vocabularies":
         """Read what `save` wrote.
 
-        Errors: `AttlasError` where the files are missing or damaged.
+        Raises:
+            AttlasError: If the files are missing or damaged.
         """
         shared = _found(folder, "tokenizer")
         if shared:
@@ -127,7 +128,8 @@ class Vocabularies:
 def build_vocabularies(config: VocabularyConfig, pairs: Sequence[Pair]) -> Vocabularies:
     """Build from training pairs, deterministically.
 
-    Errors: `AttlasError` where there is no text, or `size` is too small for its characters.
+    Raises:
+        AttlasError: If there is no text, or `size` is too small for its characters.
     """
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     if config.shared:
@@ -142,7 +144,8 @@ def build_vocabularies(config: VocabularyConfig, pairs: Sequence[Pair]) -> Vocab
 def load_vocabulary(path: Path) -> Vocabulary:
     """Read one vocabulary: .model = sentencepiece, .json = a list of words or characters.
 
-    Errors: `AttlasError` for another kind of file, or one that is missing or damaged.
+    Raises:
+        AttlasError: For another kind of file, or one that is missing or damaged.
     """
     if path.suffix not in _LOADERS:
         raise CheckpointError("a vocabulary ending in .model or .json", str(path), "check the path")
@@ -212,7 +215,8 @@ class Labels:
     def ids(self, corpus: LabelledCorpus) -> list[int]:
         """The number of the label of each text.
 
-        Errors: `AttlasError` with its place for a label that is none of these.
+        Raises:
+            AttlasError: With its place for a label that is none of these.
         """
         numbers = {name: number for number, name in enumerate(self.names)}
         for label, place in zip(corpus.labels, corpus.places, strict=True):
@@ -263,7 +267,8 @@ class LabelledVocabularies:
     def load(cls, folder: Path) -> "LabelledVocabularies":
         """Read what `save` wrote.
 
-        Errors: `AttlasError` where the files are missing or damaged.
+        Raises:
+            AttlasError: If the files are missing or damaged.
         """
         path = folder / LABELS
         try:

@@ -52,10 +52,11 @@ _OF_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 def check_symbols(symbols: Sequence[str], normalization: Normalization) -> None:
-    """That each of them can be a token.
+    """Check that each of them can be a token.
 
-    Errors: `AttlasError` for one that is empty, repeats, holds white space or what sentencepiece
-    keeps to itself, stands for a special token or a byte, or that `normalization` would change.
+    Raises:
+        AttlasError: For one that is empty, repeats, holds white space or what sentencepiece keeps
+            to itself, stands for a special token or a byte, or that `normalization` would change.
     """
     for place, symbol in enumerate(symbols):
         why = ""
@@ -104,7 +105,8 @@ L = TypeVar("L", bound="ListVocabulary")
 class ListVocabulary(Vocabulary, ABC):
     """Id 4 + n is token n of a list; a token that is not in it becomes `UNKNOWN`.
 
-    normalization: the form of Unicode into which a text is brought first.
+    Args:
+        normalization: The form of Unicode into which a text is brought first.
     """
 
     suffix: ClassVar[str] = ".json"
@@ -176,8 +178,11 @@ class ListVocabulary(Vocabulary, ABC):
     ) -> L:
         """The most frequent tokens, at most `size` ids with the special ones; ties by code point.
 
-        symbols: tokens in any case, before the others.
-        Errors: `AttlasError` where the texts hold no token, and for more symbols than ids.
+        Args:
+            symbols: Tokens in any case, before the others.
+
+        Raises:
+            AttlasError: If the texts hold no token, and for more symbols than ids.
         """
         reading = cls(symbols, normalization)
         if len(reading) > size:
@@ -242,7 +247,8 @@ class Characters(ListVocabulary):
 def load_list_vocabulary(path: Path) -> ListVocabulary:
     """Read what `ListVocabulary.save` wrote.
 
-    Errors: `AttlasError` for a file that holds no such list.
+    Raises:
+        AttlasError: For a file that holds no such list.
     """
     kinds: dict[str, type[ListVocabulary]] = {cls.kind: cls for cls in (Words, Characters)}
     try:

@@ -30,9 +30,12 @@ _NEVER = float("-inf")
 class BeamSearch(Search[S]):
     """A `beam_search` between two steps.
 
-    alive: log P of the tokens, of each hypothesis. surface: what they read as, where texts have to
-    be different; keys: the `hashes` of the texts of the alive ones, None where they need none.
-    ceiling: the score of the best, once it is settled, which others of its list stay below; else ∞.
+    Args:
+        alive: Log P of the tokens, of each hypothesis.
+        surface: What they read as, where texts have to be different.
+        keys: The `hashes` of the texts of the alive ones, None where they need none.
+        ceiling: The score of the best, once it is settled, which others of its list stay below;
+            else ∞.
     """
 
     num_beams: int
@@ -128,7 +131,11 @@ class BeamSearch(Search[S]):
         finished: Finished,
         unfinished: Float[Tensor, "sentences width"],
     ) -> dict[int, list[Hypothesis]]:
-        """The lists of the sentences that leave; unfinished: log P of what is cut off, or −∞."""
+        """The lists of the sentences that leave.
+
+        Args:
+            unfinished: Log P of what is cut off, or −∞.
+        """
         scores = self._scored(unfinished, self.length, self.state.coverage)
         whole = finished.select(leaving).lists()
         parts = to_hypotheses(self.tokens[leaving], scores[leaving], unfinished[leaving])

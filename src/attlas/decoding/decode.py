@@ -68,13 +68,18 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """The n-best list of each source row, best first; never empty.
 
-    `prefix` holds the target ids with which each row has to begin ([] = free). surface: of which
-    the texts of a list are different; None = its tokens are, but for draws. What is found for a row
-    does not depend on the rows beside it, but for the rounding of floats.
+    `prefix` holds the target ids with which each row has to begin ([] = free).
+
     `config.longest_source` is not read here: what came is translated whole.
 
-    Errors: `AttlasError` where the model is in training mode, where a row holds no token, where
-    the prefixes do not fit, or where the device does not have the numbers of `config.autocast`.
+    Args:
+        surface: Of which the texts of a list are different; None = its tokens are, but for draws.
+            What is found for a row does not depend on the rows beside it, but for the rounding of
+            floats.
+
+    Raises:
+        AttlasError: If the model is in training mode, if a row holds no token, if the prefixes do
+            not fit, or where the device does not have the numbers of `config.autocast`.
     """
     return decode_all(model, [SearchInput(source, token_mask, prefix)], config, surface=surface)[0]
 
@@ -214,7 +219,7 @@ def _constraints(
 
 
 def _check_bounded(prefixes: Sequence[Sequence[int]], longest: Sequence[int]) -> None:
-    """That the prefixes fit the bound of this search, which no setting raises."""
+    """Check that the prefixes fit the bound of this search, which no setting raises."""
     for prefix, most in zip(prefixes, longest, strict=False):  # their number is checked next
         if len(prefix) > most:
             raise AttlasError(
@@ -223,9 +228,11 @@ def _check_bounded(prefixes: Sequence[Sequence[int]], longest: Sequence[int]) ->
 
 
 def check_room(config: DecodingConfig, positions: int | None) -> None:
-    """That the shortest translation that is wanted has positions, behind that of the begin token.
+    """Check that the shortest translation that is wanted has positions, behind that of the begin
+    token.
 
-    Errors: `AttlasError` where it has not.
+    Raises:
+        AttlasError: If it has not.
     """
     if positions is not None and config.min_length > positions - 1:
         raise ConfigError(

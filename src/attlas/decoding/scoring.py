@@ -19,15 +19,17 @@ from attlas.ops.topk import largest
 class Constraints:
     """What the tokens of each hypothesis must obey; one row per hypothesis.
 
-    prefix: (rows, longest), padded with PAD: the tokens a hypothesis has to begin with. They come
-    before every other rule and may break it (a prefix may repeat itself).
-    min_length: END is forbidden before so many tokens. max_length: (rows,): no more tokens than
-    these; then END or nothing.
     no_repeat_ngram = n: no n tokens in a row occur twice in a hypothesis; 0 = off. END is never
     blocked, and where END itself is forbidden (min_length) and every other token is blocked, the
     block is lifted for that hypothesis at that step: blocking alone can never kill a hypothesis.
-    forbidden: ids that never come; PAD and BEGIN are among them. What is forbidden gets −∞; what is
-    allowed keeps the probability that the model gave it, without renormalising.
+
+    Args:
+        prefix: (rows, longest), padded with PAD: the tokens a hypothesis has to begin with. They
+            come before every other rule and may break it (a prefix may repeat itself).
+        min_length: END is forbidden before so many tokens.
+        max_length: (rows,): no more tokens than these; then END or nothing.
+        forbidden: Ids that never come; PAD and BEGIN are among them. What is forbidden gets −∞;
+            what is allowed keeps the probability that the model gave it, without renormalising.
     """
 
     prefix: Int[Tensor, "rows longest"]
@@ -55,7 +57,8 @@ class Constraints:
     ) -> Float[Tensor, "rows vocabulary"]:
         """−∞, in place, for what may not follow `tokens`; neighbours may share their constraints.
 
-        Errors: `AttlasError` where a prefix holds an id that the vocabulary does not have.
+        Raises:
+            AttlasError: If a prefix holds an id that the vocabulary does not have.
         """
         length = tokens.shape[1]
         allowed = log_probabilities
@@ -113,10 +116,12 @@ def _following(
 class Hypothesis:
     """One target sentence and how probable the model holds it.
 
-    tokens: ids without BEGIN and END. log_probability: Σ log P(token | before, source) under the
-    model itself (natural logarithm, no temperature), END's factor included where it is finished.
-    score: what ranks it, see `Penalties`. finished: whether it ended with END; False = it was cut
-    off at the maximum length.
+    Args:
+        tokens: Ids without BEGIN and END.
+        log_probability: Σ log P(token | before, source) under the model itself (natural logarithm,
+            no temperature), END's factor included where it is finished.
+        score: What ranks it, see `Penalties`.
+        finished: Whether it ended with END; False = it was cut off at the maximum length.
     """
 
     tokens: tuple[int, ...]
@@ -133,7 +138,8 @@ def to_hypotheses(
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each sentence, but those of probability 0.
 
-    lengths: of finished ones; None = they are cut off, and all as long as `tokens`.
+    Args:
+        lengths: Of finished ones; None = they are cut off, and all as long as `tokens`.
     """
     finished = lengths is not None
     if lengths is None:
@@ -165,8 +171,9 @@ _NEVER = float("-inf")
 class Finished:
     """The best finished hypotheses of each sentence so far, best first; score −∞ = a free place.
 
-    keys: what their texts have in common where they are the same (`Hashes`), and then only the best
-    of them has a place; None: all texts are different.
+    Args:
+        keys: What their texts have in common where they are the same (`Hashes`), and then only the
+            best of them has a place; None: all texts are different.
     """
 
     tokens: Int[Tensor, "sentences places longest"]
@@ -309,7 +316,8 @@ class Penalties:
 def predicted(logits: Float[Tensor, "rows vocabulary"]) -> Float[Tensor, "rows vocabulary"]:
     """log softmax(logits), in float32 at least.
 
-    Errors: `AttlasError` where the logits are no numbers; a search among them would find anything.
+    Raises:
+        AttlasError: If the logits are no numbers; a search among them would find anything.
     """
     dtype = torch.promote_types(logits.dtype, torch.float32)
     log_probabilities = torch.log_softmax(logits, dim=-1, dtype=dtype)

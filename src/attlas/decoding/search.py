@@ -22,8 +22,11 @@ _FEW = 32  # rows: a step of fewer is hardly faster, because it reads all weight
 class Search(ABC, Generic[S]):
     """Of some sentences at a time, one token a step: a value, which a step leaves as it was.
 
-    A row is a hypothesis, of which a sentence has one or `width`. at: the number of each sentence.
-    last: the token that the model reads next.
+    A row is a hypothesis, of which a sentence has one or `width`.
+
+    Args:
+        at: The number of each sentence.
+        last: The token that the model reads next.
     """
 
     model: SequenceToSequence[S]
@@ -52,8 +55,8 @@ class Search(ABC, Generic[S]):
 
     @property
     def joins(self) -> bool:
-        """Whether the model's state can go on with that of another search: whether its very class
-        says how, as of a class that inherits it there may be more to join.
+        """Return True if the model's state can go on with that of another search: whether its very
+        class says how, as of a class that inherits it there may be more to join.
         """
         return isinstance(self.state, Joinable) and "concat" in vars(type(self.state))
 
@@ -87,11 +90,12 @@ def run_searches(
 ) -> dict[int, list[Hypothesis]]:
     """What all of them find.
 
-    before_step: called before every step; what it raises ends all of them.
-
-    together: of each search go on, once few of its sentences are left, with those of the next one
-    that comes to the same length, instead of reading all weights for a few rows of each. The next
-    is begun when that is so: with the searches that are over soon first, hardly any has to wait.
+    Args:
+        before_step: Called before every step; what it raises ends all of them.
+        together: Of each search go on, once few of its sentences are left, with those of the next
+            one that comes to the same length, instead of reading all weights for a few rows of
+            each. The next is begun when that is so: with the searches that are over soon first,
+            hardly any has to wait.
     """
     found: dict[int, list[Hypothesis]] = {}
     waiting: list[Search[Any]] = []
@@ -141,7 +145,10 @@ class SingleHypothesisSearch(Search[S]):
     """The hypothesis of each row when `choose` picks every token.
 
     `choose(log_probabilities, at, length) → tokens (rows,)` gets −∞ for what may not come. A row
-    that ended, or may not grow, leaves the batch. total: log P of the tokens.
+    that ended, or may not grow, leaves the batch.
+
+    Args:
+        total: Log P of the tokens.
     """
 
     choose: Choose

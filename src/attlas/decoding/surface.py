@@ -19,8 +19,9 @@ _MASK = 2**64 - 1
 class Hashes:
     """h(text) = Σ r(byte_i) B^(n − i) mod 2⁶⁴, grown token by token.
 
-    first, after: h of what each token spells, at the beginning of a text and later. power: B to the
-    number of bytes of it.
+    Args:
+        first, after: H of what each token spells, at the beginning of a text and later.
+        power: B to the number of bytes of it.
     """
 
     first: Int[Tensor, " vocabulary"]
@@ -30,7 +31,11 @@ class Hashes:
     def grown(
         self, keys: Int[Tensor, "*rows"], tokens: Int[Tensor, "*rows"], *, begins: bool
     ) -> Int[Tensor, "*rows"]:
-        """The hash of each text with one more token; begins: it is the first."""
+        """The hash of each text with one more token.
+
+        Args:
+            begins: It is the first.
+        """
         if begins:
             return self.first[tokens]
         return keys * self.power[tokens] + self.after[tokens]

@@ -24,7 +24,10 @@ async def run_while_connected(
     """What work(stop) gives, in a thread of its own; `stop` is set once the page has gone.
 
     glance: seconds between looks whether the page still waits.
-    Memory that the work has freed is given back. Errors: `ClientDisconnect` where it was given up.
+    Memory that the work has freed is given back.
+
+    Raises:
+        ClientDisconnect: If the work was given up.
     """
     stop = threading.Event()
 
@@ -59,7 +62,8 @@ class SearchTurns:
         """Wait for a turn, which lasts to the end of the block or until the function is called,
         which waits for the next one.
 
-        Errors: `PassCancelledError` from either, soon after `stop` is set.
+        Raises:
+            PassCancelledError: From either, soon after `stop` is set.
         """
         with self._changed:
             self._waiting.append(stop)

@@ -220,7 +220,8 @@ def pack(weights: Float[Tensor, "heads rows keys"], bits: int = 16) -> bytes:
     |weight − level · scale| ≤ scale / 2, up to the rounding of float32: with 16 bits a weight of at
     most 1 is off by less than 0.000008. Zero stays exactly zero; `unpack` is the way back.
 
-    Errors: `AttlasError` for weights that are negative or not finite, and for other bits.
+    Raises:
+        AttlasError: For weights that are negative or not finite, and for other bits.
     """
     if bits not in _LEVELS:
         raise AttlasError("8 or 16 bits", str(bits), "ask for one of these")
@@ -315,7 +316,9 @@ class MapWindow:
         """The weights in this window: exact ones, or the largest of each group.
 
         stop: set by another thread when nobody waits for them any more.
-        Errors: `PassCancelledError` soon after it is set.
+
+        Raises:
+            PassCancelledError: Soon after `stop` is set.
         """
         attention_map = layer.attention_map
         if self.heads != (0, layer.heads):

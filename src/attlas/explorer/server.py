@@ -43,7 +43,9 @@ def serve(
 
     name: what the page calls a trace. port: 0 = any free one. open_browser: whether to open
     the page, where there is a screen. ready: called once with the URL, when the server listens.
-    Errors: `AttlasError` where the host is unknown, or the port is taken or not allowed.
+
+    Raises:
+        AttlasError: If the host is unknown, or the port is taken or not allowed.
     """
     with _listen(host, port) as listening:
         address, number = listening.getsockname()[:2]

@@ -92,7 +92,8 @@ def write_weights(loaded: LoadedCheckpoint, folder: Path) -> list[str]:
     """`model.safetensors` (the state dict of `models.build`, or of `models.build_classifier`), the
     recipe and the vocabularies, of a classifier its labels too.
 
-    Gives back what a reader of the folder has to know, in whole sentences.
+    Returns:
+        What a reader of the folder has to know, in whole sentences.
     """
     # A copy of each: safetensors refuses tensors that share memory, as tied weights do.
     tensors = {

@@ -31,8 +31,12 @@ def write_ctranslate2(
     """`ctranslate2.Translator(folder)`; tokens in, tokens out.
 
     float32: the same numbers up to rounding. int8: the weights rounded to 8 bits, row by row.
-    Gives back what a reader of the folder has to know.
-    Errors: `AttlasError` without CTranslate2, and for a model that it cannot express.
+
+    Returns:
+        What a reader of the folder has to know.
+
+    Raises:
+        AttlasError: Without CTranslate2, and for a model that it cannot express.
     """
     model, config = loaded.transformer(_TAKER)
     check_sees_all(_TAKER, config)

@@ -48,16 +48,18 @@ def export(
 ) -> Exported:
     """Write a checkpoint of a run into a new folder, whole or not at all.
 
-    to: safetensors, huggingface, onnx or ctranslate2. which: as of `Run.model`. quantization: of
-    ctranslate2, float32 or int8. search: what huggingface and onnx write down of it, None = what
-    the run's recipe says.
-
     Beside what the format asks for, the folder has attlas.json, which says of which checkpoint it
     is and has the run's provenance and the SHA-256 of each file, and README.md, which has the
     remarks.
 
-    Errors: `AttlasError` for an unknown format, a folder that is not empty, a model that the format
-    cannot hold, or a library that is missing.
+    Args:
+        to: Safetensors, huggingface, onnx or ctranslate2. which: as of `Run.model`.
+        quantization: Of ctranslate2, float32 or int8.
+        search: What huggingface and onnx write down of it, None = what the run's recipe says.
+
+    Raises:
+        AttlasError: For an unknown format, a folder that is not empty, a model that the format
+            cannot hold, or a library that is missing.
     """
     _check(to, quantization, search)
     folder = Path(folder)

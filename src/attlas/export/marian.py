@@ -30,7 +30,8 @@ class HuggingFaceSearch:
     """`generation_config.json` of a run: what `generate` can do of its [decoding], and what it
     cannot.
 
-    positions: how many tokens the model reads or writes at most, begin or end among them.
+    Args:
+        positions: How many tokens the model reads or writes at most, begin or end among them.
     """
 
     def __init__(self, decoding: DecodingConfig, positions: int) -> None:
@@ -154,8 +155,12 @@ def write_huggingface(loaded: LoadedTranslator, folder: Path) -> list[str]:
     The same logits, up to rounding. Marian's positions are all sines and then all cosines, where
     attlas's alternate (`SinusoidalPositions`): nothing but the order of the width differs, so the
     width of every matrix that reads or writes the residual stream is put into Marian's order.
-    Gives back what a reader of the folder has to know.
-    Errors: `AttlasError` for a model that Marian cannot express.
+
+    Returns:
+        What a reader of the folder has to know.
+
+    Raises:
+        AttlasError: For a model that Marian cannot express.
     """
     model, config = loaded.transformer(_TAKER)
     _check(config)
@@ -222,7 +227,9 @@ def _settings(config: TransformerConfig, source_size: int, target_size: int) -> 
 
 
 def _shared(config: TransformerConfig) -> bool:
-    """Whether Marian's three matrices of the vocabulary are one; two of three is told by copies."""
+    """Return True if Marian's three matrices of the vocabulary are one; two of three is told by
+    copies.
+    """
     return config.tie_source and config.tie_output
 
 

@@ -58,13 +58,18 @@ def bars(
 ) -> Figure:
     """One bar to a key, its weight above it where there is room.
 
-    weights: shaped (keys,), or (1, keys) after any axes of size 1, such as `attention_map.rows(3,
-    4)`. source: a label for each key; None = their positions, from 0. query: the token that looks,
-    which the figure is about. axis: what its keys are called. fmt: of the numbers, such as ".3f".
-    label: what the numbers are.
+    Args:
+        weights: Shaped (keys,), or (1, keys) after any axes of size 1, such as
+            `attention_map.rows(3, 4)`.
+        source: A label for each key; None = their positions, from 0.
+        query: The token that looks, which the figure is about.
+        axis: What its keys are called.
+        fmt: Of the numbers, such as ".3f".
+        label: What the numbers are.
 
-    Errors: `AttlasError` as `HeadMap.of`, for more queries than one, where no font draws the
-    tokens, and for a format that is none or whose numbers have no room.
+    Raises:
+        AttlasError: As `HeadMap.of`, for more queries than one, if no font draws the tokens, and
+            for a format that is none or whose numbers have no room.
     """
     name = title or (f"“{query}”" if query else "")
     return _bars({name: weights}, source, [query], "", axis, 1, fmt, label)
@@ -82,16 +87,19 @@ def bar_panels(
 ) -> Figure:
     """Bar charts side by side on one scale, each under its name, and a title over all.
 
-    panels: the weights of one query by name, each as of `bars`: mechanisms beside each other, or
-    one query after another. What follows is as of `bars`.
+    Args:
+        panels: The weights of one query by name, each as of `bars`: mechanisms beside each other,
+            or one query after another. What follows is as of `bars`.
 
-    >>> import attlas
-    >>> panels = {"additive": [0.2, 0.7, 0.1], "general": [0.3, 0.4, 0.3]}
-    >>> figure = attlas.figures.bar_panels(panels, ["the", "cat", "sleeps"])
-    >>> [axes.get_title() for axes in figure.axes]
-    ['additive', 'general']
+    Raises:
+        AttlasError: For no panel, fewer columns than one, and as `bars`.
 
-    Errors: `AttlasError` for no panel, fewer columns than one, and as `bars`.
+    Example:
+        >>> import attlas
+        >>> panels = {"additive": [0.2, 0.7, 0.1], "general": [0.3, 0.4, 0.3]}
+        >>> figure = attlas.figures.bar_panels(panels, ["the", "cat", "sleeps"])
+        >>> [axes.get_title() for axes in figure.axes]
+        ['additive', 'general']
     """
     if not panels:
         raise AttlasError("at least one panel to draw", "none", "pass {name: weights}")
@@ -206,11 +214,14 @@ def plot_pattern(
 ) -> Figure:
     """Dark where a query may look, light where it may not; positions count from 0.
 
-    num_keys: None = as many as queries. query_offset: the position of the first query; None = the
-    queries are the newest positions. title: None = the pattern's own text. A cell of a drawing that
-    is pooled, for more than `MOST_CELLS` positions a side, is dark where any of its pairs is seen.
+    Args:
+        num_keys: None = as many as queries.
+        query_offset: The position of the first query; None = the queries are the newest positions.
+        title: None = the pattern's own text. A cell of a drawing that is pooled, for more than
+            `MOST_CELLS` positions a side, is dark where any of its pairs is seen.
 
-    Errors: `AttlasError` for fewer queries or keys than one.
+    Raises:
+        AttlasError: For fewer queries or keys than one.
     """
     num_keys = queries if num_keys is None else num_keys
     if queries < 1 or num_keys < 1:

@@ -46,8 +46,9 @@ class MissingGlyphs(UserWarning):
 def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
     """The font families that draw these characters, in order, and those that no font draws.
 
-    Errors: `AttlasError` where Chinese, Japanese or Korean is among the latter, which one command
-    mends. A `MissingGlyphs` warning names what no command of ours mends.
+    Raises:
+        UnsupportedError: If Chinese, Japanese or Korean is among the latter, which one command
+            mends. A `MissingGlyphs` warning names what no command of ours mends.
     """
     chosen, missing = _chosen(frozenset(characters), len(fontManager.ttflist))
     east = sorted(filter(_is_cjk, missing))
@@ -141,7 +142,8 @@ _SHOWN_BY_CATEGORY = {"Zs": "·", "Zl": "⏎", "Zp": "⏎"}
 class TextLayout:
     """The letters of a figure: every text that will stand in it, known before it is drawn.
 
-    Errors: as `attlas.figures.fonts.families`, when a label is first asked for.
+    Raises:
+        UnsupportedError: As `attlas.figures.fonts.families`, when a label is first asked for.
     """
 
     texts: frozenset[str]

@@ -85,12 +85,16 @@ class HeadMap:
         """From an attention map, tensor or array: (batch, heads, queries, keys), or the last of
         these.
 
-        source, target: a label for each column and for each row; None = their positions, from 0.
-        row, head: which batch row and which head; None = the only one there is. xlabel, ylabel:
-        what the axes are called. None: "key" and "query" where both have the same labels, as in
-        self-attention, else "source" and "target".
-        Errors: `AttlasError` for another shape, and for labels that are not one to a column and one
-        to a row.
+        Args:
+            source, target: A label for each column and for each row; None = their positions, from
+                0.
+            row, head: Which batch row and which head; None = the only one there is.
+            xlabel, ylabel: What the axes are called. None: "key" and "query" where both have the
+                same labels, as in self-attention, else "source" and "target".
+
+        Raises:
+            AttlasError: For another shape, and for labels that are not one to a column and one to a
+                row.
         """
         attention_map = (
             weights if isinstance(weights, AttentionMap) else DenseAttentionMap(_as_tensor(weights))
@@ -119,7 +123,8 @@ class HeadMap:
     def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows keys"]:
         """The numbers of rows start … stop − 1.
 
-        Errors: `AttlasError` for numbers that are not finite.
+        Raises:
+            AttlasError: For numbers that are not finite.
         """
         block = self.attention_map.rows(start, stop)[self.row, self.head]
         values = block.detach().to("cpu", torch.float64).numpy()
@@ -211,7 +216,11 @@ class Grid:
 
     @classmethod
     def of(cls, map_: HeadMap) -> "Grid":
-        """Read in blocks of queries. Errors: as `HeadMap.rows`."""
+        """Read in blocks of queries.
+
+        Raises:
+            AttlasError: As `HeadMap.rows`.
+        """
         queries, num_keys = len(map_.target), len(map_.source)
         tall, wide = -(-queries // MOST_CELLS), -(-num_keys // MOST_CELLS)
         batch, heads, _, _ = map_.attention_map.shape
@@ -228,7 +237,7 @@ class Grid:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a cell stands for more than one number."""
+        """Return True if a cell stands for more than one number."""
         return (self.tall, self.wide) != (1, 1)
 
     @property
@@ -248,8 +257,11 @@ def limits_of(grids: Sequence[Grid]) -> tuple[float, float]:
 
 
 def scale_label(grids: Sequence[Grid], label: str | None = None) -> str:
-    """What a cell or a bar of these stands for. label: of one number; None = an attention weight,
-    or a value where one is below 0 or above 1.
+    """What a cell or a bar of these stands for.
+
+    Args:
+        label: Of one number; None = an attention weight, or a value where one is below 0 or above
+            1.
     """
     least, most = limits_of(grids)
     below = least < 0
@@ -424,22 +436,27 @@ def heatmap(
 ) -> Figure:
     """A matrix as colours and, where they fit, as numbers: keys across the top, queries down.
 
-    weights, source, target, row, head, xlabel, ylabel: as `HeadMap.of`, of any matrix. A map of
-    more than `MOST_CELLS` tokens a side is pooled: a cell shows the largest of its weights, or the
-    number farthest from 0, and the colour bar says of how many.
     Bahdanau, Cho & Bengio, 2015, figure 3.
 
-    cmap, vmin, vmax: as `Scale.of`; the scale goes from 0 to the largest weight, and around 0 where
-    a number is below 0. fmt: of the numbers, such as ".3f". label: what the numbers are.
+    Args:
+        weights, source, target, row, head, xlabel, ylabel: As `HeadMap.of`, of any matrix. A map of
+            more than `MOST_CELLS` tokens a side is pooled: a cell shows the largest of its weights,
+            or the number farthest from 0, and the colour bar says of how many.
+        cmap, vmin, vmax: As `Scale.of`; the scale goes from 0 to the largest weight, and around 0
+            where a number is below 0.
+        fmt: Of the numbers, such as ".3f".
+        label: What the numbers are.
 
-    >>> import attlas
-    >>> positions = attlas.reference.sinusoidal(20, 16)
-    >>> figure = attlas.figures.heatmap(positions, xlabel="dimension", ylabel="position")
-    >>> figure.axes[0].get_xlabel()
-    'dimension'
+    Raises:
+        AttlasError: As `HeadMap.of` and `Scale.of`, if no font draws the labels, and for a format
+            that is none or whose numbers do not fit into the cells.
 
-    Errors: `AttlasError` as `HeadMap.of` and `Scale.of`, where no font draws the labels, and for a
-    format that is none or whose numbers do not fit into the cells.
+    Example:
+        >>> import attlas
+        >>> positions = attlas.reference.sinusoidal(20, 16)
+        >>> figure = attlas.figures.heatmap(positions, xlabel="dimension", ylabel="position")
+        >>> figure.axes[0].get_xlabel()
+        'dimension'
     """
     map_ = HeadMap.of(weights, source, target, row=row, head=head, xlabel=xlabel, ylabel=ylabel)
     style = _Style([cmap], vmin, vmax, fmt, label, shared=True)
@@ -459,14 +476,19 @@ def heatmaps(
 ) -> Figure:
     """Several maps, each under its name, in rows of `columns`, and a title over all.
 
-    They have one scale with one colour bar. cmap: a ramp, or a list of one for each map, each of
-    which then has a scale and a colour bar of its own. fmt, vmin, vmax, label: as of `heatmap`.
+    They have one scale with one colour bar.
 
     Maps need not share their tokens: two mechanisms may translate differently. Neighbours that
     share their queries name them once. A matrix is labelled with its positions.
 
-    Errors: `AttlasError` for no map, fewer columns than one, another number of ramps than of maps,
-    and a figure of more than `MOST_PIXELS` pixels a side; and as `heatmap`.
+    Args:
+        cmap: A ramp, or a list of one for each map, each of which then has a scale and a colour bar
+            of its own.
+        fmt, vmin, vmax, label: As of `heatmap`.
+
+    Raises:
+        AttlasError: For no map, fewer columns than one, another number of ramps than of maps, and a
+            figure of more than `MOST_PIXELS` pixels a side; and as `heatmap`.
     """
     if isinstance(maps, Trace):
         raise AttlasError(
@@ -521,7 +543,11 @@ def _side(columns: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How numbers become colours and text. cmaps: one for all maps where they share a scale."""
+    """How numbers become colours and text.
+
+    Args:
+        cmaps: One for all maps where they share a scale.
+    """
 
     cmaps: Sequence[Ramp | None]
     vmin: float | None

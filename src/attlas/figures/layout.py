@@ -111,7 +111,8 @@ def arrange(groups: Sequence[Sequence[Axes]], columns: int) -> None:
 def fit(figure: Figure, title: str = "", style: dict[str, Any] | None = None) -> None:
     """Cut or grow the sheet to what stands on it; all axes keep their size in inches.
 
-    title: one over all that stands there.
+    Args:
+        title: One over all that stands there.
     """
     areas = [area_of(axes) for axes in figure.axes]
     whole = Bbox.union([extent_of(axes) for axes in figure.axes])

@@ -48,17 +48,20 @@ def lines(
 ) -> Figure:
     """One line to a series, on common axes, with a legend where there are several.
 
-    series: numbers by name, as many in each as there are places on the x axis. x: these places, as
-    numbers or as labels; None = 0, 1, 2, …
+    Args:
+        series: Numbers by name, as many in each as there are places on the x axis.
+        x: These places, as numbers or as labels; None = 0, 1, 2, …
 
-    >>> import attlas
-    >>> loss = {"training": [3.1, 2.0, 1.4], "validation": [3.0, 2.2, 1.9]}
-    >>> figure = attlas.figures.lines(loss, [1, 2, 3], xlabel="epoch", ylabel="loss")
-    >>> [line.get_label() for line in figure.axes[0].lines]
-    ['training', 'validation']
+    Raises:
+        AttlasError: For no series, for one that is not a row of finite numbers or of another length
+            than `x` or its neighbours, and if no font draws the labels.
 
-    Errors: `AttlasError` for no series, for one that is not a row of finite numbers or of another
-    length than `x` or its neighbours, and where no font draws the labels.
+    Example:
+        >>> import attlas
+        >>> loss = {"training": [3.1, 2.0, 1.4], "validation": [3.0, 2.2, 1.9]}
+        >>> figure = attlas.figures.lines(loss, [1, 2, 3], xlabel="epoch", ylabel="loss")
+        >>> [line.get_label() for line in figure.axes[0].lines]
+        ['training', 'validation']
     """
     if not series:
         raise AttlasError("at least one series to draw", "none", "pass {name: numbers}")
@@ -172,11 +175,13 @@ def plot_statistics(
     """Three panels, query by query: entropy, largest weight, and how many weights are greater than
     `threshold`. Each has the mean over the queries and the standard deviation in its title.
 
-    weights, row, head: as `HeadMap.of`, or a `HeadMap`, such as `maps_of` gives. target: a label
-    for each query; None = their positions, from 0. axis: what the queries are called. The entropy
-    −Σ w log w is in nats.
+    Args:
+        weights, row, head: As `HeadMap.of`, or a `HeadMap`, such as `maps_of` gives.
+        target: A label for each query; None = their positions, from 0.
+        axis: What the queries are called. The entropy −Σ w log w is in nats.
 
-    Errors: `AttlasError` as `HeadMap.of`, for a weight below 0, and a threshold that is no weight.
+    Raises:
+        AttlasError: As `HeadMap.of`, for a weight below 0, and a threshold that is no weight.
     """
     if isinstance(weights, HeadMap):
         if target is not None or row is not None or head is not None:
@@ -224,7 +229,7 @@ def plot_statistics(
 
 
 def _check_weights(map_: HeadMap) -> None:
-    """Errors: `AttlasError` for a number that is no weight; read in blocks of queries."""
+    """Raise `AttlasError` for a number that is no weight; read in blocks of queries."""
     queries, keys = len(map_.target), len(map_.source)
     size = max(1, 4_000_000 // keys)
     for start in range(0, queries, size):

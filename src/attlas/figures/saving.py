@@ -36,7 +36,9 @@ def save(figure: Figure, path: Path | str) -> None:
     ask for.
 
     The file is there whole or not at all: what stood there before stays until then.
-    Errors: `AttlasError` for another suffix, or a path that cannot be written.
+
+    Raises:
+        UnsupportedError: For another suffix, or a path that cannot be written.
     """
     path, drawn = Path(path), io.BytesIO()
     suffix = figure_suffix(path)
@@ -55,7 +57,11 @@ def save(figure: Figure, path: Path | str) -> None:
 
 
 def figure_suffix(path: Path) -> str:
-    """ ".png", ".svg" or ".pdf". Errors: `AttlasError` for any other."""
+    """ ".png", ".svg" or ".pdf".
+
+    Raises:
+        UnsupportedError: For any other.
+    """
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
         raise UnsupportedError(

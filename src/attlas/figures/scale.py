@@ -29,7 +29,11 @@ Ramp = str | Colormap
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Scale:
-    """Which number has which colour. extend: on which side numbers lie beyond the limits."""
+    """Which number has which colour.
+
+    Args:
+        extend: On which side numbers lie beyond the limits.
+    """
 
     cmap: Colormap
     norm: Normalize
@@ -46,12 +50,14 @@ class Scale:
     ) -> "Scale":
         """The scale of numbers from `least` to `most`.
 
-        cmap: None = `SEQUENTIAL`, or `DIVERGING` where a number is below 0. vmin, vmax: the limits;
-        numbers beyond have the colour of the end, and the colour bar ends in a point there. None:
-        from 0 to the number farthest from it. A ramp with a middle has it at 0 where numbers are
-        below 0, and reaches as far down as up.
+        Args:
+            cmap: None = `SEQUENTIAL`, or `DIVERGING` where a number is below 0.
+            vmin, vmax: The limits; numbers beyond have the colour of the end, and the colour bar
+                ends in a point there. None: from 0 to the number farthest from it. A ramp with a
+                middle has it at 0 where numbers are below 0, and reaches as far down as up.
 
-        Errors: `AttlasError` for a ramp that there is not, and for limits without numbers between.
+        Raises:
+            AttlasError: For a ramp that there is not, and for limits without numbers between.
         """
         for name, limit in (("vmin", vmin), ("vmax", vmax)):
             if limit is not None and not math.isfinite(limit):
@@ -79,7 +85,8 @@ class Scale:
 def ramp_of(cmap: Ramp | None, *, below: bool = False) -> Colormap:
     """The colormap of this name; None = the one for numbers of which some are `below` 0.
 
-    Errors: `AttlasError` for a name that there is not.
+    Raises:
+        AttlasError: For a name that there is not.
     """
     if isinstance(cmap, Colormap):
         return cmap
@@ -128,7 +135,11 @@ LEAST = 0.005  # a number nearer to 0 than this is written as a bare 0
 
 
 def number(value: float, fmt: str | None = None) -> str:
-    """Two digits: .07, -.50, 1.0, 23; a bare 0 for what rounds to it. fmt: by Python's format."""
+    """Two digits: .07, -.50, 1.0, 23; a bare 0 for what rounds to it.
+
+    Args:
+        fmt: By Python's format.
+    """
     if fmt is not None:
         return format(value, fmt)
     if abs(value) < LEAST:
@@ -139,7 +150,7 @@ def number(value: float, fmt: str | None = None) -> str:
 
 
 def check_format(fmt: str | None) -> None:
-    """Errors: `AttlasError` for what does not format a number."""
+    """Raise `AttlasError` for what does not format a number."""
     try:
         number(0.5, fmt)
     except (ValueError, TypeError):

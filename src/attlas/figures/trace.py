@@ -28,22 +28,25 @@ def plot_trace(
 ) -> Figure:
     """All that a batch row of a trace holds, as heatmaps side by side on one scale.
 
-    layer, head, row: as `maps_of`. columns and what follows: as `heatmaps`. Many layers of many
-    heads are drawn a layer or a head at a time: a figure of more than `MOST_PIXELS` pixels a side
-    is an error, which says how to choose.
+    Args:
+        layer, head, row: As `maps_of`. columns and what follows: as `heatmaps`. Many layers of many
+            heads are drawn a layer or a head at a time: a figure of more than `MOST_PIXELS` pixels
+            a side is an error, which says how to choose.
 
-    >>> import torch, attlas
-    >>> attention = torch.nn.MultiheadAttention(16, 4, batch_first=True)
-    >>> source = torch.randn(1, 3, 16)
-    >>> with attlas.observe(attention) as trace:
-    ...     context, _ = attention(source, source, source)
-    >>> trace.label(source=[["my", "own", "words"]])
-    >>> figure = attlas.figures.plot_trace(trace)
-    >>> [axes.get_title() for axes in figure.axes[:4]]
-    ['model, head 0', 'model, head 1', 'model, head 2', 'model, head 3']
-    >>> attlas.figures.save(figure, "maps.png")
+    Raises:
+        AttlasError: As `maps_of` and `heatmaps`, and for a figure that is too large.
 
-    Errors: `AttlasError` as `maps_of` and `heatmaps`, and for a figure that is too large.
+    Example:
+        >>> import torch, attlas
+        >>> attention = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+        >>> source = torch.randn(1, 3, 16)
+        >>> with attlas.observe(attention) as trace:
+        ...     context, _ = attention(source, source, source)
+        >>> trace.label(source=[["my", "own", "words"]])
+        >>> figure = attlas.figures.plot_trace(trace)
+        >>> [axes.get_title() for axes in figure.axes[:4]]
+        ['model, head 0', 'model, head 1', 'model, head 2', 'model, head 3']
+        >>> attlas.figures.save(figure, "maps.png")
     """
     maps = maps_of(trace, row, layer=layer, head=head)
     width, height = pixels_of(list(maps.values()), columns) if maps and columns > 0 else (0, 0)
@@ -65,21 +68,26 @@ def maps_of(
 ) -> dict[str, HeadMap]:
     """Every head of every call of every layer as a map of its own, for this batch row, by name.
 
-    A name is the layer's path, with the call and the head where there are several, all counted
-    from 0: "decoder.attention", "decoder.layers.1, head 3". Axes as long as the trace's target or
-    source carry its tokens, others their positions; they are called source and target where one
-    looks at the other, else key and query. layer: only the maps whose names begin so; None = all.
-    Where this ends a part of some names, only those: "decoder.layers.1" is not "….10", nor
-    "head 1" "head 12". head: only this head of each layer; None = all.
+    A name is the layer's path, with the call and the head where there are several, all counted from
+    0: "decoder.attention", "decoder.layers.1, head 3". Axes as long as the trace's target or source
+    carry its tokens, others their positions; they are called source and target where one looks at
+    the other, else key and query.
 
     Maps of a beam search have several rows of each text where a decoder looks, and one where an
     encoder does: which rows are of one text, nobody says, and only row 0 is of the first in all of
     them. Of another row `layer` chooses maps that have as many rows as each other.
 
-    Errors: `AttlasError` for a row or a head that a map does not have, or a row that is of several
-    texts, and where no name begins so.
     Warns with `UnmatchedTokens` where this row has fewer tokens than the axes that would show them
     have places, and another row as many.
+
+    Args:
+        layer: Only the maps whose names begin so; None = all. Where this ends a part of some names,
+            only those: "decoder.layers.1" is not "….10", nor "head 1" "head 12".
+        head: Only this head of each layer; None = all.
+
+    Raises:
+        AttlasError: For a row or a head that a map does not have, or a row that is of several
+            texts, and if no name begins so.
     """
     places = _places(trace)
     named = _beginning_so(places, layer or "")
@@ -136,7 +144,9 @@ def _places(trace: Trace) -> dict[str, _Place]:
 
 
 def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> None:
-    """That each of these maps has this row, and that it is of the same text in all of them."""
+    """Check that each of these maps has this row, and that it is of the same text in all of
+    them.
+    """
     batches = {name: places[name].attention_map.shape[0] for name in named}
     least, most = min(batches.values(), default=0), max(batches.values(), default=0)
     if batches and not 0 <= row < most:

@@ -94,8 +94,10 @@ _AT_ONCE = 2**22  # weights of one layer: 16 MiB
 class TeacherForcedTrace:
     """The trace of one translation and the links of its tokens.
 
-    trace: attention maps shaped (1, heads, queries, keys); None where there is nothing to see, and
-    then `blank` says why. alignment: (source token, target token), see `attention_links`.
+    Args:
+        trace: Attention maps shaped (1, heads, queries, keys); None where there is nothing to see,
+            and then `blank` says why.
+        alignment: (source token, target token), see `attention_links`.
     """
 
     trace: Trace | None
@@ -113,9 +115,13 @@ def trace_teacher_forced(
 ) -> TeacherForcedTrace:
     """Read a hypothesis once more, all positions at once, and record where the model looks.
 
-    source, target: ids without BEGIN and END; END is added to the source, and to the target where
-    it is finished. The queries are the target's tokens: query t is the one that predicts token t.
-    Errors: `AttlasError` where the model is in training mode.
+    Args:
+        source, target: Ids without BEGIN and END; END is added to the source, and to the target
+            where it is finished. The queries are the target's tokens: query t is the one that
+            predicts token t.
+
+    Raises:
+        UnsupportedError: If the model is in training mode.
     """
     if not attention_hooks(model):
         return TeacherForcedTrace(None, (), "the model has no attention")
@@ -137,9 +143,10 @@ def trace_teacher_forced(
 
 
 def check_has_cross_attention(model: SequenceToSequence[S]) -> None:
-    """That the model looks from the target to the source.
+    """Check that the model looks from the target to the source.
 
-    Errors: `AttlasError` where it does not.
+    Raises:
+        UnsupportedError: If it does not.
     """
     if all(model.attention_kind(layer) != "across" for layer in attention_hooks(model).values()):
         raise UnsupportedError(
@@ -176,7 +183,9 @@ def attention_to_source(trace: Trace) -> Float[Tensor, "queries keys"]:
     """The mean over heads, and over the layers that look from the target to the source.
 
     Of one block of queries after another, so that no map of all heads is held.
-    Errors: `AttlasError` where no layer of the trace does.
+
+    Raises:
+        UnsupportedError: If no layer of the trace does.
     """
     attention_maps = [trace[layer] for layer in trace if trace.is_cross_attention(layer)]
     if not attention_maps:
@@ -239,7 +248,9 @@ def words_of_tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> li
 
 
 def _reads_as(written: str, text: str) -> bool:
-    """Whether the text begins like that, character by character, but for the unknown ones."""
+    """Return True if the text begins like that, character by character, but for the unknown
+    ones.
+    """
     return len(written) <= len(text) and all(
         first in (second, _UNKNOWN) for first, second in zip(written, text, strict=False)
     )
@@ -266,7 +277,11 @@ def words_linked(
     target_words: Callable[[], Sequence[tuple[int, ...]]],
     links: tuple[Link, ...],
 ) -> tuple[Link, ...]:
-    """Links of tokens as links of words, counted from 0; target_words: those of each token."""
+    """Links of tokens as links of words, counted from 0.
+
+    Args:
+        target_words: Those of each token.
+    """
     if not links:
         return ()
     return word_links(links, words_of_tokens(source, line.ids, line.text), target_words())

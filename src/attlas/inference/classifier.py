@@ -26,11 +26,15 @@ from attlas.runs import Run
 class Classification:
     """One text, classified; where the model looked is found out when it is first asked for.
 
-    label: the most probable one; among equals the first. probability: its own. probabilities: of
-    every label, by name; they sum to 1. text: as it was read, in one line. unread: how many of its
-    tokens play no part in this, because the model has no positions for them, or because it pools
-    the first token alone, which cannot see them; 0 = read whole. known: whether any of its words is
-    in the vocabulary, if only in part; where none is, the label tells nothing of this text.
+    Args:
+        label: The most probable one; among equals the first.
+        probability: Its own.
+        probabilities: Of every label, by name; they sum to 1.
+        text: As it was read, in one line.
+        unread: How many of its tokens play no part in this, because the model has no positions for
+            them, or because it pools the first token alone, which cannot see them; 0 = read whole.
+        known: Whether any of its words is in the vocabulary, if only in part; where none is, the
+            label tells nothing of this text.
     """
 
     text: str
@@ -63,7 +67,8 @@ _SPELT = re.compile("▁|<0x[0-9A-F]{2}>")  # sentencepiece's space, and a byte 
 
 
 def recognised(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
-    """Whether one of these tokens at least is more than unknown, a byte of a character, or a space.
+    """Return True if one of these tokens at least is more than unknown, a byte of a character, or a
+    space.
 
     Bytes stand for characters that the training data hardly had: a text that is spelt in them alone
     is in another script.
@@ -173,7 +178,8 @@ class TextClassifier:
     ) -> Classification | list[Classification]:
         """Classify one text, or a list of texts as `stream` does.
 
-        Errors: `AttlasError` for anything but text in Unicode.
+        Raises:
+            AttlasError: For anything but text in Unicode.
         """
         if isinstance(text, list | tuple):
             return list(self.stream(text))

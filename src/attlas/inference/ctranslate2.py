@@ -28,7 +28,7 @@ from attlas.runs.loaded import LoadedCheckpoint, LoadedTranslator, file_digests
 
 
 def saturates() -> bool:
-    """Whether this CPU may lose a part of a sum of products of 8 bits.
+    """Return True if this CPU may lose a part of a sum of products of 8 bits.
 
     An x86 without VNNI adds pairs of such products in 16 bits, and what does not fit is cut off:
     log P of a translation was off by a tenth and more. Where nobody can tell, it may be so.
@@ -122,8 +122,9 @@ class FastTranslator(Translator):
     in 32 where this CPU would cut products of 8 bits off (`saturates`): a third slower, and right.
     Traces, alignments and the words that stand for <unk> come from attlas's own model, as ever.
 
-    Errors: `AttlasError` without CTranslate2, for a folder that is no such export, and for a search
-    that CTranslate2 does not know.
+    Raises:
+        AttlasError: Without CTranslate2, for a folder that is no such export, and for a search that
+            CTranslate2 does not know.
     """
 
     def __init__(
@@ -207,16 +208,18 @@ class FastTranslator(Translator):
 
     @property
     def _knows(self) -> bool:
-        """Whether CTranslate2 would come to the same: it makes probabilities anew where the end is
-        forbidden, stops too soon where long translations are sought for their length, and
-        knows no bounds of one call."""
+        """Return True if CTranslate2 would come to the same: it makes probabilities anew where the
+        end is forbidden, stops too soon where long translations are sought for their length, and
+        knows no bounds of one call.
+        """
         if self._bounds != UNBOUNDED or self.config.unknown == "forbid":
             return False
         return not self.config.min_length and self.config.length_penalty <= _STEEPEST
 
     def _has_room(self, size: int) -> bool:
-        """Whether there are positions for so many source tokens, and for all that attlas would
-        write; learned ones bound what attlas writes as well."""
+        """Return True if there are positions for so many source tokens, and for all that attlas
+        would write; learned ones bound what attlas writes as well.
+        """
         if self._longest is None:
             return True
         return size <= self._longest and (
@@ -228,7 +231,8 @@ class FastTranslator(Translator):
     ) -> tuple[list[list[str]], list[Any]]:
         """These sources, of `size` tokens each with END, and what becomes of each by and by.
 
-        rows: at most so many come together.
+        Args:
+            rows: At most so many come together.
         """
         most = self.config.max_length(size)
         if self._longest is not None:
@@ -330,7 +334,7 @@ class _Origin(Config):
 
 
 def _check(config: DecodingConfig) -> None:
-    """That CTranslate2 knows this search."""
+    """Check that CTranslate2 knows this search."""
     if config.method == "sample":
         raise UnsupportedError(
             f'method = "beam" or "greedy" for {_TAKER}', '"sample"', "use engine attlas"

@@ -26,8 +26,9 @@ class ColumnTranslator:
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Translate one batch.
 
-        Errors: `AttlasError` where there is no such column, where the new one is there already, and
-        for a row without a text.
+        Raises:
+            AttlasError: If there is no such column, if the new one is there already, and for a row
+                without a text.
         """
         if self.source not in batch or self.target in batch:
             raise DataError(

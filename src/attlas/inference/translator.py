@@ -115,14 +115,18 @@ def parallel_map(
 class Translation:
     """One text, translated; where the model looked is found out when it is first asked for.
 
-    text: the translation, in one line. tokens: one label per token for the axis of a map, END
-    included where the hypothesis is finished. score, log_probability, finished: those of the
-    `Hypothesis`. cut: how many source tokens were left out because the source was longer than
-    `DecodingConfig.longest_source` or than the model has positions for; 0 = translated whole.
-    alternatives: the rest of the n-best list, best first.
-
     An empty text (or white space alone) has the empty translation: no tokens, score 0, and no
     trace.
+
+    Args:
+        text: The translation, in one line.
+        tokens: One label per token for the axis of a map, END included where the hypothesis is
+            finished.
+        score, log_probability, finished: Those of the `Hypothesis`.
+        cut: How many source tokens were left out because the source was longer than
+            `DecodingConfig.longest_source` or than the model has positions for; 0 = translated
+            whole.
+        alternatives: The rest of the n-best list, best first.
     """
 
     text: str
@@ -191,9 +195,12 @@ class Translator:
 
     `run` is a `Run` or the path of one; `config` says how to search, None = as its recipe does.
     which: the checkpoint, "best", "last", "averaged" or a number as `Run.checkpoints` has them.
-    device: as torch names it, or "auto".
+
     May be called from many threads at once; the same text gives the same translation each time, in
     any company, but for the rounding of floats.
+
+    Args:
+        device: As torch names it, or "auto".
     """
 
     def __init__(
@@ -227,7 +234,9 @@ class Translator:
     ) -> "Translator":
         """The translator of a run in a folder, or of the Hugging Face Hub by its name.
 
-        where: `revision`, `cache_dir`, `token` and `local_files_only`; see `Run.from_pretrained`.
+        Args:
+            where: `revision`, `cache_dir`, `token` and `local_files_only`; see
+                `Run.from_pretrained`.
         """
         run = Run.from_pretrained(name, **where)
         return Translator(run, config, checkpoint=checkpoint, device=device)
@@ -278,7 +287,9 @@ class Translator:
         """This translator, searching by other settings: `with_settings(num_beams=10)`.
 
         They are those of `DecodingConfig`; what belongs to another method alone is left out.
-        Errors: `AttlasError` for a setting that there is not, and for one that does not fit.
+
+        Raises:
+            AttlasError: For a setting that there is not, and for one that does not fit.
         """
         method = settings.get("method", self.config.method)
         idle = idle_settings(method) if isinstance(method, str) else frozenset()
@@ -300,9 +311,11 @@ class Translator:
     ) -> Self:
         """This translator, of the same model, for a program that others may ask.
 
-        source: a text of more tokens than this is refused. target: tokens that are written at most;
-        what has not ended by then is returned as unfinished. before_step: called before every step
-        of a search; what it raises ends the search.
+        Args:
+            source: A text of more tokens than this is refused.
+            target: Tokens that are written at most; what has not ended by then is returned as
+                unfinished.
+            before_step: Called before every step of a search; what it raises ends the search.
         """
         if (source is not None and source < 1) or (target is not None and target < 1):
             raise AttlasError("bounds of at least 1", f"{source} and {target}", "raise them")
@@ -335,12 +348,18 @@ class Translator:
     ) -> Translation | list[Translation]:
         """Translate one text, which counts as one line, or a list of texts.
 
-        The translation begins with `prefix`. settings: of the search, for this call alone, as in
-        `translator(text, num_beams=10)`; see `with_settings`. A list is translated as by `stream`.
+        The translation begins with `prefix`.
 
-        A prefix of white space alone is none. Errors: `AttlasError` for anything but text, for a
-        prefix to an empty text, whose translation is always empty, for one with words that the
-        vocabulary has not, and for half of a surrogate pair in either.
+        A prefix of white space alone is none.
+
+        Args:
+            settings: Of the search, for this call alone, as in `translator(text, num_beams=10)`;
+                see `with_settings`. A list is translated as by `stream`.
+
+        Raises:
+            AttlasError: For anything but text, for a prefix to an empty text, whose translation is
+                always empty, for one with words that the vocabulary has not, and for half of a
+                surrogate pair in either.
         """
         if settings:
             return self.with_settings(**settings)(text, prefix)
@@ -368,8 +387,9 @@ class Translator:
     def with_prefix(self, prefix: str) -> "Translator":
         """This translator; its translations, but those of empty texts, begin with `prefix`.
 
-        Errors: `AttlasError` for a prefix of white space alone, for one with words that the
-        vocabulary has not, and for half of a surrogate pair.
+        Raises:
+            AttlasError: For a prefix of white space alone, for one with words that the vocabulary
+                has not, and for half of a surrogate pair.
         """
         _check_text(prefix, "write the words with which translations begin")
         prefix_ids = self._prefix_ids(prefix)
@@ -407,8 +427,9 @@ class Translator:
         floats. Nothing comes out before a window is full or the texts end: window = 1 answers each
         text at once.
 
-        Errors: `AttlasError` at once for no texts and for sizes below 1, and at its turn for
-        anything that is no text, or half of a surrogate pair.
+        Raises:
+            AttlasError: At once for no texts and for sizes below 1, and at its turn for anything
+                that is no text, or half of a surrogate pair.
         """
         if isinstance(texts, str):
             raise AttlasError("several texts", "one text", "pass a list, or call translator(text)")

@@ -44,7 +44,11 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> "Shard":
-        """Read "I/N". Errors: `AttlasError` for anything else, and for an I beyond N."""
+        """Read "I/N".
+
+        Raises:
+            AttlasError: For anything else, and for an I beyond N.
+        """
         number, _, count = text.partition("/")
         if number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count):
             return cls(int(number), int(count))
@@ -83,7 +87,7 @@ class FileFingerprint(Config):
 
     @classmethod
     def of(cls, path: Path) -> "FileFingerprint | None":
-        """That of a file which is yet to be read; None where there is none to be trusted.
+        """Check that of a file which is yet to be read; None where there is none to be trusted.
 
         A file that was written just now may be written again and look the same; so does one whose
         clock is ahead of ours.
@@ -146,8 +150,9 @@ class ResumableOutput:
     Of what was begun and has no line yet nothing is kept: a command that was mended begins anew. A
     link stays a link: books and output are where it leads.
 
-    Errors: `AttlasError` where the output was begun from another origin, where it is not ours, and
-    where the books are damaged.
+    Raises:
+        AttlasError: If the output was begun from another origin, if it is not ours, and if the
+            books are damaged.
     """
 
     def __init__(self, output: Path, origin: Origin) -> None:
@@ -196,7 +201,8 @@ class ResumableOutput:
     def finish(self, fingerprint: FileFingerprint | None) -> None:
         """Put the output in its place: every line of it, gzipped if its name ends in .gz.
 
-        fingerprint: of the file with the text, taken before it was read.
+        Args:
+            fingerprint: Of the file with the text, taken before it was read.
         """
         whole = self._books / f"whole{self.output.suffix if self.output.suffix == '.gz' else ''}"
         with explained(self.output):
@@ -223,7 +229,7 @@ class ResumableOutput:
             self._lines.unlink(missing_ok=True)
 
     def _spare(self) -> None:
-        """That nobody has put a file of theirs where the output is to be.
+        """Check that nobody has put a file of theirs where the output is to be.
 
         Ours may be there, where a kill came after it was put in its place and before that was told.
         """
@@ -243,7 +249,7 @@ class ResumableOutput:
         self.progress = progress
 
     def _check(self, found: OutputProgress, origin: Origin) -> None:
-        """That what was begun has this origin."""
+        """Check that what was begun has this origin."""
         keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
         if not keys:
             return
@@ -323,7 +329,11 @@ def _record(output: Path) -> Path:
 
 
 def read_progress(output: Path) -> OutputProgress | None:
-    """What is told of an output. Errors: `AttlasError` where it is damaged."""
+    """What is told of an output.
+
+    Raises:
+        AttlasError: If it is damaged.
+    """
     record = _record(output)
     try:
         found = OutputProgress.read(parse_json(stored_bytes(record)), str(record))

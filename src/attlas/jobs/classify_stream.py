@@ -29,7 +29,7 @@ def check_texts(
     attention: Path | None,
     layer: str | None,
 ) -> None:
-    """Errors: `AttlasError` for texts from two sides, a file or folder where a text should be, an
+    """Raise `AttlasError` for texts from two sides, a file or folder if a text should be, an
     attention in another kind of file, a layer without a figure, and where a file would be written
     over or cannot be written.
     """
@@ -63,7 +63,9 @@ def check_texts(
 
 
 def is_folder(attention: Path) -> bool:
-    """Whether the attention of each text goes into a file of its own: the name has no ending."""
+    """Return True if the attention of each text goes into a file of its own: the name has no
+    ending.
+    """
     return not attention.suffix
 
 
@@ -78,7 +80,8 @@ def classify_texts(
 ) -> None:
     """Write one line for each of these texts, and the trace of the n-th as `traces`/n.safetensors.
 
-    Errors: `AttlasError` where a file cannot be written.
+    Raises:
+        AttlasError: If a file cannot be written.
     """
     with ExitStack() as files:
         remarks = Remarks(unit="text", at_once=False)
@@ -103,7 +106,9 @@ def classify_lines(
 
     What was read before a mistake in the text is classified and written; the mistake is raised
     after it.
-    Errors: `AttlasError` where a file cannot be read or written, and where a line is not UTF-8.
+
+    Raises:
+        AttlasError: If a file cannot be read or written, and if a line is not UTF-8.
     """
     done = 0
     if Path(source.removesuffix(".gz")).suffix.lower() in _TABLES:
@@ -134,7 +139,8 @@ def classify_with_trace(
 ) -> None:
     """Classify a single text, and keep where the model looked.
 
-    Errors: `AttlasError` for none or several.
+    Raises:
+        AttlasError: For none or several.
     """
     first_texts = list(texts or islice(stream_lines(source), 2))
     if len(first_texts) != 1:

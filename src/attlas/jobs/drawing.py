@@ -38,9 +38,10 @@ def trace_on_disk(path: Path, text: str | None) -> Trace:
 
 
 def check_text(subject: Path, text: str | None) -> None:
-    """That there is a word in the text that comes beside a run.
+    """Check that there is a word in the text that comes beside a run.
 
-    Errors: `AttlasError` for an empty text, also beside a trace, which holds its own.
+    Raises:
+        AttlasError: For an empty text, also beside a trace, which holds its own.
     """
     if text is not None and not text.strip():
         advice = f'write a sentence: attlas figure {quote(str(subject))} "a text"'
@@ -64,7 +65,8 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
 class Style:
     """How a trace is drawn: `heatmaps`, the bars of one query, or the statistics of one map.
 
-    cmap, fmt, vmin, vmax: as of `attlas.figures.heatmap`.
+    Args:
+        cmap, fmt, vmin, vmax: As of `attlas.figures.heatmap`.
     """
 
     query: int | None = None
@@ -75,8 +77,11 @@ class Style:
     vmax: float | None = None
 
     def check(self) -> None:
-        """Before the work. Errors: `AttlasError` for a ramp or a format that there is not, limits
-        without numbers between, and what has no effect.
+        """Before the work.
+
+        Raises:
+            AttlasError: For a ramp or a format that there is not, limits without numbers between,
+                and what has no effect.
         """
         ramp_of(self.cmap)
         check_format(self.fmt)
@@ -107,7 +112,8 @@ def draw(
 ) -> None:
     """All maps of a batch row, or those of a layer or head; or what the style says of the only one.
 
-    Errors: `AttlasError` as `plot_trace`, and for several maps where one is to be chosen.
+    Raises:
+        AttlasError: As `plot_trace`, and for several maps where one is to be chosen.
     """
     style = Style() if style is None else style
     with warnings.catch_warnings(record=True) as caught:

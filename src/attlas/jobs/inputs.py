@@ -42,8 +42,9 @@ def translator_of(
     """A translator of the run that searches by this engine: attlas, one of the run's exports, or an
     export in another folder.
 
-    Errors: `AttlasError` for an unknown engine, for one that needs an export which is not there,
-    and for a device that it cannot use.
+    Raises:
+        AttlasError: For an unknown engine, for one that needs an export which is not there, and for
+            a device that it cannot use.
     """
     if engine == "attlas":
         disable_malloc_trim()  # every batch asks for the same again: a tenth of the time
@@ -69,7 +70,8 @@ def translator_of(
 def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
     """The run in this folder, and the whole name of the checkpoint: 00000079 where 79 is meant.
 
-    Errors: `AttlasError` where there is none, with the command that helps.
+    Raises:
+        AttlasError: If there is none, with the command that helps.
     """
     run = Run(path)
     there = run.checkpoints()
@@ -100,12 +102,18 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
 
 
 def names_a_trace(path: Path) -> bool:
-    """Whether this is a file, or by its name a trace that is missing; else it may be a run."""
+    """Return True if this is a file, or by its name a trace that is missing; else it may be a
+    run.
+    """
     return path.is_file() or (path.suffix == ".safetensors" and not path.exists())
 
 
 def check_run_or_trace(path: Path) -> None:
-    """That there is something at this path. Errors: `AttlasError` where there is not."""
+    """Check that there is something at this path.
+
+    Raises:
+        AttlasError: If there is not.
+    """
     if not path.exists():
         raise CheckpointError(
             "the folder of a run, or a trace's file",
@@ -115,7 +123,7 @@ def check_run_or_trace(path: Path) -> None:
 
 
 def is_safetensors(path: Path) -> bool:
-    """Whether this file is of the kind that traces are, whatever it is called."""
+    """Return True if this file is of the kind that traces are, whatever it is called."""
     try:
         if not path.is_file():
             return False
@@ -126,7 +134,11 @@ def is_safetensors(path: Path) -> bool:
 
 
 def trace_at(path: Path) -> Trace:
-    """The trace in this file. Errors: `AttlasError` for any other file, with what it is."""
+    """The trace in this file.
+
+    Raises:
+        AttlasError: For any other file, with what it is.
+    """
     if not isfile(path):
         return Trace.load(path)  # which says what is there
     try:
@@ -150,9 +162,10 @@ def trace_at(path: Path) -> Trace:
 
 
 def check_used(options: Mapping[str, bool], of: str, why: str) -> None:
-    """That none of these options was given, for which `of` has no use.
+    """Check that none of these options was given, for which `of` has no use.
 
-    Errors: `AttlasError` that names those that were.
+    Raises:
+        AttlasError: That names those that were.
     """
     named = [name for name, is_given in options.items() if is_given]
     if named:
@@ -164,7 +177,7 @@ def check_used(options: Mapping[str, bool], of: str, why: str) -> None:
 def check_nothing_searched(
     num_beams: int | None, settings: list[str] | None, checkpoint: str, device: str
 ) -> None:
-    """That no option of a search was given beside a trace, for which all was found before."""
+    """Check that no option of a search was given beside a trace, for which all was found before."""
     options = {
         "--num-beams": num_beams is not None,
         "--set": bool(settings),
@@ -180,11 +193,14 @@ def warn(text: str) -> None:
 
 
 def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
-    """Whether it names the folder of a run; else it names a recipe, of which a folder that happens
-    to be called the same hides none that comes with attlas.
+    """Return True if it names the folder of a run; else it names a recipe, of which a folder that
+    happens to be called the same hides none that comes with attlas.
 
-    or_trace: whether the file of a trace would do as well.
-    Errors: `AttlasError` for any other folder.
+    Args:
+        or_trace: Whether the file of a trace would do as well.
+
+    Raises:
+        AttlasError: For any other folder.
     """
     from attlas.training.recipe import shipped_recipes
 
@@ -217,9 +233,10 @@ def data_of(run: Run) -> list[Path]:
 
 
 def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
-    """That there is a test set where that is the split which is asked for.
+    """Check that there is a test set where that is the split which is asked for.
 
-    Errors: `AttlasError` that says which options name one.
+    Raises:
+        AttlasError: That says which options name one.
     """
     if split == "test" and not has_test:
         command = f"attlas evaluate {quote(str(run.path))}"
@@ -244,10 +261,12 @@ def instead_of_data(options: str) -> Iterator[None]:
 
 
 def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:
-    """That nothing is written over what is read, and nothing twice; None = no such file.
+    """Check that nothing is written over what is read, and nothing twice; None = no such file.
 
     "-" is the standard input of what is read, and the standard output of what is written.
-    Errors: `AttlasError` where a file would be read and written, or written twice.
+
+    Raises:
+        AttlasError: If a file would be read and written, or written twice.
     """
     taken = {_identity(path) for path in read if path is not None and str(path) != STANDARD}
     for path in written:
@@ -276,8 +295,9 @@ def _identity(path: Path | str) -> object:
 
 
 def lists_asked_for(assignments: Iterable[str] | None, n_best: int | None) -> bool:
-    """Whether the command line says how many translations of a line are wanted, `--n-best` or
-    `--set decoding.n_best=`: then they are written as a list."""
+    """Return True if the command line says how many translations of a line are wanted, `--n-best`
+    or `--set decoding.n_best=`: then they are written as a list.
+    """
     assigned = overridden({"decoding": {}}, assignments or ()).assigned
     return n_best is not None or ("decoding", "n_best") in assigned
 
@@ -293,8 +313,9 @@ def decoding_of(
     `--num-beams` asks for method = "beam". Where a method is asked for, the run's own n_best is
     left out, and what the run says of its own method too if that is another.
 
-    Errors: `AttlasError` for a setting of another table, which a trained run cannot change, and for
-    one that was asked for and has no effect with the method, or that is asked for in two ways.
+    Raises:
+        AttlasError: For a setting of another table, which a trained run cannot change, and for one
+            that was asked for and has no effect with the method, or that is asked for in two ways.
     """
     tables = overridden({"decoding": {}}, assignments or ())
     others = sorted(tables.keys() - {"decoding"})

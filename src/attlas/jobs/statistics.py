@@ -61,8 +61,10 @@ _EVERY = 2**20  # bytes that are copied at a time
 class CorpusFile:
     """A file of texts, read through once: every line of it can be read, and how many there are.
 
-    names: what messages call the two files, of which there may be copies. checksum: of the texts;
-    target_checksum: of the file beside it, if there is one.
+    Args:
+        names: What messages call the two files, of which there may be copies.
+        checksum: Of the texts.
+        target_checksum: Of the file beside it, if there is one.
     """
 
     source: Path
@@ -74,7 +76,7 @@ class CorpusFile:
 
     @classmethod
     def of(cls, source: Path, target: Path | None, names: tuple[str, str]) -> "CorpusFile":
-        """Errors: `AttlasError` for a file that cannot be read, and for two of different length."""
+        """Raise `AttlasError` for a file that cannot be read, and for two of different length."""
         checksum, lines = _read_through(source, names[0])
         if target is None:
             return cls(source, None, names, lines, checksum, None)
@@ -91,7 +93,8 @@ class CorpusFile:
     def stream(self) -> Iterator[tuple[int, str, str | None]]:
         """The number of each line from 1, its text and its target.
 
-        Errors: `AttlasError`, after the last one, where another text has come than before.
+        Raises:
+            AttlasError: After the last one, if another text has come than before.
         """
         digests = hashlib.sha256(), hashlib.sha256()
         texts = _hashed(self.source, self.names[0], digests[0])
@@ -108,7 +111,7 @@ class CorpusFile:
             )
 
     def check_has_words(self) -> None:
-        """That a line has a word, and its target too; `AttlasError` otherwise."""
+        """Check that a line has a word, and its target too; `AttlasError` otherwise."""
         if not any(_has_words(text, target) for _, text, target in self.stream()):
             raise _wordless(self.names[0], self.lines, paired=self.target is not None)
 
@@ -139,9 +142,10 @@ def on_disk(source: str, place: Path) -> Iterator[Path]:
 
 
 def check_has_words(source: str) -> None:
-    """That a file is there, and can be read up to a line with a word; a stream is left alone.
+    """Check that a file is there, and can be read up to a line with a word; a stream is left alone.
 
-    Errors: `AttlasError` that names it.
+    Raises:
+        AttlasError: That names it.
     """
     if _is_stream(source):
         return
@@ -201,7 +205,8 @@ class StatisticsOutput(ResumableOutput):
     """As `ResumableOutput`, of a table: rows are added window by window, and put together at the
     end.
 
-    Errors: as `ResumableOutput`.
+    Raises:
+        AttlasError: As `ResumableOutput`.
     """
 
     def __init__(self, output: Path, origin: Origin, table: Table) -> None:
@@ -244,7 +249,7 @@ class StatisticsOutput(ResumableOutput):
 
     @property
     def has_rows(self) -> bool:
-        """Whether anything stands below the head."""
+        """Return True if anything stands below the head."""
         return self.progress.bytes > len(self._table.head)
 
     def assemble(self, facts: Facts) -> None:
@@ -315,8 +320,14 @@ _SHARE = 16  # tokens of a batch for each line of a window: a model may write as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusMeasurement:
-    """How a corpus is measured. tokens: of a batch, at most; layers: paths or patterns, None = all.
-    threshold: of `above`. by_token: one row for each query. also: further columns.
+    """How a corpus is measured.
+
+    Args:
+        tokens: Of a batch, at most.
+        layers: Paths or patterns, None = all.
+        threshold: Of `above`.
+        by_token: One row for each query.
+        also: Further columns.
     """
 
     reader: Reader
@@ -366,8 +377,9 @@ def measure(
 ) -> None:
     """Go on with the table from where it is, and put it in its place.
 
-    Errors: `AttlasError` where the corpus changes meanwhile, and where no line of it has a row;
-    what is done of it is then forgotten.
+    Raises:
+        AttlasError: If the corpus changes meanwhile, and if no line of it has a row; what is done
+            of it is then forgotten.
     """
     first_line, start = part.progress.lines, time.monotonic()
     if first_line:
@@ -423,7 +435,11 @@ class _Remarks:
         self._cut, self._first_cut = 0, 0
 
     def tell(self, lines: int, texts: Sequence[CorpusText]) -> None:
-        """Of the first text that is longer than the model reads. texts: of so many lines."""
+        """Of the first text that is longer than the model reads.
+
+        Args:
+            texts: Of so many lines.
+        """
         self.unread += lines - len(texts)
         if cut := [text.line for text in texts if not text.finished]:
             self._first_cut = self._first_cut or min(cut)
@@ -477,9 +493,10 @@ class StatisticsOptions:
 def run_statistics(options: StatisticsOptions) -> None:
     """Write the table, or go on with it.
 
-    Errors: `AttlasError` for what cannot be read or written, for options that the model has no use
-    for, for an output that is not ours or was begun from something else, and where another process
-    is at it.
+    Raises:
+        AttlasError: For what cannot be read or written, for options that the model has no use for,
+            for an output that is not ours or was begun from something else, and if another process
+            is at it.
     """
     output, table = _checked(options)
     disable_malloc_trim()
@@ -579,8 +596,9 @@ def _spelled(name: str) -> str:
 def _reader(options: StatisticsOptions) -> tuple[Reader, Origin]:
     """The model as one that reads, and how it searches, where that matters.
 
-    Errors: `AttlasError` for a path at which nothing can be looked into, and for options that it
-    has no use for.
+    Raises:
+        AttlasError: For a path at which nothing can be looked into, and for options that it has no
+            use for.
     """
     searching = {"--num-beams": options.num_beams is not None, "--set": bool(options.settings)}
     if not (options.model / CONFIG).is_file() and HuggingFaceFolder.is_at(options.model):

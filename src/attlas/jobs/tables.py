@@ -84,7 +84,9 @@ class ParquetTable(Table):
     """Parquet, compressed by zstd; on the way Arrow's stream format, which can be appended to.
 
     The facts are a JSON object under the key "attlas" of the file's metadata.
-    Errors: `AttlasError` where pyarrow is missing.
+
+    Raises:
+        AttlasError: If pyarrow is missing.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -131,7 +133,8 @@ class ParquetTable(Table):
 def table_at(output: Path, columns: Sequence[Column]) -> Table:
     """The form that a name asks for.
 
-    Errors: `AttlasError` for any other name, and for Parquet where pyarrow is missing.
+    Raises:
+        AttlasError: For any other name, and for Parquet where pyarrow is missing.
     """
     if output.suffix == ".parquet":
         return ParquetTable(columns)

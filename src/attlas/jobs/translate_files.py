@@ -49,13 +49,16 @@ def translate_files(
 
     What is done already is left as it is, what was begun goes on. A file that another process is at
     comes last; we wait for it, and go on with it should that process die. One that fails does not
-    keep the others from being done: what failed, and why, is told at the end. origin: what beside
-    its text a translation depends on. numbered, window, trained: as in `translate_lines`; what is
-    done is kept after each window.
+    keep the others from being done: what failed, and why, is told at the end.
 
-    Errors: `AttlasError` where an output would be written over what is read or over another, where
-    the disk is full, and, after the other files, where one cannot be read or written or where
-    something of what an output was begun with has changed.
+    Args:
+        origin: What beside its text a translation depends on.
+        numbered, window, trained: As in `translate_lines`; what is done is kept after each window.
+
+    Raises:
+        AttlasError: If an output would be written over what is read or over another, if the disk is
+            full, and, after the other files, if one cannot be read or written or where something of
+            what an output was begun with has changed.
     """
     outputs = _outputs(sources, folder)
     chosen = {output: outputs[output] for output in shard.of(list(outputs))}
@@ -88,7 +91,10 @@ def translate_files(
 @dataclass
 class _Work:
     """What is the same for all files; `before` counts those that were whole when we came, `failed`
-    has the mistake in each file that could not be done. alone: of a single file it is raised.
+    has the mistake in each file that could not be done.
+
+    Args:
+        alone: Of a single file it is raised.
     """
 
     translator: Translator
@@ -101,9 +107,10 @@ class _Work:
     failed: dict[Path, AttlasError] = field(default_factory=dict)
 
     def done(self, source: Path, output: Path, *, wait: bool = False) -> bool:
-        """Whether nothing is left to do for it; there is where another process is at it.
+        """Return True if nothing is left to do for it; there is where another process is at it.
 
-        Errors: `AttlasError` where there is no room on the disk, nor will be for other files.
+        Raises:
+            AttlasError: If there is no room on the disk, nor will be for other files.
         """
         try:
             _check_file(source)
@@ -212,7 +219,7 @@ def _check_file(source: Path) -> None:
 
 
 def _no_room(error: AttlasError) -> bool:
-    """Whether it is the disk's: nothing that comes later would fit."""
+    """Return True if it is the disk's: nothing that comes later would fit."""
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
 

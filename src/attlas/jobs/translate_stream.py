@@ -31,7 +31,8 @@ def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str
     answer gets it. If `full`, only the last has fewer than `most`: for a file, which never makes
     one wait, and whose windows are then the same each time.
 
-    Errors: what `lines` raises, after the lines before it.
+    Raises:
+        UnsupportedError: What `lines` raises, after the lines before it.
     """
     arrived: Queue[str | Exception | None] = Queue(most)
     left = Event()
@@ -96,14 +97,17 @@ def translate_lines(
 ) -> None:
     """Write the translations of `source` to `target`, in order, while they come in.
 
-    numbered: the n-best format instead of one line for each line. window: how many lines are
-    translated together at most; fewer where no more have come in. trained: tokens of the longest
-    text of the training; a line with many times as many is told before it is translated. What was
-    read before a mistake in the text is translated and written; the mistake is raised after it.
+    Args:
+        numbered: The n-best format instead of one line for each line.
+        window: How many lines are translated together at most; fewer where no more have come in.
+        trained: Tokens of the longest text of the training; a line with many times as many is told
+            before it is translated. What was read before a mistake in the text is translated and
+            written; the mistake is raised after it.
 
-    Errors: `AttlasError` where a file cannot be read or written or would be written over, where
-    alignments would stand among the translations, where a line is not UTF-8, and for alignments of
-    a model without attention.
+    Raises:
+        UnsupportedError: If a file cannot be read or written or would be written over, if
+            alignments would stand among the translations, if a line is not UTF-8, and for
+            alignments of a model without attention.
     """
     if alignments and not attention_hooks(translator.model):
         raise UnsupportedError(
@@ -141,7 +145,7 @@ def translate_lines(
 
 
 def at_hand(source: str) -> bool:
-    """Whether it is a file on disk, which never makes its reader wait."""
+    """Return True if it is a file on disk, which never makes its reader wait."""
     try:
         status = os.fstat(sys.stdin.fileno()) if source == STANDARD else os.stat(source)
     except (OSError, ValueError):  # no file at all: whoever reads it says so
@@ -171,7 +175,9 @@ def warn_long(
 ) -> None:
     """Tell on the standard error, before others wait for it, of a line that takes very long.
 
-    place: what stands before its number; done: how many lines came before these texts.
+    Args:
+        place: What stands before its number.
+        done: How many lines came before these texts.
     """
     cut = translator.config.max_source_length or translator.model.max_positions
     if cut or not trained:
@@ -194,9 +200,12 @@ def warn_long(
 class Remarks:
     """What a reader has to know of some of many lines, told on the standard error.
 
-    Of a few lines each by itself, of more one sentence for all of them, with their number. at_once:
-    window by window, for a reader who sees what comes out; beyond some windows that have such lines
-    those are only counted, for `end` to tell. Otherwise `end` tells all of it.
+    Of a few lines each by itself, of more one sentence for all of them, with their number.
+
+    Args:
+        at_once: Window by window, for a reader who sees what comes out; beyond some windows that
+            have such lines those are only counted, for `end` to tell. Otherwise `end` tells all of
+            it.
     """
 
     def __init__(self, place: str = "", unit: str = "line", *, at_once: bool = True) -> None:

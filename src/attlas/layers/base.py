@@ -29,11 +29,13 @@ class Attention(nn.Module, ABC):
     newest positions of the cache, which keeps causal patterns right with a growing cache. A call
     never depends on an earlier call.
 
-    pattern: where each query may look. dropout: the share of the weights that are left out in
-    training, the others being scaled up (Srivastava et al., 2014).
-
     query_dim: the width of the queries; None = that of the keys. key_dim: the width of the source;
     None = any.
+
+    Args:
+        pattern: Where each query may look.
+        dropout: The share of the weights that are left out in training, the others being scaled up
+            (Srivastava et al., 2014).
     """
 
     query_dim: int | None = None
@@ -61,7 +63,8 @@ class Attention(nn.Module, ABC):
     ) -> KeyValueCache:
         """The keys and values of a source, computed once.
 
-        token_mask: True = a token, False = padding; integers 0 and 1 say the same.
+        Args:
+            token_mask: True = a token, False = padding; integers 0 and 1 say the same.
         """
 
     @abstractmethod
@@ -385,7 +388,8 @@ def zero_padding(
 ) -> Float[Tensor, "batch keys dim"]:
     """The source with zeros in its padding: 0 · NaN is NaN, so weights of zero are not enough.
 
-    Errors: `AttlasError` where `token_mask` is not one bool per position.
+    Raises:
+        AttlasError: If `token_mask` is not one bool per position.
     """
     if token_mask is None:
         return source
@@ -397,7 +401,7 @@ def zero_padding(
 
 
 def check_dims(**dims: int | None) -> None:
-    """Errors: `AttlasError` for a size that is no whole number ≥ 1; None has its own meaning."""
+    """Raise `AttlasError` for a size that is no whole number ≥ 1; None has its own meaning."""
     for name, dim in dims.items():
         whole = isinstance(dim, Integral) and not isinstance(dim, bool)
         if dim is not None and not (whole and dim >= 1):

@@ -170,7 +170,9 @@ def _propagate_nan(
 
 
 def _is_cheap_to_check(tensor: Tensor) -> bool:
-    """Whether a look at its numbers costs little, and is seen by nobody who would be misled."""
+    """Return True if a look at its numbers costs little, and is seen by nobody who would be
+    misled.
+    """
     return (
         not torch.compiler.is_compiling()  # first: what follows is not for those who trace
         and tensor.device.type == "cpu"

@@ -301,7 +301,8 @@ class MultiheadAttention(DotProductAttention):
     ]:
         """The output and the weights, where masks of the caller hold beside the pattern.
 
-        offsets: of the first query, and what the caller said of it.
+        Args:
+            offsets: Of the first query, and what the caller said of it.
         """
         start, query_offset = offsets
         if masks.is_empty and self.bias_k is None and not self.add_zero_attn:
@@ -362,7 +363,7 @@ class MultiheadAttention(DotProductAttention):
 
     @property
     def _is_plain(self) -> bool:
-        """Whether nothing but the masks of a call decides what is seen."""
+        """Return True if nothing but the masks of a call decides what is seen."""
         return self.pattern == everywhere and self.bias_k is None and not self.add_zero_attn
 
     def _append_learned(
@@ -427,7 +428,7 @@ class MultiheadAttention(DotProductAttention):
 
 
 def _check_inputs(query: Any, key: Any, value: Any) -> bool:
-    """Whether there is a batch."""
+    """Return True if there is a batch."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         check_tensor(name, tensor)
         if tensor.is_nested:
@@ -471,7 +472,7 @@ class _Masks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing beside a mask of tokens."""
+        """Return True if there is nothing beside a mask of tokens."""
         return self.allowed is None and self.bias is None and not self.is_causal
 
     @property

@@ -128,7 +128,7 @@ def _cached_sinusoid(position: int, dim: int, device: torch.device) -> Float[Ten
 
 
 def _is_traced(embedded: Tensor) -> bool:
-    """Whether torch makes a program of what is done here (export, compile, fake tensors).
+    """Return True if torch makes a program of what is done here (export, compile, fake tensors).
 
     What is made meanwhile may have no numbers in it: it is not to be kept, and what was kept has no
     place in the program.

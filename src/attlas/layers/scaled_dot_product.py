@@ -37,8 +37,10 @@ class DotProductAttention(Attention):
 
     Reading runs a kernel, the banded one where the pattern has a narrow band and the dense one
     otherwise (`fused_attention` says which weights it holds meanwhile). Observing keeps queries and
-    keys and changes no kernel; intervening runs `forward_reference`. scale: None = 1 / √width of a
-    head. Memory: keys and values (batch, kv_heads, keys, dim).
+    keys and changes no kernel; intervening runs `forward_reference`.
+
+    Args:
+        scale: None = 1 / √width of a head. Memory: keys and values (batch, kv_heads, keys, dim).
     """
 
     def __init__(
@@ -122,8 +124,10 @@ class DotProductAttention(Attention):
     ) -> Float[Tensor, "rows context_dim"]:
         """What `attend` returns for one query a row, all at `position`, where nobody observes.
 
-        Neighbouring rows may share a cache. bias: −∞ hides a position; of some, every row sees
-        some.
+        Neighbouring rows may share a cache.
+
+        Args:
+            bias: −∞ hides a position; of some, every row sees some.
         """
         heads = group_rows(self.split_heads(query.unsqueeze(1), position), cache.keys.shape[0])
         scale = self._scale_of(heads)

@@ -11,7 +11,11 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class AlignmentScore:
-    """Shares, 1 = all, of `links` guessed links; precision: None where nothing was guessed."""
+    """Shares, 1 = all, of `links` guessed links.
+
+    Args:
+        precision: None where nothing was guessed.
+    """
 
     error: float
     precision: float | None
@@ -29,15 +33,16 @@ def alignment_error(
     sure: Sequence[AbstractSet[Link]],
     possible: Sequence[AbstractSet[Link]] | None = None,
 ) -> AlignmentScore:
-    """AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)    Och & Ney, 2003, section 5.
+    """AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|) Och & Ney, 2003, section 5.
 
     Precision = |A ∩ P| / |A|, recall = |A ∩ S| / |S|, counted over all sentences together.
     guessed, A: the links (source, target) of each sentence; sure, S, and possible, P: those of the
     reference. A sure link is possible too, whether `possible` names it or not; None = those alone.
     All of them count words from the same number, and name the source first.
 
-    Errors: `AttlasError` for another number of sentences, and for a reference without a sure link,
-    which nothing could be recalled from.
+    Raises:
+        DataError: For another number of sentences, and for a reference without a sure link, which
+            nothing could be recalled from.
     """
     possible = sure if possible is None else possible
     if not len(guessed) == len(sure) == len(possible):

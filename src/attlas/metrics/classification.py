@@ -19,9 +19,14 @@ def token_accuracy(
 ) -> float:
     """Σ_n |{t : predicted_n,t = expected_n,t}| / Σ_n max(|predicted_n|, |expected_n|), in 0 … 1.
 
-    Position by position: a missing token and a token too many are both wrong. unknown: the id that
-    stands for all words without one; it is never right, because two such words need not be equal.
-    Errors: `AttlasError` for unequal counts, or for nothing to compare.
+    Position by position: a missing token and a token too many are both wrong.
+
+    Args:
+        unknown: The id that stands for all words without one; it is never right, because two such
+            words need not be equal.
+
+    Raises:
+        AttlasError: For unequal counts, or for nothing to compare.
     """
     _checked(predicted, expected)
     right = total = 0
@@ -40,7 +45,9 @@ def sequence_accuracy(
     """|{n : predicted_n = expected_n}| / N, in 0 … 1.
 
     A sequence that holds `unknown` is never right, see `token_accuracy`.
-    Errors: `AttlasError` for unequal counts, or for nothing to compare.
+
+    Raises:
+        AttlasError: For unequal counts, or for nothing to compare.
     """
     _checked(predicted, expected)
     pairs = zip(predicted, expected, strict=True)
@@ -64,7 +71,8 @@ def confusion(
 ) -> dict[str, dict[str, int]]:
     """found[w][g] = |{n : expected_n = w, predicted_n = g}| for all labels.
 
-    Errors: `AttlasError` for unequal counts.
+    Raises:
+        AttlasError: For unequal counts.
     """
     _check_alike(expected, predicted)
     counts = Counter(zip(expected, predicted, strict=True))
@@ -105,7 +113,8 @@ def label_scores(
 ) -> dict[str, LabelScore]:
     """How well each of these labels is found.
 
-    Errors: `AttlasError` for unequal counts.
+    Raises:
+        AttlasError: For unequal counts.
     """
     _check_alike(expected, predicted)
     expected_counts, predicted_counts = Counter(expected), Counter(predicted)
@@ -151,7 +160,9 @@ def wilson_interval(right: int, total: int, confidence: float = 0.95) -> tuple[f
     """(p + z²/2n ± z √(p (1 − p) / n + z²/4n²)) / (1 + z²/n), p = right / n, n = total.
 
     Where the share of a whole population lies, of which n were drawn; in 0 … 1. Wilson, 1927.
-    Errors: `AttlasError` for numbers that are no such counts, or a confidence outside of (0, 1).
+
+    Raises:
+        AttlasError: For numbers that are no such counts, or a confidence outside of (0, 1).
     """
     if not 0 <= right <= total or not total:
         raise AttlasError(

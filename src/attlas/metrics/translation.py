@@ -36,7 +36,8 @@ _PACKAGES = {"ja-mecab": ("ja", "MeCab", "ipadic"), "ko-mecab": ("ko", "mecab_ko
 def check_tokenizer(name: str) -> BleuTokenizer:
     """The same name, when it is that of a tokenizer which is installed.
 
-    Errors: `AttlasError` that names those there are, or the package to install.
+    Raises:
+        AttlasError: That names those there are, or the package to install.
     """
     if name not in get_args(BleuTokenizer):
         raise UnsupportedError(
@@ -124,9 +125,12 @@ def corpus_score(
     has those of one; with "char" the characters of other scripts without spaces too, which its
     signature then says (chars:yes). chrF needs no tokens.
 
-    references: one list, or several, each as long as the hypotheses; the signatures count them.
-    Errors: `AttlasError` for unequal counts, for nothing to score, and for a tokenizer that is
-    unknown or not installed.
+    Args:
+        references: One list, or several, each as long as the hypotheses; the signatures count them.
+
+    Raises:
+        AttlasError: For unequal counts, for nothing to score, and for a tokenizer that is unknown
+            or not installed.
     """
     bleu = corpus_bleu(hypotheses, references, bleu_tokenizer)
     from sacrebleu.metrics.chrf import CHRF

@@ -57,7 +57,11 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
-        """The vector of each text. token_mask: True = a token."""
+        """The vector of each text.
+
+        Args:
+            token_mask: True = a token.
+        """
 
 
 class MeanPooling(Pooling):
@@ -118,8 +122,9 @@ def required_lengths(patterns: Sequence[Pattern], num_keys: int) -> Int[Tensor, 
     layer l). A text of length m passes on what its own positions hold, so n is the furthest
     position on the way that goes least far. ∞ is positions + 1.
 
-    patterns: of the layers, from the first to the last. Memory is bounded; time is that of one look
-    at the dense mask of a layer at the most, and O(keys × window) for windows.
+    Args:
+        patterns: Of the layers, from the first to the last. Memory is bounded; time is that of one
+            look at the dense mask of a layer at the most, and O(keys × window) for windows.
     """
     own = torch.arange(1, num_keys + 1)
     never = num_keys + 1
@@ -205,8 +210,9 @@ class Classifier(nn.Module):
     ) -> Float[Tensor, "batch labels"]:
         """The logits of each text.
 
-        token_mask: True = a token; left out: all but the zeros at the end of each row. The position
-        of a token is that of its position: padding before it counts.
+        Args:
+            token_mask: True = a token; left out: all but the zeros at the end of each row. The
+                position of a token is that of its position: padding before it counts.
         """
         check_source(source)
         source, token_mask = read_token_mask(source, token_mask)
@@ -225,7 +231,9 @@ class Classifier(nn.Module):
 def build_classifier(config: ClassifierConfig, source_size: int, labels: int) -> Classifier:
     """A model with fresh parameters, drawn from torch's generator.
 
-    source_size: how many ids the vocabulary has; labels: how many there are to choose from.
+    Args:
+        source_size: How many ids the vocabulary has.
+        labels: How many there are to choose from.
     """
     if source_size < 1:
         raise AttlasError(

@@ -12,8 +12,12 @@ from attlas.errors import AttlasError, ConfigError
 def refuse_idle(config: Config, beside: str, cures: Mapping[str, str]) -> None:
     """Refuse these settings of `config` where they are set: beside another they have no effect.
 
-    beside: the setting that makes them idle; cures: for each name what would give it an effect.
-    Errors: `AttlasError`.
+    Args:
+        beside: The setting that makes them idle.
+        cures: For each name what would give it an effect.
+
+    Raises:
+        AttlasError: If not.
     """
     fields = type(config).model_fields
     for name, cure in cures.items():
@@ -33,7 +37,7 @@ def _toml(value: Any) -> str:
 
 
 def refuse_settings(model: type, parts: Iterable[object], builder: str) -> None:
-    """Errors: `AttlasError` where settings are given to a model, which is made of its parts."""
+    """Raise `AttlasError` if settings are given to a model, which is made of its parts."""
     for part in parts:
         if isinstance(part, Config):
             settings = type(part).__name__

@@ -11,7 +11,8 @@ from attlas.ops.linear import Linear, linear
 class Embedding(nn.Embedding):
     """One vector per token of a vocabulary, drawn from N(0, 1/width), so that its norm is 1.
 
-    side: whose ids these are, "source" or "target", for the error about an id outside of it.
+    Args:
+        side: Whose ids these are, "source" or "target", for the error about an id outside of it.
     """
 
     def __init__(self, num_embeddings: int, embed_dim: int, side: str) -> None:

@@ -20,7 +20,11 @@ from attlas.recording.hooks import AttentionHook, Listener, listening
 
 
 def check_evaluating(model: nn.Module) -> None:
-    """That a model is in evaluation mode. Errors: `AttlasError` where it is not."""
+    """Check that a model is in evaluation mode.
+
+    Raises:
+        AttlasError: If it is not.
+    """
     if model.training:
         raise AttlasError("a model in evaluation mode", "one in training mode", "call model.eval()")
 
@@ -32,9 +36,10 @@ T = TypeVar("T")
 
 
 def check_positions(first: int, second: int) -> None:
-    """That what comes next stands at one position in all rows.
+    """Check that what comes next stands at one position in all rows.
 
-    Errors: `AttlasError` where it does not.
+    Raises:
+        AttlasError: If it does not.
     """
     if first != second:
         raise AttlasError(
@@ -47,7 +52,8 @@ def check_positions(first: int, second: int) -> None:
 def join_optional(first: T | None, second: T | None, join: Callable[[T, T], T]) -> T | None:
     """What two states have, joined; None where neither has such a thing.
 
-    Errors: `AttlasError` where one has, and the other has not.
+    Raises:
+        AttlasError: If one has, and the other has not.
     """
     if first is not None and second is not None:
         return join(first, second)
@@ -64,7 +70,7 @@ def join_optional(first: T | None, second: T | None, join: Callable[[T, T], T]) 
 
 
 def check_rows(what: str, rows: int, got: int) -> None:
-    """Errors: `AttlasError` where what comes is not one token, or one target, for each row."""
+    """Raise `AttlasError` if what comes is not one token, or one target, for each row."""
     if got != rows:
         raise AttlasError(
             f"one {what} for each of {rows} rows", str(got), "pass as many as the state has rows"
@@ -129,10 +135,12 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         source: Int[Tensor, "batch keys"],
         token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> S:
-        """Read the source once; the state before the first target token. token_mask: True = a
-        token.
+        """Read the source once; the state before the first target token.
 
         Padding belongs on the right: the position of a token is that of its position.
+
+        Args:
+            token_mask: True = a token.
         """
 
     def encode_for_search(
@@ -305,7 +313,7 @@ PADDING_ID = 0  # as `attlas.data` pads, and as PyTorch's examples do
 
 
 def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> None:
-    """Errors: `AttlasError` for what is no batch of ids that this embedding has a vector for."""
+    """Raise `AttlasError` for what is no batch of ids that this embedding has a vector for."""
     expected = f"{side} ids, integers of shape (batch, length)"
     if not isinstance(ids, Tensor):
         raise AttlasError(
@@ -352,7 +360,8 @@ def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> No
 def padding_mask(source: Int[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"]:
     """True = a token: all but the zeros at the end of each row.
 
-    Errors: `AttlasError` for a row that begins with 0.
+    Raises:
+        AttlasError: For a row that begins with 0.
     """
     _check_start("source", source)
     tokens = (source != PADDING_ID).to(torch.int8)
@@ -360,7 +369,7 @@ def padding_mask(source: Int[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"
 
 
 def _is_symbolic() -> bool:
-    """Whether a tracer looks, for which ids have no values."""
+    """Return True if a tracer looks, for which ids have no values."""
     return torch.compiler.is_compiling() or is_traced_or_transformed()
 
 
@@ -396,7 +405,7 @@ def _checked_ratio(ratio: Any) -> float:
 
 
 def check_source(source: Shaped[Tensor, "batch keys ..."]) -> None:
-    """Errors: `AttlasError` where there is no row, or no position in them."""
+    """Raise `AttlasError` if there is no row, or no position in them."""
     rows, num_keys = source.shape[:2]
     if not rows or not num_keys:
         raise AttlasError(

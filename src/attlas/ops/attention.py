@@ -31,8 +31,9 @@ _NOTHING = (
 
 
 def math_is_faster(query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> bool:
-    """Whether `math_attention` is the faster way here: texts are short, or weights are dropped,
-    which no kernel does on a CPU."""
+    """Return True if `math_attention` is the faster way here: texts are short, or weights are
+    dropped, which no kernel does on a CPU.
+    """
     return (
         # First: what follows is not for those who trace.
         not (torch.compiler.is_compiling() or is_traced_or_transformed())
@@ -339,7 +340,10 @@ def fused_attention(
     """torch's kernel, or `math_attention` where that is faster; every query sees a position.
 
     O(queries) memory by the kernel; of short texts, or where weights are dropped, O(heads · queries
-    · positions). mask: bool, or without dropout what is added to the scores.
+    · positions).
+
+    Args:
+        mask: bool, or without dropout what is added to the scores.
     """
     grouped = keys.shape[1] != query.shape[1]
     if (mask is None or mask.dtype == torch.bool) and math_is_faster(query, keys, values, dropout):

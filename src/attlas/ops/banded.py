@@ -47,7 +47,9 @@ def banded_attention(
 
 
 def band_is_faster(queries: int, num_keys: int, pattern: Pattern, query_offset: int) -> bool:
-    """Whether the band is known, meets the cache, and is at most half as many pairs as all."""
+    """Return True if the band is known, meets the cache, and is at most half as many pairs as
+    all.
+    """
     bound = pattern.bound
     if bound.back is None or bound.ahead is None or queries == 0:
         return False

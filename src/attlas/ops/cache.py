@@ -48,7 +48,7 @@ class GrowingBuffer:
         return cls(buffer, num_keys)
 
     def owns(self, kept: Kept) -> bool:
-        """Whether these are the taken positions of this very room."""
+        """Return True if these are the taken positions of this very room."""
         return (
             kept.untyped_storage().data_ptr() == self.buffer.untyped_storage().data_ptr()
             and kept.shape[-2] == self.length
@@ -122,10 +122,11 @@ def _filled(
 class KeyValueCache:
     """Keys, values and which positions are token_mask: a frozen value. Positions are axis −2.
 
-    keys, values: (batch, keys, dim), or (batch, kv_heads, keys, dim) for multi-head.
-    token_mask: (batch, keys) bool, True = a token; None = no padding. `project_kv` puts zeros in
-    place of padding before anything is made of it, so that junk there (NaN, inf) can change
-    nothing.
+    Args:
+        keys, values: (batch, keys, dim), or (batch, kv_heads, keys, dim) for multi-head.
+        token_mask: (batch, keys) bool, True = a token; None = no padding. `project_kv` puts zeros
+            in place of padding before anything is made of it, so that junk there (NaN, inf) can
+            change nothing.
     """
 
     keys: Float[Tensor, "batch *kv_heads keys key_dim"]
@@ -144,7 +145,10 @@ class KeyValueCache:
         """This cache followed by newer positions: a growing key/value cache.
 
         Without gradients only the new positions are copied, mostly; this cache stays what it is,
-        see `GrowingBuffer`. Errors: `AttlasError` where the positions are not of such a cache.
+        see `GrowingBuffer`.
+
+        Raises:
+            AttlasError: If the positions are not of such a cache.
         """
         _check_same_rows(self.keys, new.keys)
         _check_same_rows(self.values, new.values)
@@ -237,7 +241,9 @@ def _check_same_rows(
     kept: Float[Tensor, "batch *kv_heads keys head_dim"],
     new: Float[Tensor, "other_batch *other_heads new_keys other_dim"],
 ) -> None:
-    """That they may be joined: a copy into a room would spread one row, or head, over many."""
+    """Check that they may be joined: a copy into a room would spread one row, or head, over
+    many.
+    """
     rows, dim = kept.shape[:-2], kept.shape[-1]
     if new.shape[:-2] != rows or new.shape[-1] != dim or new.device != kept.device:
         raise AttlasError(

@@ -29,7 +29,8 @@ class DeferredLinear:
     gradient is wanted. A backward pass that is to be differentiated itself (create_graph) defers
     nothing.
 
-    weight: (outputs, inputs), bias: (outputs,) or None. One instance serves one pass.
+    Args:
+        weight: (outputs, inputs), bias: (outputs,) or None. One instance serves one pass.
     """
 
     def __init__(

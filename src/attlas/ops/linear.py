@@ -54,14 +54,15 @@ def bf16_matmul(enabled: bool = True) -> Iterator[None]:
 
 
 def is_bf16_matmul() -> bool:
-    """Whether `bf16_matmul` is under way in this thread."""
+    """Return True if `bf16_matmul` is under way in this thread."""
     return _thread_state.half
 
 
 @cache
 def has_bf16_instructions() -> bool | None:
-    """Whether this processor has instructions for products of bfloat16; None where torch cannot
-    tell, as of those that are not x86, or does not any more, as these names are its own."""
+    """Return True if this processor has instructions for products of bfloat16; None where torch
+    cannot tell, as of those that are not x86, or does not any more, as these names are its own.
+    """
     names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     checks = [getattr(torch.cpu, name) for name in names if hasattr(torch.cpu, name)]
     if not checks or platform.machine().lower() not in ("x86_64", "amd64"):
@@ -125,9 +126,13 @@ def _on_cuda(numbers: torch.dtype) -> Iterator[None]:
 
 
 def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:
-    """That the device has these numbers; setting: where they are asked for.
+    """Check that the device has these numbers.
 
-    Errors: `AttlasError` where it has not.
+    Args:
+        setting: Where they are asked for.
+
+    Raises:
+        UnsupportedError: If it has not.
     """
     if name == "fp16" and device.type != "cuda":
         expected, instead = f"a CUDA device for {setting} = 'fp16'", "'bf16' or 'none'"
@@ -239,13 +244,15 @@ def _pays_in_bf16(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def _enough(x: Tensor, weight: Tensor, least: int) -> bool:
-    """Whether there is so much to multiply that it pays: so many products, of enough rows."""
+    """Return True if there is so much to multiply that it pays: so many products, of enough
+    rows.
+    """
     rows = x.numel() // max(1, x.shape[-1]) if x.ndim else 0
     return rows >= _FEWEST_ROWS and rows * weight.numel() >= least
 
 
 def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether they go together as oneDNN takes them for granted."""
+    """Return True if they go together as oneDNN takes them for granted."""
     return (
         weight.ndim == 2
         and x.shape[-1] == weight.shape[1]
@@ -254,8 +261,9 @@ def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def is_traced_or_transformed() -> bool:
-    """Whether something else than these numbers is wanted: a trace, a derivative forwards, many
-    at a time, or what a mode makes of each operator."""
+    """Return True if something else than these numbers is wanted: a trace, a derivative forwards,
+    many at a time, or what a mode makes of each operator.
+    """
     return (
         torch._C._get_tracing_state() is not None
         or torch._C._len_torch_dispatch_stack() > 0
@@ -271,7 +279,9 @@ def _dense(matrix: Tensor) -> Tensor:
 
 
 def is_plain_cpu_float32(tensor: Tensor) -> bool:
-    """Whether these are numbers in memory, and no stand-in for them (fake, sharded, subclassed)."""
+    """Return True if these are numbers in memory, and no stand-in for them (fake, sharded,
+    subclassed).
+    """
     return (
         type(tensor) in (Tensor, nn.Parameter)
         and tensor.layout == torch.strided
@@ -283,7 +293,9 @@ def is_plain_cpu_float32(tensor: Tensor) -> bool:
 
 @cache
 def onednn_is_faster() -> bool:
-    """Whether oneDNN is the faster one here: beside MKL, on a processor of AMD with AVX-512."""
+    """Return True if oneDNN is the faster one here: beside MKL, on a processor of AMD with
+    AVX-512.
+    """
     return (
         torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
         and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]

@@ -15,7 +15,9 @@ class Bound:
     """Only pairs with i − back ≤ j ≤ i + ahead, or with i or j among the marks, can be seen.
 
     A bound, not a description: what lies outside is hidden, and the pattern itself decides inside.
-    back, ahead: in keys, None = no bound on that side; the banded kernel needs both.
+
+    Args:
+        back, ahead: In keys, None = no bound on that side; the banded kernel needs both.
     """
 
     back: int | None = None
@@ -72,7 +74,8 @@ class Pattern(ABC):
 
     @property
     def sees_itself(self) -> bool:
-        """Whether every query sees the key at its own position; no unless a pattern knows better.
+        """Return True if every query sees the key at its own position; no unless a pattern knows
+        better.
 
         The newest query of a growing memory then sees at least one key.
         """

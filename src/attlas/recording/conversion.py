@@ -27,7 +27,8 @@ def to_dataframe(maps: Sequence[LabelledMap]) -> Any:
     """A table with a row for each weight: layer, call, batch, head, query, key, weight,
     query_token, key_token; None for a token that is not known.
 
-    Errors: `AttlasError` where pandas is missing, and for more than 2²⁴ weights.
+    Raises:
+        AttlasError: If pandas is missing, and for more than 2²⁴ weights.
     """
     pandas = _imported("pandas", "a table of a trace (pandas)")
     sizes = {each.layer: 0 for each in maps}
@@ -50,7 +51,8 @@ def to_xarray(labelled: LabelledMap) -> Any:
     """A DataArray (batch, head, query, key), with the tokens as coordinates where they are known:
     `query_token` (batch, query) and `key_token` (batch, key).
 
-    Errors: `AttlasError` where xarray is missing, and for more than 2²⁸ weights.
+    Raises:
+        AttlasError: If xarray is missing, and for more than 2²⁸ weights.
     """
     xarray = _imported("xarray", "an array of a map with named axes (xarray)")
     shape = labelled.attention_map.shape

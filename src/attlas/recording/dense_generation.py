@@ -43,10 +43,13 @@ class GrowingDenseMap:
         """From which rows those of a further call of the same cache go on; None where it does not.
 
         It goes on where its queries are the newest of its keys, behind all earlier ones, or where
-        the keys are as many as before, of another text. cross_attention: which of the two it is,
-        None = nobody knows. growth: what the same step has made of self-attention in other layers;
-        no keys tell whether rows have changed places, or keys were cropped. Of one row the former
-        is certain without.
+        the keys are as many as before, of another text.
+
+        Args:
+            cross_attention: Which of the two it is, None = nobody knows.
+            growth: What the same step has made of self-attention in other layers; no keys tell
+                whether rows have changed places, or keys were cropped. Of one row the former is
+                certain without.
         """
         _, heads, queries, num_keys = step.shape
         last = self._steps[-1].call
@@ -107,7 +110,9 @@ def followed(
 ) -> DenseAttentionMap | None:
     """The weights of a layer after one more step of the same cache; None where they do not go on.
 
-    parents: from which row each row may have gone on, as other layers know; see `GrowingDenseMap`.
+    Args:
+        parents: From which row each row may have gone on, as other layers know; see
+            `GrowingDenseMap`.
     """
     if not isinstance(earlier, DenseAttentionMap) or not isinstance(step, DenseAttentionMap):
         return None

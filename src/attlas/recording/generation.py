@@ -141,8 +141,10 @@ class ExtendedMap(NamedTuple):
 class MapPart:
     """What one call has brought: its queries, the keys that are new, and what its queries see.
 
-    begin: where the call's first key stands in the map; keys: how many the call has. parents: of
-    which row of the step before each of its rows is, None = of the same.
+    Args:
+        begin: Where the call's first key stands in the map.
+        keys: How many the call has.
+        parents: Of which row of the step before each of its rows is, None = of the same.
     """
 
     query: Float[Tensor, "batch heads queries head_dim"]
@@ -157,7 +159,11 @@ class MapPart:
 
     @classmethod
     def of(cls, call: FactoredAttentionMap, new: int, part: Part | None = None) -> "MapPart":
-        """What is to be kept of a call whose last `new` keys are new. part: gives its heads."""
+        """What is to be kept of a call whose last `new` keys are new.
+
+        Args:
+            part: Gives its heads.
+        """
         num_keys = call.shape[3]
         keys = call.keys[:, :, num_keys - new :]
         bare = FactoredAttentionMap(call.query, keys, call.scale, everywhere, 0, None, None)
@@ -263,7 +269,7 @@ class GrowingFactoredMap:
 
     @property
     def has_position(self) -> bool:
-        """Whether it is known where its first query stands."""
+        """Return True if it is known where its first query stands."""
         return self._steps[0].query_offset is not None
 
     @property
@@ -273,7 +279,7 @@ class GrowingFactoredMap:
 
     @property
     def stands_at_its_end(self) -> bool:
-        """Whether its last queries are the newest of its keys."""
+        """Return True if its last queries are the newest of its keys."""
         last = self._steps[-1]
         return last.position + last.queries == self.num_keys
 
@@ -309,7 +315,7 @@ class GrowingFactoredMap:
         return other
 
     def fits(self, step: FactoredAttentionMap, *, batch: bool) -> bool:
-        """Whether a call is of the same heads, widths and numbers, and of as many texts."""
+        """Return True if a call is of the same heads, widths and numbers, and of as many texts."""
         last_step = self._steps[-1]
         return (
             self._scale == step.scale
@@ -349,8 +355,12 @@ class GrowingFactoredMap:
         crops: bool = True,
     ) -> MapLink | None:
         """How a call of self-attention goes on from here, by what its keys are known to hold; or
-        else by their numbers. None where it does not. chosen: gives the heads that are kept; crops:
-        whether there is a cache that may have been cropped."""
+        else by their numbers. None where it does not.
+
+        Args:
+            chosen: Gives the heads that are kept.
+            crops: Whether there is a cache that may have been cropped.
+        """
         if not self.stands_at_its_end or not stands_at_its_end(step):
             return None
         if content is not None and self.content is not None:
@@ -398,10 +408,11 @@ class GrowingFactoredMap:
         growth: MapGrowth | None,
         chosen: Callable[[FactoredAttentionMap], FactoredAttentionMap] = lambda step: step,
     ) -> RowParents | None:
-        """From which rows those of a call go on that looks at the same keys with more queries;
-        None where it does not, or where nobody knows.
+        """From which rows those of a call go on that looks at the same keys with more queries; None
+        where it does not, or where nobody knows.
 
-        growth: what the step has made of self-attention, if that is known.
+        Args:
+            growth: What the step has made of self-attention, if that is known.
         """
         last_step = self._steps[-1]
         both_see_all = isinstance(step.pattern, Everywhere) and isinstance(
@@ -548,9 +559,11 @@ def append_cross_attention_step(
     `append_self_attention_step`.
 
     It goes on where its keys are just the earlier ones. Whether that is one generation, or a model
-    called twice on the same source, is for the caller to know. parents: from which rows each row
-    may have gone on, as self-attention knows it; without it, rows of the same source are not told
-    apart, and such a step does not go on.
+    called twice on the same source, is for the caller to know.
+
+    Args:
+        parents: From which rows each row may have gone on, as self-attention knows it; without it,
+            rows of the same source are not told apart, and such a step does not go on.
     """
     if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None
@@ -619,7 +632,7 @@ def _equal(first: Tensor | None, second: Tensor | None) -> bool:
 
 
 def _sees_all_before(step: MapPart) -> bool:
-    """Whether its queries see all keys of the map up to their own."""
+    """Return True if its queries see all keys of the map up to their own."""
     at_its_end = step.position + step.queries == step.num_keys and not step.begin
     looks_back = isinstance(step.pattern, Causal) or step.queries == 1
     return at_its_end and looks_back and step.token_mask is None and _is_simple(step.pattern)
@@ -655,7 +668,7 @@ def _reach(step: MapPart) -> int:
 
 
 def _fits(pattern: Pattern, step: MapPart, token_mask: Bool[Tensor, "batch keys"]) -> bool:
-    """Whether a step sees just what a pattern shows of the tokens."""
+    """Return True if a step sees just what a pattern shows of the tokens."""
     queries, num_keys = step.queries, token_mask.shape[1]
     if not queries:
         return True
@@ -752,7 +765,7 @@ def _cut(attention_map: FactoredAttentionMap, num_keys: int) -> FactoredAttentio
 
 
 def stands_at_its_end(step: FactoredAttentionMap) -> bool:
-    """Whether its queries are the newest of its keys."""
+    """Return True if its queries are the newest of its keys."""
     return step.query_offset is not None and step.query_offset + step.shape[2] == step.shape[3]
 
 

@@ -24,14 +24,19 @@ from attlas.recording.maps.base import AttentionMap
 class CallSite:
     """Where an attention happens that does not speak for itself.
 
-    path: of the module in its model. cache: the memory of earlier steps that the module was given,
-    if any; cross_attention: whether it was given something else to look at than what asks (None =
-    nobody said, or both); is_final: whether that is all that can be said of it. texts: the shapes
-    of the texts that it was given, or who holds it: vectors with a batch or without one, each
-    memory once. position_unknown: whether its queries stand at no known keys, by what they and the
-    keys were made of: parameters alone, or one text of which the places were moved for the ones and
-    not the others. first_query_position: says where the first query stands among the keys, if
-    queries are a part of their text.
+    Args:
+        path: Of the module in its model.
+        cache: The memory of earlier steps that the module was given, if any.
+        cross_attention: Whether it was given something else to look at than what asks (None =
+            nobody said, or both).
+        is_final: Whether that is all that can be said of it.
+        texts: The shapes of the texts that it was given, or who holds it: vectors with a batch or
+            without one, each memory once.
+        position_unknown: Whether its queries stand at no known keys, by what they and the keys were
+            made of: parameters alone, or one text of which the places were moved for the ones and
+            not the others.
+        first_query_position: Says where the first query stands among the keys, if queries are a
+            part of their text.
     """
 
     path: str
@@ -44,7 +49,8 @@ class CallSite:
     first_query_position: Callable[[], Any] | None = field(default=None, compare=False)
 
     def is_cross_attention(self, batch: int, queries: int, num_keys: int) -> bool | None:
-        """Whether so many queries look at something else than themselves; None = nobody knows.
+        """Return True if so many queries look at something else than themselves; None = nobody
+        knows.
 
         Where nobody says it, but one text alone was given that is as long as both, it is that text
         which asks and is looked at; where they are not of one length, and one of the texts is as
@@ -58,8 +64,8 @@ class CallSite:
         return True if query_text and key_text and not set(query_text) & set(key_text) else None
 
     def may_hold_text(self, batch: int, places: int) -> bool:
-        """Whether so many places in turn may be those of a text that was given, or of all of them
-        one behind the other; of no text nobody can say that they are not.
+        """Return True if so many places in turn may be those of a text that was given, or of all of
+        them one behind the other; of no text nobody can say that they are not.
 
         They are others where a text is taken in chunks, or is asked by learned queries.
         """
@@ -77,8 +83,9 @@ class CallSite:
         return [text for text in self.texts if not Counter((batch, places)) - Counter(text)]
 
     def has_unfolded_heads(self, rows: int, places: int, heads: int) -> bool:
-        """Whether so many rows are as many texts as were given, each for one head alone, and not
-        that many times fewer, each for all heads."""
+        """Return True if so many rows are as many texts as were given, each for one head alone, and
+        not that many times fewer, each for all heads.
+        """
         given = [Counter(text[:2]) for text in self.texts]
         return Counter((rows, places)) in given and Counter((rows // heads, places)) not in given
 
@@ -97,7 +104,9 @@ def attribute(owner: Any, name: str) -> Any:
 
 @lru_cache(4096)
 def _has_more(kind: Hashable, name: str) -> bool:
-    """Whether such a module may have an attribute of this name beside those that it holds."""
+    """Return True if such a module may have an attribute of this name beside those that it
+    holds.
+    """
     return hasattr(kind, name) or getattr(kind, "__getattr__", None) is not nn.Module.__getattr__
 
 
@@ -113,10 +122,14 @@ class RecorderProtocol(Protocol):
     has_run: bool
 
     def is_selected(self, path: str) -> bool:
-        """Whether it is worth making an attention map of a layer that looks."""
+        """Return True if it is worth making an attention map of a layer that looks."""
 
     def record_call(self, site: CallSite, attention_map: AttentionMap, content: Any = None) -> None:
-        """The attention map of one call at this place; content: what its keys hold, where known."""
+        """The attention map of one call at this place.
+
+        Args:
+            content: What its keys hold, where known.
+        """
 
     def expect_attention(self, site: CallSite, surely: bool) -> None:
         """A softmax was taken at this place, which may be attention, or surely is."""
@@ -133,8 +146,9 @@ class Listener:
     """Someone who listens to some attention hooks: `names` maps each hook's identity to its layer's
     path.
 
-    modules: the same of modules, among which attention may happen that has no hook; it is handed
-    to the recorder.
+    Args:
+        modules: The same of modules, among which attention may happen that has no hook; it is
+            handed to the recorder.
     """
 
     names: Mapping[int, str]
@@ -182,7 +196,7 @@ class AttentionHook(nn.Module):
 
     @property
     def is_recording(self) -> bool:
-        """Whether somebody in this thread observes this hook."""
+        """Return True if somebody in this thread observes this hook."""
         return any(
             id(self) in listener.names
             for listener in _thread_state.active_listeners.active
@@ -191,7 +205,7 @@ class AttentionHook(nn.Module):
 
     @property
     def is_patched(self) -> bool:
-        """Whether somebody in this thread replaces this hook's weights."""
+        """Return True if somebody in this thread replaces this hook's weights."""
         return any(
             id(self) in listener.names
             for listener in _thread_state.active_listeners.active
@@ -213,14 +227,16 @@ class AttentionHook(nn.Module):
 
 
 def is_observed(model: nn.Module) -> bool:
-    """Whether somebody hears or changes where a layer of attlas in it looks, in this thread."""
+    """Return True if somebody hears or changes where a layer of attlas in it looks, in this
+    thread.
+    """
     return any(
         m.is_recording or m.is_patched for m in model.modules() if isinstance(m, AttentionHook)
     )
 
 
 def check_module(model: object) -> None:
-    """Errors: `AttlasError` for what is no module, with what was probably meant."""
+    """Raise `AttlasError` for what is no module, with what was probably meant."""
     if isinstance(model, nn.Module):
         return
     got, hint = f"a {type(model).__name__}", "pass the model itself"
@@ -240,7 +256,8 @@ def check_module(model: object) -> None:
 def attention_hooks(model: nn.Module) -> dict[int, str]:
     """Every attention hook inside `model`, with the path of its layer ("" = the model itself).
 
-    Errors: `AttlasError` for what is no module.
+    Raises:
+        AttlasError: For what is no module.
     """
     check_module(model)
     return {
@@ -254,8 +271,9 @@ _FORWARD_KINDS = ("forward", "forward_pre", "backward", "backward_pre")
 
 
 def has_hooks(modules: Iterable[nn.Module]) -> bool:
-    """Whether a call of one of these is more than its `forward`: hooks of its own, or of all
-    modules, or what torch.compile has made of it. Then it has to be called, and no way around it.
+    """Return True if a call of one of these is more than its `forward`: hooks of its own, or of all
+    modules, or what torch.compile has made of it. Then it has to be called, and no way around
+    it.
     """
     return any(getattr(registered, f"_global_{kind}_hooks") for kind in _FORWARD_KINDS) or any(
         any(getattr(module, f"_{kind}_hooks") for kind in _FORWARD_KINDS)
@@ -276,7 +294,7 @@ _WITHOUT_ATTENTION = frozenset(
 
 
 def has_only_hooked_attention(model: nn.Module) -> bool:
-    """Whether every attention inside a model records itself by an `AttentionHook`.
+    """Return True if every attention inside a model records itself by an `AttentionHook`.
 
     Returns True only where all modules are attlas's own classes, or of `_WITHOUT_ATTENTION`, and
     none was changed since: no subclass of somebody else, no hook, no function put into a module or
@@ -293,7 +311,7 @@ def has_only_hooked_attention(model: nn.Module) -> bool:
 
 
 def _runs_as_written(kind: type[nn.Module]) -> bool:
-    """Whether no attention happens in modules of a class but by hooks."""
+    """Return True if no attention happens in modules of a class but by hooks."""
     if kind in _WITHOUT_ATTENTION:
         return kind.forward.__module__.startswith("torch.nn.modules.")
     own = [base for base in kind.__mro__ if _is_own(base.__module__)]
@@ -302,7 +320,7 @@ def _runs_as_written(kind: type[nn.Module]) -> bool:
 
 
 def _is_own_code(value: object) -> bool:
-    """Whether this is no function, or one of attlas."""
+    """Return True if this is no function, or one of attlas."""
     function = getattr(value, "__func__", value)  # of a static method
     return not callable(function) or _is_own(
         getattr(function, "__module__", None) or type(function).__module__

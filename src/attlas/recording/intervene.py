@@ -33,9 +33,10 @@ def intervene(model: nn.Module, change: WeightPatch) -> WithBlock[None]:
     kernel. Layers are those that `observe` hears, with the same paths: of attlas, of PyTorch, of
     Hugging Face, one's own.
 
-    Errors: `AttlasError` for what is no function, for new weights of another shape or device, or
-    with NaN or infinity, for a compiled model, and where nothing was replaced, unless the block
-    itself raised first.
+    Raises:
+        AttlasError: For what is no function, for new weights of another shape or device, or with
+            NaN or infinity, for a compiled model, and if nothing was replaced, unless the block
+            itself raised first.
     """
     check_module(model)
     check_not_compiled(model)
@@ -126,7 +127,8 @@ def uniform(
 ) -> Weights:
     """1 / n on each of the n keys that the query may see.
 
-    Errors: `AttlasError` where it is called by somebody who means to pass it.
+    Raises:
+        AttlasError: If it is called by somebody who means to pass it.
     """
     if weights is None or allowed is None:
         raise AttlasError(
@@ -159,7 +161,8 @@ def permuted(seed: int) -> WeightPatch:
 def without(*heads: int) -> WeightPatch:
     """These heads read nothing: their weights are zero.
 
-    Errors: `AttlasError` for what is no whole number, here; for a head that a layer has not, there.
+    Raises:
+        AttlasError: For what is no whole number, here; for a head that a layer has not, there.
     """
     if not all(map(is_integer, heads)):
         raise AttlasError(

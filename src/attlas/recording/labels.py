@@ -13,7 +13,8 @@ Tokens = tuple[tuple[str, ...], ...]
 def rows_of(tokens: Any) -> Tokens:
     """These tokens, where they are a list of strings to a batch row.
 
-    Errors: `AttlasError` for anything else.
+    Raises:
+        AttlasError: For anything else.
     """
     rows = tuple(tuple(row) if _is_list(row) else row for row in tokens)
     for row in rows:
@@ -27,13 +28,14 @@ def rows_of(tokens: Any) -> Tokens:
 
 
 def check_slots(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
-    """That these tokens name the keys of one of the attention maps; see `check_either`."""
+    """Check that these tokens name the keys of one of the attention maps; see `check_either`."""
     _check(what, rows, attention_maps, {attention_map.shape[3] for attention_map in attention_maps})
 
 
 def check_queries(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
-    """That these tokens name the queries of a layer with these attention maps; see
-    `check_either`."""
+    """Check that these tokens name the queries of a layer with these attention maps; see
+    `check_either`.
+    """
     lengths = {attention_map.shape[2] for attention_map in attention_maps} | {
         _together(attention_maps)
     }
@@ -41,12 +43,14 @@ def check_queries(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap
 
 
 def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[AttentionMap]]) -> None:
-    """That these tokens name the keys or the queries of one of the layers.
+    """Check that these tokens name the keys or the queries of one of the layers.
 
     The longest row is as long as that axis, since shorter ones were padded to it, or as all calls
     of a layer together have queries. A model that asks one query at a time may go on after its last
     token: the calls of its layer have at least so many queries together.
-    Errors: `AttlasError` for tokens of another length, and for another number of rows.
+
+    Raises:
+        AttlasError: For tokens of another length, and for another number of rows.
     """
     attention_maps = [attention_map for calls in layers for attention_map in calls]
     lengths = {length for attention_map in attention_maps for length in attention_map.shape[2:]}
@@ -115,14 +119,16 @@ class HasTokens(Protocol):
 def tokens_of(tokenizer: object, input_ids: object) -> Tokens:
     """One readable token to an id, for each text of a batch.
 
-    tokenizer: of transformers (fast or slow), a `tokenizers.Tokenizer`, a SentencePiece processor,
-    an encoding of tiktoken, or a vocabulary of attlas. input_ids: a tensor, array or lists of
-    (batch, length), (length), or what the tokenizer returned. Special tokens and padding keep
-    their names. Pieces of bytes become text: "ĠcafÃ©" is "▁café", and bytes that are a part of a
-    character are as in "<0xF0>".
+    Args:
+        tokenizer: Of transformers (fast or slow), a `tokenizers.Tokenizer`, a SentencePiece
+            processor, an encoding of tiktoken, or a vocabulary of attlas.
+        input_ids: A tensor, array or lists of (batch, length), (length), or what the tokenizer
+            returned. Special tokens and padding keep their names. Pieces of bytes become text:
+            "ĠcafÃ©" is "▁café", and bytes that are a part of a character are as in "<0xF0>".
 
-    Errors: `AttlasError` for what is no tokenizer, for texts of several lengths, and for ids that
-    it does not have.
+    Raises:
+        AttlasError: For what is no tokenizer, for texts of several lengths, and for ids that it
+            does not have.
     """
     convert = _converter(tokenizer)
     return tuple(tuple(convert(row)) for row in _rows_of_ids(input_ids))
@@ -236,7 +242,7 @@ def _or_none(convert: Callable[[list[int]], list[Any]], id_: int) -> Any:
 
 
 def _is_of_bytes(tokenizer: Any) -> bool:
-    """Whether the tokens of a `tokenizers.Tokenizer` are bytes, written as GPT-2 does."""
+    """Return True if the tokens of a `tokenizers.Tokenizer` are bytes, written as GPT-2 does."""
     parts = (getattr(tokenizer, "decoder", None), getattr(tokenizer, "pre_tokenizer", None))
     return any("ByteLevel" in repr(part) for part in parts if part is not None)
 

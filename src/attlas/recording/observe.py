@@ -27,8 +27,9 @@ from attlas.recording.trace import Selection, Trace, is_integer
 
 
 def check_not_compiled(model: nn.Module) -> None:
-    """Errors: `AttlasError` for a model that torch.compile has taken over, wholly or in part, or
-    torch.jit."""
+    """Raise `AttlasError` for a model that torch.compile has taken over, wholly or in part, or
+    torch.jit.
+    """
     for path, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):
             raise UnsupportedError(
@@ -156,12 +157,16 @@ def observe(
     raises and says why, unless the block itself raised first. What looked beside others and could
     not be read is told in a warning: where, how often and why.
 
-    layers: paths of the layers to keep, or patterns such as "encoder.*"; heads: of each of them, by
-    number; last_calls: so many calls of each layer, the newest. None = all. What is not kept costs
-    no memory.
+    Args:
+        layers: Paths of the layers to keep, or patterns such as "encoder.*".
+        heads: Of each of them, by number.
+        last_calls: So many calls of each layer, the newest. None = all. What is not kept costs no
+            memory.
 
-    Errors: `AttlasError` where nothing was heard or kept, for what is no path, number of a head or
-    number of calls, and for a compiled model. A compiled function within one runs as it is written.
+    Raises:
+        AttlasError: If nothing was heard or kept, for what is no path, number of a head or number
+            of calls, and for a compiled model. A compiled function within one runs as it is
+            written.
     """
     check_module(model)
     check_not_compiled(model)

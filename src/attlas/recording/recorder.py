@@ -38,9 +38,11 @@ _NOT_FOLLOWED = "a softmax of the product of two tensors, which no product with 
 class Recorder:
     """Fills a trace; a step that goes on from an earlier call joins it.
 
-    last_calls: so many calls of each layer, the newest; None = all. has_run: whether a module of
-    the model was at work at all. called_layers: the paths of all layers that looked, wanted or not;
-    softmaxed: those of all modules that took a softmax.
+    Args:
+        last_calls: So many calls of each layer, the newest; None = all.
+        has_run: Whether a module of the model was at work at all.
+        called_layers: The paths of all layers that looked, wanted or not.
+        softmaxed: Those of all modules that took a softmax.
     """
 
     trace: Trace
@@ -55,14 +57,18 @@ class Recorder:
     _unreadable: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
 
     def is_selected(self, path: str) -> bool:
-        """Whether the attention map of a layer that looks is to be kept."""
+        """Return True if the attention map of a layer that looks is to be kept."""
         self.called_layers.add(path)
         return self.selection.is_selected(path)
 
     def record_call(
         self, site: CallSite, attention_map: AttentionMap, content: Content | None = None
     ) -> None:
-        """One more call at this place; content: what its keys hold, where that is known."""
+        """One more call at this place.
+
+        Args:
+            content: What its keys hold, where that is known.
+        """
         batch, _, queries, num_keys = attention_map.shape
         site = replace(site, cross_attention=site.is_cross_attention(batch, queries, num_keys))
         path, cache = site.path, site.cache
@@ -94,7 +100,7 @@ class Recorder:
             self.trace.add_split_reason(path, _split_reason(site, attention_map))
 
     def _is_growing(self) -> bool:
-        """Whether self-attention of another layer has just gone on, in the same step."""
+        """Return True if self-attention of another layer has just gone on, in the same step."""
         return self._growth is not None
 
     def _begin(
@@ -113,7 +119,7 @@ class Recorder:
     def _extends_earlier_call(
         self, site: CallSite, attention_map: AttentionMap, content: Content | None
     ) -> bool:
-        """Whether a call goes on from an earlier one, to which it is added then."""
+        """Return True if a call goes on from an earlier one, to which it is added then."""
         cropped: list[tuple[_Call, FactoredAttentionMap, MapLink]] = []
         for call in reversed(self._calls[site.path]):
             same = site.cache is not None and call.cache() is site.cache
@@ -234,7 +240,7 @@ class Recorder:
         *,
         same: bool,
     ) -> bool:
-        """Whether a call asks the source of an earlier one again, in the same generation."""
+        """Return True if a call asks the source of an earlier one again, in the same generation."""
         growth = self._growth_of(site, call, attention_map.shape[2])
         kept = call.kept
         if not isinstance(kept, GrowingFactoredMap) or not (same or growth is not None):
@@ -259,7 +265,7 @@ class Recorder:
     def _extends_weights(
         self, site: CallSite, call: "_Call", attention_map: DenseAttentionMap, *, same: bool
     ) -> bool:
-        """Whether weights go on from those of an earlier call, in the same generation."""
+        """Return True if weights go on from those of an earlier call, in the same generation."""
         growth = self._growth_of(site, call, attention_map.shape[2])
         kept = call.kept
         if not isinstance(kept, GrowingDenseMap) or not (same or growth is not None):
@@ -352,7 +358,8 @@ class Recorder:
 class _Call:
     """One map of a layer: of which cache, what is kept of it, and when it was heard last.
 
-    inner_part: whether its queries are known not to be the newest of its keys.
+    Args:
+        inner_part: Whether its queries are known not to be the newest of its keys.
     """
 
     cache: Callable[[], Any]
@@ -377,7 +384,7 @@ _BRANCHED = (
 
 
 def _is_inner_part(site: CallSite, attention_map: AttentionMap) -> bool:
-    """Whether the queries are a part of the text of the keys, and not its end."""
+    """Return True if the queries are a part of the text of the keys, and not its end."""
     if (
         site.first_query_position is None
         or site.cache is not None

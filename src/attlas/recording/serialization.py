@@ -26,8 +26,9 @@ _AGAIN = "save the trace again"
 def to_tensors(attention_map: AttentionMap) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Its tensors and its facts.
 
-    Errors: `AttlasError` for a pattern of one's own, for an attention map of another form, and for
-    tensors that do not fit each other, as in `from_tensors`.
+    Raises:
+        AttlasError: For a pattern of one's own, for an attention map of another form, and for
+            tensors that do not fit each other, as in `from_tensors`.
     """
     if isinstance(attention_map, DenseAttentionMap):
         fields = {"weights": attention_map.values}
@@ -59,8 +60,10 @@ def to_tensors(attention_map: AttentionMap) -> tuple[dict[str, Tensor], dict[str
 def from_tensors(fields: Mapping[str, Tensor], facts: Mapping[str, Any]) -> AttentionMap:
     """The attention map again.
 
-    Errors: `AttlasError` for axes, widths, batches and heads that do not fit each other, and for
-    facts of another kind; `KeyError` where something is missing.
+    Raises:
+        AttlasError: For axes, widths, batches and heads that do not fit each other, and for facts
+            of another kind.
+        KeyError: If something is missing.
     """
     form = fact(facts, "form", str)
     if form == "dense":
@@ -100,7 +103,11 @@ def trace_checksum(tensors: Mapping[str, Tensor], text: str) -> str:
 
 
 def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
-    """One fact of an attention map. Errors: `AttlasError` where it is of none of these kinds."""
+    """One fact of an attention map.
+
+    Raises:
+        AttlasError: If it is of none of these kinds.
+    """
     value = facts[name]
     if not isinstance(value, kinds) or isinstance(value, bool):
         expected = " or ".join(kind.__name__ for kind in kinds)

@@ -40,7 +40,8 @@ from attlas.recording.serialization import fact, from_tensors, to_tensors, trace
 class Selection:
     """Which layers, and which of their heads; None = all.
 
-    layers: paths, or patterns of them such as "encoder.*" (`*` also stands for dots).
+    Args:
+        layers: Paths, or patterns of them such as "encoder.*" (`*` also stands for dots).
     """
 
     layers: tuple[str, ...] | None = None
@@ -52,7 +53,8 @@ class Selection:
     ) -> "Selection":
         """From what a caller wrote: one or several.
 
-        Errors: `AttlasError` for none at all, and for what is no path and no number of a head.
+        Raises:
+            AttlasError: For none at all, and for what is no path and no number of a head.
         """
         paths = None if layers is None else _as_tuple(layers)
         numbers = None if heads is None else _as_tuple(heads)
@@ -73,7 +75,7 @@ class Selection:
         return cls(paths, numbers)
 
     def is_selected(self, layer: str) -> bool:
-        """Whether a layer of this path is kept."""
+        """Return True if a layer of this path is kept."""
         return self.layers is None or any(_matches_layer(layer, path) for path in self.layers)
 
     def select_layers(self, layers: Iterable[str]) -> tuple[str, ...]:
@@ -92,7 +94,8 @@ class Selection:
     def select_heads(self, attention_map: AttentionMap, layer: str) -> AttentionMap:
         """The chosen heads of an attention map.
 
-        Errors: `AttlasError` for heads that the layer has not.
+        Raises:
+            AttlasError: For heads that the layer has not.
         """
         if self.heads is None:
             return attention_map
@@ -113,12 +116,14 @@ class Selection:
 
 
 def is_integer(number: Any) -> bool:
-    """Whether this is a whole number, Python's or NumPy's; True and False count nothing."""
+    """Return True if this is a whole number, Python's or NumPy's; True and False count nothing."""
     return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def _matches_layer(layer: str, path: str) -> bool:
-    """Whether a path or pattern stands for this layer, whose own path may have brackets in it."""
+    """Return True if a path or pattern stands for this layer, whose own path may have brackets in
+    it.
+    """
     return layer == path or fnmatchcase(layer, path)
 
 
@@ -220,7 +225,8 @@ class Trace(_MapsByPath):
         return self.kind(layer)
 
     def causal(self, layer: str) -> bool | None:
-        """Whether none of its queries looks at what comes after it; what looks across never is.
+        """Return True if none of its queries looks at what comes after it; what looks across never
+        is.
 
         None where nobody knows where the queries of a call stand, and no other looks ahead.
         """
@@ -250,9 +256,11 @@ class Trace(_MapsByPath):
         target. `label(source, target)` takes lists of strings, one list to a text. A side that is
         left out stays as it is.
 
-        Errors: `AttlasError` for anything but lists of strings; for another number of lists than of
-        batch rows, and for more or fewer tokens in the longest than an axis has places (see
-        `attlas.recording.labels`). Of a trace without attention maps `save` finds the latter.
+        Raises:
+            AttlasError: For anything but lists of strings; for another number of lists than of
+                batch rows, and for more or fewer tokens in the longest than an axis has places (see
+                `attlas.recording.labels`). Of a trace without attention maps `save` finds the
+                latter.
         """
         source, target = _sides(given, named)
         keys = self.source if source is None else rows_of(source)
@@ -267,7 +275,8 @@ class Trace(_MapsByPath):
     ) -> None:
         """Name them for one layer whose axes are not source and target: self-attention.
 
-        Errors: as `label`; and for a layer that the trace has not.
+        Raises:
+            AttlasError: As `label`; and for a layer that the trace has not.
         """
         named = rows_of(keys), rows_of(queries)
         if self._calls:
@@ -279,7 +288,7 @@ class Trace(_MapsByPath):
         return self._axes.get(layer, (self.source, self.target))
 
     def is_cross_attention(self, layer: str) -> bool:
-        """Whether the axes of a layer are the trace's target and source."""
+        """Return True if the axes of a layer are the trace's target and source."""
         return layer not in self._axes
 
     def __len__(self) -> int:
@@ -321,7 +330,8 @@ class Trace(_MapsByPath):
     def chosen(self, layers: str | Sequence[str] | None) -> tuple[str, ...]:
         """The paths that one or several paths or patterns stand for; None = all of the trace.
 
-        Errors: `AttlasError` for one that stands for no layer of the trace.
+        Raises:
+            AttlasError: For one that stands for no layer of the trace.
         """
         selection = Selection.of(layers, None)
         unmatched = selection.unmatched(self._calls)
@@ -359,8 +369,9 @@ class Trace(_MapsByPath):
     def __getitem__(self, layer: str) -> AttentionMap:
         """The attention map of a layer that was called once.
 
-        Errors: `AttlasError`, which is a KeyError, for a layer that the trace has not;
-        `AttlasError` for one with several maps.
+        Raises:
+            AttlasError: Which is a KeyError, for a layer that the trace has not.
+            AttlasError: For one with several maps.
         """
         attention_maps = self.calls(layer)
         if len(attention_maps) != 1:
@@ -377,9 +388,14 @@ class Trace(_MapsByPath):
         """A `pandas.DataFrame` with a row for each weight of each call.
 
         Columns: layer, call, batch, head, query, key, weight, query_token, key_token. A token that
-        is not known is None. layers: paths, or patterns of them; None = all.
-        Errors: `AttlasError` for a path of no layer, for more than 2²⁴ weights, and where pandas is
-        missing (`pip install 'attlas[pandas]'`).
+        is not known is None.
+
+        Args:
+            layers: Paths, or patterns of them; None = all.
+
+        Raises:
+            AttlasError: For a path of no layer, for more than 2²⁴ weights, and if pandas is missing
+                (`pip install 'attlas[pandas]'`).
         """
         return to_dataframe(
             [
@@ -393,7 +409,10 @@ class Trace(_MapsByPath):
         """An `xarray.DataArray` (batch, head, query, key) of a layer that was called once.
 
         Where tokens are known, its coordinates `query_token` and `key_token` hold them.
-        Errors: as `trace[layer]`; and where xarray is missing (`pip install 'attlas[xarray]'`).
+
+        Raises:
+            AttlasError: As `trace[layer]`; and where xarray is missing (`pip install
+                'attlas[xarray]'`).
         """
         return to_xarray(self._labelled_map(layer, 0, self[layer]))
 
@@ -419,8 +438,9 @@ class Trace(_MapsByPath):
         """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens, and
         a SHA-256 of all of it.
 
-        Errors: `AttlasError` for what no file can hold: a pattern of one's own, a label that is no
-        valid Unicode; for labels that fit no axis; and where the file cannot be written.
+        Raises:
+            AttlasError: For what no file can hold: a pattern of one's own, a label that is no valid
+                Unicode; for labels that fit no axis; and where the file cannot be written.
         """
         tensors: dict[str, Tensor] = {}
         described: list[dict[str, Any]] = []
@@ -461,8 +481,9 @@ class Trace(_MapsByPath):
     def load(cls, path: Path | str) -> "Trace":
         """Read what `save` wrote; runs no code from the file.
 
-        Errors: `AttlasError`, with the name of the file, where there is none, where it is none of
-        ours or damaged, and where its attention maps or labels do not fit each other.
+        Raises:
+            AttlasError: With the name of the file, if there is none, if it is none of ours or
+                damaged, and if its attention maps or labels do not fit each other.
         """
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise CheckpointError(  # safetensors would wait for what comes through a pipe
@@ -532,7 +553,7 @@ class Trace(_MapsByPath):
         return trace
 
     def _check_labels(self) -> None:
-        """Errors: `AttlasError` for labels that name no axis: nobody would ever see them."""
+        """Raise `AttlasError` for labels that name no axis: nobody would ever see them."""
         self._check("source", self.source)
         self._check("target", self.target)
         for layer, (keys, queries) in self._axes.items():
@@ -593,8 +614,9 @@ def _nearest(layer: object, known: Iterable[str]) -> list[str]:
 
 
 def _are_same(first: Sequence[AttentionMap], second: Sequence[AttentionMap]) -> bool:
-    """Whether these maps hold the same, bit by bit; where their queries stand may be said or
-    known."""
+    """Return True if these maps hold the same, bit by bit; where their queries stand may be said or
+    known.
+    """
     return len(first) == len(second) and all(map(_is_same, first, second))
 
 
@@ -660,8 +682,9 @@ def _from_json(text: str) -> Any:
 class Axes:
     """The tokens of both axes, () where nobody named them.
 
-    within: whether queries and keys are of one side, as in self-attention, or nobody knows; else
-    the target looks at the source.
+    Args:
+        within: Whether queries and keys are of one side, as in self-attention, or nobody knows;
+            else the target looks at the source.
     """
 
     queries: tuple[str, ...]
@@ -672,8 +695,9 @@ class Axes:
 def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, num_keys: int) -> Axes:
     """The axes of a map of this many queries and keys that this layer has of this batch row.
 
-    batch: how many rows it has; the tokens of as many name them. In a beam search a decoder has
-    several rows of each text, and row n of an encoder is another text than its row n.
+    Args:
+        batch: How many rows it has; the tokens of as many name them. In a beam search a decoder has
+            several rows of each text, and row n of an encoder is another text than its row n.
     """
     source, target = (rows[row] if len(rows) == batch else () for rows in trace.tokens(layer))
     kind, named_itself = trace.kind(layer), not trace.is_cross_attention(layer)

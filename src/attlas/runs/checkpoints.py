@@ -62,14 +62,19 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read it whole, on the CPU.
 
-    Errors: `AttlasError` that names the file where it is missing, cut short or damaged.
+    Raises:
+        CheckpointError: That names the file where it is missing, cut short or damaged.
     """
     with _damage_as_error(path):
         return _read(path)
 
 
 def _read(path: Path) -> Checkpoint:
-    """The same. Errors: `OSError`, and those of `_OF_DAMAGE`."""
+    """The same.
+
+    Raises:
+        OSError: And those of `_OF_DAMAGE`.
+    """
     content = stored_bytes(path)
     # Copies, because products may round differently on memory that is not aligned.
     tensors = {name: t.clone() for name, t in safetensors.torch.load(content).items()}
@@ -83,7 +88,8 @@ def _read(path: Path) -> Checkpoint:
 def read_seal(path: Path) -> Mapping[str, Any] | None:
     """The seal alone, of the beginning of the file; its tensors are not looked at.
 
-    Errors: as `read_checkpoint`, for what that finds out without the tensors.
+    Raises:
+        CheckpointError: As `read_checkpoint`, for what that finds out without the tensors.
     """
     with _damage_as_error(path):
         content = stored_bytes(path, _LENGTH)
@@ -194,7 +200,8 @@ class CheckpointStore:
         return [int(name) for name in self.names() if name.isdecimal()]
 
     def begun(self) -> bool:
-        """Whether there is a checkpoint to go on from, or some that starting over would lose.
+        """Return True if there is a checkpoint to go on from, or some that starting over would
+        lose.
 
         A single one that nothing names is what a killed first save leaves.
         """
@@ -208,7 +215,8 @@ class CheckpointStore:
     def named(self, pointer: str) -> str | None:
         """What `best` or `last` names; None where that file does not exist yet.
 
-        Errors: `AttlasError` where it names none that is there, or another than attlas wrote there.
+        Raises:
+            CheckpointError: If it names none that is there, or another than attlas wrote there.
         """
         try:
             text = utf8_text(stored_bytes(self.run / pointer)).strip()
@@ -243,7 +251,8 @@ class CheckpointStore:
     def read(self, checkpoint: str) -> Checkpoint:
         """`best`, `last`, or the name of a checkpoint.
 
-        Errors: `AttlasError` where there is none of that name, or where it is damaged.
+        Raises:
+            CheckpointError: If there is none of that name, or where it is damaged.
         """
         name: str | None = checkpoint
         if checkpoint in (BEST, LAST):
@@ -260,9 +269,10 @@ class CheckpointStore:
         return read_checkpoint(self.path(name))
 
     def sealed(self, name: str) -> bool:
-        """Whether the checkpoint of this name says beside which files it was saved.
+        """Return True if the checkpoint of this name says beside which files it was saved.
 
-        Errors: `AttlasError` where its beginning is damaged.
+        Raises:
+            CheckpointError: If its beginning is damaged.
         """
         return read_seal(self.path(name)) is not None
 

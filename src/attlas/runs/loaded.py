@@ -29,7 +29,8 @@ from attlas.runs.seal import CONFIG
 class LoadedCheckpoint:
     """One checkpoint of a run, opened: its model (evaluation mode) and what belongs to it.
 
-    checkpoint: its own name, also where "best" or "last" was asked for.
+    Args:
+        checkpoint: Its own name, also where "best" or "last" was asked for.
     """
 
     run: Run
@@ -127,7 +128,11 @@ def require_translator(loaded: LoadedCheckpoint, taker: str) -> LoadedTranslator
 def unsupported(
     taker: str, expected: str, got: str, others: Sequence[str] = ("onnx",)
 ) -> AttlasError:
-    """The error for a model that a format cannot hold; others: formats that may."""
+    """The error for a model that a format cannot hold.
+
+    Args:
+        others: Formats that may.
+    """
     named = [f"--to {other}" for other in others if other != taker.lower()]
     listed = f"{', '.join(named)}, or " if named else ""
     return UnsupportedError(
@@ -136,7 +141,7 @@ def unsupported(
 
 
 def check_sees_all(taker: str, config: TransformerConfig) -> None:
-    """That every attention may look everywhere; `AttlasError` otherwise."""
+    """Check that every attention may look everywhere; `AttlasError` otherwise."""
     hiding = [one for one in config.encoder_patterns if parse(one) != everywhere]
     # A decoder sees no later token in any case.
     hiding += [one for one in config.decoder_patterns if parse(one) not in (everywhere, causal)]
@@ -145,7 +150,7 @@ def check_sees_all(taker: str, config: TransformerConfig) -> None:
 
 
 def check_whole_layers(taker: str, config: TransformerConfig) -> None:
-    """That no part of a layer is left out; `AttlasError` otherwise."""
+    """Check that no part of a layer is left out; `AttlasError` otherwise."""
     if not config.ffn_dim:
         raise unsupported(taker, "layers with a feed-forward", "ffn_dim = 0")
     if config.norm_type == "none":

@@ -45,7 +45,8 @@ class _ModelTable(Config):
 class Run:
     """An existing run folder.
 
-    Errors: `AttlasError` where the folder or its `config.toml` is missing.
+    Raises:
+        AttlasError: If the folder or its `config.toml` is missing.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -78,8 +79,10 @@ class Run:
 
         A folder of that name is taken first. Of the Hub only the files of a run are fetched, which
         are numbers, text and JSON: no code is executed.
-        Errors: `AttlasError` where there is none, and where huggingface_hub is missing
-        (`pip install 'attlas[hub]'`).
+
+        Raises:
+            AttlasError: If there is none, and if huggingface_hub is missing (`pip install
+                'attlas[hub]'`).
         """
         if Path(name).exists() or not _HUB_NAME.fullmatch(str(name)):
             return cls(name)
@@ -105,7 +108,8 @@ class Run:
         """Write what answering needs into a new folder: the recipe, the vocabularies and one
         checkpoint, without what only a training needs. It is read as any run.
 
-        Errors: `AttlasError` for a folder that holds something, and where it cannot be written.
+        Raises:
+            AttlasError: For a folder that holds something, and if it cannot be written.
         """
         folder = Path(folder)
         loaded = self._checked(checkpoint)
@@ -137,8 +141,13 @@ class Run:
     ) -> str:
         """Upload what `save_pretrained` writes to the Hugging Face Hub; returns its address there.
 
-        The recipe goes along, with the paths that it names. private: None = as your account has it.
-        Errors: `AttlasError` where the Hub refuses, and where huggingface_hub is missing.
+        The recipe goes along, with the paths that it names.
+
+        Args:
+            private: None = as your account has it.
+
+        Raises:
+            AttlasError: If the Hub refuses, and if huggingface_hub is missing.
         """
         hub = _hub()
         if not _HUB_NAME.fullmatch(name):
@@ -177,7 +186,7 @@ class Run:
 
     @property
     def classifies(self) -> bool:
-        """Whether it holds a classifier; any other run translates."""
+        """Return True if it holds a classifier; any other run translates."""
         return isinstance(self._model_config(), ClassifierConfig)
 
     def vocabularies(self) -> Vocabularies:
@@ -196,9 +205,13 @@ class Run:
     def model(self, checkpoint: str = BEST, device: str = "cpu") -> SequenceToSequence[Any]:
         """The model of a checkpoint, which translates, ready to be asked (evaluation mode).
 
-        checkpoint: "best", "last", or one of `checkpoints`. device: as torch names it, or "auto".
-        Errors: `AttlasError` where a file is missing or damaged, is another one than when the
-        checkpoint was saved, or does not fit the others, and for a run that holds a classifier.
+        Args:
+            checkpoint: "best", "last", or one of `checkpoints`.
+            device: As torch names it, or "auto".
+
+        Raises:
+            AttlasError: If a file is missing or damaged, is another one than when the checkpoint
+                was saved, or does not fit the others, and for a run that holds a classifier.
         """
         where, config = device_named(device), self._check_translates()
         loaded = self._checked(checkpoint)
@@ -208,7 +221,11 @@ class Run:
         return model.to(where).eval()
 
     def classifier(self, checkpoint: str = BEST, device: str = "cpu") -> Classifier:
-        """The classifier of a checkpoint, ready to be asked. Errors: as `model`, the other way."""
+        """The classifier of a checkpoint, ready to be asked.
+
+        Raises:
+            AttlasError: As `model`, the other way.
+        """
         where, config = device_named(device), self._model_config()
         if not isinstance(config, ClassifierConfig):
             raise UnsupportedError(

@@ -58,10 +58,13 @@ def seal_of(run: Path) -> dict[str, Any]:
 
 
 def check_sealed(run: Path, name: str, seal: Mapping[str, Any] | None) -> None:
-    """That the folder is the one for which the checkpoint of this name, with this seal, was made.
+    """Check that the folder is the one for which the checkpoint of this name, with this seal, was
+    made.
 
     A checkpoint that has none was saved before there were seals, or is no training's.
-    Errors: `AttlasError` that names the file which is another one, and the way out.
+
+    Raises:
+        CheckpointError: That names the file which is another one, and the way out.
     """
     if seal is None:
         return
@@ -110,7 +113,7 @@ def unchangeable(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_changeable(name: str) -> bool:
-    """Whether a run may go on with another value of this setting."""
+    """Return True if a run may go on with another value of this setting."""
     return any(name == free or name.startswith(f"{free}.") for free in CHANGEABLE)
 
 

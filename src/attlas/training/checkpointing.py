@@ -18,7 +18,11 @@ from attlas.training.learner import AVERAGE, Learner, Update
 
 @dataclass(frozen=True, slots=True)
 class RunningTotals:
-    """What was seen since it was last told. weight: see `Update`."""
+    """What was seen since it was last told.
+
+    Args:
+        weight: See `Update`.
+    """
 
     loss: float = 0.0
     tokens: int = 0
@@ -39,13 +43,17 @@ class RunningTotals:
 class TrainingState:
     """A frozen value: `update` updates are done, `position` batches of epoch `epoch` are used.
 
-    seconds: of training over all sessions. best: (value of the criterion, loss) of the best
-    validation, made at `best_update` (None: its weights are gone); stale: how many validations
-    came since. epoch_totals: what was seen since the epoch began, untimed. saved: the updates whose
-    checkpoints are kept, newest last. journal: bytes of `metrics.jsonl`.
-
     Only what the recipe plans is entered. A validation or a checkpoint that is made because a
     session ends is not, so that where one session ended never shows in the next.
+
+    Args:
+        seconds: Of training over all sessions.
+        best: (value of the criterion, loss) of the best validation, made at `best_update` (None:
+            its weights are gone).
+        stale: How many validations came since.
+        epoch_totals: What was seen since the epoch began, untimed.
+        saved: The updates whose checkpoints are kept, newest last.
+        journal: Bytes of `metrics.jsonl`.
     """
 
     update: int = 0
@@ -75,7 +83,8 @@ class TrainingState:
     def of(cls, facts: Mapping[str, Any]) -> "TrainingState":
         """What `facts` gave.
 
-        Errors: `AttlasError` for a checkpoint without them, such as an averaged one.
+        Raises:
+            CheckpointError: For a checkpoint without them, such as an averaged one.
         """
         try:
             # Checkpoints of before epochs were told have no totals of theirs.
@@ -110,7 +119,8 @@ class CheckpointManager:
     def restore(self) -> TrainingState:
         """Take the last checkpoint; the state of the very beginning where there is none.
 
-        Errors: `AttlasError` where there are checkpoints and nothing says which is the last.
+        Raises:
+            CheckpointError: If there are checkpoints and nothing says which is the last.
         """
         self.store.clean()
         name = self.store.named(LAST)
@@ -136,7 +146,9 @@ class CheckpointManager:
         beginning.
 
         Of a checkpoint that somebody has gone back to, some that it knows may be gone.
-        Errors: `AttlasError` also where the files beside it are other ones than when it was saved.
+
+        Raises:
+            CheckpointError: Where the files beside it are other ones than when it was saved.
         """
         self._seal = seal_of(self.folder)  # as it is now, before anything can happen to it
         if not update:

@@ -78,7 +78,7 @@ class ValidationConfig(Config):
         return self
 
     def better(self, new: tuple[float, float], old: tuple[float, float] | None) -> bool:
-        """Whether one (value of the criterion, loss) beats another; None = nothing yet.
+        """Return True if one (value of the criterion, loss) beats another; None = nothing yet.
 
         Among equal values, which accuracy has for a long time, the lower loss wins.
         """

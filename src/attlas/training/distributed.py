@@ -45,7 +45,7 @@ class ProcessGroup:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the first process."""
+        """Return True if this is the first process."""
         return self.rank == 0
 
     def send(self, command: Command) -> None:
@@ -77,12 +77,14 @@ class ProcessGroup:
 
 
 def is_launched() -> bool:
-    """Whether torchrun, or whoever sets the same variables, started this process with others."""
+    """Return True if torchrun, or whoever sets the same variables, started this process with
+    others.
+    """
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def is_main_process() -> bool:
-    """Whether this process is the first of those, or alone."""
+    """Return True if this process is the first of those, or alone."""
     return not is_launched() or os.environ.get("RANK") == "0"
 
 
@@ -90,7 +92,8 @@ def is_main_process() -> bool:
 def open_process_group(device: torch.device) -> Iterator[ProcessGroup]:
     """The processes that were started together: gloo between CPUs, NCCL between GPUs.
 
-    Errors: `AttlasError` where this torch cannot do it, or the others cannot be reached.
+    Raises:
+        AttlasError: If this torch cannot do it, or the others cannot be reached.
     """
     if not is_launched():
         yield ProcessGroup()
@@ -143,7 +146,8 @@ def open_process_group(device: torch.device) -> Iterator[ProcessGroup]:
 def device_of_rank(device: torch.device) -> torch.device:
     """Of several GPUs of a machine, the one that is this process's own.
 
-    Errors: `AttlasError` where there are more processes than GPUs, or one GPU is named for several.
+    Raises:
+        AttlasError: If there are more processes than GPUs, or one GPU is named for several.
     """
     if device.type != "cuda" or not torch.cuda.is_available():
         return device
@@ -220,7 +224,10 @@ class Loss(Protocol[_M, _B]):
         """The loss at update `number`, summed over the predictions of a batch.
 
         Its gradient will be multiplied by `scale`, see `sequence_loss`, and is wanted for these
-        parameters. generator: the chance of this update, on the model's device.
+        parameters.
+
+        Args:
+            generator: The chance of this update, on the model's device.
         """
 
 

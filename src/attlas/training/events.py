@@ -24,8 +24,10 @@ class Event:
 class Started(Event):
     """A session begins: at update 0, or from a checkpoint. `notes` are for people to read.
 
-    pairs: how many examples there are to learn from; example, counted: what such a one is, and what
-    the loss is averaged over, in words. numbers: in which most is computed.
+    Args:
+        pairs: How many examples there are to learn from.
+        example, counted: What such a one is, and what the loss is averaged over, in words.
+        numbers: In which most is computed.
     """
 
     kind: ClassVar[str] = "started"
@@ -53,7 +55,10 @@ class Trained(Event):
     written, per text and texts a second (see `Started.counted`).
 
     learning_rate, grad_norm (of the gradient before clipping) and teacher_forcing (None: nothing is
-    fed) are those of the last update; done: the part of the way to the nearest limit, 0 … 1.
+    fed) are those of the last update.
+
+    Args:
+        done: The part of the way to the nearest limit, 0 … 1.
     """
 
     kind: ClassVar[str] = "trained"
@@ -69,7 +74,9 @@ class Trained(Event):
 class Validated(Event):
     """On the validation set: the loss in nats; a task adds what else it measures.
 
-    checkpoint: which weights were measured; best: whether they are the best so far.
+    Args:
+        checkpoint: Which weights were measured.
+        best: Whether they are the best so far.
     """
 
     kind: ClassVar[str] = "validated"
@@ -86,10 +93,11 @@ class Validated(Event):
 class EpochFinished(Event):
     """All training data was gone through once more, in epoch `epoch` (from 0).
 
-    training_loss: the mean over the epoch, in nats, as `Trained` has it. scores: what the last
-    validation came to, which was after `validated` updates (None: there was none yet); the names
-    are those of `Task.epoch_scores`. peak_memory, peak_gpu_memory: bytes, of this process since it
-    began.
+    Args:
+        training_loss: The mean over the epoch, in nats, as `Trained` has it.
+        scores: What the last validation came to, which was after `validated` updates (None: there
+            was none yet); the names are those of `Task.epoch_scores`.
+        peak_memory, peak_gpu_memory: Bytes, of this process since it began.
     """
 
     kind: ClassVar[str] = "epoch"
@@ -118,9 +126,11 @@ class Interrupted(Event):
 class Outcome(Event):
     """The end: why, and which checkpoint is the best by which criterion (None: none was measured).
 
-    reason: the limit that was reached: "max_epochs", "max_steps", "max_minutes" or "patience";
-    planned: about how many updates `max_epochs` and `max_steps` allow (None: any number); `notes`:
-    for people to read. peak_memory, peak_gpu_memory: see `EpochFinished`.
+    Args:
+        reason: The limit that was reached: "max_epochs", "max_steps", "max_minutes" or "patience".
+        planned: About how many updates `max_epochs` and `max_steps` allow (None: any number);
+            `notes`: for people to read.
+        peak_memory, peak_gpu_memory: See `EpochFinished`.
     """
 
     kind: ClassVar[str] = "finished"

@@ -21,7 +21,8 @@ _CHECKPOINT = ".safetensors"
 class InitialWeights:
     """A checkpoint of another run, which is to have the same architecture and vocabularies.
 
-    sha256: of its file, so that all processes of a training begin with the same.
+    Args:
+        sha256: Of its file, so that all processes of a training begin with the same.
     """
 
     run: Run
@@ -32,7 +33,8 @@ class InitialWeights:
     def of(cls, recipe: Recipe) -> "InitialWeights | None":
         """What `training.init_from` names; None where it names nothing.
 
-        Errors: `AttlasError` that names what differs, and where there is no such checkpoint.
+        Raises:
+            AttlasError: That names what differs, and if there is no such checkpoint.
         """
         if not recipe.training.init_from:
             return None
@@ -82,9 +84,10 @@ class InitialWeights:
         return run.labelled_vocabularies() if run.classifies else run.vocabularies()
 
     def check_labels(self, splits: Any) -> None:
-        """That a classifier's texts have the labels of that run.
+        """Check that a classifier's texts have the labels of that run.
 
-        Errors: `AttlasError` that names others.
+        Raises:
+            AttlasError: That names others.
         """
         if not self.run.classifies:
             return
@@ -115,7 +118,8 @@ def run_and_checkpoint(name: str) -> tuple[Path, str]:
 def begin_with(model: nn.Module, folder: Path, report: Report) -> None:
     """Give a fresh model the weights with which the run in this folder begins, if they are others'.
 
-    Errors: `AttlasError` where they are not there any more.
+    Raises:
+        AttlasError: If they are not there any more.
     """
     initial = InitialWeights.noted(folder)
     if initial is None:

@@ -56,9 +56,10 @@ class NotFiniteError(AttlasError):
 class Update:
     """The summed loss in nats, of so many target tokens.
 
-    weight: what the loss is averaged over, the tokens where they all weigh 1.
-    grad_norm: of the gradient before clipping; it may be infinite under float16, whose scaler then
-    skips the step.
+    Args:
+        weight: What the loss is averaged over, the tokens where they all weigh 1.
+        grad_norm: Of the gradient before clipping; it may be infinite under float16, whose scaler
+            then skips the step.
     """
 
     loss: float
@@ -80,10 +81,12 @@ Gradient = list[Tensor | None]
 class Learner(Generic[M, B]):
     """Model, optimizer, and what else changes from update to update.
 
-    loss: of the task. thread_group: the threads that share an update; process_group: the processes
-    that do. In a fleet of several all processes `update` and `restore`; the first one makes a
-    `checkpoint`, for which the others `gather_all`, and is measured `as_whole`, for which they
-    `gather_weights`.
+    Args:
+        loss: Of the task.
+        thread_group: The threads that share an update.
+        process_group: The processes that do. In a fleet of several all processes `update` and
+            `restore`; the first one makes a `checkpoint`, for which the others `gather_all`, and is
+            measured `as_whole`, for which they `gather_weights`.
     """
 
     def __init__(
@@ -122,10 +125,12 @@ class Learner(Generic[M, B]):
         The thread group works on the shares of this process side by side, the process group on its
         own; None stands for a batch that is too small for everybody to get a part. The gradient is
         that of the mean loss over the tokens of all batches, each with its weight: the one that a
-        single big batch would give.
-        Sums are made in the order of the shares, whoever is ready first.
-        Errors: `AttlasError` where the loss or its gradient is not finite; the weights are then as
-        they were.
+        single big batch would give. Sums are made in the order of the shares, whoever is ready
+        first.
+
+        Raises:
+            AttlasError: If the loss or its gradient is not finite; the weights are then as they
+                were.
         """
         settings, scaler = self.settings, self.precision.scaler
         rate = settings.learning_rate * settings.schedule.factor(number)
@@ -307,11 +312,14 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _own(gradient: Tensor | None, parameter: Tensor, taken: set[int]) -> Tensor | None:
-    """As its parameter lies in memory, and alone there; taken: where others lie.
+    """As its parameter lies in memory, and alone there.
 
     `torch.autograd.grad` gives what the last operation made: of `torch.cat` a part of a wider
     tensor, whose rows torch's fused Adam reads as if nothing were between them, and of a sum the
     same tensor twice, which clipping would shrink twice.
+
+    Args:
+        taken: Where others lie.
     """
     if gradient is None:
         return None

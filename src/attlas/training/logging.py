@@ -83,7 +83,11 @@ _NAMES = ("update", "epoch", "seconds")
 
 
 def summary_writer() -> Any:
-    """The class of torch that writes curves. Errors: `AttlasError` without TensorBoard."""
+    """The class of torch that writes curves.
+
+    Raises:
+        AttlasError: Without TensorBoard.
+    """
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -94,7 +98,8 @@ def summary_writer() -> Any:
 class TensorBoard:
     """Writes `folder/tensorboard`; what an earlier session wrote after `update` is hidden.
 
-    Errors: `AttlasError` where TensorBoard is not installed.
+    Raises:
+        AttlasError: If TensorBoard is not installed.
     """
 
     def __init__(self, folder: Path, update: int) -> None:

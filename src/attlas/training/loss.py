@@ -31,9 +31,12 @@ def cross_entropy(
 ) -> Float[Tensor, ""]:
     """−Σ_t Σ_v w(v) q_t(v) log softmax(logits_t)(v), in nats, summed over the tokens.
 
-    q_t = (1 − ε) on the wanted token + ε / |V| on every token    Szegedy et al., 2016, section 7.
-    weights: w of `nn.CrossEntropyLoss`, None = 1; its mean is over Σ_t w(wanted_t).
+    q_t = (1 − ε) on the wanted token + ε / |V| on every token Szegedy et al., 2016, section 7.
+
     In float32 at least: a sum over a batch has more digits than bfloat16.
+
+    Args:
+        weights: W of `nn.CrossEntropyLoss`, None = 1; its mean is over Σ_t w(wanted_t).
     """
     precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(
@@ -108,9 +111,10 @@ def sequence_loss(
     and only that of `features` and `parameters` (a list that includes those of the vocabulary
     layer) is kept. Both output and gradient are exact.
 
-    scale: what the gradient of this loss will be multiplied by, roughly. It changes nothing but
-    that the gradients taken here are as large then as they will be, and keep out of the underflow
-    of float16: a loss that is scaled afterwards would scale what is already zero.
+    Args:
+        scale: What the gradient of this loss will be multiplied by, roughly. It changes nothing but
+            that the gradients taken here are as large then as they will be, and keep out of the
+            underflow of float16: a loss that is scaled afterwards would scale what is already zero.
     """
     chosen, ids = features[token_mask], target[token_mask]
     if torch.is_grad_enabled():
@@ -218,9 +222,10 @@ def rdrop_cross_entropy(
 ) -> Float[Tensor, ""]:
     """½ (L_p + L_q) + α/4 Σ_t w(wanted_t) [KL(p_t ‖ q_t) + KL(q_t ‖ p_t)], in nats, summed.
 
-    weights: w of `cross_entropy`, None = 1. R-Drop, Liang et al., 2021, eq. 4, halved, so that it
-    is a `cross_entropy` (L) where both readings p and q agree, and in float32 at least. Its
-    gradient flows through both.
+    Args:
+        weights: W of `cross_entropy`, None = 1. R-Drop, Liang et al., 2021, eq. 4, halved, so that
+            it is a `cross_entropy` (L) where both readings p and q agree, and in float32 at least.
+            Its gradient flows through both.
     """
     precise = torch.promote_types(logits.dtype, torch.float32)
     log_p, log_q = torch.log_softmax(logits, dim=-1, dtype=precise).unbind(1)

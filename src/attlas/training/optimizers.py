@@ -27,9 +27,10 @@ class Parallelism:
     """Among the threads of a thread group, and the processes of a process group that holds a model
     in parts.
 
-    map: does one thing for each of many, side by side where it can (`ThreadGroup.all_of`). whole,
-    part: of a tensor of which this process may hold a part alone (`Spread`). By default nobody
-    shares.
+    Args:
+        map: Does one thing for each of many, side by side where it can (`ThreadGroup.all_of`).
+        whole, part: Of a tensor of which this process may hold a part alone (`Spread`). By default
+            nobody shares.
     """
 
     map: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = field(
@@ -84,7 +85,7 @@ class AdamWConfig(_Adam):
 
 
 def has_fused_adam(model: nn.Module) -> bool:
-    """Whether torch has a fused step of Adam where this model is."""
+    """Return True if torch has a fused step of Adam where this model is."""
     return next(model.parameters()).device.type in _FUSED
 
 
@@ -274,7 +275,8 @@ def load_optimizer_state(
     """Put back what `optimizer_state` gave; `part` takes from a moment what belongs to a parameter
     here.
 
-    Errors: `AttlasError` for the state of a parameter that the model does not have.
+    Raises:
+        CheckpointError: For the state of a parameter that the model does not have.
     """
     ordered = (id(p) for group in optimizer.param_groups for p in group["params"])
     order = {known: place for place, known in enumerate(ordered)}

@@ -13,7 +13,8 @@ from attlas.training.distributed import ProcessGroup
 class Precision:
     """`autocast` of the forward pass, and so of the way back; float16 gets a gradient scaler.
 
-    Errors: `AttlasError` where the device does not have these numbers.
+    Raises:
+        UnsupportedError: If the device does not have these numbers.
     """
 
     def __init__(self, name: Autocast, device: torch.device) -> None:
@@ -35,7 +36,8 @@ class Precision:
     def of(self, numbers: str) -> "Precision":
         """For a training that began in these `numbers`, perhaps on another machine.
 
-        Errors: `AttlasError` where this device does not have them.
+        Raises:
+            UnsupportedError: If this device does not have them.
         """
         if numbers == self.numbers:
             return self

@@ -139,7 +139,7 @@ class Recipe(Config):
 
     @property
     def classifies(self) -> bool:
-        """Whether it trains a classifier."""
+        """Return True if it trains a classifier."""
         return isinstance(self.model, ClassifierConfig)
 
     def with_init_from(self, run: str) -> Self:
@@ -174,7 +174,9 @@ def read_recipe(
     are read as if they stood in the recipe. A kind among the assignments (`data.kind=files`) makes
     its table a new one: settings of the old kind that the new one does not have are left out, for
     which `tell` gets a sentence.
-    Errors: `AttlasError` where there is no such recipe, or a setting is unknown or wrong.
+
+    Raises:
+        ConfigError: If there is no such recipe, or a setting is unknown or wrong.
     """
     path = Path(name)
     if path.is_file():
@@ -215,7 +217,7 @@ _SAME = {".json": ".jsonl", ".ndjson": ".jsonl"}
 
 
 def _check_recipe(path: Path) -> None:
-    """That a file is not data, by its name, or because it is no TOML and is not called so."""
+    """Check that a file is not data, by its name, or because it is no TOML and is not called so."""
     suffix = data_suffix(path)
     kind, got = _SAME.get(suffix, suffix), f"{path}, which is data"
     if kind not in _DATA:
@@ -239,9 +241,10 @@ def _on_data(kind: str, path: Path) -> str:
 
 
 def check_same(original: Recipe, recipe: Recipe, folder: Path) -> None:
-    """That a run which began with one recipe may go on with another.
+    """Check that a run which began with one recipe may go on with another.
 
-    Errors: `AttlasError` that names the settings which differ and may not.
+    Raises:
+        ConfigError: That names the settings which differ and may not.
     """
     if changed := _changed(original, recipe):
         own, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
@@ -256,9 +259,10 @@ def check_same(original: Recipe, recipe: Recipe, folder: Path) -> None:
 
 
 def check_same_as_main(leading: Recipe, own: Recipe) -> None:
-    """That a process of a process group trains by the recipe of the first one.
+    """Check that a process of a process group trains by the recipe of the first one.
 
-    Errors: `AttlasError` that names the settings which differ and may not.
+    Raises:
+        ConfigError: That names the settings which differ and may not.
     """
     changed = _changed(leading, own)
     main_distribution, own_distribution = leading.training.distribution, own.training.distribution

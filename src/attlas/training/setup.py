@@ -91,9 +91,11 @@ def prepare_run(
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
 
     A folder without a checkpoint is begun anew: nothing was trained that another recipe would
-    spoil. `config.toml` is written last: a new folder that has one has all the rest.
-    `splits`: the data where it is loaded already.
-    Errors: `AttlasError` where recipe or data are not those it began with.
+    spoil. `config.toml` is written last: a new folder that has one has all the rest. `splits`: the
+    data where it is loaded already.
+
+    Raises:
+        AttlasError: If recipe or data are not those it began with.
     """
     has_checkpoint = CheckpointStore(folder).begun()
     if has_checkpoint:
@@ -137,8 +139,9 @@ def prepare_run(
 
 
 def _check_sealed(store: CheckpointStore) -> None:
-    """That nothing else of the folder has changed since its last checkpoint: first, because damage
-    to a file looks like another recipe, or like other data."""
+    """Check that nothing else of the folder has changed since its last checkpoint: first, because
+    damage to a file looks like another recipe, or like other data.
+    """
     if name := store.named(LAST):
         check_sealed(store.run, name, read_seal(store.path(name)))
 
@@ -154,8 +157,9 @@ def _began_with(folder: Path) -> Recipe:
 def join_run(recipe: Recipe, folder: Path) -> AnyTask:
     """What `prepare_run` gave the first process of a process group, in another one.
 
-    Errors: `AttlasError` where this process has another recipe than the first, finds other data, or
-    no such folder.
+    Raises:
+        AttlasError: If this process has another recipe than the first, finds other data, or no such
+            folder.
     """
     kind = task_of(recipe)
     if not (folder / CONFIG).is_file():
@@ -171,9 +175,10 @@ def join_run(recipe: Recipe, folder: Path) -> AnyTask:
 
 
 def check_folder(folder: Path) -> None:
-    """That a folder is a run's, or holds nothing but what a killed beginning of one leaves.
+    """Check that a folder is a run's, or holds nothing but what a killed beginning of one leaves.
 
-    Errors: `AttlasError` that names what else is there.
+    Raises:
+        AttlasError: That names what else is there.
     """
     if (folder / CONFIG).is_file():
         return

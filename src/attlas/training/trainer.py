@@ -455,12 +455,15 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     them reports. On a CPU `attlas train` begins with `attlas.keep_freed_memory()`, which is for
     the whole process, and so for you to call.
 
-    report: is told every `Event` of the training, as it happens; `Progress` shows them to people.
+    Args:
+        report: Is told every `Event` of the training, as it happens; `Progress` shows them to
+            people.
 
-    Errors: `AttlasError` where the folder holds another run or is in use, where the data or a
-    checkpoint is not what it was, where a loss is not finite, or where the disk refuses.
-    `KeyboardInterrupt` on Ctrl-C, after the update under way is done and saved; on SIGTERM, too,
-    where one process trains.
+    Raises:
+        DataError: If the folder holds another run or is in use, if the data or a checkpoint is not
+            what it was, if a loss is not finite, or where the disk refuses. `KeyboardInterrupt` on
+            Ctrl-C, after the update under way is done and saved; on SIGTERM, too, if one process
+            trains.
     """
     folder = Path(folder)
     if is_launched() and recipe.data.passing:

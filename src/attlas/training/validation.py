@@ -24,8 +24,10 @@ from attlas.training.tasks.base import AnyTask
 class Evaluation:
     """Translations of a corpus in its order, their BLEU, and the part that is `exactly_right`.
 
-    token_accuracy: of the tokens, place by place (see `attlas.metrics`). average_length and
-    reference_length: how many tokens a translation has, and a reference, without the end token.
+    Args:
+        token_accuracy: Of the tokens, place by place (see `attlas.metrics`). average_length and
+            reference_length: how many tokens a translation has, and a reference, without the end
+            token.
     """
 
     translations: tuple[str, ...]
@@ -62,8 +64,9 @@ def free_running_loss(
     """Nats per real target token when every token that is fed is the model's own, the most probable
     one; without dropout or smoothing.
 
-    sentences: of the first so many pairs; None: of all. The result is None where `batches` has left
-    all of them out.
+    Args:
+        sentences: Of the first so many pairs; None: of all. The result is None where `batches` has
+            left all of them out.
     """
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
@@ -139,7 +142,8 @@ def exactly_right(
 class Validator:
     """Measures by the criterion of the recipe, and tells what came out.
 
-    last: what the journal says of the last validation; {} before the first.
+    Args:
+        last: What the journal says of the last validation; {} before the first.
     """
 
     def __init__(self, task: AnyTask, logger: EventLogger, last: dict[str, Any]) -> None:

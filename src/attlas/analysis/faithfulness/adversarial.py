@@ -38,13 +38,14 @@ _Batch = Float[Tensor, " batch"]
 class AdversarialWeights:
     """The most different weights found of each example, and what they do.
 
-    divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows of tokens (`AttentionRows`)
-    that see two keys at least; rows of padding keep their weights. distance: of the outputs in
-    total variation, at most ε. Both are measured on `weights`. Where nothing was found, the weights
-    are the model's own, at divergence 0.
-
-    at_most: mean_r max_j JSD(α_r, e_j), where e_j has all weight on key j. No weights diverge
-    more, whatever they do to the output. The optimum lies between `divergence` and `at_most`.
+    Args:
+        divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows of tokens
+            (`AttentionRows`) that see two keys at least; rows of padding keep their weights.
+        distance: Of the outputs in total variation, at most ε. Both are measured on `weights`.
+            Where nothing was found, the weights are the model's own, at divergence 0.
+        at_most: mean_r max_j JSD(α_r, e_j), where e_j has all weight on key j. No weights diverge
+            more, whatever they do to the output. The optimum lies between `divergence` and
+            `at_most`.
     """
 
     weights: Float[Tensor, "batch rows keys"]
@@ -68,7 +69,7 @@ def adversarial_weights(
     starts: int = 30,
     steps: int = 42,
 ) -> AdversarialWeights:
-    """argmax_α̃ mean_r JSD(α_r, α̃_r)  such that  ½ Σ_y |p(y | α) − p(y | α̃)| ≤ ε = within.
+    """argmax_α̃ mean_r JSD(α_r, α̃_r) such that ½ Σ_y |p(y | α) − p(y | α̃)| ≤ ε = within.
 
     Jain & Wallace, Attention is not Explanation, 2019, section 4.2.2: ε = 0.01 for texts and 0.05
     for questions. A large divergence says that a map which looks quite otherwise would have led to
@@ -89,9 +90,12 @@ def adversarial_weights(
     starts × (steps + 14) times, steps of them with a gradient, in eval mode. It returns the logits
     of each example, (batch, labels).
 
-    target: which rows are changed, all at once; None = all of the model's only layer.
-    Errors: `AttlasError` for more than 4 million weights in the target; as of `AttentionRows` and
-    `weight_gradient` too.
+    Args:
+        target: Which rows are changed, all at once; None = all of the model's only layer.
+
+    Raises:
+        AttlasError: For more than 4 million weights in the target; as of `AttentionRows` and
+            `weight_gradient` too.
     """
     _check(within, starts, steps)
     rows = AttentionRows.of(model, call, target or AttentionTarget())

@@ -23,10 +23,13 @@ def kendall_tau(first: Float[Tensor, "..."], second: Float[Tensor, "..."]) -> fl
     pairs in all, of which n₁ tie in the first and n₂ in the second. NaN where one of them ties in
     every pair, and says no order. Kendall, The Treatment of Ties in Ranking Problems, 1945.
 
-    first, second: (items), what each of them says of every item. Exact, in O(n log n): with n₃
-    pairs that tie in both, C − D = n₀ − n₁ − n₂ + n₃ − 2 · (the exchanges that sort the second
-    when the first is in order), Knight, 1966.
-    Errors: `AttlasError` for unequal lengths, and for NaN.
+    Args:
+        first, second: (items), what each of them says of every item. Exact, in O(n log n): with n₃
+            pairs that tie in both, C − D = n₀ − n₁ − n₂ + n₃ − 2 · (the exchanges that sort the
+            second when the first is in order), Knight, 1966.
+
+    Raises:
+        AttlasError: For unequal lengths, and for NaN.
     """
     if first.ndim != 1 or first.shape != second.shape:
         raise AttlasError(
@@ -90,8 +93,9 @@ def _beginnings(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 class Correlation:
     """Kendall's τ_b between the weights of the visible keys and how much they matter.
 
-    tau: −1 … 1 of each example; NaN where the weights, or what matters, are all equal, or fewer
-    than two keys are visible.
+    Args:
+        tau: −1 … 1 of each example; NaN where the weights, or what matters, are all equal, or fewer
+            than two keys are visible.
     """
 
     tau: Float[Tensor, " batch"]
@@ -103,15 +107,19 @@ class Correlation:
 def gradient_correlation(
     model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget | None = None
 ) -> Correlation:
-    """τ_b(a, g),  g_j = |Σ_r ∂p(ŷ) / ∂α_rj|, ŷ the label that is decided for.
+    """τ_b(a, g), g_j = |Σ_r ∂p(ŷ) / ∂α_rj|, ŷ the label that is decided for.
 
     After Jain & Wallace, 2019, section 4.1, who take the gradient with respect to the input, the
     weights held fixed. This one asks about the weights themselves, as Serrano & Smith, 2019,
     section 5.2, do: each by itself, without the rest giving way.
 
-    call: runs the model on a batch and returns the logits of each example, (batch, labels); it
-    runs four times, in eval mode. target: which rows; of several, a key's weight a is its mean.
-    Errors: `AttlasError` as of `AttentionRows` and `weight_gradient`.
+    Args:
+        call: Runs the model on a batch and returns the logits of each example, (batch, labels); it
+            runs four times, in eval mode.
+        target: Which rows; of several, a key's weight a is its mean.
+
+    Raises:
+        AttlasError: As of `AttentionRows` and `weight_gradient`.
     """
     rows = AttentionRows.of(model, call, target or AttentionTarget())
     return _correlation(rows, rows.gradients().sum(1).abs())

@@ -16,8 +16,11 @@ from attlas.errors import AttlasError
 class ErasedKey:
     """A key that was erased, and what that did.
 
-    key: which, −1 = none, because there was none to choose. weight: what it had. flipped: whether
-    another label is decided for. divergence: Jensen–Shannon of the outputs in nats, 0 … ln 2.
+    Args:
+        key: Which, −1 = none, because there was none to choose.
+        weight: What it had.
+        flipped: Whether another label is decided for.
+        divergence: Jensen–Shannon of the outputs in nats, 0 … ln 2.
     """
 
     key: Int[Tensor, "*draws batch"]
@@ -45,8 +48,9 @@ class SingleErasure:
 class DecisionFlips:
     """When the decision of each example flipped as keys were erased in some order.
 
-    count: keys erased by then, 0 = it never flipped; fraction: the same of those that could be
-    seen, NaN where it never flipped.
+    Args:
+        count: Keys erased by then, 0 = it never flipped.
+        fraction: The same of those that could be seen, NaN where it never flipped.
     """
 
     count: Int[Tensor, " batch"]
@@ -67,9 +71,13 @@ def single_erasure(
     Smith, Is Attention Interpretable?, 2019, sections 4.1 and 4.2. Of several rows, a key's weight
     is its mean, and it is erased in each of them.
 
-    call: runs the model on a batch and returns the logits of each example, (batch, labels); it
-    runs draws + 4 times, in eval mode. target: which rows; None = all of the model's only layer.
-    Errors: `AttlasError` as of `AttentionRows`.
+    Args:
+        call: Runs the model on a batch and returns the logits of each example, (batch, labels); it
+            runs draws + 4 times, in eval mode.
+        target: Which rows; None = all of the model's only layer.
+
+    Raises:
+        AttlasError: As of `AttentionRows`.
     """
     if draws < 1:
         raise AttlasError("at least one draw", str(draws), "use e.g. 1")
@@ -104,8 +112,11 @@ def multi_erasure(
     descending Σ_r α_rj ∂p(ŷ)/∂α_rj; "random". A good order is one that flips soon. Serrano & Smith,
     2019, sections 5.1 and 5.2. At least one key of n stays: of nothing no weights could be made.
 
-    call: as of `single_erasure`; it runs up to 4 n times. Errors: `AttlasError` as of
-    `AttentionRows`.
+    Args:
+        call: As of `single_erasure`; it runs up to 4 n times.
+
+    Raises:
+        AttlasError: As of `AttentionRows`.
     """
     rows = AttentionRows.of(model, call, target or AttentionTarget())
     slopes = rows.gradients()

@@ -22,9 +22,11 @@ Result = TypeVar("Result")
 class Intervention(Generic[Result]):
     """`call()` runs the model and returns what is to be known of it, such as its logits.
 
-    chosen: of which layers and heads the weights are changed; None of either = all. Every run is
-    in eval mode, and with the explicit form of each attention, so that two runs differ by their
-    weights alone. The call must give the same thing each time: a batch of its own, no sampling.
+    Args:
+        chosen: Of which layers and heads the weights are changed; None of either = all. Every run
+            is in eval mode, and with the explicit form of each attention, so that two runs differ
+            by their weights alone. The call must give the same thing each time: a batch of its own,
+            no sampling.
     """
 
     model: nn.Module
@@ -38,8 +40,9 @@ class Intervention(Generic[Result]):
     def with_change(self, change: WeightPatch) -> Result:
         """What the call returns while `change` rewrites the weights of the chosen heads.
 
-        Errors: `AttlasError` for a model without attention, for layers or heads that it has not,
-        and for a call that puts the model into training mode.
+        Raises:
+            AttlasError: For a model without attention, for layers or heads that it has not, and for
+                a call that puts the model into training mode.
         """
         matched: dict[str, bool] = {}
 
@@ -121,14 +124,16 @@ def gradients_enabled() -> Iterator[None]:
 class AttentionTarget:
     """Rows of one layer's map: those of these heads and queries.
 
-    layer: its path; None = the only one that the model has. heads, queries: by number, None = all;
-    a query may be counted from the end, −1 = the last. call: which of the layer's calls, from 0,
-    where it is called more than once; None = the only one. cross_attention: whether the map relates
-    two texts; None = it does unless it is square. Where it does not, queries of padding do not
-    count.
-
     A model that pools by attention has one row per example. One that classifies by its first token
     looks there with the query 0, one that goes on writing with the query −1.
+
+    Args:
+        layer: Its path; None = the only one that the model has.
+        heads, queries: By number, None = all; a query may be counted from the end, −1 = the last.
+        call: Which of the layer's calls, from 0, where it is called more than once; None = the only
+            one.
+        cross_attention: Whether the map relates two texts; None = it does unless it is square.
+            Where it does not, queries of padding do not count.
     """
 
     layer: str | None = None
@@ -140,7 +145,8 @@ class AttentionTarget:
     def rows(self, heads: int, queries: int, layer: str) -> Bool[Tensor, "heads queries"]:
         """Which rows are meant of a map with so many heads and queries.
 
-        Errors: `AttlasError` for heads or queries that it has not, and for none at all.
+        Raises:
+            AttlasError: For heads or queries that it has not, and for none at all.
         """
         head_numbers, query_numbers = _numbers(self.heads, heads), _numbers(self.queries, queries)
         if not head_numbers or not query_numbers:
@@ -176,7 +182,8 @@ _STEADY = 1e-3  # in total variation; far more than rounding makes, far less tha
 def distribution(logits: object) -> Float[Tensor, "*examples labels"]:
     """softmax(logits), in float32 at least. A model that puts out p itself has the logits log p.
 
-    Errors: `AttlasError` for what are no such numbers of two labels at least.
+    Raises:
+        AttlasError: For what are no such numbers of two labels at least.
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point() or logits.ndim == 0:
         raise AttlasError(
@@ -211,8 +218,9 @@ def output_with_change(
 def baseline_output(intervention: Intervention[Tensor]) -> Float[Tensor, "..."]:
     """The output distribution with the weights of the model.
 
-    Errors: `AttlasError` where a second run gives another one: what other weights do could not be
-    told from that.
+    Raises:
+        AttlasError: If a second run gives another one: what other weights do could not be told from
+            that.
     """
     first, second = (distribution(intervention.baseline()) for _ in range(2))
     if first.shape != second.shape or bool((total_variation(first, second) > _STEADY).any()):
@@ -227,9 +235,10 @@ def baseline_output(intervention: Intervention[Tensor]) -> Float[Tensor, "..."]:
 def total_variation(
     first: Float[Tensor, "*examples labels"], second: Float[Tensor, "..."]
 ) -> Float[Tensor, "*examples"]:
-    """½ Σ_y |p(y) − q(y)|, from 0 (equal) to 1    Jain & Wallace, 2019, section 4.
+    """½ Σ_y |p(y) − q(y)|, from 0 (equal) to 1 Jain & Wallace, 2019, section 4.
 
-    Errors: `AttlasError` where they have not one shape.
+    Raises:
+        AttlasError: If they have not one shape.
     """
     _check(first, second)
     return (first - second).abs().sum(-1) / 2
@@ -241,7 +250,10 @@ def jensen_shannon(
     """½ KL(p ‖ m) + ½ KL(q ‖ m), m = (p + q) / 2, in nats: from 0 (equal) to ln 2 (disjoint).
 
     Lin, Divergence Measures Based on the Shannon Entropy, 1991. Its gradient is finite where a
-    probability is 0. Errors: `AttlasError` where they have not one shape.
+    probability is 0.
+
+    Raises:
+        AttlasError: If they have not one shape.
     """
     _check(first, second)
     middle = (first + second) / 2
@@ -274,11 +286,13 @@ def _check(first: Tensor, second: Tensor) -> None:
 class AttentionRows:
     """The weights of the rows in the target, what they may see, and the output of each example.
 
-    rows: every head and query in the target. query_mask: which of them have a query that is a
-    token, and not padding: in a map that looks at itself, a key that no query sees is padding, and
-    so is its query. Those rows alone count and are changed, so that a text has the same numbers in
-    any batch. The examples
-    of a batch do not see each other.
+    rows: every head and query in the target.
+
+    Args:
+        query_mask: Which of them have a query that is a token, and not padding: in a map that looks
+            at itself, a key that no query sees is padding, and so is its query. Those rows alone
+            count and are changed, so that a text has the same numbers in any batch. The examples of
+            a batch do not see each other.
     """
 
     intervention: Intervention[Tensor]
@@ -297,9 +311,10 @@ class AttentionRows:
     ) -> "AttentionRows":
         """Run the call three times, and keep what it says.
 
-        Errors: `AttlasError` where the target does not fit the model, or is on padding alone in
-        some text, and where the logits are not one distribution for each row of the batch; as of
-        `Intervention` and `distribution` too.
+        Raises:
+            AttlasError: If the target does not fit the model, or is on padding alone in some text,
+                and if the logits are not one distribution for each row of the batch; as of
+                `Intervention` and `distribution` too.
         """
         intervention = Intervention(model, call)
         recorded: dict[str, list[tuple[Weights, Allowed] | None]] = {}
@@ -367,7 +382,7 @@ class AttentionRows:
         return output_with_change(self.intervention, put)
 
     def flipped(self, output: Float[Tensor, "batch labels"]) -> Bool[Tensor, " batch"]:
-        """Whether this output decides for another label."""
+        """Return True if this output decides for another label."""
         return output.argmax(-1) != self.output.argmax(-1)
 
     def without(self, gone: Bool[Tensor, "batch keys"]) -> Float[Tensor, "batch rows keys"]:
@@ -399,7 +414,8 @@ def weight_gradient(
 ) -> Float[Tensor, "..."]:
     """∂ value / ∂ weights; no other gradient is touched.
 
-    Errors: `AttlasError` where the value does not come from the weights by steps with a gradient.
+    Raises:
+        AttlasError: If the value does not come from the weights by steps with a gradient.
     """
     found = (
         torch.autograd.grad(value, weights, allow_unused=True)[0] if value.requires_grad else None
@@ -452,7 +468,7 @@ def _check_queries(
     allowed: Bool[Tensor, "batch heads queries keys"],
     layer: str,
 ) -> None:
-    """Errors: `AttlasError` for a text that has tokens, and none of them in the target."""
+    """Raise `AttlasError` for a text that has tokens, and none of them in the target."""
     silent = allowed.flatten(1).any(1) & ~query_mask.any(1)
     if bool(silent.any()):
         raise AttlasError(

@@ -47,9 +47,12 @@ def permutation_distance(
     looked. Jain & Wallace, Attention is not Explanation, 2019, section 4.2.1, who take 100 draws.
     Every draw shuffles each chosen layer, head and query by itself.
 
-    call: runs the model on a batch and returns its logits, (*examples, labels); it runs draws + 2
-    times, in eval mode and without gradients. Memory: that of explicit attention.
-    Errors: `AttlasError` as of `Intervention` and `distribution`.
+    Args:
+        call: Runs the model on a batch and returns its logits, (*examples, labels); it runs draws +
+            2 times, in eval mode and without gradients. Memory: that of explicit attention.
+
+    Raises:
+        AttlasError: As of `Intervention` and `distribution`.
     """
     if draws < 1:
         raise AttlasError("at least one draw", str(draws), "use e.g. 100")
@@ -85,9 +88,12 @@ def uniform_distance(
     The model is not trained for uniform weights, as it is by Wiegreffe & Pinter, Attention is not
     not Explanation, 2019, section 3.1: this asks whether it needs the weights that it has.
 
-    call: runs the model on a batch and returns its logits, (*examples, labels); it runs three
-    times, in eval mode and without gradients.
-    Errors: `AttlasError` as of `Intervention` and `distribution`.
+    Args:
+        call: Runs the model on a batch and returns its logits, (*examples, labels); it runs three
+            times, in eval mode and without gradients.
+
+    Raises:
+        AttlasError: As of `Intervention` and `distribution`.
     """
     intervention = Intervention(model, call, Selection.of(layers, heads))
     with torch.no_grad():

@@ -61,14 +61,19 @@ def roles(
     place and `positional` (every query counts there: who knows better gives `queries`). A corpus is
     the sum of its tables: `roles(one) + roles(other)`. The map is never held.
 
-    layers: paths, or patterns such as "encoder.*"; None = all. A layer called several times has a
-    row for each call, `layer[0]`, `layer[1]` and so on. token_mask: which keys are tokens, None =
-    as the trace says. queries: which queries are, of every layer; None = those that stand at a real
-    key. Of cross-attention no key tells it: there, those of `target_mask`, the tokens of the
-    target; None = all, padding too. counts: how often a token occurs in a corpus, infinity for
-    those that are not to be looked for.
-    Errors: `AttlasError` for a layer that is not there, for what has not the shape of its axis, and
-    for a `target_mask` beside `queries`, or without any cross-attention.
+    Args:
+        layers: Paths, or patterns such as "encoder.*"; None = all. A layer called several times has
+            a row for each call, `layer[0]`, `layer[1]` and so on.
+        token_mask: Which keys are tokens, None = as the trace says.
+        queries: Which queries are, of every layer; None = those that stand at a real key. Of
+            cross-attention no key tells it: there, those of `target_mask`, the tokens of the
+            target; None = all, padding too.
+        counts: How often a token occurs in a corpus, infinity for those that are not to be looked
+            for.
+
+    Raises:
+        AttlasError: For a layer that is not there, for what has not the shape of its axis, and for
+            a `target_mask` beside `queries`, or without any cross-attention.
     """
     if radius < 0:
         raise AttlasError("a radius from 0", str(radius), "count keys to either side")
@@ -101,7 +106,8 @@ def roles(
 def role_of(table: RoleTable, layer: str, head: int) -> tuple[Role, ...]:
     """The roles that a head holds, those above their thresholds, the greatest score first.
 
-    Errors: `AttlasError` for a layer or head that is not in the table.
+    Raises:
+        AttlasError: For a layer or head that is not in the table.
     """
     held = [role for role in table.of_head(layer, head) if role.held]
     return tuple(sorted(held, key=lambda role: -role.score))

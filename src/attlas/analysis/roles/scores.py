@@ -22,15 +22,16 @@ from attlas.recording.maps.reductions import Reduction, argmax, reduce_map
 class RoleTarget(ABC):
     """A set of keys for each query, told by positions and by what is known of the texts.
 
-    by_max_weight: whether it counts where the greatest weight is, instead of how much weight is
-    there.
+    Args:
+        by_max_weight: Whether it counts where the greatest weight is, instead of how much weight is
+            there.
     """
 
     by_max_weight: bool = field(default=False, kw_only=True)
 
     @abstractmethod
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
-        """Whether the queries at these positions of text `row` have such a key at all."""
+        """Return True if the queries at these positions of text `row` have such a key at all."""
 
     @abstractmethod
     def __call__(
@@ -130,7 +131,7 @@ def rarest_tokens(
 def _again(
     tokens: Int[Tensor, "batch keys"], token_mask: Bool[Tensor, "batch keys"]
 ) -> Bool[Tensor, "batch keys"]:
-    """Whether the same token stood at an earlier token of the text."""
+    """Return True if the same token stood at an earlier token of the text."""
     # Real tokens first, then equal ones side by side in the order of the text.
     order = torch.argsort(tokens, dim=1, stable=True)
     order = order.gather(1, torch.argsort(~token_mask.gather(1, order), dim=1, stable=True))
@@ -156,7 +157,9 @@ def repeated(
     No token occurs twice within a repeat, so that only an earlier repeat can say what comes next
     (Olsson et al., 2022, whose score is taken of 25 tokens, 4 times). Frequent tokens and special
     ones are best left out of `tokens`. A function of the seed.
-    Errors: `AttlasError` for fewer different tokens than a repeat has, and for a single repeat.
+
+    Raises:
+        AttlasError: For fewer different tokens than a repeat has, and for a single repeat.
     """
     drawn = torch.unique(torch.as_tensor(tokens))
     if not 1 <= length <= len(drawn):
@@ -184,8 +187,10 @@ def count_roles(
 ) -> Tally:
     """The sums of one attention map over the queries that count.
 
-    targets: by the names of their roles; asking: the queries of real tokens; diagonals: whether to
-    ask for the direction of the whole map, too.
+    Args:
+        targets: By the names of their roles.
+        asking: The queries of real tokens.
+        diagonals: Whether to ask for the direction of the whole map, too.
     """
     reductions: dict[str, Reduction] = {"target": _TargetSums(attention_map, targets, asking)}
     query_offset = attention_map.position

@@ -42,10 +42,13 @@ ROLES = tuple(THRESHOLDS)
 class Role:
     """How far one head has one role.
 
-    score: from 0 to 1, of the diagonals from −1; NaN where the role was not asked for, or where no
-    query could have shown it. chance: what the score would be if every query looked evenly at all
-    that it sees. queries: how many the score is a mean of. offset: of `positional`, where most of
-    the greatest weights are, counted from the query: −1 = one key back.
+    Args:
+        score: From 0 to 1, of the diagonals from −1; NaN where the role was not asked for, or where
+            no query could have shown it.
+        chance: What the score would be if every query looked evenly at all that it sees.
+        queries: How many the score is a mean of.
+        offset: Of `positional`, where most of the greatest weights are, counted from the query: −1
+            = one key back.
     """
 
     name: str
@@ -74,8 +77,10 @@ _POSITIONAL = ROLES.index("positional")
 class Tally:
     """What was counted of the heads of one layer; two of them add up.
 
-    sums: over queries, of the score, of its chance, and of 1. offsets: how many queries had their
-    greatest weight at each offset from their own place, the first of them at `low`.
+    Args:
+        sums: Over queries, of the score, of its chance, and of 1.
+        offsets: How many queries had their greatest weight at each offset from their own place, the
+            first of them at `low`.
     """
 
     sums: Float[Tensor, "3 heads roles"]
@@ -143,13 +148,21 @@ class RoleTable:
         return self._of(layer).scores
 
     def role(self, layer: str, head: int, name: str) -> Role:
-        """One role of one head. Errors: `AttlasError` for a layer, head or role that is not."""
+        """One role of one head.
+
+        Raises:
+            AttlasError: For a layer, head or role that is not.
+        """
         if name not in ROLES:
             raise AttlasError(f"a role among {list(ROLES)}", repr(name), "choose one of them")
         return self.of_head(layer, head)[ROLES.index(name)]
 
     def of_head(self, layer: str, head: int) -> tuple[Role, ...]:
-        """Every role of one head, in the order of `ROLES`. Errors: as `role`."""
+        """Every role of one head, in the order of `ROLES`.
+
+        Raises:
+            AttlasError: As `role`.
+        """
         tally = self._of(layer)
         if not 0 <= head < self.heads(layer):
             raise AttlasError(
@@ -169,7 +182,8 @@ class RoleTable:
     def best(self, name: str) -> tuple[str, int, Role]:
         """The head that has a role the most: its layer, its number, and how far.
 
-        Errors: `AttlasError` where nobody was asked for it.
+        Raises:
+            AttlasError: If nobody was asked for it.
         """
         found = [
             (layer, head, self.role(layer, head, name))

@@ -21,8 +21,9 @@ def values_of_call(
 ) -> Float[Tensor, "batch value_heads keys value_dim"]:
     """x_j V_h + c_h of one call of a layer, whose source has texts first or places first.
 
-    Errors: `AttlasError` where these are not of one call, and where the heads read something else
-    than the weights take of them.
+    Raises:
+        AttlasError: If these are not of one call, and if the heads read something else than the
+            weights take of them.
     """
     batch, heads, _, num_keys = attention_map.shape
     expected = (batch, num_keys - values.added) if heads == len(values.output) else None
@@ -103,13 +104,15 @@ _AT_ONCE = 1 << 21  # numbers
 
 @dataclass(frozen=True, slots=True)
 class ValueNorms:
-    """‖α_hij f_h(x_j)‖ of each head, and ‖Σ_h α_hij f_h(x_j)‖    Kobayashi et al., 2020, section 3.
+    """‖α_hij f_h(x_j)‖ of each head, and ‖Σ_h α_hij f_h(x_j)‖ Kobayashi et al., 2020, section 3.
 
     A great weight on a short vector brings little: the weights alone do not say what a query gets.
     The vectors f_h(x_j) are made once and not kept; of them remain
 
-    lengths: ‖f_h(x_j)‖, (batch, heads, keys); products: ⟨f_h(x_j), f_g(x_j)⟩ in float64, of which
-    the length of any sum over heads can be had: (batch, keys, heads, heads).
+    Args:
+        lengths: ‖f_h(x_j)‖, (batch, heads, keys).
+        products: ⟨f_h(x_j), f_g(x_j)⟩ in float64, of which the length of any sum over heads can be
+            had: (batch, keys, heads, heads).
     """
 
     attention_map: AttentionMap
@@ -121,9 +124,11 @@ class ValueNorms:
         """Those of one call of a layer: its weights, its f, and what its values were made of.
 
         Time O(keys × heads × width × (value_dim + heads)), memory O(keys × (width + heads²)).
-        Errors: `AttlasError` where the three are not of one call, and where the source knows what
-        the heads read and that is not Σ_j α_hij (x_j V_h + c_h): such a layer does more than
-        project, or its weights were changed.
+
+        Raises:
+            AttlasError: If the three are not of one call, and if the source knows what the heads
+                read and that is not Σ_j α_hij (x_j V_h + c_h): such a layer does more than project,
+                or its weights were changed.
         """
         batch, heads, _, num_keys = attention_map.shape
         made = values_of_call(attention_map, values, source)

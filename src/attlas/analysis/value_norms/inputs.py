@@ -21,8 +21,9 @@ class ValueInputs:
 
     Texts are first, and their places second; or the other way round, where a layer has them so.
 
-    read: what all heads read, side by side, as the layer's output projection was given it; None =
-    not known. By it `ValueNorms` sees whether the layer does more than project.
+    Args:
+        read: What all heads read, side by side, as the layer's output projection was given it; None
+            = not known. By it `ValueNorms` sees whether the layer does more than project.
     """
 
     vectors: Float[Tensor, "batch keys key_dim"]
@@ -30,7 +31,9 @@ class ValueInputs:
 
     @classmethod
     def joined(cls, steps: Sequence["ValueInputs"]) -> "ValueInputs":
-        """That of a cached generation, which is heard step by step: the source of the whole map."""
+        """Check that of a cached generation, which is heard step by step: the source of the whole
+        map.
+        """
         read = [step.read for step in steps if step.read is not None]
         axis = 1 if len({len(step.vectors) for step in steps}) == 1 else 0  # places first
         whole = torch.cat(read, axis) if len(read) == len(steps) else None
@@ -59,8 +62,9 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
     Heard by hooks on the model, which are taken off at the end of the block: other threads that run
     it meanwhile are heard too, and PyTorch's Transformers leave their inference fast path.
 
-    Errors: `AttlasError` for a model none of whose layers `value_map` knows, and where none of
-    those ran, unless the block itself raised first.
+    Raises:
+        AttlasError: For a model none of whose layers `value_map` knows, and if none of those ran,
+            unless the block itself raised first.
     """
     inputs: RecordedInputs = {}
     with ExitStack() as stack:
@@ -134,8 +138,9 @@ class _Read:
 
 
 def _drops(layer: nn.Module) -> bool:
-    """Whether it may drop some of its weights, by any rate that it, its children or its
-    configuration name."""
+    """Return True if it may drop some of its weights, by any rate that it, its children or its
+    configuration name.
+    """
     if not layer.training:
         return False
     owners = (*layer.modules(), getattr(layer, "config", None))

@@ -51,8 +51,9 @@ class Projections:
     dense or ^output.dense; value_proj, ^output.dense; and, where queries, keys and values are made
     at once: qkv_proj, o_proj; Wqkv with out_proj or Wo; c_attn, c_proj; query_key_value, dense.
 
-    layout: "values" = these alone; "blocks" = all queries, all keys, all values; "last" = values
-    last, and as many as heads; "heads" = query, key and value of each head in turn.
+    Args:
+        layout: "values" = these alone; "blocks" = all queries, all keys, all values; "last" =
+            values last, and as many as heads; "heads" = query, key and value of each head in turn.
     """
 
     value: nn.Module
@@ -80,8 +81,9 @@ class Projections:
 def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention:
     """Those of the layer at this path; PyTorch's own layer speaks for itself.
 
-    Errors: `AttlasError` for a path that leads nowhere, and where they cannot be found or do more
-    than project.
+    Raises:
+        AttlasError: For a path that leads nowhere, and if they cannot be found or do more than
+            project.
     """
     try:
         module = model.get_submodule(layer)
@@ -183,7 +185,7 @@ def _linear(owner: nn.Module, path: str) -> nn.Module | None:
 
 
 def _is_transposed(linear: nn.Module) -> bool:
-    """Whether it is GPT-2's kind of a linear map, whose weight has its inputs first."""
+    """Return True if it is GPT-2's kind of a linear map, whose weight has its inputs first."""
     return type(linear).__name__ == "Conv1D" and hasattr(linear, "nf")
 
 
@@ -192,11 +194,14 @@ def _is_transposed(linear: nn.Module) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ValueMap:
-    """f_h(x) = (x V_h + c_h) O_h    Kobayashi et al., 2020, eq. 4.
+    """f_h(x) = (x V_h + c_h) O_h Kobayashi et al., 2020, eq. 4.
 
     So the layer puts out Σ_h Σ_j α_hij f_h(x_j) + bias. Neighbouring heads share a value head
-    (grouped-query attention). extra: values of keys behind those of the source, which are learnt
-    (`add_bias_kv`) or zero (`add_zero_attn`).
+    (grouped-query attention).
+
+    Args:
+        extra: Values of keys behind those of the source, which are learnt (`add_bias_kv`) or zero
+            (`add_zero_attn`).
     """
 
     value: Float[Tensor, "value_heads key_dim value_dim"]
@@ -213,7 +218,11 @@ class ValueMap:
     def values(
         self, source: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch value_heads all_keys value_dim"]:
-        """x V_h + c_h of each key, and what is extra. Errors: `AttlasError` for another width."""
+        """x V_h + c_h of each key, and what is extra.
+
+        Raises:
+            AttlasError: For another width.
+        """
         if source.shape[-1] != self.value.shape[1]:
             raise AttlasError(
                 f"what the values are made of, of width {self.value.shape[1]}",
@@ -244,12 +253,15 @@ class ValueMap:
 def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
     """The f of one attention layer of a model, by its path in a trace.
 
-    heads: how many the layer has, which `trace[layer].shape[1]` says. Known are attlas's
-    `MultiheadAttention`, PyTorch's `nn.MultiheadAttention`, and modules that name their projections
-    as those of Hugging Face do, see `Projections`. In float32 or better, out of any graph.
+    Args:
+        heads: How many the layer has, which `trace[layer].shape[1]` says. Known are attlas's
+            `MultiheadAttention`, PyTorch's `nn.MultiheadAttention`, and modules that name their
+            projections as those of Hugging Face do, see `Projections`. In float32 or better, out of
+            any graph.
 
-    Errors: `AttlasError` where the projections cannot be found, do more than project, or do not
-    fit so many heads; where the layer says that it has another number of them.
+    Raises:
+        AttlasError: If the projections cannot be found, do more than project, or do not fit so many
+            heads; where the layer says that it has another number of them.
     """
     found = projections_of(model, layer)
     named = heads_named(model.get_submodule(layer))

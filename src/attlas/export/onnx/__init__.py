@@ -30,8 +30,11 @@ def write_onnx(loaded: LoadedTranslator, folder: Path) -> list[str]:
     that, and past_NAME for each NAME of its state → logits (batch, vocabulary), and each NAME: the
     past of the next step. Names and shapes are in the remarks.
 
-    Gives back what a reader of the folder has to know.
-    Errors: `AttlasError` where onnx is missing, and for a model that the graphs cannot express.
+    Returns:
+        What a reader of the folder has to know.
+
+    Raises:
+        AttlasError: If onnx is missing, and for a model that the graphs cannot express.
     """
     try:
         import onnx  # noqa: F401

@@ -203,7 +203,8 @@ def attended(graph: Graph, query: str, kept: Heads, mask: str | None, axes: int 
 def allowed(n: GraphNumbers, pattern: Pattern, query: str, key: str) -> str:
     """`pattern(query, key)` of positions that are broadcast to each other, as bools.
 
-    Errors: `AttlasError` for a pattern that is none of attlas's.
+    Raises:
+        AttlasError: For a pattern that is none of attlas's.
     """
     match pattern:
         case Everywhere():

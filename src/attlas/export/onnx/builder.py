@@ -113,7 +113,8 @@ class Graph:
     def save(self, path: Path, facts: Mapping[str, Any] | None = None) -> None:
         """Check the graph and write it; the facts go into the metadata of the file.
 
-        Errors: `AttlasError` where the weights are larger than a file can be.
+        Raises:
+            UnsupportedError: If the weights are larger than a file can be.
         """
         import onnx
         from onnx import helper

@@ -72,8 +72,11 @@ def write_onnx_classifier(loaded: LoadedClassifier, folder: Path) -> list[str]:
     source (batch, keys) int64, real (batch, keys) bool → logits and probabilities (batch,
     labels).
 
-    Gives back what a reader of the folder has to know.
-    Errors: `AttlasError` where onnx is missing.
+    Returns:
+        What a reader of the folder has to know.
+
+    Raises:
+        AttlasError: If onnx is missing.
     """
     try:
         import onnx  # noqa: F401

@@ -280,7 +280,11 @@ class GraphLayers:
     def remembered(
         self, x: str, attention: MultiheadAttention, turns: RotaryAngles | None
     ) -> Heads:
-        """Keys and values; turns: where these positions are."""
+        """Keys and values.
+
+        Args:
+            turns: Where these positions are.
+        """
         _, key, value = all_heads(attention)
         keys = self._turned(self._apart(self._mapped(x, key)), turns)
         return Heads(keys, self._apart(self._mapped(x, value)))

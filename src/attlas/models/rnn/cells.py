@@ -28,9 +28,12 @@ Hidden = tuple[Float[Tensor, "batch layers hidden_dim"], ...]
 class RecurrentState:
     """One row per hypothesis; frozen, so that a step leaves the state before it as it was.
 
-    source: what the attention keeps of the source, held once per source. coverage: Σ of the weights
-    each position was read with so far. attended: Luong's last attentional vector, where it is fed
-    back. None where the model has no such thing. position: how many target tokens have been read.
+    Args:
+        source: What the attention keeps of the source, held once per source.
+        coverage: Σ of the weights each position was read with so far.
+        attended: Luong's last attentional vector, where it is fed back. None where the model has no
+            such thing.
+        position: How many target tokens have been read.
     """
 
     hidden: Hidden

@@ -54,9 +54,10 @@ class Bridge(nn.Module):
 class Encoded:
     """What an encoder makes of a source.
 
-    outputs: one vector per position, forward and backward side by side, zero in padding. final: the
-    state in which each direction of each layer ended (h of a GRU; h and c of an LSTM); the
-    backward direction ends at the first token.
+    Args:
+        outputs: One vector per position, forward and backward side by side, zero in padding.
+        final: The state in which each direction of each layer ended (h of a GRU; h and c of an
+            LSTM); the backward direction ends at the first token.
     """
 
     outputs: Float[Tensor, "batch keys dim"]

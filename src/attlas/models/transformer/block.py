@@ -50,10 +50,11 @@ def encode_by_length(
 
 
 class FeedForward(nn.Module):
-    """W₂ dropout(max(0, W₁ x + b₁)) + b₂    Vaswani et al., 2017, section 3.3, eq. 2.
+    """W₂ dropout(max(0, W₁ x + b₁)) + b₂ Vaswani et al., 2017, section 3.3, eq. 2.
 
-    activation: "relu" as there; "gelu" in its place (Hendrycks & Gimpel, 2016); "swiglu":
-    W₂ dropout(silu(W₁ x) · W₃ x) (Shazeer, 2020, eq. 6), which has a third matrix.
+    Args:
+        activation: "relu" as there; "gelu" in its place (Hendrycks & Gimpel, 2016); "swiglu": W₂
+            dropout(silu(W₁ x) · W₃ x) (Shazeer, 2020, eq. 6), which has a third matrix.
     """
 
     def __init__(
@@ -213,8 +214,8 @@ class TransformerEncoder(nn.Module):
         )
 
     def _is_observed(self, x: Float[Tensor, "batch keys embed_dim"]) -> bool:
-        """Whether somebody compiles or traces this, wants a gradient, or listens to what a layer
-        gets, gives or looks at; or a GPU would have to wait for lengths.
+        """Return True if somebody compiles or traces this, wants a gradient, or listens to what a
+        layer gets, gives or looks at; or a GPU would have to wait for lengths.
         """
         return (
             x.device.type != "cpu"

@@ -99,7 +99,7 @@ or one for each.
 
 
 def check_patterns(prefix: str, patterns: Patterns, layers: int) -> None:
-    """That each pattern is one, and that there are as many as layers, or one for all."""
+    """Check that each pattern is one, and that there are as many as layers, or one for all."""
     for pattern in patterns:
         parse(pattern)
     if len(patterns) not in (1, layers):

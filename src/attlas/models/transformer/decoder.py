@@ -46,8 +46,8 @@ class DecoderLayer(nn.Module):
 
     @property
     def can_step_fast(self) -> bool:
-        """Whether a newest position sees itself and all of the source, nobody observes or changes
-        what it sees or what an attention reads, and no weight is dropped.
+        """Return True if a newest position sees itself and all of the source, nobody observes or
+        changes what it sees or what an attention reads, and no weight is dropped.
         """
         back, across = self.self_attention, self.cross_attention
         return (
@@ -100,8 +100,9 @@ class DecoderLayer(nn.Module):
         """`self_attention_block` for one newest position of each row; rows may share their
         memories.
 
-        own: what is added to the scores: 0, or −∞ where a row has to look past a position; None =
-        nowhere. memories: how many there are, or begin here.
+        Args:
+            own: What is added to the scores: 0, or −∞ where a row has to look past a position; None
+                = nowhere. memories: how many there are, or begin here.
         """
         y = self.around_self_attention.enter(x)
         cache = self.self_attention.project_kv(y.unsqueeze(1), key_offset=position).merge_rows(
@@ -209,7 +210,7 @@ class TransformerDecoder(nn.Module):
         return features, replace(state, past=past, coverage=coverage)
 
     def _can_step_fast(self, state: TransformerState) -> bool:
-        """Whether a step may take the short way."""
+        """Return True if a step may take the short way."""
         token_mask = state.source.layers[0].token_mask
         return not (
             torch.is_grad_enabled()

@@ -27,8 +27,10 @@ class TargetCache:
     goes on from another, it takes over which positions are its `own_keys`, and no cache is copied;
     positions that are nobody's any more are cleared away when they have become too many.
 
-    layers: () before the first token. length: how many tokens each row has read, which is how many
-    positions are its own. own: None = all.
+    Args:
+        layers: () before the first token.
+        length: How many tokens each row has read, which is how many positions are its own. own:
+            None = all.
     """
 
     layers: tuple[KeyValueCache, ...] = ()
@@ -101,11 +103,12 @@ class TargetCache:
     def with_next_keys(self, rows: int, sources: int, device: torch.device) -> "TargetCache":
         """With one more token of each of so many rows; the layers are those before it.
 
-        sources: how many memories begin here if there are none yet. A cache gets one new position
-        for each of the rows that share it.
-
         Many rows that begin together begin apart: they are draws, which never come together again,
         and n of them would read n times what is their own. Those of a beam begin as one.
+
+        Args:
+            sources: How many memories begin here if there are none yet. A cache gets one new
+                position for each of the rows that share it.
         """
         caches, num_keys = sources if rows <= _MANY * sources else rows, 0
         if self.layers:
@@ -159,9 +162,11 @@ class TargetCache:
 class TransformerState:
     """One row per hypothesis; frozen, so that a step leaves the state before it as it was.
 
-    source: what each layer keeps of the source. past: what each layer keeps of the target so far.
-    coverage: Σ over the steps of the last layer's cross-attention, mean over heads; None until
-    `with_coverage` asks for it, because it costs the weights of every step.
+    Args:
+        source: What each layer keeps of the source.
+        past: What each layer keeps of the target so far.
+        coverage: Σ over the steps of the last layer's cross-attention, mean over heads; None until
+            `with_coverage` asks for it, because it costs the weights of every step.
     """
 
     source: SourceCache

@@ -33,10 +33,15 @@ class Statistics:
     def summary(self, *names: str, threshold: float = THRESHOLD) -> Summary:
         """Several of these at once, from one pass: `summary("entropy", "received")`.
 
-        Without names: all but `gini`, which has to sort every row, and without what needs
-        places that nobody knows. threshold: of `count_above`.
-        Errors: `AttlasError` for a name that there is not, a threshold that is no weight, and for
-        what needs to know where the queries stand, of an attention map that does not.
+        Without names: all but `gini`, which has to sort every row, and without what needs places
+        that nobody knows.
+
+        Args:
+            threshold: Of `count_above`.
+
+        Raises:
+            AttlasError: For a name that there is not, a threshold that is no weight, and for what
+                needs to know where the queries stand, of an attention map that does not.
         """
         return summarize(self._map, names, threshold)
 
@@ -113,7 +118,10 @@ class Statistics:
         """The k greatest weights of each query, descending, and their keys.
 
         A key that is seen counts where its weight is too small for a float, too, and is 0. Where a
-        query sees fewer, weight 0 and key −1. Errors: `AttlasError` for k below 1.
+        query sees fewer, weight 0 and key −1.
+
+        Raises:
+            AttlasError: For k below 1.
         """
         return questions.topk(self._map, k)
 
@@ -122,8 +130,11 @@ class Statistics:
     ) -> Float[Tensor, "batch heads queries groups"]:
         """Σ_{j ∈ g} w_j for each group g of keys: special tokens, sentences, parts of speech.
 
-        groups: the number of the group of each key, from 0; below 0 = of none.
-        Errors: `AttlasError` where there is not one number for each key.
+        Args:
+            groups: The number of the group of each key, from 0; below 0 = of none.
+
+        Raises:
+            AttlasError: If there is not one number for each key.
         """
         return questions.mass(self._map, groups)
 
@@ -136,10 +147,13 @@ class Statistics:
     ) -> Float[Tensor, "batch heads cell_rows cell_slots"]:
         """A window of the map, pooled to a grid of cells: what a viewer that zooms needs.
 
-        rows, key_range: the window, first and one past the last, None = all; shape: cells of each
-        axis, None = at most 1,024; how: sum, mean or max of its weights. Cell r of n rows begins
-        at row ⌊r · n / shape⌋.
-        Errors: `AttlasError` for a window outside of the map, or with fewer places than cells.
+        Args:
+            rows, key_range: The window, first and one past the last, None = all.
+            shape: Cells of each axis, None = at most 1,024.
+            how: Sum, mean or max of its weights. Cell r of n rows begins at row ⌊r · n / shape⌋.
+
+        Raises:
+            AttlasError: For a window outside of the map, or with fewer places than cells.
         """
         return questions.pool_map(self._map, rows, key_range, shape, how)
 
@@ -196,7 +210,9 @@ class AttentionMap(Statistics, ABC):
     @property
     @abstractmethod
     def causal(self) -> bool | None:
-        """Whether no query looks at what comes after it; None where nobody knows what does."""
+        """Return True if no query looks at what comes after it; None where nobody knows what
+        does.
+        """
 
     @abstractmethod
     def select(self, rows: Int[Tensor, " chosen"]) -> "AttentionMap":
@@ -223,12 +239,12 @@ class AttentionMap(Statistics, ABC):
 
     @property
     def thread_safe(self) -> bool:
-        """Whether several threads may ask it at the same time."""
+        """Return True if several threads may ask it at the same time."""
         return False
 
     @property
     def of_softmax(self) -> bool:
-        """Whether the scores of its blocks are those that the softmax was taken of."""
+        """Return True if the scores of its blocks are those that the softmax was taken of."""
         return False
 
     def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
@@ -238,8 +254,9 @@ class AttentionMap(Statistics, ABC):
     def weights(self, at_most: int = _AT_MOST) -> Float[Tensor, "batch heads queries keys"]:
         """All weights at once: O(queries × keys) memory.
 
-        Errors: `AttlasError` where there are more than `at_most` of them; what they say can be had
-        without holding them.
+        Raises:
+            AttlasError: If there are more than `at_most` of them; what they say can be had without
+                holding them.
         """
         batch, heads, queries, num_keys = self.shape
         count = batch * heads * queries * num_keys
@@ -269,14 +286,19 @@ class AttentionMap(Statistics, ABC):
         have.
 
         A map that holds its weights shares their memory with the tensor.
-        Errors: `AttlasError` for more than 2²⁸ weights.
+
+        Raises:
+            AttlasError: For more than 2²⁸ weights.
         """
         return self.weights().detach().to(device=device, dtype=dtype)
 
     def numpy(self) -> NDArray[Any]:
         """All weights as a NumPy array on the CPU.
 
-        NumPy has no bfloat16: such weights become float32, which is exact. Errors: as `torch`.
+        NumPy has no bfloat16: such weights become float32, which is exact.
+
+        Raises:
+            AttlasError: As `torch`.
         """
         return _as_array(self.weights())
 
@@ -291,7 +313,7 @@ class AttentionMap(Statistics, ABC):
 
     @property
     def is_shareable(self) -> bool:
-        """Whether an array of NumPy can have the memory of the weights."""
+        """Return True if an array of NumPy can have the memory of the weights."""
         return False
 
     def __dlpack__(self, **arguments: Any) -> Any:
@@ -309,8 +331,9 @@ class AttentionMap(Statistics, ABC):
     def __getitem__(self, index: Any) -> Float[Tensor, "..."]:
         """The weights at an index, as a tensor has it: `[0, 3]`, `[..., :10]`, `[:, [0, 2]]`.
 
-        Errors: `AttlasError`, which is an IndexError, for an index that the map does not have;
-        `AttlasError` for more than 2²⁸ weights.
+        Raises:
+            AttlasError: Which is an IndexError, for an index that the map does not have.
+            AttlasError: For more than 2²⁸ weights.
         """
         indices = index if isinstance(index, tuple) else (index,)
         try:
@@ -464,7 +487,12 @@ def _is_number(item: Any) -> bool:
 
 
 def _named(item: int | slice | Tensor, size: int) -> list[int]:
-    """The places of an axis that an index names, ascending. Errors: `IndexError`, `ValueError`."""
+    """The places of an axis that an index names, ascending.
+
+    Raises:
+        IndexError: If not.
+        ValueError: If not.
+    """
     if isinstance(item, slice):
         if item.step is not None and item.step < 0:
             raise ValueError("a step below 0, which tensors do not have")

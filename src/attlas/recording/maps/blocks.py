@@ -39,9 +39,12 @@ class Block:
     """Rows start … stop − 1 of some heads of one batch row, at the keys low … high − 1.
 
     Outside of these keys the rows have no weight; the weights of a row that sees nothing are 0.
-    scores: log w, up to a constant of each row; anything finite where w is 0. query_offset: the
-    position of the first query, counted as keys are, None = nobody knows; ends(): the first real
-    key of the batch row, and the last; scratch: to write into, until the next who does.
+
+    Args:
+        scores: Log w, up to a constant of each row; anything finite where w is 0.
+        query_offset: The position of the first query, counted as keys are, None = nobody knows;
+            ends(): the first real key of the batch row, and the last.
+        scratch: To write into, until the next who does.
     """
 
     batch: int
@@ -141,11 +144,11 @@ class BlockSource(Protocol):
 
     @property
     def thread_safe(self) -> bool:
-        """Whether several threads may ask for blocks at the same time."""
+        """Return True if several threads may ask for blocks at the same time."""
 
     @property
     def of_softmax(self) -> bool:
-        """Whether the scores of its blocks are those that the softmax was taken of."""
+        """Return True if the scores of its blocks are those that the softmax was taken of."""
 
     def at(self, row: int) -> "BlockSource":
         """The map of one batch row."""
@@ -163,8 +166,9 @@ def blocks_of(
 ) -> Iterator[Block]:
     """Every row of every map once; a block is good until the next one is asked for.
 
-    within: the rows that matter, first and one past the last; None = all. share: (n, of): of each
-    `of` blocks only the one with number n.
+    Args:
+        within: The rows that matter, first and one past the last; None = all.
+        share: (n, of): of each `of` blocks only the one with number n.
     """
     within = (0, attention_map.shape[2]) if within is None else within
     every = share[0], None, share[1]
@@ -193,8 +197,9 @@ def blocks_of_weights(
 ) -> Iterator[Block]:
     """Blocks of a map of one batch row that is asked for its weights.
 
-    weights_of, allowed_of: the weights of some rows, (1, heads, rows, keys), and which keys these
-    rows may see; without the latter, all of them.
+    Args:
+        weights_of, allowed_of: The weights of some rows, (1, heads, rows, keys), and which keys
+            these rows may see; without the latter, all of them.
     """
     num_keys = row.shape[3]
     ends = cache(partial(ends_of, row, allowed_of)) if allowed_of else lambda: (0, num_keys - 1)

@@ -17,9 +17,11 @@ from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
 class DenseAttentionMap(AttentionMap):
     """The weights themselves: recurrent attention, or arrays that a user brings.
 
-    allowed: which keys each query may look at; None = all of them, as far as anybody knows. first:
-    where the first query stands, counted as keys are; None = nobody knows. "own": where there are
-    as many queries as keys, each stands at its own; of other maps nobody knows.
+    Args:
+        allowed: Which keys each query may look at; None = all of them, as far as anybody knows.
+            first: where the first query stands, counted as keys are; None = nobody knows. "own":
+            where there are as many queries as keys, each stands at its own; of other maps nobody
+            knows.
     """
 
     values: Float[Tensor, "batch heads queries keys"]

@@ -29,12 +29,14 @@ class FactoredAttentionMap(AttentionMap):
     demand, in float32 or better also where the model computed in half precision. Heads that share
     keys (grouped-query attention) are heads // num_kv_heads to a key head, in order.
 
-    query_offset: where the first query stands, counted as keys are; None = nobody knows, which a
-    pattern that looks everywhere allows. bias: what is added to the scores (float; Shaw et al.,
-    2018; T5; ALiBi), or which keys may be looked at where no pattern says it (bool; True = may).
-    softcap: cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing has
-    zeros for weights; where a bias hides all keys by a finite number, such as float32's least, it
-    looks at all of them, as the model does.
+    Args:
+        query_offset: Where the first query stands, counted as keys are; None = nobody knows, which
+            a pattern that looks everywhere allows.
+        bias: What is added to the scores (float; Shaw et al., 2018; T5; ALiBi), or which keys may
+            be looked at where no pattern says it (bool; True = may).
+        softcap: cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing
+            has zeros for weights; where a bias hides all keys by a finite number, such as float32's
+            least, it looks at all of them, as the model does.
     """
 
     query: Float[Tensor, "batch heads queries head_dim"]
@@ -241,7 +243,7 @@ def may_differ_by(
     scale: float,
     softcap: float | None = None,
 ) -> bool:
-    """Whether a key whose bias is so much below another's may have a weight beside it."""
+    """Return True if a key whose bias is so much below another's may have a weight beside it."""
     # A looser bound first, which takes less time: ‖q‖ ≤ √width · max |qᵢ|.
     loose = gap - NOTHING
     if query.numel() and keys.numel():
@@ -291,7 +293,8 @@ def _partial_masks_of(
 ) -> tuple[PartialMask, ...]:
     """Where not every query of one batch row sees every key.
 
-    holes: whether there is padding among these keys.
+    Args:
+        holes: Whether there is padding among these keys.
     """
     (start, stop), (low, high) = rows, key_range
     from_here = up_to = low

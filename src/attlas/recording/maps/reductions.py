@@ -265,7 +265,8 @@ class TopKReduction(Reduction):
 class MassReduction(Reduction):
     """Σ_j∈g w_j for each group g of keys: (batch, heads, queries, groups).
 
-    groups: the number of the group of each key, (keys,) or (batch, keys); below 0 = of none.
+    Args:
+        groups: The number of the group of each key, (keys,) or (batch, keys); below 0 = of none.
     """
 
     shared = True
@@ -307,8 +308,10 @@ def reduce_map(
 ) -> dict[str, Any]:
     """The results of them all, from one pass over the blocks.
 
-    Numbers without a graph, in full precision, whatever autocast and grad mode say here. within:
-    the rows that matter, as of `blocks_of`.
+    Numbers without a graph, in full precision, whatever autocast and grad mode say here.
+
+    Args:
+        within: The rows that matter, as of `blocks_of`.
     """
     with torch.no_grad(), torch.autocast(attention_map.device.type, enabled=False):
         return _reduce_map(attention_map, reductions, within)
@@ -336,7 +339,9 @@ def _reduce_map(
 
 
 def _runs_in_threads(attention_map: BlockSource) -> bool:
-    """Whether it is of a kind that threads may ask at the same time, on a CPU, and large enough."""
+    """Return True if it is of a kind that threads may ask at the same time, on a CPU, and large
+    enough.
+    """
     large = math.prod(attention_map.shape) > AT_ONCE
     several = attention_map.device.type == "cpu" and torch.get_num_threads() > 1
     return attention_map.thread_safe and large and several
@@ -378,8 +383,11 @@ class CancelCheck(Reduction):
 class PoolReduction(Reduction):
     """The sum, mean or greatest of the weights in each cell of a grid over a window of every map.
 
-    rows, keys: the window, first and one past the last; shape: of the grid, in cells. Cell (r, s)
-    has rows ⌊r·n / shape⌋ … of the n rows, and keys likewise, so that cells differ by one at most.
+    rows, keys: the window, first and one past the last.
+
+    Args:
+        shape: Of the grid, in cells. Cell (r, s) has rows ⌊r·n / shape⌋ … of the n rows, and keys
+            likewise, so that cells differ by one at most.
     """
 
     shared = True

@@ -85,7 +85,11 @@ def pool_map(
     how: str,
     stop: threading.Event | None = None,
 ) -> Float[Tensor, "batch heads cell_rows cell_slots"]:
-    """See `AttentionMap.pool`. stop: once it is set, `PassCancelledError` is raised soon."""
+    """See `AttentionMap.pool`.
+
+    Args:
+        stop: Once it is set, `PassCancelledError` is raised soon.
+    """
     rows = (0, attention_map.shape[2]) if rows is None else rows
     key_range = (0, attention_map.shape[3]) if key_range is None else key_range
     if shape is None:
@@ -157,8 +161,10 @@ def summarize(attention_map: BlockSource, names: tuple[str, ...], threshold: flo
     """These statistics, or all the quick ones where none is named.
 
     Where the queries stand at places that nobody knows, all the quick ones that need none.
-    Errors: `AttlasError` for a name that there is not, for a threshold that is no weight, and for
-    what needs to know where the queries stand.
+
+    Raises:
+        AttlasError: For a name that there is not, for a threshold that is no weight, and for what
+            needs to know where the queries stand.
     """
     unknown = [name for name in names if name not in NAMES]
     if unknown:

@@ -235,7 +235,9 @@ def _cache(arguments: Mapping[str, Any]) -> Any:
 
 
 def _has_two(module: nn.Module) -> bool:
-    """Whether a generation of its model remembers a target and a source, in a cache of two."""
+    """Return True if a generation of its model remembers a target and a source, in a cache of
+    two.
+    """
     config = attribute(module, "config")
     return getattr(config, "is_encoder_decoder", None) is True
 
@@ -283,7 +285,8 @@ def _finds_cross_attention(module: nn.Module, arguments: Mapping[str, Any]) -> b
 
 
 def _finds_other_text(query: Tensor, key: Tensor, value: Any) -> bool | None:
-    """Whether a query of other memory than its key is of another text; None = nobody can know.
+    """Return True if a query of other memory than its key is of another text; None = nobody can
+    know.
 
     attn(norm(x), norm(x), norm(x)), attn(x + positions, x + positions, x) and attn(x[:, -1:], x, x)
     look at their own text, and are not seen from attn(x, memory + positions, memory).
@@ -297,7 +300,7 @@ def _finds_other_text(query: Tensor, key: Tensor, value: Any) -> bool | None:
 
 
 def _same(first: Tensor, second: Tensor) -> bool:
-    """Whether both are one and the same memory: a tensor may have been transposed twice."""
+    """Return True if both are one and the same memory: a tensor may have been transposed twice."""
     if first is second:
         return True
     if (

@@ -40,7 +40,7 @@ class RecordedCall(NamedTuple):
 
     @property
     def is_in_place(self) -> bool:
-        """Whether it has changed what it made."""
+        """Return True if it has changed what it made."""
         return any(one == self.made for one, _ in self.given)
 
     @property
@@ -178,11 +178,13 @@ class RecentCalls:
         return -1
 
     def keeps(self, number: int) -> bool:
-        """Whether the call of this number is known."""
+        """Return True if the call of this number is known."""
         return number >= 0 and number >= self.count - MOST_KEPT
 
     def follows(self, number: int) -> bool:
-        """Whether the call of this number is known, and no older than the call of the model."""
+        """Return True if the call of this number is known, and no older than the call of the
+        model.
+        """
         return number >= self.start and number >= 0 and number >= self.count - MOST_KEPT
 
     @property
@@ -204,7 +206,7 @@ class CallWalk(Generic[Note]):
         self.notes: dict[int, Note] = {}
 
     def want(self, number: int, note: Note) -> bool:
-        """Whether the call of this number is followed; from now on with this note."""
+        """Return True if the call of this number is followed; from now on with this note."""
         if number < self._oldest:
             return False
         if number not in self.notes:

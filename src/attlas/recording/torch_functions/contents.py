@@ -19,9 +19,12 @@ _MOST_PLACES = 1 << 16  # of an index that is read
 class KeyText:
     """Keys that were written one after another; a text that was cropped and goes on is another.
 
-    cropped: up to where a cache has kept it that has let go of the rest, None = all of it. parent,
-    shared: the text that it begins with, up to this key; rows: which of its rows each row
-    was, None = the same one. written: so many keys.
+    cropped: up to where a cache has kept it that has let go of the rest, None = all of it.
+
+    Args:
+        parent, shared: The text that it begins with, up to this key.
+        rows: Which of its rows each row was, None = the same one.
+        written: So many keys.
     """
 
     __slots__ = ("cropped", "parent", "rows", "shared", "written")
@@ -48,8 +51,10 @@ class Common(NamedTuple):
 class Content:
     """The keys start … stop − 1 of a text, along an axis of a tensor, made in some way.
 
-    axis: counted from the first. made: what was done to the tensor that was written, key by key.
-    batch: how many rows the text has.
+    Args:
+        axis: Counted from the first.
+        made: What was done to the tensor that was written, key by key.
+        batch: How many rows the text has.
     """
 
     text: KeyText

@@ -70,7 +70,8 @@ class TrackingContext:
     def interested(self, refused: Callable[[CallSite], str | None] | None = None) -> ListenerSites:
         """The same of those who want the attention that happens there, or to change it.
 
-        refused: why no attention map is made of what happens at a place; everyone is told so.
+        Args:
+            refused: Why no attention map is made of what happens at a place; everyone is told so.
         """
         self.seen += 1
         call_sites = self.call_sites()
@@ -100,8 +101,10 @@ class TrackingContext:
     ) -> None:
         """Hand an attention map to everyone who observes, without keys that are no keys.
 
-        made_of: the identities of queries, keys and values, at the call before which they were
-        these; None = not known. content: what the keys hold, where that is known.
+        Args:
+            made_of: The identities of queries, keys and values, at the call before which they were
+                these; None = not known.
+            content: What the keys hold, where that is known.
         """
         if self.extra_keys and any(listener.recorder for listener, _ in interested):
             attention_map, content = drop_last_keys(attention_map, self.extra_keys), None
@@ -167,7 +170,8 @@ class TrackingContext:
         made_of: tuple[int, int, int] | None,
         before: int | None,
     ) -> bool:
-        """Whether a mask says that queries stand elsewhere than where they were taken from a text.
+        """Return True if a mask says that queries stand elsewhere than where they were taken from a
+        text.
 
         Some rows of a window that looks ahead, without the ends of the text, look as those of later
         queries that look back do.
@@ -193,8 +197,9 @@ class TrackingContext:
     ) -> PendingMap:
         """A softmax was taken, which may be attention: who is told so waits until it is heard.
 
-        scores, loose: of what, where that is known; of two tensors that are no parameters it surely
-        is.
+        Args:
+            scores, loose: Of what, where that is known; of two tensors that are no parameters it
+                surely is.
         """
         factors = loose.factors if loose is not None else ()
         if scores is not None:
@@ -208,7 +213,8 @@ class TrackingContext:
         return pending
 
     def reads_values(self, known: WeightInfo, weights: Tensor, values: Tensor) -> bool:
-        """Whether these are the values of weights, and not rows that are the same for every text.
+        """Return True if these are the values of weights, and not rows that are the same for every
+        text.
 
         Such tables have fewer axes than the weights, or are learnt; where the weights are surely of
         queries and keys, what they are multiplied with are values all the same.
@@ -231,7 +237,8 @@ class TrackingContext:
     def record_unreadable(self, why: str) -> None:
         """Attention happened of which no attention map can be made: tell everyone who observes.
 
-        Errors: `AttlasError` where somebody wants to change it.
+        Raises:
+            UnsupportedError: If somebody wants to change it.
         """
         self.seen += 1
         self._record_unreadable(self.call_sites(), why)
@@ -272,12 +279,14 @@ class TrackingContext:
 
 
 def _is_recomputation() -> bool:
-    """Whether a backward pass computes anew what gradient checkpointing has let go."""
+    """Return True if a backward pass computes anew what gradient checkpointing has let go."""
     return torch._C._current_graph_task_id() != -1
 
 
 def _has_parameters_at(factors: tuple[int, ...], module: nn.Module) -> bool:
-    """Whether the numbers of a parameter of the module, such as a table of words, lie there."""
+    """Return True if the numbers of a parameter of the module, such as a table of words, lie
+    there.
+    """
     callbacks = [module]
     while callbacks:
         one = callbacks.pop()

@@ -37,8 +37,9 @@ class Fold:
     """Texts and heads in the axes before places: of which factors these are folded, and which of
     all these factors are heads. The others, texts and windows of texts, are the batch.
 
-    sizes: of the factors of each axis, the outermost first. heads: factors that follow each other;
-    none = there is one head.
+    Args:
+        sizes: Of the factors of each axis, the outermost first.
+        heads: Factors that follow each other; none = there is one head.
     """
 
     sizes: tuple[tuple[int, ...], ...] = ()
@@ -53,7 +54,10 @@ class Fold:
         self, tensor: Shaped[Tensor, "..."], *, shared: bool = False
     ) -> Shaped[Tensor, "#batch #heads places last"]:
         """The tensor with axes (batch, heads, places, last); one of size 1 where it says the same
-        for all. shared: keys, of which a head may stay one for several neighbouring queries' heads.
+        for all.
+
+        Args:
+            shared: Keys, of which a head may stay one for several neighbouring queries' heads.
         """
         while tensor.ndim < len(self.sizes) + _PLACES_AND_WIDTH:
             tensor = tensor.unsqueeze(0)
@@ -273,13 +277,16 @@ def heads_of(
 ) -> Fold:
     """Which of the axes before places are heads, by the number of them that the module names.
 
-    rows: the sizes of these axes. evidence: tensors with these axes, such as queries, keys and
-    values; which of several axes of one size has the heads, they say by how they were made. Heads
-    may be folded into an axis with texts where so many vectors of this width make a width that the
-    module names, or that of a linear map or a convolution which it holds. They may also be two
-    axes, of key heads and of those that share one. Without a number that fits, the last axis has
-    them if there are two. A module that goes through its heads one by one does so for as many rows
-    as it was given texts. queries: how many there are, where these are not they.
+    Args:
+        rows: The sizes of these axes.
+        evidence: Tensors with these axes, such as queries, keys and values; which of several axes
+            of one size has the heads, they say by how they were made. Heads may be folded into an
+            axis with texts where so many vectors of this width make a width that the module names,
+            or that of a linear map or a convolution which it holds. They may also be two axes, of
+            key heads and of those that share one. Without a number that fits, the last axis has
+            them if there are two. A module that goes through its heads one by one does so for as
+            many rows as it was given texts.
+        queries: How many there are, where these are not they.
     """
     module, default = site.module, in_order(rows)
     numbers = dict.fromkeys(number for name in _HEADS if (number := _number(module, name)))
@@ -334,7 +341,7 @@ def _factors_of(
 
 
 def _aligned(tensor: Tensor, rows: Sequence[int]) -> bool:
-    """Whether it has these axes, from the last on, or some of them."""
+    """Return True if it has these axes, from the last on, or some of them."""
     own = tensor.shape[:-2]
     if len(own) > len(rows):
         return False
@@ -344,7 +351,8 @@ def _aligned(tensor: Tensor, rows: Sequence[int]) -> bool:
 def _run_of(heads: int, layout: Sequence[Factors], width: Factors, *, shared: bool) -> Fold | None:
     """The factors that make so many heads; of several, those beside the width in memory.
 
-    shared: whether those along the last axis share their keys.
+    Args:
+        shared: Whether those along the last axis share their keys.
     """
     flat = [(axis, *factor) for axis, factors in enumerate(layout) for factor in factors]
     found: list[tuple[int, bool, int, int, range]] = []
@@ -390,8 +398,9 @@ def _cut(heads: int, layout: Sequence[Factors]) -> Fold | None:
 
 
 def _fits(module: nn.Module, heads: int, width: int) -> bool:
-    """Whether so many vectors of this width make a width that the module names, or that its maps
-    have, which may make queries, keys and values at once."""
+    """Return True if so many vectors of this width make a width that the module names, or that its
+    maps have, which may make queries, keys and values at once.
+    """
     if width in (_number(module, name) for name in _OWN_WIDTHS):
         return True
     whole = width * heads
@@ -449,8 +458,10 @@ def heads_named(module: nn.Module) -> int | None:
 
 
 def _are_key_heads(rows: Sequence[int], heads: int, places: int, module: nn.Module) -> bool:
-    """Whether the last of these axes has the heads of keys, of which several heads share one: so
-    many as the module says, or those of which each has as many heads as there are places."""
+    """Return True if the last of these axes has the heads of keys, of which several heads share
+    one: so many as the module says, or those of which each has as many heads as there are
+    places.
+    """
     if len(rows) != _TEXTS_AND_HEADS or rows[-1] == heads:
         return False
     named = next((n for name in _KEY_HEADS if (n := _number(module, name))), None)
@@ -469,8 +480,10 @@ def shared_keys(
     """The same with the heads of the model, and with a key head once where it was repeated.
 
     Hugging Face's models repeat a key head for each query head that shares it; or, for a single
-    query, they pass these query heads as so many queries of the key head. repeats: how often each
-    key head is known to follow itself.
+    query, they pass these query heads as so many queries of the key head.
+
+    Args:
+        repeats: How often each key head is known to follow itself.
     """
     groups = _number(module, "num_key_value_groups") or 1
     if groups < 2:

@@ -190,8 +190,9 @@ OPERATOR: Any = flex_attention
 class FlexCall:
     """softmax(modify(scale · q kᵀ)) v over the pairs that the rule of a block mask shows.
 
-    modify: what is made of each score, a function of the score, batch, head, query and key. run:
-    the call itself, of queries, keys and other values.
+    Args:
+        modify: What is made of each score, a function of the score, batch, head, query and key.
+        run: The call itself, of queries, keys and other values.
     """
 
     query: Float[Tensor, "batch heads queries head_dim"]
@@ -225,7 +226,9 @@ class FlexCall:
         """The weights: queries and keys where scores are as they come, else the weights themselves.
 
         These are read by values of which each is 1 in a key of its own.
-        Errors: `AttlasError` for a mask whose blocks say something else than its rule.
+
+        Raises:
+            AttlasError: For a mask whose blocks say something else than its rule.
         """
         shown = self._shown()
         self._check_blocks(shown)

@@ -30,8 +30,9 @@ the scores at hand may differ by so much."""
 class MaskSpec:
     """Which keys each query may see, in the words of a `FactoredAttentionMap`.
 
-    query_offset: where the first query stands, where that is spelt out; None = by its mask nobody
-    knows.
+    Args:
+        query_offset: Where the first query stands, where that is spelt out; None = by its mask
+            nobody knows.
     """
 
     pattern: Pattern = everywhere
@@ -41,7 +42,7 @@ class MaskSpec:
 
 
 def by_any_scores(gap: float) -> bool:
-    """Whether the scores may differ by so much, where nobody knows them."""
+    """Return True if the scores may differ by so much, where nobody knows them."""
     return not gap > _BEYOND
 
 
@@ -54,12 +55,13 @@ def mask_spec_of(
 ) -> MaskSpec:
     """The spec that a mask spells out, exactly: as a pattern and padding, or else as it is.
 
-    mask: bool (True = may see) or float (added to the scores). Without one the queries see all
-    keys, wherever they stand. A pattern costs no memory, where a mask has queries ×
-    keys numbers; it is looked for among everywhere, causal, windows and causal windows.
-
     A finite number hides a key as −∞ does where no scores make up for it, as `reached` says. Where
     they may, the mask is kept as a bias.
+
+    Args:
+        mask: bool (True = may see) or float (added to the scores). Without one the queries see all
+            keys, wherever they stand. A pattern costs no memory, where a mask has queries × keys
+            numbers; it is looked for among everywhere, causal, windows and causal windows.
     """
     if mask is None:
         return MaskSpec()

@@ -228,7 +228,7 @@ class AttentionMode(TorchFunctionMode):
 
 
 def _changes(func: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
-    """Whether a call may change a tensor in its place."""
+    """Return True if a call may change a tensor in its place."""
     return in_place(func) or "out" in kwargs or "inplace" in kwargs
 
 
@@ -437,7 +437,8 @@ _PASSING = {
 class _ModeState:
     """A thread's watch, and for how many blocks it is kept.
 
-    hooked_blocks: those whose models record all of their attention themselves.
+    Args:
+        hooked_blocks: Those whose models record all of their attention themselves.
     """
 
     mode: AttentionMode | None = None
@@ -471,7 +472,7 @@ class _ModeState:
             self.mode.tracking = TrackingContext()  # and keeps nothing alive
 
     def kept(self) -> bool:
-        """Whether there is a block."""
+        """Return True if there is a block."""
         return self.blocks > 0
 
 
@@ -492,7 +493,7 @@ def _active_tracking() -> TrackingContext | None:
 
 
 def _is_forced_eager() -> bool:
-    """Whether this thread runs as written what is to be compiled."""
+    """Return True if this thread runs as written what is to be compiled."""
     here = _active_tracking()
     return _thread_state.state.hooked_blocks > 0 if here is None else not here.in_kernel
 

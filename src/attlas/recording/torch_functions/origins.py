@@ -37,13 +37,15 @@ Inputs = Mapping[int, Tensor]
 
 @dataclass(slots=True)
 class SideOrigins:
-    """What a tensor was made of: of which inputs; of what else, numbers below 0 being results of
-    an attention, what both sides were made of, and numbers that were drawn; of which parameters.
+    """What a tensor was made of: of which inputs; of what else, numbers below 0 being results of an
+    attention, what both sides were made of, and numbers that were drawn; of which parameters.
 
-    first: those of it that came first in every call, as x does in x * cos + turned(x) * sin;
-    projected: whether a product with a parameter was on the way; joined: whether several tensors
-    were put one behind the other; cut: whether it is a part of what it was made of, taken before
-    any product with a parameter; numbers: of the calls that have made these texts.
+    Args:
+        first: Those of it that came first in every call, as x does in x * cos + turned(x) * sin.
+        projected: Whether a product with a parameter was on the way.
+        joined: Whether several tensors were put one behind the other.
+        cut: Whether it is a part of what it was made of, taken before any product with a parameter.
+        numbers: Of the calls that have made these texts.
     """
 
     inputs: set[int] = field(default_factory=set)
@@ -130,14 +132,18 @@ class Origins:
         cached: bool = False,
         told: bool | None = None,
     ) -> Verdict:
-        """Whether queries and keys were made of one text: "self", "cross", "neither" or "unknown".
+        """Return True if queries and keys were made of one text: "self", "cross", "neither" or
+        "unknown".
 
-        before: the call after which queries and keys may be gone, and others have their identity.
-        levels: what the module was given whose attention it is, then what the one was given that
-        called it, and so on. The module decides that has projected queries and keys: another may
-        be given them as they are. Where that one was given two inputs, as attn(norm(x), norm(x),
-        norm(x)) gives them, the one decides that has made them. cached: whether the module has a
-        memory of earlier steps; told: whether its names say that it was given another text.
+        Args:
+            before: The call after which queries and keys may be gone, and others have their
+                identity.
+            levels: What the module was given whose attention it is, then what the one was given
+                that called it, and so on. The module decides that has projected queries and keys:
+                another may be given them as they are. Where that one was given two inputs, as
+                attn(norm(x), norm(x), norm(x)) gives them, the one decides that has made them.
+            cached: Whether the module has a memory of earlier steps.
+            told: Whether its names say that it was given another text.
         """
         sides = [[self.calls.made(one, before)] for one in (query, key, value)]
         projected = False
@@ -180,8 +186,9 @@ class Origins:
         return "unknown" if told is not None else last
 
     def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
-        """Whether so many places lie in queries as they do in keys: nothing has moved or chosen
-        those of the one, since what both were made of, that has not those of the other."""
+        """Return True if so many places lie in queries as they do in keys: nothing has moved or
+        chosen those of the one, since what both were made of, that has not those of the other.
+        """
         lines: CallWalk[set[int]] = CallWalk(self.calls)
         for side, one in enumerate((query, key)):
             number = self.calls.made(one, before).number
@@ -211,7 +218,8 @@ class Origins:
         """Where the first query stands among the keys, as the part says that queries are of the
         text of both; None where they are no part of it that is known.
 
-        sizes: how many queries and keys there are.
+        Args:
+            sizes: How many queries and keys there are.
         """
         lines: CallWalk[set[int]] = CallWalk(self.calls, self.calls.count - _NEAR)
         ends: dict[int, set[int]] = {}  # what is followed no further, and of which side it is
@@ -248,7 +256,9 @@ class Origins:
         return query_cut[0].first - (key_cut[0].first if key_cut else 0)
 
     def is_learned(self, tensor: int, before: int | None = None) -> bool:
-        """Whether it was made of parameters alone, by calls before this one; None = by all."""
+        """Return True if it was made of parameters alone, by calls before this one; None = by
+        all.
+        """
         return self._is_learned(self.calls.made(tensor, before))
 
     def _found(self, sides: Sequence[Iterable[TensorVersion]], inputs: Inputs) -> list[SideOrigins]:
@@ -304,8 +314,11 @@ class Origins:
 
     def _of_no_input(self, query_side: SideOrigins, key_side: SideOrigins, alone: bool) -> Verdict:
         """The same of keys that were made of nothing that the module was given: those of a cache,
-        of another layer, of a text that is kept elsewhere. alone: whether it was given no other
-        text, or a cache."""
+        of another layer, of a text that is kept elsewhere.
+
+        Args:
+            alone: Whether it was given no other text, or a cache.
+        """
         if not self._reached(query_side) & self._reached(key_side):
             return "cross"
         return "self" if alone else "neither"
@@ -337,7 +350,9 @@ class Origins:
         return tuple(one for one in factors if one.identity in inputs or not self._is_learned(one))
 
     def _is_learned(self, tensor: TensorVersion) -> bool:
-        """Whether it was made of parameters alone, and of nothing that the model was given."""
+        """Return True if it was made of parameters alone, and of nothing that the model was
+        given.
+        """
         found = self._whether_learned(tensor)
         if found is not None:
             return found
@@ -386,7 +401,7 @@ class Origins:
         return None
 
     def _is_of_softmax(self, tensor: TensorVersion) -> bool:
-        """Whether it is a softmax, or was made of one by other functions than products."""
+        """Return True if it is a softmax, or was made of one by other functions than products."""
         calls: CallWalk[None] = CallWalk(self.calls, self.calls.count - _NEAR)
         calls.want(tensor.number, None)
         for _, call, _ in calls:
@@ -439,8 +454,9 @@ def _places(found: SideOrigins, inputs: Inputs) -> set[int]:
 def _are_two_texts(
     query_side: SideOrigins, key_side: SideOrigins, value_side: SideOrigins, inputs: Inputs
 ) -> bool:
-    """Whether queries are of one text that was given and keys of another, as the values are; two
-    tensors that share their memory may be of one."""
+    """Return True if queries are of one text that was given and keys of another, as the values are;
+    two tensors that share their memory may be of one.
+    """
     if key_side.texts != value_side.texts or query_side.others or key_side.others:
         return False
     queries = [inputs[one] for one in query_side.inputs]

@@ -20,9 +20,10 @@ from attlas.recording.torch_functions.tensors import Versions, WhileAlive, memor
 class PendingMap:
     """One softmax is one map at each place, however many values its weights are multiplied with.
 
-    callbacks: what ends the wait of everyone who was told that the softmax was taken. factors:
-    where the numbers lie of what was multiplied to scores, where that is known. sources: the news
-    of the softmaxes that the map was made of; () = it is one itself.
+    Args:
+        callbacks: What ends the wait of everyone who was told that the softmax was taken.
+        factors: Where the numbers lie of what was multiplied to scores, where that is known.
+        sources: The news of the softmaxes that the map was made of; () = it is one itself.
     """
 
     callbacks: list[Callable[[], None]] = field(default_factory=list)
@@ -42,7 +43,9 @@ class PendingMap:
                 source.callbacks.pop()()
 
     def is_new_for(self, listener: Listener, site: CallSite, query: int) -> bool:
-        """Whether this one has not heard yet of the map, with queries on that axis, there."""
+        """Return True if this one has not heard yet of the map, with queries on that axis,
+        there.
+        """
         recorder = listener.recorder
         if any(
             other is recorder and (path, axis) == (site.path, query)
@@ -60,10 +63,12 @@ NOTHING = 800.0  # e⁻⁸⁰⁰ is 0 in every precision that there is
 class ScoreInfo:
     """cap(scale · left right) + Σ masks: a product, and what has been done to it since.
 
-    softcap: cap(s) = softcap · tanh(s / softcap), None = no cap. masks: float tensors that were
-    added, and bool tensors (True = may see) that hid the rest. shifted: whether a number was added
-    to all of them, which no softmax sees, but a cap. margin: how far the hidden ones are below the
-    lowest seen, where they hold a number. content: what the keys on the right hold, if known.
+    Args:
+        softcap: cap(s) = softcap · tanh(s / softcap), None = no cap.
+        masks: Float tensors that were added, and bool tensors (True = may see) that hid the rest.
+        shifted: Whether a number was added to all of them, which no softmax sees, but a cap.
+        margin: How far the hidden ones are below the lowest seen, where they hold a number.
+        content: What the keys on the right hold, if known.
     """
 
     left: Float[Tensor, "*#batch queries dim"]
@@ -171,9 +176,10 @@ class ProductInfo:
     It is a product whose axes lie in another order than a matrix product has them, or whose queries
     are folded into the axis of texts: it may be scores, but is not kept as queries and keys.
 
-    factors: where the numbers lie of what was multiplied. folded: whether texts, or heads, and
-    queries are one axis of two. pair: how many there are in each of both axes where these have
-    become one.
+    Args:
+        factors: Where the numbers lie of what was multiplied.
+        folded: Whether texts, or heads, and queries are one axis of two.
+        pair: How many there are in each of both axes where these have become one.
     """
 
     axes: tuple[int, int]
@@ -244,11 +250,15 @@ Step = tuple[Callable[..., Tensor], tuple[Any, ...], Mapping[str, Any]]
 class WeightInfo:
     """A softmax over keys, and what has been done to it since.
 
-    scores: of what, where that is known. origin: what the softmax gave, None = the tensor itself;
-    steps: what was done to it since, dropout and changes of type or shape. pending: who is to hear
-    of it. keys: which axis has the keys, counted from the last; queries: which has the queries,
-    None = nobody knows. folded: whether texts, or heads, and queries are still one axis. pair: how
-    many queries and keys there are where both are one axis.
+    Args:
+        scores: Of what, where that is known.
+        origin: What the softmax gave, None = the tensor itself.
+        steps: What was done to it since, dropout and changes of type or shape.
+        pending: Who is to hear of it.
+        keys: Which axis has the keys, counted from the last.
+        queries: Which has the queries, None = nobody knows.
+        folded: Whether texts, or heads, and queries are still one axis.
+        pair: How many queries and keys there are where both are one axis.
     """
 
     scores: ScoreInfo | None
@@ -262,7 +272,9 @@ class WeightInfo:
 
     @property
     def has_rows(self) -> bool:
-        """Whether the last two axes may be queries and keys, as a matrix product takes them."""
+        """Return True if the last two axes may be queries and keys, as a matrix product takes
+        them.
+        """
         return not self.folded and self.keys == -1 and self.queries in (None, -2)
 
     def after(self, origin: Tensor, step: Step) -> "WeightInfo":
@@ -362,12 +374,12 @@ class Provenance:
 
     @property
     def knows(self) -> bool:
-        """Whether anything is known of any tensor."""
+        """Return True if anything is known of any tensor."""
         return bool(self._known or self._loose or self._logarithms)
 
     @property
     def has_logarithms(self) -> bool:
-        """Whether any tensor is known to be a logarithm of weights."""
+        """Return True if any tensor is known to be a logarithm of weights."""
         return bool(self._logarithms)
 
     def first(self, given: Iterable[Any]) -> tuple[Any, ScoreInfo | WeightInfo | None]:
@@ -427,10 +439,11 @@ class Provenance:
     def follow_loose(
         self, given: Iterable[Tensor], facts: Iterable[tuple[Tensor, Any]], result: Any
     ) -> None:
-        """What a function makes of a product is one where its queries and keys are as many, in
-        the same axes.
+        """What a function makes of a product is one where its queries and keys are as many, in the
+        same axes.
 
-        facts: what was known of some of the tensors that it was given, before it ran.
+        Args:
+            facts: What was known of some of the tensors that it was given, before it ran.
         """
         if not isinstance(result, Tensor) or self.of(result) is not None:
             return
@@ -444,7 +457,7 @@ class Provenance:
 
     @property
     def has_loose(self) -> bool:
-        """Whether there are products of which no more is known than that."""
+        """Return True if there are products of which no more is known than that."""
         return len(self._loose) > 0
 
     def pass_on(self, args: tuple[Any, ...], result: Any) -> None:
@@ -479,8 +492,9 @@ class Provenance:
     def follow(self, known: WeightInfo, weights: Tensor, result: Any, *others: WeightInfo) -> None:
         """What a function has made of these weights are other weights, if it has as many keys.
 
-        others: what is known of other weights that it was given. Of what it has changed in its
-        place `of` knows by itself, but for what came of others.
+        Args:
+            others: What is known of other weights that it was given. Of what it has changed in its
+                place `of` knows by itself, but for what came of others.
         """
         if not isinstance(result, Tensor) or result.ndim != weights.ndim:
             return

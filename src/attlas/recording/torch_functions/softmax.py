@@ -105,10 +105,11 @@ class Contraction:
     ) -> int | None:
         """Which axis of these weights has queries, counted from the last; None where none has.
 
-        keys: which one has keys, summed over, as of the values. Queries are kept, and the values
-        have none; where heads share their values, these have none of heads either: they are the
-        axes that make so many heads, or else come before. queries: which one has them, where that
-        is known.
+        Args:
+            keys: Which one has keys, summed over, as of the values. Queries are kept, and the
+                values have none; where heads share their values, these have none of heads either:
+                they are the axes that make so many heads, or else come before.
+            queries: Which one has them, where that is known.
         """
         letters, values = self.terms[term], self.terms[1 - term]
         key = letters[keys]
@@ -283,7 +284,7 @@ def fold_of(
 
 
 def _makes(scores: ScoreInfo, weights: Tensor) -> bool:
-    """Whether these scores have a row for each row of the weights."""
+    """Return True if these scores have a row for each row of the weights."""
     left, right = scores.left.shape[:-2], scores.right.shape[:-2]
     one_each = len(left) == weights.ndim - 2 == len(right)
     rows = scores.left.shape[-2], scores.right.shape[-1]  # a mask may have more, and repeat them
@@ -312,8 +313,9 @@ def rewritten(
 
 
 def is_softmax_of_rows(result: Tensor, dim: int | None, scores: ScoreInfo | None) -> bool:
-    """Whether a softmax over this axis may be one over keys: of two axes only where it is known
-    to be of queries and keys."""
+    """Return True if a softmax over this axis may be one over keys: of two axes only where it is
+    known to be of queries and keys.
+    """
     last = dim in (-1, result.ndim - 1)
     axes = result.ndim > 2 or (result.ndim == 2 and scores is not None)
     return last and axes and result.is_floating_point()
@@ -473,8 +475,9 @@ def handle_matmul(
 
 
 def _mixes(tracking: TrackingContext, left: Any, right: Any, result: Tensor) -> bool:
-    """Whether a product mixes the heads of weights or of scores, from the left or from the right:
-    it leaves their queries and keys where they are."""
+    """Return True if a product mixes the heads of weights or of scores, from the left or from the
+    right: it leaves their queries and keys where they are.
+    """
     provenance = tracking.provenance
     if provenance.of(left) is None and provenance.of(right) is None and not provenance.has_loose:
         return False
@@ -636,8 +639,10 @@ def _read(
 ) -> Tensor:
     """Weights are about to be multiplied with values: tell, and change them where somebody does.
 
-    given: the weights as the model has them; query: which axis their queries were there. aligned:
-    the values as a matrix product would take them, where this is none.
+    Args:
+        given: The weights as the model has them.
+        query: Which axis their queries were there.
+        aligned: The values as a matrix product would take them, where this is none.
     """
     if not isinstance(values, Tensor) or not tracking.reads_values(known, weights, values):
         return weights

@@ -74,7 +74,7 @@ def unreadable(*tensors: Any) -> str | None:
 
 
 def _is_odd(tensor: Any) -> bool:
-    """Whether it is a tensor of another kind than nearly all are."""
+    """Return True if it is a tensor of another kind than nearly all are."""
     plain = type(tensor) in _PLAIN
     if not plain:
         return isinstance(tensor, Tensor)
@@ -84,7 +84,7 @@ def _is_odd(tensor: Any) -> bool:
 
 
 def _in_vmap(tensor: Tensor) -> bool:
-    """Whether it stands for one of many: below it there may be others, of gradients."""
+    """Return True if it stands for one of many: below it there may be others, of gradients."""
     functorch = torch._C._functorch
     while functorch.is_functorch_wrapped_tensor(tensor):
         if functorch.is_batchedtensor(tensor):
@@ -109,7 +109,7 @@ _TAKING = frozenset(TAKING)
 
 @cache
 def in_place(function: Callable[..., Any]) -> bool:
-    """Whether a function of torch changes its first argument, by its name."""
+    """Return True if a function of torch changes its first argument, by its name."""
     name: str = getattr(function, "__name__", "").partition(".")[0]  # of an operator's overload
     if name.startswith("__"):
         return name == "__setitem__" or (name.startswith("__i") and name not in _NOT_IN_PLACE)
@@ -130,7 +130,7 @@ class Versions:
 
     @property
     def counts(self) -> bool:
-        """Whether what changes a tensor in its place is to be counted here."""
+        """Return True if what changes a tensor in its place is to be counted here."""
         return bool(self._opened) or torch.is_inference_mode_enabled()
 
     def __call__(self, tensor: Tensor) -> tuple[int, int]:
@@ -186,14 +186,14 @@ def memory(tensor: Tensor) -> int:
 
 
 def share_memory(one: Tensor, other: Tensor) -> bool:
-    """Whether the numbers of both lie in one block of memory."""
+    """Return True if the numbers of both lie in one block of memory."""
     if not one.numel() or unreadable(one, other):
         return False
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def overlap(one: Tensor, other: Tensor) -> bool:
-    """Whether some of their numbers lie in the same place, or between those of the other."""
+    """Return True if some of their numbers lie in the same place, or between those of the other."""
     shared = share_memory(one, other)
     return shared and _begin(one) <= _end(other) and _begin(other) <= _end(one)
 

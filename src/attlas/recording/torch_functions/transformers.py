@@ -26,8 +26,10 @@ _UNREADABLE = ("s_aux", "cache", "cu_seq_lens_q", "cu_seqlens_q")
 class InterfaceCall:
     """softmax(cap(scale · q kᵀ) + bias) v over what the mask and the module's own rule allow.
 
-    mask: bool or float over pairs. Without one the queries are the newest of the keys, and look
-    back alone where the module is causal, `sliding_window` keys at most, themselves included.
+    Args:
+        mask: bool or float over pairs. Without one the queries are the newest of the keys, and look
+            back alone where the module is causal, `sliding_window` keys at most, themselves
+            included.
     """
 
     query: Float[Tensor, "batch heads queries head_dim"]
@@ -133,7 +135,9 @@ class InterfaceCall:
 
 
 def _packed(positions: Any) -> bool:
-    """Whether several texts follow each other in one row, which kernels keep apart by position."""
+    """Return True if several texts follow each other in one row, which kernels keep apart by
+    position.
+    """
     rows = isinstance(positions, Tensor) and positions.ndim == 2
     return rows and bool((positions.diff() != 1).any())
 

@@ -78,7 +78,8 @@ def handle_weight_step(
 def _keeps_rows(
     tracking: TrackingContext, known: WeightInfo, before: Tensor, result: Tensor
 ) -> bool:
-    """Whether weights in another shape are read as they were: as texts, heads, queries and keys.
+    """Return True if weights in another shape are read as they were: as texts, heads, queries and
+    keys.
 
     Not those of a layer with a single key head that has its heads behind its queries, and folds
     both into one axis; which of the two it is, is told by the number of heads that it names.

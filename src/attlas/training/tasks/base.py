@@ -132,14 +132,17 @@ class Task(ABC, Generic[S, V]):
     ) -> Float[Tensor, ""]:
         """The loss of a batch in update `number` (from 1): the sum over its `batch.tokens`.
 
-        scale, parameters: see `sequence_loss`; generator: for draws that are not dropout's.
+        Args:
+            scale, parameters: See `sequence_loss`.
+            generator: For draws that are not dropout's.
         """
 
     @abstractmethod
     def measure(self, model: Any) -> Measurement:
         """How good a model is on the validation set.
 
-        Errors: `NotFiniteError` where the loss is not finite.
+        Raises:
+            NotFiniteError: If the loss is not finite.
         """
 
     def teacher_forcing(self, number: int) -> float | None:

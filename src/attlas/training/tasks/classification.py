@@ -156,7 +156,7 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         return cross_entropy(logits, batch.labels, settings.label_smoothing, batch.class_weights)
 
     def _check_positions(self) -> None:
-        """That no text is longer than there are positions: now rather than in the middle."""
+        """Check that no text is longer than there are positions: now rather than in the middle."""
         recipe, model = self.recipe, self.config
         if model.positions != "learned":
             return

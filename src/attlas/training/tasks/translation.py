@@ -118,7 +118,9 @@ class TranslationTask(Task[Splits, Vocabularies]):
         return Batches(encoded, recipe.batching, recipe.seed)
 
     def _check_positions(self) -> None:
-        """That no side of a pair is longer than there are positions: now, not in the middle."""
+        """Check that no side of a pair is longer than there are positions: now, not in the
+        middle.
+        """
         recipe, model = self.recipe, self.recipe.model
         if not isinstance(model, TransformerConfig) or model.positions != "learned":
             return
@@ -233,7 +235,7 @@ class TranslationTask(Task[Splits, Vocabularies]):
         return told
 
     def _unfit_tokenizer(self) -> list[str]:
-        """That BLEU would take each sentence for a token."""
+        """Check that BLEU would take each sentence for a token."""
         settings = self.recipe.training.validation
         if not settings.translate:
             return []
