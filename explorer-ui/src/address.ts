@@ -1,15 +1,141 @@
-/** The sentence in the part of an address after "#", so that a link or Back restores it. */
-export function written(text: string): string {
-  return `#text=${encodeURIComponent(text)}`;
+import type { Excerpt, Span } from "./excerpt.ts";
+import { Problem } from "./problem.ts";
+import { SCALES, type Scale } from "./scale.ts";
+import type { Order, Place } from "./state.ts";
+
+/**
+ * All that a link to the page says: what is open, and how it is looked at. null = left to the page.
+ * Places of `pinned` are counted from the beginning of the text.
+ */
+export interface Link {
+  readonly text: string | null;
+  /** The text of a trace, from 0. */
+  readonly row: number | null;
+  readonly layer: number | null;
+  /** A head, from 0, or the mean of all. */
+  readonly head: number | "mean" | null;
+  readonly view: Excerpt | null;
+  readonly pinned: Place | null;
+  readonly order: Order;
+  readonly scale: Scale;
+  /** By which statistic the grid of heads is marked, and whether it is sorted by it. */
+  readonly statistic: string | null;
+  readonly sorted: boolean;
 }
 
-/** What `written` wrote; null where there is no sentence, or one that is damaged. */
-export function read(hash: string): string | null {
-  const match = /^#text=(.+)$/.exec(hash);
-  if (match?.[1] === undefined) return null;
-  try {
-    return decodeURIComponent(match[1]);
-  } catch {
-    return null;
+export const VERSION = 1;
+
+export const nowhere: Link = {
+  text: null,
+  row: null,
+  layer: null,
+  head: null,
+  view: null,
+  pinned: null,
+  order: "sentence",
+  scale: "root",
+  statistic: null,
+  sorted: false,
+};
+
+/**
+ * The part of an address after "#". The sentence stands first and in full; the rest is
+ *
+ *     v version   row text of a trace   l layer   h head or mean   q queries   k keys, first–last
+ *     p what is kept: t or s for its side, its place, and that of its partner
+ *     o=weight the order of the list   s scale   m statistic   sort=1
+ */
+export function written(link: Link): string {
+  const parts: string[] = [];
+  const say = (name: string, value: string | number | null) => {
+    if (value !== null) parts.push(`${name}=${encodeURIComponent(value)}`);
+  };
+  say("text", link.text);
+  const beside = parts.length;
+  say("row", link.row);
+  say("l", link.layer);
+  say("h", link.head);
+  say("q", link.view && range(link.view.rows));
+  say("k", link.view && range(link.view.keys));
+  say("p", link.pinned && place(link.pinned));
+  say("o", link.order === nowhere.order ? null : link.order);
+  say("s", link.scale === nowhere.scale ? null : link.scale);
+  say("m", link.statistic);
+  say("sort", link.sorted ? 1 : null);
+  if (parts.length > beside) parts.splice(beside, 0, `v=${VERSION}`);
+  return parts.length > 0 ? `#${parts.join("&")}` : "";
+}
+
+/** What `written` wrote. A `Problem` where the link is damaged; "#text=…" alone is a whole one. */
+export function read(hash: string): Link {
+  const given = new Map<string, string>();
+  for (const part of hash.replace(/^#/, "").split("&").filter((part) => part !== "")) {
+    const [name = "", ...rest] = part.split("=");
+    if (!NAMES.has(name) || given.has(name)) throw damaged(part);
+    given.set(name, decoded(rest.join("="), part));
   }
+  if (given.has("v") && given.get("v") !== String(VERSION)) throw damaged(`v=${given.get("v")}`);
+  const part = <T>(name: string, parse: (value: string) => T | null): T | null => {
+    const value = given.get(name);
+    if (value === undefined) return null;
+    const parsed = parse(value);
+    if (parsed === null) throw damaged(`${name}=${value}`);
+    return parsed;
+  };
+  const [rows, keys] = [part("q", span), part("k", span)];
+  if ((rows === null) !== (keys === null)) throw damaged("one of q and k alone");
+  return {
+    text: given.get("text") || null,
+    row: part("row", number),
+    layer: part("l", number),
+    head: part("h", (value) => (value === "mean" ? value : number(value))),
+    view: rows !== null && keys !== null ? { rows, keys } : null,
+    pinned: part("p", placeOf),
+    order: part("o", (value) => (value === "weight" ? value : null)) ?? nowhere.order,
+    scale: part("s", (value) => SCALES.find(([scale]) => scale === value)?.[0] ?? null) ?? nowhere.scale,
+    statistic: part("m", (value) => (/^[a-z_]{1,40}$/.test(value) ? value : null)),
+    sorted: part("sort", (value) => (value === "1" ? true : null)) ?? false,
+  };
+}
+
+const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort"]);
+
+function range({ from, to }: Span): string {
+  return `${from}-${to - 1}`;
+}
+
+function span(text: string): Span | null {
+  const match = /^(\d{1,9})-(\d{1,9})$/.exec(text);
+  if (match === null) return null;
+  const [from, last] = [Number(match[1]), Number(match[2])];
+  return from <= last ? { from, to: last + 1 } : null;
+}
+
+function number(text: string): number | null {
+  return /^\d{1,9}$/.test(text) ? Number(text) : null;
+}
+
+function place({ side, index, partner }: Place): string {
+  return `${side === "target" ? "t" : "s"}${index}${partner === undefined ? "" : `.${partner}`}`;
+}
+
+function placeOf(text: string): Place | null {
+  const match = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text);
+  if (match === null) return null;
+  const side = match[1] === "t" ? "target" : "source";
+  const own = { side, index: Number(match[2]) } as const;
+  return match[3] === undefined ? own : { ...own, partner: Number(match[3]) };
+}
+
+function decoded(text: string, part: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw damaged(part);
+  }
+}
+
+function damaged(part: string): Problem {
+  const shown = part.length > 60 ? `${part.slice(0, 59)}…` : part;
+  return new Problem("a whole link to this page", `a damaged one (${shown})`, "ask for the link again");
 }

@@ -12,7 +12,7 @@ export class Bars {
     labels: readonly Label[],
     weights: readonly number[],
     order: Order,
-    shade: { ramp: Ramp; largest: number; partner: number | null },
+    shade: { ramp: Ramp; dark: (weight: number, index: number) => number; partner: number | null },
   ): void {
     const sorted = descending(weights);
     const indices = order === "weight" ? sorted : weights.map((_, index) => index);
@@ -31,7 +31,7 @@ export class Bars {
       const bar = document.createElement("span");
       bar.className = "bar";
       bar.style.setProperty("--share", `${(weight * 100).toFixed(2)}%`);
-      const paint = colour(shade.ramp, shade.largest > 0 ? weight / shade.largest : 0);
+      const paint = colour(shade.ramp, shade.dark(weight, index));
       bar.style.setProperty("--paint", css(paint));
       track.append(bar);
       const number = document.createElement("span");

@@ -1,13 +1,17 @@
 import { element } from "./element.ts";
 import type { Answer } from "./door.ts";
 import type { State } from "./state.ts";
-import { listed } from "./wording.ts";
+import { SCALES, type Scale } from "./scale.ts";
+import { listed, statisticName } from "./wording.ts";
 
 /** What the reader can choose of an answer. */
 export interface Choosing {
   text(row: number): void;
   layer(index: number): void;
   head(index: number | null): void;
+  scale(scale: Scale): void;
+  /** By which statistic the heads are marked and, where `sorted`, sorted. */
+  mark(statistic: string | null, sorted: boolean): void;
 }
 
 /** The lists from which a text of a trace, a layer and a head are chosen. */
@@ -15,6 +19,9 @@ export class Choices {
   private readonly text = element("text", HTMLSelectElement);
   private readonly layer = element("layer", HTMLSelectElement);
   private readonly head = element("head", HTMLSelectElement);
+  private readonly scale = element("scale", HTMLSelectElement);
+  private readonly statistic = element("statistic", HTMLSelectElement);
+  private readonly sorted = element("sorted", HTMLInputElement);
 
   constructor(choosing: Choosing) {
     this.text.addEventListener("change", () => choosing.text(Number(this.text.value)));
@@ -22,6 +29,11 @@ export class Choices {
     this.head.addEventListener("change", () => {
       choosing.head(this.head.value === "" ? null : Number(this.head.value));
     });
+    options(this.scale, SCALES);
+    this.scale.addEventListener("change", () => choosing.scale(this.scale.value as Scale));
+    const marked = () => choosing.mark(this.statistic.value || null, this.sorted.checked);
+    this.statistic.addEventListener("change", marked);
+    this.sorted.addEventListener("change", marked);
   }
 
   /** The texts of a trace, by how they begin. */
@@ -34,7 +46,7 @@ export class Choices {
   offerLayers(answer: Answer): void {
     options(
       this.layer,
-      answer.layers.map((layer, index) => [String(index), layer.name]),
+      answer.layers.map((layer, index) => [String(index), layer.title]),
     );
   }
 
@@ -42,7 +54,15 @@ export class Choices {
    * What is chosen now; where a cell is the largest of several weights, no mean of heads is.
    * Heads are counted from 0, as figures, traces and tables count them.
    */
-  show({ answer, sheet, layer, head }: State): void {
+  show(state: State): void {
+    const { answer, sheet, layer, head, overview } = state;
+    this.scale.value = state.scale;
+    const names = overview?.statistics.names ?? [];
+    const known = names.filter((name) => overview?.statistics.layers.some((one) => one[name]));
+    options(this.statistic, [["", "nothing"], ...known.map((name): Item => [name, statisticName(name)])]);
+    this.statistic.value = state.statistic ?? "";
+    this.sorted.checked = state.sorted;
+    this.sorted.disabled = state.statistic === null;
     if (answer === null || sheet === null) return;
     const heads = answer.layers[layer]?.heads ?? 0;
     const each = Array.from({ length: heads }, (_, i): Item => [String(i), String(i)]);

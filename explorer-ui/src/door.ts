@@ -22,11 +22,15 @@ export interface Model {
 
 /** `within` = one side looks at itself; else the target looks at the source. */
 export interface Layer {
+  /** The path of the module. */
   readonly name: string;
+  /** What a person reads, and the heading under which it stands; several layers share a sheet. */
+  readonly title: string;
+  readonly sheet: string;
   readonly within: boolean;
   readonly heads: number;
   readonly queries: number;
-  readonly slots: number;
+  readonly keys: number;
 }
 
 /** One translation, or one text of a trace, which has no `text`. */
@@ -44,7 +48,17 @@ export interface Answer {
 /** The tokens of a part of a map; none where nobody named them. */
 export interface Tokens {
   readonly rows: readonly string[];
-  readonly slots: readonly string[];
+  readonly keys: readonly string[];
+}
+
+/** What can be said of all heads in numbers, each over the queries of the text. */
+export interface Statistics {
+  readonly names: readonly string[];
+  /** By layer and name, a number for each head; null = nobody knows. */
+  readonly layers: readonly Readonly<Record<string, readonly number[] | null>>[];
+  /** The head most worth seeing. */
+  readonly first: { readonly layer: number; readonly head: number };
+  readonly sampled: boolean;
 }
 
 /** A part of a map, of one head or (null) of all. */
@@ -58,6 +72,9 @@ export interface Door {
   model(): Promise<Model>;
   translate(text: string, signal: AbortSignal): Promise<Answer>;
   text(row: number, signal: AbortSignal): Promise<Answer>;
+  /** A small picture of every head, by layer. */
+  overview(map: string, signal: AbortSignal): Promise<readonly Tile[]>;
+  statistics(map: string, signal: AbortSignal): Promise<Statistics>;
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
 }

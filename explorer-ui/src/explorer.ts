@@ -1,6 +1,6 @@
-import * as address from "./address.ts";
+import { type Link, nowhere, read, written } from "./address.ts";
 import type { Answer, Door } from "./door.ts";
-import { type Excerpt, carried } from "./excerpt.ts";
+import { type Excerpt, carried, fitted } from "./excerpt.ts";
 import { Page } from "./page.ts";
 import { Problem } from "./problem.ts";
 import { type Sheet, sheet } from "./sheet.ts";
@@ -16,6 +16,7 @@ export class Explorer {
   private current = new AbortController();
   private laying = new AbortController();
   private opening: number | null = null;
+  private coming: { layer: number; head: number | null } | null = null;
   private readonly page: Page;
 
   constructor(private readonly door: Door) {
@@ -25,32 +26,55 @@ export class Explorer {
       point: (place) => this.turn(change.pointedAt(this.state, place)),
       pin: (place) => this.turn(change.pinnedAt(this.state, place)),
       unpin: () => this.turn(change.unpinned(this.state)),
-      layer: (index) => void this.lay(index, this.state.head),
-      head: (head) => {
-        if (change.holds(this.state, head)) this.turn({ ...this.state, head });
-        else void this.lay(this.state.layer, head);
-      },
+      layer: (index) => this.choose(index, this.wanted.head),
+      head: (head) => this.choose(this.wanted.layer, head),
+      see: (layer, head) => this.choose(layer, head),
       view: (excerpt) => void this.lay(this.state.layer, this.state.head, excerpt),
       order: (order) => this.turn({ ...this.state, order }),
+      scale: (scale) => this.turn({ ...this.state, scale }),
+      mark: (statistic, sorted) => this.turn({ ...this.state, statistic, sorted }),
     });
   }
 
-  /** Meet the model, and translate the sentence of the address or else the model's example. */
-  async begin(text: string | null): Promise<void> {
+  /** Meet the model, and show what the address says, or else the model's example. */
+  async begin(hash: string): Promise<void> {
     try {
       const model = await this.door.model();
       this.turn({ ...this.state, model });
-      if (model.texts !== null) return await this.open(0);
-      const first = text ?? model.facts.example ?? "";
-      if (first === "" || this.page.sentence.value !== "") return; // the reader was faster
-      await this.translate(first);
+      const { link, problem } = readLink(hash);
+      const first = link.text ?? model.facts.example ?? "";
+      if (model.texts !== null) await this.open(link.row ?? 0, link);
+      else if (first !== "" && this.page.sentence.value === "") await this.translate(first, link);
+      if (problem !== null) this.turn(change.failed(this.state, problem));
     } catch (thrown) {
       this.turn(change.failed(this.state, Problem.of(thrown)));
     }
   }
 
+  /** Show what a link says: after Back, or where the reader has changed the address. */
+  async follow(hash: string): Promise<void> {
+    if (hash === written(change.link(this.state))) return;
+    const { link, problem } = readLink(hash);
+    if (problem !== null) return this.turn(change.failed(this.state, problem), false);
+    const { answer, asked, row, model } = this.state;
+    if (model?.texts !== null && model !== null) {
+      if (link.row !== null && link.row !== row) return this.open(link.row, link);
+    } else if (link.text !== null && link.text !== asked) {
+      return this.translate(link.text, link);
+    }
+    this.turn(change.restored(this.state, link), false);
+    if (answer === null) return;
+    const first = this.state.overview?.statistics.first ?? { layer: 0, head: 0 };
+    const index = Math.min(link.layer ?? first.layer, answer.layers.length - 1);
+    const layer = answer.layers[index];
+    if (layer === undefined) return;
+    const head = link.head === "mean" ? null : (link.head ?? first.head);
+    await this.lay(index, head, fitted(link.view, layer), false);
+    this.turn(change.repinned(this.state, link.pinned), false);
+  }
+
   /** Translate a text; a newer one takes the place of an older one that is still under way. */
-  async translate(text: string): Promise<void> {
+  async translate(text: string, link: Link | null = null): Promise<void> {
     if (this.state.model?.texts) return; // an address with a sentence, at a page of a trace
     if (text !== this.page.sentence.value) {
       this.page.sentence.value = text;
@@ -65,27 +89,44 @@ export class Explorer {
     this.turn(change.asking(this.state, text));
     await this.wait(signal, SLOW.translation, async () => {
       const answer = await this.door.translate(text, signal);
-      const came = await this.first(answer, signal);
-      if (!signal.aborted) remember(text);
-      return (state) => change.answered(state, text, answer, came);
+      const came = await this.first(answer, link, signal);
+      return (state) => kept(change.answered(came.from(state), text, answer, came), link);
     });
   }
 
   /** Open a text of a trace. */
-  private async open(row: number): Promise<void> {
+  private async open(row: number, link: Link | null = null): Promise<void> {
     const signal = this.anew();
     this.opening = row;
     this.turn(change.reading(this.state));
     await this.wait(signal, SLOW.weights, async () => {
       const answer = await this.door.text(row, signal);
-      const came = await this.first(answer, signal);
-      return (state) => change.answered(state, null, answer, came);
+      const came = await this.first(answer, link, signal);
+      return (state) => kept(change.answered(came.from(state), null, answer, { ...came, row }), link);
     });
     if (!signal.aborted) this.opening = null;
   }
 
+  /** The reader chose a head: of the weights that are there, or of others. */
+  private choose(layer: number, head: number | null): void {
+    this.state = { ...this.state, chosen: true };
+    if (layer === this.state.layer && change.holds(this.state, head)) {
+      this.turn({ ...this.state, head });
+    } else void this.lay(layer, head);
+  }
+
+  /** The head that is shown, or the one that is on its way. */
+  private get wanted(): { layer: number; head: number | null } {
+    return this.coming ?? this.state;
+  }
+
   /** Other weights of the same answer. */
-  private async lay(index: number, head: number | null, excerpt?: Excerpt): Promise<void> {
+  private async lay(
+    index: number,
+    head: number | null,
+    excerpt?: Excerpt,
+    remembered = true,
+  ): Promise<void> {
     if (this.opening !== null) {
       this.state = { ...this.state, layer: index, head };
       return this.open(this.opening); // of the text that is on its way
@@ -93,18 +134,42 @@ export class Explorer {
     const { answer } = this.state;
     if (answer === null) return;
     this.laying.abort();
+    this.coming = { layer: index, head };
     const { signal } = (this.laying = new AbortController());
-    this.turn(change.reading(this.state));
-    await this.wait(signal, SLOW.weights, async () => {
-      const came = await this.sheet(answer, index, head, excerpt, signal);
-      return (state) => (came === null ? state : change.laid(state, head, came));
-    });
+    this.turn(change.reading(this.state), remembered);
+    await this.wait(
+      signal,
+      SLOW.weights,
+      async () => {
+        const came = await this.sheet(answer, index, head, excerpt, signal);
+        return (state) => (came === null ? state : change.laid(state, head, came));
+      },
+      remembered,
+    );
+    if (!signal.aborted) this.coming = null;
   }
 
-  /** What is in view of a new answer: the layer and the part that were in view of the last. */
-  private first(answer: Answer, signal: AbortSignal): Promise<Sheet | null> {
-    const index = Math.min(this.state.layer, answer.layers.length - 1);
-    return this.sheet(answer, Math.max(index, 0), this.state.head, undefined, signal);
+  /**
+   * What is in view of a new answer: what the link says; or the head and the part that the reader
+   * chose; or the head that is most worth seeing.
+   */
+  private async first(answer: Answer, link: Link | null, signal: AbortSignal): Promise<Came> {
+    const from = (state: State) => state;
+    if (answer.map === null) return { sheet: null, overview: null, from };
+    const [tiles, statistics] = await Promise.all([
+      this.door.overview(answer.map, signal),
+      this.door.statistics(answer.map, signal),
+    ]);
+    const overview = { tiles, statistics };
+    const last = answer.layers.length - 1;
+    const chosen = this.state.chosen && this.state.layer <= last;
+    const most = chosen ? this.state : statistics.first;
+    const layer = Math.min(link?.layer ?? most.layer, last);
+    const head = link?.head === "mean" ? null : (link?.head ?? most.head);
+    const described = answer.layers[layer];
+    const view = described && link ? fitted(link.view, described) : undefined;
+    const came = await this.sheet(answer, layer, head, view, signal);
+    return { sheet: came, overview, from: (state) => ({ ...state, layer, head }) };
   }
 
   private async sheet(
@@ -125,13 +190,14 @@ export class Explorer {
     signal: AbortSignal,
     slow: number,
     work: () => Promise<(state: State) => State>,
+    remembered = true,
   ): Promise<void> {
     const late = setTimeout(() => {
       if (!signal.aborted) this.turn({ ...this.state, slow: true });
     }, slow);
     try {
       const changed = await work();
-      if (!signal.aborted) this.turn(changed(this.state));
+      if (!signal.aborted) this.turn(changed(this.state), remembered);
     } catch (thrown) {
       if (!signal.aborted) this.turn(change.failed(this.state, Problem.of(thrown)));
     } finally {
@@ -143,22 +209,47 @@ export class Explorer {
   private anew(): AbortSignal {
     this.current.abort();
     this.laying.abort();
-    this.opening = null;
+    [this.opening, this.coming] = [null, null];
     this.current = new AbortController();
     return this.current.signal;
   }
 
-  private turn(state: State): void {
+  private turn(state: State, remembered = true): void {
     if (state === this.state) return;
     this.state = state;
     this.page.show(state);
+    if (remembered && state.asking === null && !state.reading) remember(change.link(state));
   }
 }
 
-/** Put the sentence into the address; Back goes to the one before, not to a page without any. */
-function remember(text: string): void {
-  const before = address.read(location.hash);
-  if (before === text) return;
-  if (before === null) history.replaceState(null, "", address.written(text));
-  else history.pushState(null, "", address.written(text));
+/** What the address says; nothing, and what is wrong with it, where it is damaged. */
+function readLink(hash: string): { link: Link; problem: Problem | null } {
+  try {
+    return { link: read(hash), problem: null };
+  } catch (thrown) {
+    return { link: nowhere, problem: Problem.of(thrown) };
+  }
+}
+
+/** What of a new answer is shown first, in a state with its layer and head. */
+interface Came extends change.First {
+  from(state: State): State;
+}
+
+function kept(state: State, link: Link | null): State {
+  return link === null ? state : change.repinned(change.restored(state, link), link.pinned);
+}
+
+/**
+ * Put what is shown into the address. Back goes to what was shown before: not to a page without
+ * anything, and not through every step of a part that was moved.
+ */
+function remember(link: Link): void {
+  const [now, next] = [location.hash, written(link)];
+  if (next === "" || next === now) return;
+  const moved = (hash: string) => hash.replace(/&[qk]=[^&]*/g, "");
+  const first = now === "" || now === "#";
+  const onward = !first && !(moved(now) === moved(next) && /&q=/.test(now) && /&q=/.test(next));
+  if (onward) history.pushState(null, "", next);
+  else history.replaceState(null, "", next);
 }

@@ -8,13 +8,13 @@ const SMALL = 40; // places of each axis, up to which nobody needs a part of a m
 export class Frame {
   private readonly form = element("frame", HTMLFormElement);
   private readonly rows = new Ends("rows");
-  private readonly slots = new Ends("slots");
+  private readonly keys = new Ends("keys");
   private shown: { layer: Layer; excerpt: Excerpt } | null = null;
 
   constructor(private readonly view: (excerpt: Excerpt) => void) {
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      view({ rows: this.rows.span, slots: this.slots.span });
+      view({ rows: this.rows.span, keys: this.keys.span });
     });
     element("farther", HTMLButtonElement).addEventListener("click", () => this.change(farther));
     element("whole", HTMLButtonElement).addEventListener("click", () =>
@@ -25,9 +25,9 @@ export class Frame {
   show(layer: Layer, excerpt: Excerpt): void {
     this.shown = { layer, excerpt };
     this.rows.show(excerpt.rows, layer.queries);
-    this.slots.show(excerpt.slots, layer.slots);
+    this.keys.show(excerpt.keys, layer.keys);
     const all = same(excerpt, whole(layer));
-    this.form.hidden = all && Math.max(layer.queries, layer.slots) <= SMALL;
+    this.form.hidden = all && Math.max(layer.queries, layer.keys) <= SMALL;
     for (const id of ["farther", "whole"]) element(id, HTMLButtonElement).disabled = all;
   }
 

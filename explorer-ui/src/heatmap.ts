@@ -2,6 +2,7 @@ import type { Label } from "./label.ts";
 import { type Cell, type Layout, cellAt, layout, stride } from "./layout.ts";
 import { type Matrix, at } from "./matrix.ts";
 import { type Ramp, colour } from "./ramp.ts";
+import type { Shading } from "./scale.ts";
 import type { Place } from "./state.ts";
 import { tone } from "./theme.ts";
 
@@ -13,7 +14,7 @@ export interface Picture {
   readonly matrix: Matrix;
   readonly rows: readonly Label[];
   readonly columns: readonly Label[];
-  readonly largest: number;
+  readonly shade: Shading;
   readonly ramp: Ramp;
   readonly active: Place | null;
   /** Whether a cell is the largest of several weights. */
@@ -62,7 +63,8 @@ export class Heatmap {
   draw(picture: Picture): void {
     const before = this.picture;
     this.picture = picture;
-    if (picture.matrix !== before?.matrix || picture.ramp !== before.ramp) this.painted = null;
+    const same = (name: "matrix" | "ramp" | "shade") => picture[name] === before?.[name];
+    if (!(same("matrix") && same("ramp") && same("shade"))) this.painted = null;
     if (picture.rows !== before?.rows || picture.columns !== before.columns) this.layout = null;
     this.redraw();
   }
@@ -158,13 +160,15 @@ function font(bold: boolean, style: Style): string {
 }
 
 /** One pixel a weight, to be enlarged: as fast for a million cells as for a hundred. */
-function painted({ matrix, largest, ramp }: Picture): HTMLCanvasElement {
+function painted({ matrix, shade, ramp }: Picture): HTMLCanvasElement {
   const small = document.createElement("canvas");
   if (matrix.rows === 0 || matrix.columns === 0) return small;
   [small.width, small.height] = [matrix.columns, matrix.rows];
   const image = new ImageData(matrix.columns, matrix.rows);
   for (let i = 0; i < matrix.values.length; i++) {
-    const paint = colour(ramp, largest > 0 ? (matrix.values[i] ?? 0) / largest : 0);
+    const weight = matrix.values[i] ?? 0;
+    if (Number.isNaN(weight)) continue; // no query may look there: the paper shows
+    const paint = colour(ramp, shade(weight, Math.floor(i / matrix.columns)));
     image.data.set(paint, 4 * i);
     image.data[4 * i + 3] = 255;
   }

@@ -1,6 +1,9 @@
 import type { Tile } from "./tile.ts";
 
-/** The weights of one head, or of the mean of all: rows are queries, columns are slots. */
+/**
+ * The weights of one head, or of the mean of all: rows are queries, columns are keys. NaN where no
+ * query may look.
+ */
 export interface Matrix {
   readonly rows: number;
   readonly columns: number;
@@ -9,39 +12,62 @@ export interface Matrix {
 
 /** One head's weights, counted from 0. */
 export function head(tile: Tile, index: number): Matrix {
-  const size = tile.rows * tile.slots;
+  const size = tile.rows * tile.keys;
   const levels = tile.levels.subarray(index * size, (index + 1) * size);
-  const values = Float32Array.from(levels, (level) => level * tile.scale);
-  return { rows: tile.rows, columns: tile.slots, values };
-}
-
-/** (1 / heads) · Σ over the heads. */
-export function mean(tile: Tile): Matrix {
-  const size = tile.rows * tile.slots;
+  const scale = tile.scales[index] ?? 0;
+  const table = weights(tile, scale);
   const values = new Float32Array(size);
-  for (let index = 0; index < tile.levels.length; index++) {
-    const at = index % size;
-    values[at] = (values[at] ?? 0) + ((tile.levels[index] ?? 0) * tile.scale) / tile.heads;
+  for (let i = 0; i < size; i++) values[i] = table[levels[i] ?? 0] ?? 0;
+  return { rows: tile.rows, columns: tile.keys, values };
+}
+
+/** The weight of each level. */
+function weights({ most, power }: Tile, scale: number): Float32Array {
+  const table = new Float32Array(most + 2);
+  for (let level = 0; level <= most; level++) table[level] = scale * (level / most) ** power;
+  table[most + 1] = NaN;
+  return table;
+}
+
+/** (1 / heads) · Σ over the heads; a head that may not look adds nothing. */
+export function mean(tile: Tile): Matrix {
+  const size = tile.rows * tile.keys;
+  const values = new Float32Array(size).fill(NaN);
+  for (let index = 0; index < tile.heads; index++) {
+    const own = head(tile, index).values;
+    for (let i = 0; i < size; i++) {
+      const weight = own[i] ?? NaN;
+      if (Number.isNaN(weight)) continue;
+      const before = values[i] ?? NaN;
+      values[i] = (Number.isNaN(before) ? 0 : before) + weight / tile.heads;
+    }
   }
-  return { rows: tile.rows, columns: tile.slots, values };
+  return { rows: tile.rows, columns: tile.keys, values };
 }
 
+/** The weight, which is 0 where no query may look. */
 export function at(matrix: Matrix, row: number, column: number): number {
-  return matrix.values[row * matrix.columns + column] ?? 0;
+  const weight = matrix.values[row * matrix.columns + column] ?? 0;
+  return Number.isNaN(weight) ? 0 : weight;
 }
 
-/** What one query looked at: a distribution over the slots. */
+/** Whether no query may look there. */
+export function hidden(matrix: Matrix, row: number, column: number): boolean {
+  return Number.isNaN(matrix.values[row * matrix.columns + column] ?? 0);
+}
+
+/** What one query looked at: a distribution over the keys. */
 export function row(matrix: Matrix, index: number): number[] {
   return Array.from({ length: matrix.columns }, (_, column) => at(matrix, index, column));
 }
 
-/** How much each query looked at one slot: not a distribution, the queries decide one by one. */
+/** How much each query looked at one key: not a distribution, the queries decide one by one. */
 export function column(matrix: Matrix, index: number): number[] {
   return Array.from({ length: matrix.rows }, (_, line) => at(matrix, line, index));
 }
 
 export function largest(matrix: Matrix): number {
-  return matrix.values.reduce((most, value) => Math.max(most, value), 0);
+  return matrix.values.reduce((most, value) => (value > most ? value : most), 0);
 }
 
 /** The indices of the `count` largest of these numbers, largest first; equals in their order. */

@@ -3,12 +3,14 @@ import { Choices, type Choosing } from "./choices.ts";
 import { element } from "./element.ts";
 import { type Excerpt, between, closer } from "./excerpt.ts";
 import { Frame } from "./frame.ts";
+import { HeadGrid } from "./head-grid.ts";
 import { Heatmap, weightAt } from "./heatmap.ts";
 import { isolated } from "./label.ts";
 import type { Cell } from "./layout.ts";
 import { type Matrix, column, largest, row } from "./matrix.ts";
 import { type Ramp, colour, css } from "./ramp.ts";
 import { percent } from "./share.ts";
+import { type Shading, type Tick, shading, ticks } from "./scale.ts";
 import type { Sheet } from "./sheet.ts";
 import { type Order, type Place, type State, active, layer, matrix } from "./state.ts";
 import { type Shades, TokenRow } from "./token-row.ts";
@@ -17,6 +19,8 @@ import * as wording from "./wording.ts";
 
 /** What the reader can want of the page. */
 export interface Wishes extends Choosing {
+  /** A head of any layer. */
+  see(layer: number, head: number): void;
   translate(text: string): void;
   point(place: Place): void;
   pin(place: Place): void;
@@ -31,11 +35,12 @@ export class Page {
   private readonly rows: { source: TokenRow; target: TokenRow };
   private readonly bars = new Bars(element("bars", HTMLElement));
   private readonly heatmap: Heatmap;
+  private readonly grid: HeadGrid;
   private readonly choices: Choices;
   private readonly frame: Frame;
   private shown: State | null = null;
   private weights: Matrix | null = null;
-  private most = 0;
+  private shade: Shading = () => 0;
 
   constructor(private readonly wishes: Wishes) {
     this.rows = {
@@ -47,6 +52,12 @@ export class Page {
       return { side: "target", index, partner };
     };
     this.choices = new Choices(wishes);
+    this.grid = new HeadGrid(
+      element("grid", HTMLCanvasElement),
+      element("grid-room", HTMLElement),
+      element("grid-readout", HTMLElement),
+      ({ layer, head }) => wishes.see(layer, head),
+    );
     this.frame = new Frame((excerpt) => wishes.view(excerpt));
     this.heatmap = new Heatmap(canvas, element("scroll", HTMLElement), {
       point: (cell) => wishes.point(place(cell)),
@@ -66,7 +77,11 @@ export class Page {
       },
     });
     this.listen();
-    theme.whenChanged(() => this.shown && this.look(this.shown));
+    theme.whenChanged(() => {
+      if (this.shown === null) return;
+      this.survey(this.shown);
+      this.look(this.shown);
+    });
   }
 
   show(state: State): void {
@@ -76,6 +91,15 @@ export class Page {
     this.report(state, before);
     if (state.answer !== before?.answer) this.tell(state);
     if (state.sheet !== before?.sheet || state.head !== before.head) this.lay(state);
+    if (state.scale !== before?.scale) this.scaled(state);
+    if (state.order !== before?.order) {
+      for (const input of element("order", HTMLElement).querySelectorAll("input")) {
+        input.checked = input.value === state.order;
+      }
+    }
+    const chosen = ["sheet", "head", "scale", "statistic", "sorted", "overview"] as const;
+    if (chosen.some((name) => state[name] !== before?.[name])) this.choices.show(state);
+    this.survey(state);
     if (this.weights !== null) this.look(state);
   }
 
@@ -163,8 +187,7 @@ export class Page {
     const shown = layer(state);
     if (this.weights === null || sheet === null || shown === null) return;
     const weights = this.weights;
-    this.most = largest(weights);
-    this.choices.show(state);
+    this.scaled(state);
     this.frame.show(shown, sheet.excerpt);
     const kind = kindOf(state);
     const names = wording.sides(kind);
@@ -183,13 +206,39 @@ export class Page {
     );
   }
 
+  /** How dark weights are, and what the legend says of it. */
+  private scaled(state: State): void {
+    const shown = layer(state);
+    if (this.weights === null || shown === null) return;
+    this.shade = shading(state.scale, this.weights, shown.keys);
+    legend(ticks(state.scale, largest(this.weights)));
+  }
+
+  /** All heads at once. */
+  private survey(state: State): void {
+    const { answer, overview, layer, head, scale, statistic, sorted } = state;
+    const several = (answer?.layers ?? []).reduce((sum, { heads }) => sum + heads, 0) > 1;
+    element("heads", HTMLElement).hidden = overview === null || !several;
+    if (answer === null || overview === null || !several) return;
+    this.grid.draw({
+      layers: answer.layers,
+      overview: overview.tiles,
+      statistics: overview.statistics,
+      shown: head === null ? null : { layer, head },
+      ramp: theme.ramp(),
+      scale,
+      statistic,
+      sorted,
+    });
+  }
+
   /** The rows of words; a coarse map has none. */
-  private fill({ coarse, rows, slots }: Sheet, weights: Matrix): void {
-    const [from, to] = [slots.map((label) => label.text), rows.map((label) => label.text)];
+  private fill({ coarse, rows, keys }: Sheet, weights: Matrix): void {
+    const [from, to] = [keys.map((label) => label.text), rows.map((label) => label.text)];
     const spoken = (place: Place, word: string, across: string[]) =>
       wording.summary(place, word, toward(weights, place), across);
     this.rows.source.fill(
-      coarse ? [] : slots,
+      coarse ? [] : keys,
       coarse ? [] : from.map((word, index) => spoken({ side: "source", index }, word, to)),
     );
     this.rows.target.fill(
@@ -204,28 +253,27 @@ export class Page {
     const { sheet } = state;
     if (weights === null || sheet === null) return;
     const place = active(state);
-    const ramp = theme.ramp(sheet.coarse);
-    const most = this.most;
+    const ramp = theme.ramp();
     this.heatmap.draw({
       matrix: weights,
       rows: sheet.rows,
-      columns: sheet.slots,
-      largest: most,
+      columns: sheet.keys,
+      shade: this.shade,
       ramp,
       active: place,
       coarse: sheet.coarse,
     });
     for (const side of ["source", "target"] as const) {
-      this.rows[side].shade(shades(side, place, state.pinned, weights, most), ramp);
+      this.rows[side].shade(shades(side, place, state.pinned, weights, this.shade), ramp);
     }
-    legend(most, ramp);
+    paintLegend(ramp);
     const readout = element("readout", HTMLElement);
     if (place === null) {
       readout.textContent = "";
       return;
     }
     const target = place.side === "target";
-    const [axis, across] = target ? [sheet.rows, sheet.slots] : [sheet.slots, sheet.rows];
+    const [axis, across] = target ? [sheet.rows, sheet.keys] : [sheet.keys, sheet.rows];
     const own = axis[place.index]?.text ?? "";
     const partner = place.partner ?? null;
     const weight = weightAt(weights, place);
@@ -238,7 +286,7 @@ export class Page {
     const kind = kindOf(state);
     element("distribution-title", HTMLElement).textContent = wording.title(place, own, kind);
     element("distribution-note", HTMLElement).textContent = wording.note(place, kind, numbers);
-    this.bars.draw(across, numbers, state.order, { ramp, largest: most, partner });
+    this.bars.draw(across, numbers, state.order, { ramp, dark: darkness(this.shade, place), partner });
   }
 }
 
@@ -257,27 +305,42 @@ function shades(
   place: Place | null,
   pinned: Place | null,
   weights: Matrix,
-  largest: number,
+  shade: Shading,
 ): Shades {
   const own = place?.side === side;
   return {
     weights: place === null || own ? null : toward(weights, place),
-    largest,
+    dark: place === null ? () => 0 : darkness(shade, place),
     active: own ? place.index : null,
     pinned: pinned?.side === side ? pinned.index : null,
     partner: place === null || own ? null : (place.partner ?? null),
   };
 }
 
-/** The colours from 0 to the largest weight of the map. */
-function legend(most: number, ramp: Ramp): void {
+/** How dark the weights of a place are: of one row, or of one in each row. */
+function darkness(shade: Shading, place: Place): (weight: number, index: number) => number {
+  return (weight, index) => shade(weight, place.side === "target" ? place.index : index);
+}
+
+/** What the colours say: the numbers under them. */
+function legend(ticks: readonly Tick[]): void {
+  const numbers = ticks.map(({ share, text }) => {
+    const number = document.createElement("span");
+    number.textContent = text;
+    number.style.setProperty("--share", `${(share * 100).toFixed(1)}%`);
+    return number;
+  });
+  element("ticks", HTMLElement).replaceChildren(...numbers);
+}
+
+/** The colours of the weights, from the palest to the darkest. */
+function paintLegend(ramp: Ramp): void {
   const canvas = element("legend", HTMLCanvasElement);
   const pen = canvas.getContext("2d");
   for (let x = 0; pen !== null && x < canvas.width; x++) {
     pen.fillStyle = css(colour(ramp, x / (canvas.width - 1)));
     pen.fillRect(x, 0, 1, canvas.height);
   }
-  element("most", HTMLElement).textContent = percent(most);
 }
 
 /** Say in which language the text of these elements is: fonts and voices depend on it. */

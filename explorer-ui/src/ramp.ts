@@ -17,14 +17,6 @@ type Point = readonly [number, number, number];
 export const onLight: Ramp = between([0.962, 0.012, 95], [0.62, 0.1, 195], [0.28, 0.12, 280]);
 export const onDark: Ramp = between([0.27, 0.03, 270], [0.6, 0.1, 205], [0.93, 0.11, 110]);
 
-/**
- * The same colours by the root of a weight: a hundredth of the largest is as strong as a tenth is in
- * `ramp`. In a long map one weight of 100 % would make all others invisible.
- */
-export function rooted(ramp: Ramp): Ramp {
-  return { steps: Array.from({ length: 2048 }, (_, index) => colour(ramp, Math.sqrt(index / 2047))) };
-}
-
 export function colour(ramp: Ramp, share: number): Colour {
   const step = Math.round(Math.min(Math.max(share, 0), 1) * (ramp.steps.length - 1));
   return ramp.steps[step] ?? [0, 0, 0];

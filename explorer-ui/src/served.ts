@@ -1,7 +1,7 @@
-import type { Answer, Door, Model, Part, Tokens } from "./door.ts";
+import type { Answer, Door, Model, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
-import { type Tile, unpack } from "./tile.ts";
+import { type Tile, unpack, unpackOverview } from "./tile.ts";
 
 /** The door to `attlas look`: the server that this page came from, and no other. */
 export class Served implements Door {
@@ -19,10 +19,20 @@ export class Served implements Door {
     return (await this.json(`api/texts/${row}`, { signal })) as Answer;
   }
 
+  async overview(map: string, signal: AbortSignal): Promise<Tile[]> {
+    const asked = `api/maps/${encodeURIComponent(map)}/overview`;
+    return unpackOverview(await (await this.fetched(asked, { signal })).arrayBuffer());
+  }
+
+  async statistics(map: string, signal: AbortSignal): Promise<Statistics> {
+    const asked = `api/maps/${encodeURIComponent(map)}/statistics`;
+    return (await this.json(asked, { signal })) as Statistics;
+  }
+
   async tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
     const { excerpt, head } = part;
     const heads = head === null ? "" : `&heads=${head}:${head + 1}`;
-    const shape = `&shape=${cells(excerpt.rows)},${cells(excerpt.slots)}`;
+    const shape = `&shape=${cells(excerpt.rows)},${cells(excerpt.keys)}`;
     const asked = `${path(map, layer)}?${ranges(excerpt)}${shape}${heads}`;
     return unpack(await (await this.fetched(asked, { signal })).arrayBuffer());
   }
@@ -60,7 +70,7 @@ function path(map: string, layer: number): string {
   return `api/maps/${encodeURIComponent(map)}/${layer}`;
 }
 
-function ranges({ rows, slots }: Excerpt): string {
+function ranges({ rows, keys }: Excerpt): string {
   const range = ({ from, to }: Span) => `${from}:${to}`;
-  return `rows=${range(rows)}&slots=${range(slots)}`;
+  return `rows=${range(rows)}&keys=${range(keys)}`;
 }

@@ -13,7 +13,7 @@ export interface Sheet {
   /** Whether a cell is the largest of several weights. */
   readonly coarse: boolean;
   readonly rows: readonly Label[];
-  readonly slots: readonly Label[];
+  readonly keys: readonly Label[];
 }
 
 const MOST_WEIGHTS = 1 << 22; // of a tile that holds all heads
@@ -27,13 +27,13 @@ export async function sheet(
   signal: AbortSignal,
 ): Promise<Sheet> {
   const pooled = coarse(excerpt);
-  const size = layer.heads * cells(excerpt.rows) * cells(excerpt.slots);
+  const size = layer.heads * cells(excerpt.rows) * cells(excerpt.keys);
   const alone = pooled || size > MOST_WEIGHTS;
   const only = alone ? Math.min(head ?? 0, layer.heads - 1) : null;
   const asked = { excerpt, head: only };
   const [tile, tokens] = await Promise.all([
     door.tile(map, index, asked, signal),
-    pooled ? { rows: [], slots: [] } : door.tokens(map, index, excerpt, signal),
+    pooled ? { rows: [], keys: [] } : door.tokens(map, index, excerpt, signal),
   ]);
   const axis = (span: Span, named: readonly string[]): Label[] =>
     pooled ? groups(span) : labels(named, span.to - span.from, span.from);
@@ -44,7 +44,7 @@ export async function sheet(
     head: only,
     coarse: pooled,
     rows: axis(excerpt.rows, tokens.rows),
-    slots: axis(excerpt.slots, tokens.slots),
+    keys: axis(excerpt.keys, tokens.keys),
   };
 }
 

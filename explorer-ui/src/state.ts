@@ -1,8 +1,11 @@
-import type { Answer, Layer, Model } from "./door.ts";
-import { same as sameExcerpt } from "./excerpt.ts";
+import { type Link, nowhere } from "./address.ts";
+import type { Answer, Layer, Model, Statistics } from "./door.ts";
+import { type Excerpt, same as sameExcerpt, whole } from "./excerpt.ts";
 import { type Matrix, head, mean } from "./matrix.ts";
 import type { Problem } from "./problem.ts";
+import type { Scale } from "./scale.ts";
 import type { Sheet } from "./sheet.ts";
+import type { Tile } from "./tile.ts";
 
 export type Side = "source" | "target";
 export type Order = "sentence" | "weight";
@@ -29,6 +32,10 @@ export interface State {
   readonly asked: string | null;
   readonly answer: Answer | null;
   readonly sheet: Sheet | null;
+  /** Of all heads of the answer. */
+  readonly overview: Overview | null;
+  /** The text of a trace that is open, from 0. */
+  readonly row: number | null;
   readonly problem: Problem | null;
   readonly layer: number;
   /** A head, counted from 0, or null for the mean of all. */
@@ -37,6 +44,18 @@ export interface State {
   readonly pointed: Place | null;
   readonly pinned: Place | null;
   readonly order: Order;
+  readonly scale: Scale;
+  /** By which statistic the heads are marked, null = none, and whether they are sorted by it. */
+  readonly statistic: string | null;
+  readonly sorted: boolean;
+  /** Whether the reader chose the head, so that the next text shows it too. */
+  readonly chosen: boolean;
+}
+
+/** A picture of every head, by layer, and numbers of each. */
+export interface Overview {
+  readonly tiles: readonly Tile[];
+  readonly statistics: Statistics;
 }
 
 export const empty: State = {
@@ -47,12 +66,18 @@ export const empty: State = {
   asked: null,
   answer: null,
   sheet: null,
+  overview: null,
+  row: null,
   problem: null,
   layer: 0,
   head: null,
   pointed: null,
   pinned: null,
-  order: "sentence",
+  order: nowhere.order,
+  scale: nowhere.scale,
+  statistic: nowhere.statistic,
+  sorted: nowhere.sorted,
+  chosen: false,
 };
 
 const idle = { asking: null, reading: false, slow: false, problem: null } as const;
@@ -67,16 +92,23 @@ export function reading(state: State): State {
   return { ...state, reading: true, problem: null };
 }
 
+/** What is shown of an answer at first. */
+export interface First {
+  readonly sheet: Sheet | null;
+  readonly overview: Overview | null;
+  readonly row?: number | null;
+}
+
 /** An answer came. The first word is pointed at, so that the page shows what pointing does. */
 export function answered(
   state: State,
   text: string | null,
   answer: Answer,
-  sheet: Sheet | null,
+  { sheet, overview, row = null }: First,
 ): State {
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
-  const now = { asked: text, answer, sheet, layer, head };
+  const now = { asked: text, row, answer, sheet, overview, layer, head };
   return { ...state, ...idle, ...now, pointed: first(sheet), pinned: null };
 }
 
@@ -142,10 +174,57 @@ function first(sheet: Sheet | null): Place | null {
 }
 
 function alike(one: Sheet, other: Sheet): boolean {
-  const sizes = one.tile.rows === other.tile.rows && one.tile.slots === other.tile.slots;
+  const sizes = one.tile.rows === other.tile.rows && one.tile.keys === other.tile.keys;
   return sizes && sameExcerpt(one.excerpt, other.excerpt);
 }
 
 function same(a: Place | null, b: Place): boolean {
   return a !== null && a.side === b.side && a.index === b.index && a.partner === b.partner;
+}
+
+/** All of this state that a link keeps. What is kept by a click is counted from the text's beginning. */
+export function link(state: State): Link {
+  const { sheet, pinned, answer } = state;
+  const excerpt = sheet?.excerpt;
+  const own = layer(state);
+  const all = own === null || excerpt === undefined || sameExcerpt(excerpt, whole(own));
+  return {
+    text: state.asked,
+    row: state.row,
+    layer: answer === null || sheet === null ? null : state.layer,
+    head: answer === null || sheet === null ? null : (state.head ?? "mean"),
+    view: all || excerpt === undefined ? null : excerpt,
+    pinned: pinned === null || excerpt === undefined ? null : shifted(pinned, excerpt, 1),
+    order: state.order,
+    scale: state.scale,
+    statistic: state.statistic,
+    sorted: state.sorted,
+  };
+}
+
+/** The state in which what a link says of the view is so; its text, head and part come from the door. */
+export function restored(state: State, link: Link): State {
+  const { order, scale, statistic, sorted } = link;
+  return { ...state, order, scale, statistic, sorted, chosen: state.chosen || link.head !== null };
+}
+
+/** What a link keeps is kept again, where it is in view. */
+export function repinned(state: State, pinned: Place | null): State {
+  const { sheet } = state;
+  if (sheet === null || sheet.coarse) return state;
+  if (pinned === null) return { ...state, pinned: null };
+  const place = shifted(pinned, sheet.excerpt, -1);
+  const [own, across] = [sheet.tile.rows, sheet.tile.keys];
+  const [most, others] = place.side === "target" ? [own, across] : [across, own];
+  const partner = place.partner ?? 0;
+  const inside = place.index >= 0 && place.index < most && partner >= 0 && partner < others;
+  return inside ? { ...state, pinned: place, pointed: place } : { ...state, pinned: null };
+}
+
+/** A place counted from the beginning of the text (sign 1), or of what is in view (−1). */
+function shifted(place: Place, { rows, keys }: Excerpt, sign: 1 | -1): Place {
+  const target = place.side === "target";
+  const [own, across] = target ? [rows.from, keys.from] : [keys.from, rows.from];
+  const moved = { side: place.side, index: place.index + sign * own };
+  return place.partner === undefined ? moved : { ...moved, partner: place.partner + sign * across };
 }

@@ -1,16 +1,14 @@
-import { type Ramp, onDark, onLight, rooted } from "./ramp.ts";
+import { type Ramp, onDark, onLight } from "./ramp.ts";
 
-const faint = { onDark: rooted(onDark), onLight: rooted(onLight) };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** The ramp that suits the page as it is now, and a map as coarse as this. */
-export function ramp(coarse: boolean): Ramp {
-  const ramps = coarse ? faint : { onDark, onLight };
-  return dark.matches ? ramps.onDark : ramps.onLight;
+/** The ramp that suits the page as it is now. */
+export function ramp(): Ramp {
+  return dark.matches ? onDark : onLight;
 }
 
 /** A colour of the page's own, as its style sheet names it. */
-export function tone(name: "ink" | "quiet" | "paper" | "accent"): string {
+export function tone(name: "ink" | "quiet" | "paper" | "accent" | "line" | "action"): string {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 

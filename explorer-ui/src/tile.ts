@@ -1,23 +1,35 @@
 import { Problem } from "./problem.ts";
 
 const MAGIC = 0x544c5441; // "ATLT", little-endian
-const VERSION = 1;
+const VERSION = 2;
 const HEADER = 28;
+const SAMPLED = 1;
 
-/** A piece of an attention map: weight = level · scale, levels in the order [head][row][slot]. */
+/**
+ * A piece of an attention map, levels in the order [head][row][key].
+ *
+ *     weight = scale of the head · (level / most)^power;  the level most + 1 = no query may look here
+ */
 export interface Tile {
   readonly heads: number;
   readonly rows: number;
-  readonly slots: number;
-  readonly scale: number;
+  readonly keys: number;
+  readonly power: number;
+  readonly most: number;
+  /** A cell stands for up to 2ⁿ × 2ⁿ weights. */
+  readonly pyramidLevel: number;
+  /** Whether only some of the weights were read. */
+  readonly sampled: boolean;
+  readonly scales: Float32Array;
   readonly levels: Uint8Array | Uint16Array;
 }
 
 /**
  * Read a tile as the server packs it: a header of 28 bytes, little-endian, then one zlib stream.
  *
- *     0 "ATLT"   4 u16 version   6 u16 bits   8 u32 heads   12 u32 rows   16 u32 slots
- *     20 f32 scale   24 u32 bytes of the levels   28 the levels, deflated
+ *     0 "ATLT"   4 u16 version   6 u8 bits   7 u8 power   8 u32 heads   12 u32 rows   16 u32 keys
+ *     20 u16 pyramid level   22 u16 sampled   24 u32 bytes of the rest once inflated
+ *     28 f32 scale of each head; the levels; both deflated
  */
 export async function unpack(buffer: ArrayBuffer): Promise<Tile> {
   if (buffer.byteLength < HEADER) throw damaged("its header is cut off");
@@ -26,16 +38,59 @@ export async function unpack(buffer: ArrayBuffer): Promise<Tile> {
   if (header.getUint16(4, true) !== VERSION) {
     throw damaged(`its version is ${header.getUint16(4, true)}, not ${VERSION}`);
   }
-  const bits = header.getUint16(6, true);
-  const heads = header.getUint32(8, true);
-  const rows = header.getUint32(12, true);
-  const slots = header.getUint32(16, true);
-  const scale = header.getFloat32(20, true);
+  const bits = header.getUint8(6);
+  const power = header.getUint8(7);
+  const [heads, rows, keys] = [8, 12, 16].map((place) => header.getUint32(place, true)) as [
+    number,
+    number,
+    number,
+  ];
   const size = header.getUint32(24, true);
-  const sound = (bits === 8 || bits === 16) && size === (heads * rows * slots * bits) / 8;
-  if (!sound || !Number.isFinite(scale)) throw damaged("its sizes contradict each other");
+  const sound = (bits === 8 || bits === 16) && (power === 1 || power === 2);
+  if (!sound || size !== 4 * heads + (heads * rows * keys * bits) / 8) {
+    throw damaged("its sizes contradict each other");
+  }
   const raw = await inflated(new Uint8Array(buffer, HEADER), size);
-  return { heads, rows, slots, scale, levels: bits === 8 ? raw : wide(raw) };
+  const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
+  const scales = Float32Array.from({ length: heads }, (_, head) => view.getFloat32(4 * head, true));
+  if (!scales.every(Number.isFinite)) throw damaged("a scale of it is no number");
+  const levels = raw.subarray(4 * heads);
+  return {
+    heads,
+    rows,
+    keys,
+    power,
+    most: 2 ** bits - 2,
+    pyramidLevel: header.getUint16(20, true),
+    sampled: (header.getUint16(22, true) & SAMPLED) !== 0,
+    scales,
+    levels: bits === 8 ? levels : wide(levels),
+  };
+}
+
+const OVERVIEW = 0x4f4c5441; // "ATLO", little-endian
+
+/**
+ * The tiles of an overview, one for each layer:
+ *
+ *     0 "ATLO"   4 u16 version, 1   6 u16 how many   8 u32 bytes of each   then the tiles
+ */
+export async function unpackOverview(buffer: ArrayBuffer): Promise<Tile[]> {
+  const view = new DataView(buffer);
+  if (buffer.byteLength < 8 || view.getUint32(0, true) !== OVERVIEW) {
+    throw damaged("it does not begin with ATLO");
+  }
+  if (view.getUint16(4, true) !== 1) throw damaged("its version is not 1");
+  const count = view.getUint16(6, true);
+  let start = 8 + 4 * count;
+  if (buffer.byteLength < start) throw damaged("its header is cut off");
+  const parts = Array.from({ length: count }, (_, index) => {
+    const from = start;
+    start += view.getUint32(8 + 4 * index, true);
+    return buffer.slice(from, start);
+  });
+  if (start !== buffer.byteLength) throw damaged("its sizes contradict each other");
+  return Promise.all(parts.map(unpack));
 }
 
 /** Inflate, and never hold more than `size` bytes, whatever the stream says. */

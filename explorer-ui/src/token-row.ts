@@ -12,7 +12,8 @@ export interface Handling {
 /** How a row looks at one moment: a weight and its shade per token, or none where it is asked. */
 export interface Shades {
   readonly weights: readonly number[] | null;
-  readonly largest: number;
+  /** How dark each of them is, from 0 to 1. */
+  readonly dark: (weight: number, index: number) => number;
   readonly active: number | null;
   readonly pinned: number | null;
   readonly partner: number | null;
@@ -43,8 +44,7 @@ export class TokenRow {
       const weight = shades.weights?.[index] ?? null;
       const share = button.querySelector(".share");
       if (share) share.textContent = weight === null ? "" : short(weight);
-      const shown = weight !== null && shades.largest > 0;
-      const paint = shown ? colour(ramp, weight / shades.largest) : null;
+      const paint = weight === null ? null : colour(ramp, shades.dark(weight, index));
       button.style.setProperty("--paint", paint ? css(paint) : "transparent");
       button.style.setProperty("--on-paint", paint ? ink(paint) : "inherit");
       button.classList.toggle("active", index === shades.active);

@@ -1,4 +1,4 @@
-import type { Answer, Facts } from "./door.ts";
+import type { Answer, Facts, Layer } from "./door.ts";
 import { type Excerpt, type Span, cells, length } from "./excerpt.ts";
 import { isolated } from "./label.ts";
 import { top } from "./matrix.ts";
@@ -70,6 +70,33 @@ export function sides({ translated, within }: Kind): { source: string; target: s
   return { source: "Source", target: translated ? "Translation" : "Target" };
 }
 
+const STATISTICS: Readonly<Record<string, string>> = {
+  normalized_entropy: "entropy, as a share of the most",
+  max_weight: "largest weight",
+  first_weight: "share on the first token",
+  last_weight: "share on the last token",
+  distance: "distance in tokens",
+  self_weight: "share on the token itself",
+  previous_weight: "share on the token before",
+  next_weight: "share on the token after",
+  special_weight: "share on special tokens",
+  information: "how much the query decides, in nats",
+};
+
+/** A statistic of a head, in words. */
+export function statisticName(name: string): string {
+  return STATISTICS[name] ?? name;
+}
+
+export function statisticValue(name: string, value: number): string {
+  return /_weight$|^normalized/.test(name) ? percent(value) : value.toFixed(2);
+}
+
+/** A head among all: "encoder 3 · self, head 5"; both are counted from 0. */
+export function headName({ title }: Layer, head: number | null): string {
+  return `${title}, ${head === null ? "mean of all heads" : `head ${head}`}`;
+}
+
 /** The heading over the numbers. */
 export function title(place: Place, word: string, kind: Kind): string {
   return place.side === "target"
@@ -80,9 +107,9 @@ export function title(place: Place, word: string, kind: Kind): string {
 /** What the numbers add up to, which is not the same in both directions. */
 export function note(place: Place, kind: Kind, weights: readonly number[]): string {
   if (place.side === "target") {
-    const slot = kind.within ? "token" : "source token";
+    const key = kind.within ? "token" : "source token";
     const sum = percent(weights.reduce((total, weight) => total + weight, 0));
-    return `Of each ${slot} here, the share of this ${one(kind)}’s attention; together ${sum}.`;
+    return `Of each ${key} here, the share of this ${one(kind)}’s attention; together ${sum}.`;
   }
   const query = kind.translated && !kind.within ? "word of the translation" : "token";
   return `Of each ${query} here, the share of its own attention that went to this one.`;
@@ -93,8 +120,8 @@ export function hint(coarse: Excerpt | null): string {
   if (coarse === null) return "";
   const size = (span: Span) => Math.ceil(length(span) / cells(span)).toLocaleString("en");
   return (
-    `Each cell shows the largest weight of up to ${size(coarse.rows)} × ${size(coarse.slots)}. ` +
-    "Colours go by the root of a weight. Click a cell, or drag over a part of the map, to see it closer."
+    `Each cell shows the largest weight of up to ${size(coarse.rows)} × ${size(coarse.keys)}. ` +
+    "Click a cell, or drag over a part of the map, to see it closer."
   );
 }
 

@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { column, descending, head, largest, mean, row, top } from "../src/matrix.ts";
-import type { Tile } from "../src/tile.ts";
+import { at, column, descending, head, hidden, largest, mean, row, top } from "../src/matrix.ts";
+import { tileOf } from "./made.ts";
 
-// Two heads of two queries over three slots; one level is a tenth.
-const tile: Tile = {
-  heads: 2,
-  rows: 2,
-  slots: 3,
-  scale: 0.1,
-  levels: Uint8Array.of(10, 0, 0, 2, 3, 5, 0, 10, 0, 4, 3, 3),
-};
+// Two heads of two queries over three keys; one level is a tenth.
+const tile = tileOf([2, 2, 3], [10, 0, 0, 2, 3, 5, 0, 10, 0, 4, 3, 3], 0.1);
 
 function near(given: readonly number[], wanted: readonly number[]): void {
   assert.equal(given.length, wanted.length);
@@ -27,7 +21,24 @@ test("the mean of the heads is a distribution again", () => {
   near(row(mean(tile), 1), [0.3, 0.3, 0.4]);
 });
 
-test("a column holds what each query gave to one slot", () => {
+test("where no query may look is told apart from nothing, and counts as nothing", () => {
+  const masked = head(tileOf([1, 1, 3], [0, 254, 255]), 0);
+  assert.deepEqual([0, 1, 2].map((column) => hidden(masked, 0, column)), [false, false, true]);
+  near([at(masked, 0, 2), largest(masked)], [0, 254]);
+});
+
+test("the mean leaves out heads that may not look, and is hidden where none may", () => {
+  const both = mean(tileOf([2, 1, 3], [10, 255, 255, 20, 30, 255]));
+  near([at(both, 0, 0), at(both, 0, 1)], [15, 15]);
+  assert.deepEqual([0, 1, 2].map((column) => hidden(both, 0, column)), [false, false, true]);
+});
+
+test("a weight by the root of its level is the square of it", () => {
+  const rooted = { ...tileOf([1, 1, 2], [127, 254]), power: 2, scales: Float32Array.of(0.8) };
+  near(row(head(rooted, 0), 0), [0.2, 0.8]);
+});
+
+test("a column holds what each query gave to one key", () => {
   near(column(head(tile, 0), 2), [0, 0.5]);
 });
 

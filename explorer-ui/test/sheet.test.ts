@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Door, Layer, Part } from "../src/door.ts";
 import { type Excerpt, cells, whole } from "../src/excerpt.ts";
 import { sheet } from "../src/sheet.ts";
+import { layerOf, tileOf } from "./made.ts";
 
 /** A door that notes what it was asked for. */
 function door(layer: Layer): { asked: Part[]; named: Excerpt[]; door: Door } {
@@ -12,19 +13,19 @@ function door(layer: Layer): { asked: Part[]; named: Excerpt[]; door: Door } {
   const tile: Door["tile"] = (_map, _layer, part) => {
     asked.push(part);
     const heads = part.head === null ? layer.heads : 1;
-    const [rows, slots] = [cells(part.excerpt.rows), cells(part.excerpt.slots)];
-    return Promise.resolve({ heads, rows, slots, scale: 1, levels: new Uint8Array(0) });
+    const [rows, keys] = [cells(part.excerpt.rows), cells(part.excerpt.keys)];
+    return Promise.resolve(tileOf([heads, rows, keys], []));
   };
   const tokens: Door["tokens"] = (_map, _layer, excerpt) => {
     named.push(excerpt);
     const tokens = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `t${from + i}`);
-    const { rows, slots } = excerpt;
-    return Promise.resolve({ rows: tokens(rows.from, rows.to), slots: tokens(slots.from, slots.to) });
+    const { rows, keys } = excerpt;
+    return Promise.resolve({ rows: tokens(rows.from, rows.to), keys: tokens(keys.from, keys.to) });
   };
-  return { asked, named, door: { model: none, translate: none, text: none, tile, tokens } };
+  return { asked, named, door: { model: none, translate: none, text: none, overview: none, statistics: none, tile, tokens } };
 }
 
-const layer = (size: number, heads = 2): Layer => ({ name: "a", within: true, heads, queries: size, slots: size });
+const layer = (size: number, heads = 2): Layer => layerOf(heads, size);
 const ask = (layer: Layer, head: number | null, part = whole(layer)) => {
   const opened = door(layer);
   const came = sheet(opened.door, "m", { layer, index: 3, head }, part, new AbortController().signal);
@@ -32,12 +33,12 @@ const ask = (layer: Layer, head: number | null, part = whole(layer)) => {
 };
 
 test("a small part comes with all heads and with its tokens", async () => {
-  const part = { rows: { from: 2, to: 4 }, slots: { from: 0, to: 1 } };
+  const part = { rows: { from: 2, to: 4 }, keys: { from: 0, to: 1 } };
   const { sheet, asked } = await ask(layer(9), 1, part);
   assert.deepEqual(asked, [{ excerpt: part, head: null }]);
   assert.deepEqual([sheet.layer, sheet.head, sheet.coarse], [3, null, false]);
   assert.deepEqual(sheet.rows.map((label) => label.text), ["t2", "t3"]);
-  assert.deepEqual(sheet.slots.map((label) => label.text), ["t0"]);
+  assert.deepEqual(sheet.keys.map((label) => label.text), ["t0"]);
 });
 
 test("a part that has to be pooled comes for one head, and its cells are places", async () => {

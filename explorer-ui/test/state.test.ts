@@ -5,21 +5,21 @@ import type { Excerpt } from "../src/excerpt.ts";
 import { Problem } from "../src/problem.ts";
 import * as change from "../src/state.ts";
 import type { Sheet } from "../src/sheet.ts";
-import type { Tile } from "../src/tile.ts";
+import { layerOf, tileOf } from "./made.ts";
 
-const tile: Tile = { heads: 2, rows: 2, slots: 2, scale: 1, levels: Uint8Array.of(1, 0, 0, 1, 0, 1, 1, 0) };
+const tile = tileOf([2, 2, 2], [1, 0, 0, 1, 0, 1, 1, 0]);
 const answer: Answer = {
   text: "Hallo Welt",
   score: -0.5,
   map: "a1",
   blank: "",
   layers: [
-    { name: "decoder.attention", within: false, heads: 2, queries: 2, slots: 2 },
-    { name: "encoder.attention", within: true, heads: 1, queries: 2, slots: 2 },
+    { ...layerOf(2, 2), name: "decoder.attention", within: false },
+    { ...layerOf(1, 2), name: "encoder.attention" },
   ],
   remarks: [],
 };
-const excerpt: Excerpt = { rows: { from: 0, to: 2 }, slots: { from: 0, to: 2 } };
+const excerpt: Excerpt = { rows: { from: 0, to: 2 }, keys: { from: 0, to: 2 } };
 const sheet: Sheet = {
   layer: 0,
   excerpt,
@@ -27,9 +27,9 @@ const sheet: Sheet = {
   head: null,
   coarse: false,
   rows: [],
-  slots: [],
+  keys: [],
 };
-const answered = change.answered(change.asking(change.empty, "hello"), "hello", answer, sheet);
+const answered = change.answered(change.asking(change.empty, "hello"), "hello", answer, { sheet, overview: null });
 
 test("an answer ends the asking and points at the first word", () => {
   assert.equal(answered.asking, null);
@@ -37,7 +37,7 @@ test("an answer ends the asking and points at the first word", () => {
 });
 
 test("a model without attention has nothing to point at", () => {
-  const blind = change.answered(change.empty, "hello", { ...answer, map: null, layers: [] }, null);
+  const blind = change.answered(change.empty, "hello", { ...answer, map: null, layers: [] }, { sheet: null, overview: null });
   assert.equal(change.active(blind), null);
   assert.equal(change.matrix(blind), null);
 });
@@ -72,7 +72,7 @@ test("another cell of the same row is kept in place of the first", () => {
 
 test("a new answer lets go of what was kept", () => {
   const kept = change.pinnedAt(answered, { side: "target", index: 1 });
-  assert.equal(change.answered(kept, "again", answer, sheet).pinned, null);
+  assert.equal(change.answered(kept, "again", answer, { sheet, overview: null }).pinned, null);
 });
 
 test("pointing at the same place again changes nothing", () => {

@@ -1,22 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import * as address from "../src/address.ts";
 import { Problem } from "../src/problem.ts";
 import { empty } from "../src/state.ts";
 import { exact, percent, short } from "../src/share.ts";
 import { amount, hint, listed, note, phrases, progress, sides, signature, spoken, summary, title } from "../src/wording.ts";
-
-test("an address gives back the sentence it was made from", () => {
-  for (const text of ["Hello, world!", "50 % # & = +", "猫がいる", "مرحبا", "a\nb", "<img>"]) {
-    assert.equal(address.read(address.written(text)), text);
-  }
-});
-
-test("an address without a sentence, or with a damaged one, gives none", () => {
-  for (const hash of ["", "#", "#text=", "#other=1", "#text=%E0%A4%A"]) {
-    assert.equal(address.read(hash), null);
-  }
-});
 
 test("a weight is never said to be nothing when it is something", () => {
   assert.deepEqual([0, 0.0004, 0.004, 0.873, 1].map(percent), ["0 %", "<1 %", "<1 %", "87 %", "100 %"]);
@@ -81,7 +68,7 @@ test("a translation has words, and what looks at itself has tokens", () => {
 });
 
 test("a coarse map says how much a cell stands for", () => {
-  const part = { rows: { from: 0, to: 131_072 }, slots: { from: 0, to: 600 } };
+  const part = { rows: { from: 0, to: 131_072 }, keys: { from: 0, to: 600 } };
   assert.match(hint(part), /up to 256 × 2\. .*Click a cell/);
   assert.equal(hint(null), "");
   assert.match(spoken(512, 300, { translated: false, within: true }, true), /largest weights: 512 rows \(looking\)/);

@@ -265,7 +265,7 @@ def test_an_empty_sentence_is_answered_kindly(visit: Visit) -> None:
     visit.driver.type("#sentence", "  " + ENTER)
     visit.driver.wait("!document.querySelector('#problem').hidden")
     assert visit.text("#problem") == (
-        "Wanted a sentence to translate; got an empty one. Type a few words."
+        "Expected a sentence to translate; got an empty one. Type a few words."
     )
     assert visit.text("#translation") == "RED HOUSE"
     visit.translate("blue house")
@@ -308,7 +308,13 @@ def test_layers_and_heads_can_be_chosen_where_there_are_several(visit: Visit) ->
     def shares() -> list[float]:
         return [share for _, share in visit.bars()]
 
+    visit.choose("#layer", "0")
+    visit.choose("#head", "")
     first = visit.weights(sentence)
+    visit.driver.wait(
+        "document.querySelector('#bars .number').textContent === args[0]",
+        f"{float(first.mean(0)[0, 0]) * 100:.1f} %",
+    )
     assert shares() == pytest.approx(first.mean(0)[0].tolist(), abs=0.00101)
     visit.choose("#head", "1")
     assert shares() == pytest.approx(first[1, 0].tolist(), abs=0.00101)

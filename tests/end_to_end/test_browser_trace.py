@@ -52,14 +52,14 @@ def served() -> Iterator[tuple[str, Trace]]:
 def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
     with well_behaved(driver, served[0]):
         opened = Reader(driver, served[0])
-        opened.enter()
+        opened.enter("#v=1&row=0&l=0&h=mean")
         opened.driver.wait("document.querySelectorAll('#target .token').length === 4")
         yield opened
 
 
 def shown(reader: Reader) -> tuple[int, ...]:
-    """The part in view, as its numbers say it: first and last of rows and of slots, from 0."""
-    ids = ("rows-first", "rows-last", "slots-first", "slots-last")
+    """The part in view, as its numbers say it: first and last of rows and of keys, from 0."""
+    ids = ("rows-first", "rows-last", "keys-first", "keys-last")
     return tuple(
         int(reader.driver.run("return document.getElementById(arguments[0]).value", one))
         for one in ids
@@ -74,7 +74,7 @@ def to_the_long_one(reader: Reader) -> None:
 def looking_at(reader: Reader, *numbers: int) -> None:
     """Ask for a part by its numbers."""
     for one, number in zip(
-        ("rows-first", "rows-last", "slots-first", "slots-last"), numbers, strict=True
+        ("rows-first", "rows-last", "keys-first", "keys-last"), numbers, strict=True
     ):
         reader.driver.type(f"#{one}", str(number))
     reader.driver.click("#frame button[type=submit]")
@@ -124,11 +124,11 @@ def test_a_long_map_is_seen_whole_by_its_largest_weights(
         "return [...document.querySelector('#head').options].map(o => o.text)"
     )
     assert heads == ["0", "1", "2"]  # as `maps_of` has them
-    assert reader.text("#rows-most") == reader.text("#slots-most") == "0–2,999"
+    assert reader.text("#rows-most") == reader.text("#keys-most") == "0–2,999"
     reader.driver.hover("#heatmap", 20, 30)
     reader.driver.wait("document.querySelector('#readout').textContent !== ''")
-    rows, slots, share = re.fullmatch(r"(.+) → (.+): (.+)", reader.text("#readout")).groups()  # type: ignore[union-attr]
-    (top, bottom), (left, right) = (map(int, span.split("–")) for span in (rows, slots))
+    rows, keys, share = re.fullmatch(r"(.+) → (.+): (.+)", reader.text("#readout")).groups()  # type: ignore[union-attr]
+    (top, bottom), (left, right) = (map(int, span.split("–")) for span in (rows, keys))
     largest = float(weights(served[1], "long", 0)[top : bottom + 1, left : right + 1].max())
     assert share == ("<1 %" if largest < 0.01 else f"{largest * 100:.0f} %")
 
@@ -193,12 +193,14 @@ def test_the_same_part_of_another_head_comes_when_it_is_chosen(
     reader: Reader, served: tuple[str, Trace]
 ) -> None:
     to_the_long_one(reader)
-    legend = reader.text("#most")
+    reader.choose("#scale", "map")
+    legend = reader.text("#ticks span:last-child")
     largest = [float(weights(served[1], "long", head).max()) for head in range(3)]
-    assert legend == f"{largest[0] * 100:.0f} %"
+    assert legend == f"{largest[0] * 100:.0f} %, the largest here"
     reader.choose("#head", "2")
     reader.driver.wait(
-        "document.querySelector('#most').textContent === args[0]", f"{largest[2] * 100:.0f} %"
+        "document.querySelector('#ticks span:last-child').textContent === args[0]",
+        f"{largest[2] * 100:.0f} %, the largest here",
     )
     assert shown(reader) == (0, LENGTH - 1, 0, LENGTH - 1)
 

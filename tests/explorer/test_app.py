@@ -30,8 +30,9 @@ def test_a_text_comes_back_translated_with_its_tokens(client: TestClient) -> Non
     assert told["text"] == "der esuoh"
     assert told["source"] == ["▁red", "▁house", "</s>"]
     assert told["target"] == ["▁der", "▁esuoh", "</s>"]
-    shape = {"heads": 3, "queries": 3, "slots": 3}
-    assert told["layers"] == [{"name": "decoder.attention", "within": False, **shape}]
+    shape = {"heads": 3, "queries": 3, "keys": 3}
+    named = {"name": "decoder.attention", "title": "decoder · cross", "sheet": "decoder · cross"}
+    assert told["layers"] == [{**named, "within": False, **shape}]
     assert told["remarks"] == []
 
 
@@ -44,15 +45,15 @@ def test_the_weights_come_as_a_tile(client: TestClient) -> None:
 
 def test_a_window_of_the_weights_comes_alone(client: TestClient) -> None:
     told = ask(client, "a b c d e").json()
-    tile = client.get(f"/api/maps/{told['map']}/0?heads=1:2&rows=2:5&slots=0:4&bits=8")
+    tile = client.get(f"/api/maps/{told['map']}/0?heads=1:2&rows=2:5&keys=0:4&bits=8")
     expected = weights(3, 6)[1:2, 2:5, 0:4]
     torch.testing.assert_close(unpack(tile.content), expected, atol=0.002, rtol=0)
 
 
 def test_the_tokens_of_a_window_come_beside_it(client: TestClient) -> None:
     told = ask(client, "a b c d e").json()
-    named = client.get(f"/api/maps/{told['map']}/0/tokens?rows=2:5&slots=0:2").json()
-    assert named == {"rows": ["▁c", "▁d", "▁e"], "slots": ["▁a", "▁b"]}
+    named = client.get(f"/api/maps/{told['map']}/0/tokens?rows=2:5&keys=0:2").json()
+    assert named == {"rows": ["▁c", "▁d", "▁e"], "keys": ["▁a", "▁b"]}
     assert client.get(f"/api/maps/{told['map']}/0/tokens").json()["rows"][-1] == "</s>"
 
 
@@ -279,4 +280,4 @@ def test_names_and_tokens_that_are_no_utf8_are_written_as_json_can() -> None:
         assert facts.json()["facts"]["name"] == "\udcff.safetensors"
         shown = client.get("/api/texts/0").json()
         address = f"/api/maps/{shown['map']}/0/tokens"
-        assert client.get(address).json() == {"rows": ["\udcff"], "slots": ["\udcff"]}
+        assert client.get(address).json() == {"rows": ["\udcff"], "keys": ["\udcff"]}

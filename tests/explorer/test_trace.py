@@ -53,8 +53,9 @@ def test_each_text_comes_with_every_layer_and_the_weights_of_it(row: int, tmp_pa
         assert (told["text"], told["remarks"], told["blank"]) == (None, [], "")
         assert [layer["name"] for layer in told["layers"]] == list(trace)
         for index, name in enumerate(trace):
-            shape = {"within": True, "heads": 2, "queries": 5, "slots": 5}
-            assert told["layers"][index] == {"name": name, **shape}
+            shape = {"within": True, "heads": 2, "queries": 5, "keys": 5}
+            named = {"name": name, "title": f"layer {index} · self", "sheet": "self"}
+            assert told["layers"][index] == {**named, **shape}
             tile = unpack(opened.get(f"/api/maps/{told['map']}/{index}").content)
             torch.testing.assert_close(tile, trace[name].weights()[row], atol=1e-5, rtol=0)
             named = opened.get(f"/api/maps/{told['map']}/{index}/tokens?rows=1:3").json()
@@ -70,7 +71,7 @@ def test_texts_without_names_are_told_by_their_number_alone() -> None:
     with client(trace) as opened:
         assert opened.get("/api/model").json()["texts"] == ["", "", ""]
         told = opened.get("/api/texts/2").json()
-        assert opened.get(f"/api/maps/{told['map']}/0/tokens").json() == {"rows": [], "slots": []}
+        assert opened.get(f"/api/maps/{told['map']}/0/tokens").json() == {"rows": [], "keys": []}
 
 
 def test_a_long_text_is_told_by_its_beginning() -> None:
@@ -115,7 +116,7 @@ def test_a_window_of_a_hundred_thousand_tokens_is_exact() -> None:
     trace.record("a", FactoredAttentionMap(query, keys, 8**-0.5, everywhere, 0))
     with client(trace) as opened:
         told = opened.get("/api/texts/0").json()
-        asked = "heads=1:2&rows=70000:70004&slots=99000:99008&shape=2,4"
+        asked = "heads=1:2&rows=70000:70004&keys=99000:99008&shape=2,4"
         tile = unpack(opened.get(f"/api/maps/{told['map']}/0?{asked}").content)
     scores = query[0, 1, 70_000:70_004].double() @ keys[0, 1].double().T / 8**0.5
     window = scores.softmax(-1)[:, 99_000:99_008].reshape(2, 2, 4, 2).amax((1, 3))
@@ -158,7 +159,7 @@ def test_tiles_wait_for_their_turn_because_each_needs_its_memory(
 ) -> None:
     working, together = list[int](), list[int]()
 
-    def slowly(weights: torch.Tensor, bits: int) -> bytes:
+    def slowly(weights: torch.Tensor, bits: int, **how: object) -> bytes:
         working.append(bits)
         together.append(len(working))
         time.sleep(0.05)

@@ -19,8 +19,8 @@ def layer_of(weights: torch.Tensor) -> Layer:
     return Layer("a", DenseAttentionMap(weights[None]), NAMELESS)
 
 
-def random(heads: int, rows: int, slots: int, seed: int = 0) -> torch.Tensor:
-    return torch.rand(heads, rows, slots, generator=torch.Generator().manual_seed(seed))
+def random(heads: int, rows: int, keys: int, seed: int = 0) -> torch.Tensor:
+    return torch.rand(heads, rows, keys, generator=torch.Generator().manual_seed(seed))
 
 
 def test_nothing_asked_is_everything() -> None:
@@ -35,7 +35,7 @@ def test_a_window_is_a_slice(data: st.DataObject) -> None:
     weights = random(*sizes)
     layer = layer_of(weights)
     query, slices = {}, []
-    for name, size in zip(("heads", "rows", "slots"), sizes, strict=True):
+    for name, size in zip(("heads", "rows", "keys"), sizes, strict=True):
         start = data.draw(st.integers(0, size - 1))
         stop = data.draw(st.integers(start + 1, size))
         query[name] = f"{start}:{stop}"
@@ -45,22 +45,22 @@ def test_a_window_is_a_slice(data: st.DataObject) -> None:
 
 @given(
     rows=st.integers(1, 20),
-    slots=st.integers(1, 20),
+    keys=st.integers(1, 20),
     data=st.data(),
 )
 def test_a_smaller_shape_holds_the_largest_weight_of_each_group(
-    rows: int, slots: int, data: st.DataObject
+    rows: int, keys: int, data: st.DataObject
 ) -> None:
     height = data.draw(st.integers(1, rows))
-    width = data.draw(st.integers(1, slots))
-    weights = random(2, rows, slots)
+    width = data.draw(st.integers(1, keys))
+    weights = random(2, rows, keys)
     layer = layer_of(weights)
     pooled = MapWindow.read({"shape": f"{height},{width}"}, layer).of(layer)
     assert pooled.shape == (2, height, width)
     for i in range(height):
         for j in range(width):
             down = slice(i * rows // height, (i + 1) * rows // height)
-            across = slice(j * slots // width, (j + 1) * slots // width)
+            across = slice(j * keys // width, (j + 1) * keys // width)
             assert torch.equal(pooled[:, i, j], weights[:, down, across].amax((1, 2)))
 
 
@@ -109,8 +109,8 @@ def test_a_long_map_is_pooled_without_ever_being_held_whole() -> None:
         ({"rows": "0:4"}, r"rows as start:stop within 0:3; got \?rows=0:4"),
         ({"rows": "2:2"}, "start:stop within 0:3"),
         ({"rows": "-1:2"}, "start:stop within 0:3"),
-        ({"slots": "1"}, "slots as start:stop within 0:5"),
-        ({"slots": "0:5.0"}, "slots as start:stop within 0:5"),
+        ({"keys": "1"}, "keys as start:stop within 0:5"),
+        ({"keys": "0:5.0"}, "keys as start:stop within 0:5"),
         ({"heads": "1:0"}, "heads as start:stop within 0:2"),
         ({"heads": "٠:١"}, "heads as start:stop within 0:2"),
         ({"shape": "4,5"}, "at most 3,5 and at least 1,1"),
@@ -118,7 +118,8 @@ def test_a_long_map_is_pooled_without_ever_being_held_whole() -> None:
         ({"rows": "1:2", "shape": "2,5"}, "at most 1,5"),
         ({"shape": "2x2"}, "a shape as height,width"),
         ({"bits": "32"}, "bits of 8 or 16"),
-        ({"row": "0:1"}, "one of heads, rows, slots, shape, bits"),
+        ({"curve": "cube"}, "a curve of linear or root"),
+        ({"row": "0:1"}, "one of heads, rows, keys, shape, bits, curve"),
     ],
 )
 def test_a_wrong_window_says_what_there_is(query: dict[str, str], said: str) -> None:

@@ -38,10 +38,10 @@ class Reader:
     driver: Driver
     url: str
 
-    def enter(self) -> None:
-        """The page anew."""
+    def enter(self, link: str = "") -> None:
+        """The page anew, at what a link says."""
         self.driver.open("about:blank")
-        self.driver.open(self.url)
+        self.driver.open(self.url + link)
         self.driver.wait("document.querySelector('#facts span')")
 
     def bars(self) -> list[tuple[str, float]]:
@@ -68,6 +68,10 @@ class Reader:
         return not self.driver.run(
             "return document.querySelector(arguments[0]).checkVisibility()", selector
         )
+
+    def link(self) -> str:
+        """What the address says of the page."""
+        return str(self.driver.run("return location.hash"))
 
     def choose(self, selector: str, value: str) -> None:
         """Another of a list."""

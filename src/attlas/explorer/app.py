@@ -19,6 +19,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.backends import MOST_KEPT, TraceBackend, TranslatorBackend, TranslatorProtocol
 from attlas.explorer.maps import MapRoutes
 from attlas.explorer.messages import BusyError, error_body, json_no_store
+from attlas.explorer.overview import OverviewRoutes
 from attlas.explorer.security import Guard
 from attlas.recording import Trace
 
@@ -40,12 +41,17 @@ def app(
         POST /api/translate           {"text": …} → the translation, its tokens, and which maps;
                                       it begins with "prefix", where there is one
         GET  /api/texts/{row}         which maps a trace has of this text, from 0
-        GET  /api/maps/{id}/{layer}   ?heads=a:b&rows=a:b&slots=a:b&shape=h,w&bits=8|16 → a tile
+        GET  /api/maps/{id}/overview  ?side=64 → small pictures of all heads of all layers
+        GET  /api/maps/{id}/statistics
+                                      → numbers for each head, and which head is shown first
+        GET  /api/maps/{id}/{layer}   ?heads=a:b&rows=a:b&keys=a:b&shape=h,w&bits=8|16
+                                      &curve=linear|root → a tile
         GET  /api/maps/{id}/{layer}/tokens
-                                      ?rows=a:b&slots=a:b → its tokens, [] where nobody named them
+                                      ?rows=a:b&keys=a:b → its tokens, [] where nobody named them
 
-    A tile is binary (see `tile.pack`), a window into a map is a `MapWindow`. What the caller did
-    wrong is answered with {"expected", "got", "hint"}; so is what we did wrong, with status 500.
+    A tile is binary (see `maps.pack`), an overview too (`overview.join_tiles`); a window into a map
+    is a `MapWindow`. What the caller did wrong is answered with {"expected", "got", "hint"}; so is
+    what we did wrong, with status 500.
     """
     if not (_PAGE / "index.html").is_file():
         raise AttlasError(
@@ -60,9 +66,11 @@ def app(
         if isinstance(shown, Trace)
         else TranslatorBackend(shown, maps)
     )
+    # An overview comes before the tile of a layer, whose path would fit it too.
+    api = [*answers.routes, *OverviewRoutes(maps).routes, *maps.routes]
     routes = [
         # Apart from the page's files, which would answer for a question of another method.
-        Mount("/api", Router([*answers.routes, *maps.routes], redirect_slashes=False)),
+        Mount("/api", Router(api, redirect_slashes=False)),
         Mount("/", StaticFiles(directory=_PAGE, html=True)),
     ]
     return Starlette(

@@ -1,19 +1,20 @@
 """The maps that the page asks for, piece by piece."""
 
 import asyncio
+import math
 import re
 import secrets
 import struct
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -21,7 +22,7 @@ from starlette.routing import Route
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.explorer.cancellation import run_while_connected
+from attlas.explorer.cancellation import Found, run_while_connected
 from attlas.explorer.messages import json_no_store, no_store, path_number
 from attlas.recording import AttentionMap, DenseAttentionMap, Trace
 from attlas.recording.maps.statistics import pool_map
@@ -32,12 +33,15 @@ from attlas.recording.trace import Axes, axes_of
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's map of one text: an attention map of a single batch row, and what its axes
-    are."""
+    """One layer's map of one text: an attention map of a single batch row, and what its axes are.
+
+    kind: what it relates, None = nobody knows.
+    """
 
     name: str
     attention_map: AttentionMap
     axes: Axes
+    kind: Literal["self", "cross"] | None = None
 
     @property
     def heads(self) -> int:
@@ -95,7 +99,7 @@ def _tensors(attention_map: AttentionMap) -> list[torch.Tensor]:
 
 def _layers(trace: Trace, name: str, row: int, batch: int | None) -> Iterator[Layer]:
     """A layer for each of its calls; calls of one query each are the rows of one map, where what
-    they look at stays or grows by one slot a time. Calls are counted from 0, as in the trace."""
+    they look at stays or grows by one key a time. Calls are counted from 0, as in the trace."""
     every = enumerate(trace.calls(name))
     chosen = [
         (number, call)
@@ -114,11 +118,11 @@ def _layers(trace: Trace, name: str, row: int, batch: int | None) -> Iterator[La
             numbers = f"call {first}" if first == last else f"calls {first}–{last}"
             of = f", {numbers}" if len(runs) > 1 else ""
             axes = axes_of(trace, name, row, sizes[first], queries, num_keys)
-            yield Layer(f"{name or 'model'}{of}", call, axes)
+            yield Layer(f"{name or 'model'}{of}", call, axes, trace.kind(name))
 
 
 def _runs(calls: list[tuple[int, AttentionMap]]) -> Iterator[list[tuple[int, AttentionMap]]]:
-    """Calls in turn of as many heads, of which each looks at as many slots as the one before, or at
+    """Calls in turn of as many heads, of which each looks at as many keys as the one before, or at
     one more."""
     run: list[tuple[int, AttentionMap]] = []
     for number, call in calls:
@@ -137,11 +141,21 @@ def _together(calls: list[AttentionMap]) -> AttentionMap:
     most = max(call.shape[3] for call in calls)
     rows = [call.rows(0, 1) for call in calls]
     padded = [torch.nn.functional.pad(row, (0, most - row.shape[-1])) for row in rows]
+    allowed = [call.allowed_rows(0, 1) for call in calls]
+    heads = max(one.shape[1] for one in allowed)
+    may_look = [
+        torch.nn.functional.pad(one.expand(-1, heads, -1, -1), (0, most - one.shape[-1]))
+        for one in allowed
+    ]
     first = calls[0].position
     in_turn = first is not None and all(
         call.position == first + step for step, call in enumerate(calls)
     )
-    return DenseAttentionMap(torch.cat(padded, dim=2), query_offset=first if in_turn else None)
+    return DenseAttentionMap(
+        torch.cat(padded, dim=2),
+        torch.cat(may_look, dim=2),
+        query_offset=first if in_turn else None,
+    )
 
 
 # The cabinet in which the latest maps are kept, so that the page can ask for their parts.
@@ -194,87 +208,146 @@ class MapCache:
 
 
 _MAGIC = b"ATLT"
-_VERSION = 1
-_HEADER = struct.Struct("<4sHHIIIfI")  # 28 bytes
+_VERSION = 2
+_HEADER = struct.Struct("<4sHBBIIIHHI")  # 28 bytes
 _LEVELS = {8: "<u1", 16: "<u2"}  # numpy's names: little-endian, unsigned
+_SAMPLED = 1
+CURVES = {"linear": 1, "root": 2}
 
 MEDIA_TYPE = "application/vnd.attlas.tile"
 
 
-def pack(weights: Float[Tensor, "heads rows keys"], bits: int = 16) -> bytes:
-    """The bytes of a tile: level = round(weight / scale), scale = largest weight / (2^bits − 1).
+def pack(
+    weights: Float[Tensor, "heads rows keys"],
+    bits: int = 16,
+    *,
+    curve: str = "linear",
+    pyramid_level: int = 0,
+    sampled: bool = False,
+) -> bytes:
+    """The bytes of a tile, whose heads have a scale each: weight = scale · (level / most)^power.
 
+    scale: the largest weight of the head; most = 2^bits − 2; power: 1 for the curve "linear", 2 for
+    "root". The level 2^bits − 1 is a cell in which no query may look at any key; −inf in `weights`.
+    pyramid_level n: a cell stands for up to 2ⁿ × 2ⁿ weights. sampled: not all of them were read.
     Little-endian, a header of 28 bytes and then one zlib stream:
 
         offset  type     what
              0  char[4]  "ATLT"
-             4  uint16   version of the format, 1
-             6  uint16   bits of a level, 8 or 16
+             4  uint16   version of the format, 2
+             6  uint8    bits of a level, 8 or 16
+             7  uint8    power of the curve, 1 or 2
              8  uint32   heads
             12  uint32   rows      (queries, or pooled groups of them)
-            16  uint32   slots     (or pooled groups of them)
-            20  float32  scale     weight = level · scale
-            24  uint32   bytes of the levels once inflated = heads · rows · slots · bits / 8
-            28  zlib     the levels, unsigned, in the order [head][row][slot]
+            16  uint32   keys      (or pooled groups of them)
+            20  uint16   pyramid level
+            22  uint16   1 where the weights were sampled, 0 where all of them were read
+            24  uint32   bytes of the rest once inflated = heads · (4 + rows · keys · bits / 8)
+            28  zlib     a float32 for each head, its scale; the levels, unsigned, in the order
+                         [head][row][key]
 
-    |weight − level · scale| ≤ scale / 2, up to the rounding of float32: with 16 bits a weight of at
-    most 1 is off by less than 0.000008. Zero stays exactly zero; `unpack` is the way back.
+    With 16 bits and the curve "linear" a weight of at most 1 is off by less than 0.000008. Zero
+    stays exactly zero; `unpack` is the way back.
 
     Raises:
-        AttlasError: For weights that are negative or not finite, and for other bits.
+        AttlasError: For weights that are negative or not finite, and for other bits or curves.
     """
     if bits not in _LEVELS:
         raise AttlasError("8 or 16 bits", str(bits), "ask for one of these")
+    if curve not in CURVES:
+        raise AttlasError(f"a curve of {', '.join(CURVES)}", repr(curve), "ask for one of these")
     exact = weights.detach().to("cpu", torch.float64).numpy()
+    hidden = exact == -np.inf
+    exact = np.where(hidden, 0.0, exact)
     if not (np.isfinite(exact).all() and (exact >= 0).all()):
         raise AttlasError(
             "attention weights that are finite and not negative",
             "weights that are not",
             "look for NaN in the model's weights; it may have diverged in training",
         )
-    most = 2**bits - 1
+    most = 2**bits - 2
     # What the page multiplies with is the float32 of the header, so that is what is divided by;
     # where even that is zero, so is every weight.
-    scale = float(np.float32(exact.max(initial=0.0) / most))
-    levels = np.rint(exact / (scale or 1.0)).clip(0, most)
-    raw = levels.astype(_LEVELS[bits]).tobytes()
-    heads, rows, num_keys = weights.shape
-    header = _HEADER.pack(_MAGIC, _VERSION, bits, heads, rows, num_keys, scale, len(raw))
+    scales = exact.max(axis=(1, 2), initial=0.0).astype("<f4")
+    shares = exact / np.where(scales == 0, 1.0, scales.astype(np.float64))[:, None, None]
+    if curve == "root":
+        shares = np.sqrt(shares)
+    levels = np.where(hidden, most + 1, np.rint(shares * most).clip(0, most))
+    raw = scales.tobytes() + levels.astype(_LEVELS[bits]).tobytes()
+    shape, flags = weights.shape, _SAMPLED if sampled else 0
+    header = _HEADER.pack(
+        _MAGIC, _VERSION, bits, CURVES[curve], *shape, pyramid_level, flags, len(raw)
+    )
     return header + zlib.compress(raw, 6)
 
 
-def unpack(tile: bytes) -> Float[Tensor, "heads rows keys"]:
-    """The weights of a tile, each within scale / 2 of what was packed."""
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What `pack` packed. hidden: where no query may look at any key; the weight there is 0."""
+
+    weights: Float[Tensor, "heads rows keys"]
+    hidden: Bool[Tensor, "heads rows keys"]
+    pyramid_level: int
+    sampled: bool
+
+
+def read_tile(tile: bytes) -> Tile:
+    """A tile that was packed; each weight within half a level of what it was."""
     try:
-        magic, version, bits, heads, rows, num_keys, scale, size = _HEADER.unpack_from(tile)
+        header = _HEADER.unpack_from(tile)
+        magic, version, bits, power, heads, rows, num_keys, pyramid_level, flags, size = header
         if magic != _MAGIC or version != _VERSION:
             raise ValueError(f"it begins with {magic!r}, version {version}")
         raw = zlib.decompress(tile[_HEADER.size :])
-        if bits not in _LEVELS or not len(raw) == size == heads * rows * num_keys * bits // 8:
+        cells = heads * rows * num_keys
+        whole = len(raw) == size == 4 * heads + cells * bits // 8
+        if bits not in _LEVELS or power not in CURVES.values() or not whole:
             raise ValueError("its sizes contradict each other")
     except (struct.error, zlib.error, ValueError) as error:
         raise AttlasError(
-            "a whole tile of version 1", f"something else ({error})", "ask for the tile again"
+            f"a whole tile of version {_VERSION}",
+            f"something else ({error})",
+            "ask for the tile again",
         ) from None
-    levels = np.frombuffer(raw, _LEVELS[bits]).astype(np.float32)
-    return torch.from_numpy(levels * np.float32(scale)).reshape(heads, rows, num_keys)
+    scales = np.frombuffer(raw, "<f4", count=heads).astype(np.float64)[:, None, None]
+    levels = np.frombuffer(raw, _LEVELS[bits], offset=4 * heads).reshape(heads, rows, num_keys)
+    most = 2**bits - 2
+    hidden = levels == most + 1
+    weights = np.where(hidden, 0.0, scales * (levels / most) ** power)
+    return Tile(
+        torch.from_numpy(weights.astype(np.float32)),
+        torch.from_numpy(hidden),
+        pyramid_level,
+        bool(flags & _SAMPLED),
+    )
 
 
-# Which part of a map is asked for, and how coarsely: the heads, rows and slots of one tile.
+def unpack(tile: bytes) -> Float[Tensor, "heads rows keys"]:
+    """The weights of a tile; 0 where no query may look."""
+    return read_tile(tile).weights
+
+
+def pyramid_level(size: tuple[int, int], cells: tuple[int, int]) -> int:
+    """The n for which a cell of a window of this size stands for at most 2ⁿ × 2ⁿ weights."""
+    largest = max(-(-whole // part) for whole, part in zip(size, cells, strict=True))
+    return (largest - 1).bit_length()
+
+
+# Which part of a map is asked for, and how coarsely: the heads, rows and keys of one tile.
 
 
 MOST_WEIGHTS = 1 << 24  # of one tile: 16 million levels are 32 MB before they are deflated
 
-_NAMES = ("heads", "rows", "slots", "shape", "bits")
+_NAMES = ("heads", "rows", "keys", "shape", "bits", "curve")
 
 
 @dataclass(frozen=True, slots=True)
 class MapWindow:
-    """heads, rows, slots: half-open ranges; this window is sent as height × width numbers a head.
+    """heads, rows, keys: half-open ranges; this window is sent as height × width numbers a head.
 
     Where height × width is smaller than the window, each number is the **largest** weight of its
     group: a peak never vanishes because one looks from afar. The groups divide the rows (and the
-    slots) as evenly as whole numbers can: group i of n begins at ⌊i · size / n⌋.
+    keys) as evenly as whole numbers can: group i of n begins at ⌊i · size / n⌋.
     """
 
     heads: tuple[int, int]
@@ -283,39 +356,43 @@ class MapWindow:
     height: int
     width: int
     bits: int
+    curve: str = "linear"
 
     @classmethod
     def read(cls, query: Mapping[str, str], layer: Layer) -> Self:
-        """From a query string: ?heads=a:b&rows=a:b&slots=a:b&shape=height,width&bits=8.
+        """From a query string: ?heads=a:b&rows=a:b&keys=a:b&shape=height,width&bits=8&curve=root.
 
-        What is left out means all of it, at full size, with 16 bits.
+        What is left out means all of it, at full size, with 16 bits, and the curve "linear".
         """
-        for name in query:
-            if name not in _NAMES:
-                raise AttlasError(
-                    f"one of {', '.join(_NAMES)}", f"?{name}=…", "leave this parameter out"
-                )
+        check_names(query, _NAMES)
         heads = _range(query, "heads", layer.heads)
         rows = _range(query, "rows", layer.queries)
-        key_range = _range(query, "slots", layer.num_keys)
+        key_range = _range(query, "keys", layer.num_keys)
         height, width = _shape(query, rows[1] - rows[0], key_range[1] - key_range[0])
         bits = query.get("bits", "16")
         if bits not in ("8", "16"):
             raise AttlasError("bits of 8 or 16", f"?bits={bits}", "ask for one of these")
+        curve = query.get("curve", "linear")
+        if curve not in CURVES:
+            raise AttlasError(
+                f"a curve of {' or '.join(CURVES)}", f"?curve={curve}", "ask for one of these"
+            )
         if (heads[1] - heads[0]) * height * width > MOST_WEIGHTS:
             raise AttlasError(
                 f"a tile of at most {MOST_WEIGHTS:,} weights",
                 f"{heads[1] - heads[0]} × {height} × {width}",
-                "ask for fewer heads, rows or slots, or for a smaller shape",
+                "ask for fewer heads, rows or keys, or for a smaller shape",
             )
-        return cls(heads, rows, key_range, height, width, int(bits))
+        return cls(heads, rows, key_range, height, width, int(bits), curve)
 
     def of(
-        self, layer: Layer, stop: threading.Event | None = None
-    ) -> Float[Tensor, "heads height head_dim"]:
+        self, layer: Layer, stop: threading.Event | None = None, *, hidden: float = 0.0
+    ) -> Float[Tensor, "heads height width"]:
         """The weights in this window: exact ones, or the largest of each group.
 
-        stop: set by another thread when nobody waits for them any more.
+        Args:
+            stop: Set by another thread when nobody waits for them any more.
+            hidden: The number for a cell in which no query may look at any key.
 
         Raises:
             PassCancelledError: Soon after `stop` is set.
@@ -324,7 +401,20 @@ class MapWindow:
         if self.heads != (0, layer.heads):
             attention_map = attention_map.select_heads(torch.arange(*self.heads))
         shape = self.height, self.width
-        return pool_map(attention_map, self.rows, self.key_range, shape, "max", stop)[0]
+        pooled = pool_map(
+            attention_map, self.rows, self.key_range, shape, "max", stop, hidden=hidden
+        )
+        return pooled[0]
+
+    def tile(self, layer: Layer, stop: threading.Event | None = None) -> bytes:
+        """The same as the bytes of a tile, which says where no query may look."""
+        size = self.rows[1] - self.rows[0], self.key_range[1] - self.key_range[0]
+        return pack(
+            self.of(layer, stop, hidden=-math.inf),
+            self.bits,
+            curve=self.curve,
+            pyramid_level=pyramid_level(size, (self.height, self.width)),
+        )
 
 
 def _range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int]:
@@ -355,6 +445,23 @@ def _shape(query: Mapping[str, str], rows: int, num_keys: int) -> tuple[int, int
     return int(match[1]), int(match[2])
 
 
+def check_names(given: Iterable[str], names: Collection[str]) -> None:
+    """Refuse a parameter of another name than these."""
+    for name in given:
+        if name not in names:
+            raise AttlasError(
+                f"one of {', '.join(names)}", f"?{name}=…", "leave this parameter out"
+            )
+
+
+def check_parameters(request: Request, names: Collection[str]) -> None:
+    """Refuse a query string with other parameters than these, or with one of them twice."""
+    given = [name for name, _ in request.query_params.multi_items()]
+    check_names(given, names)
+    if twice := sorted({name for name in given if given.count(name) > 1}):
+        raise AttlasError("each parameter once", f"?{twice[0]}=… twice", "leave one of them out")
+
+
 _GLANCE = 0.2  # seconds between looks whether the page still waits
 _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 
@@ -364,8 +471,8 @@ class MapRoutes:
     tokens."""
 
     def __init__(self, most_bytes: int | None = None) -> None:
-        self._cache = MapCache(most_bytes=most_bytes)
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self.cache = MapCache(most_bytes=most_bytes)
+        self.turns = asyncio.Semaphore(_AT_ONCE)
 
     @property
     def routes(self) -> list[Route]:
@@ -378,39 +485,83 @@ class MapRoutes:
     def map_message(self, text_maps: TextMaps | None) -> dict[str, Any]:
         """Keep the maps of a text; under which name the page can ask for it, and what is in it."""
         return {
-            "map": self._cache.put(text_maps) if text_maps and text_maps.layers else None,
-            "layers": [_described(layer) for layer in (text_maps.layers if text_maps else ())],
+            "map": self.cache.put(text_maps) if text_maps and text_maps.layers else None,
+            "layers": _described(text_maps.layers if text_maps else ()),
         }
 
-    def _asked(self, request: Request) -> tuple[Layer, MapWindow]:
-        text_maps = self._cache.get(request.path_params["id"])
+    def text_maps(self, request: Request) -> TextMaps:
+        """The maps of the text whose id is in the path of a request; not found (404) where they are
+        no longer kept."""
+        text_maps = self.cache.get(request.path_params["id"])
         if text_maps is None:
             raise HTTPException(404, "a map that is still kept")
+        return text_maps
+
+    async def answer(self, request: Request, work: Callable[[threading.Event], Found]) -> Found:
+        """What `work` gives, when it is this request's turn; it is given up when the page has
+        gone."""
+        async with self.turns:
+            if await request.is_disconnected():  # while it waited for its turn
+                raise ClientDisconnect
+            return await run_while_connected(request, work, _GLANCE)
+
+    def _asked(self, request: Request) -> tuple[Layer, MapWindow]:
+        text_maps = self.text_maps(request)
         layer = text_maps.layer(path_number(request, "layer"))
-        names = [name for name, _ in request.query_params.multi_items()]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise AttlasError(
-                "each parameter once", f"?{twice[0]}=… twice", "leave one of them out"
-            )
+        check_parameters(request, _NAMES)
         return layer, MapWindow.read(request.query_params, layer)
 
     async def _tile(self, request: Request) -> Response:
         layer, view = self._asked(request)
-        async with self._turns:
-            if await request.is_disconnected():  # while it waited for its turn
-                raise ClientDisconnect
-            packed = await run_while_connected(
-                request, lambda stop: pack(view.of(layer, stop), view.bits), _GLANCE
-            )
+        packed = await self.answer(request, lambda stop: view.tile(layer, stop))
         return no_store(Response(packed, media_type=MEDIA_TYPE))
 
     async def _tokens(self, request: Request) -> Response:
         layer, view = self._asked(request)
         queries, num_keys = layer.axes.queries, layer.axes.keys
-        named = {"rows": queries[slice(*view.rows)], "slots": num_keys[slice(*view.key_range)]}
+        named = {"rows": queries[slice(*view.rows)], "keys": num_keys[slice(*view.key_range)]}
         return json_no_store(named)
 
 
-def _described(layer: Layer) -> dict[str, Any]:
-    shape = {"heads": layer.heads, "queries": layer.queries, "slots": layer.num_keys}
-    return {"name": layer.name, "within": layer.axes.within, **shape}
+def _described(layers: Sequence[Layer]) -> list[dict[str, Any]]:
+    """What the page is told of these layers; a title names one of them only."""
+    titles = [layer_title(layer.name, layer.kind, layer.axes.within) for layer in layers]
+    return [
+        {
+            "name": layer.name,
+            "title": title if titles.count(title) == 1 else layer.name,
+            "sheet": _sheet(layer),
+            "within": layer.axes.within,
+            "heads": layer.heads,
+            "queries": layer.queries,
+            "keys": layer.num_keys,
+        }
+        for layer, title in zip(layers, titles, strict=True)
+    ]
+
+
+_STACKS = ("encoder", "decoder")
+
+
+def layer_title(name: str, kind: str | None, within: bool) -> str:
+    """ "encoder 3 · self" of the path "bert.encoder.layer.3.attention.self": what a person reads.
+
+    A path without a number, or of a part of a model that has no such name, stands as it is.
+    """
+    path, _, calls = name.partition(", ")
+    parts = path.split(".")
+    stack = next((part for part in parts if part in _STACKS), "")
+    after = parts[parts.index(stack) + 1 :] if stack else parts
+    number = next((part for part in after if part.isdecimal()), "")
+    kind = kind or (None if within else "cross")
+    if not stack and not number:
+        return name
+    title = " ".join(part for part in (stack or "layer", number) if part)
+    return title + (f" · {kind}" if kind else "") + (f", {calls}" if calls else "")
+
+
+def _sheet(layer: Layer) -> str:
+    """The heading under which the page puts a layer: its stack, and what it relates."""
+    stack = next((part for part in layer.name.split(".") if part in _STACKS), "")
+    kind = layer.kind or (None if layer.axes.within else "cross")
+    return " · ".join(part for part in (stack, kind) if part)

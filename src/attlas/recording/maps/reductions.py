@@ -388,6 +388,8 @@ class PoolReduction(Reduction):
     Args:
         shape: Of the grid, in cells. Cell (r, s) has rows ⌊r·n / shape⌋ … of the n rows, and keys
             likewise, so that cells differ by one at most.
+        hidden: Of "max", the value of a cell in which no query may look at any key. A weight other
+            than 0 counts as seen, whatever the mask says.
     """
 
     shared = True
@@ -399,11 +401,14 @@ class PoolReduction(Reduction):
         key_range: tuple[int, int],
         shape: tuple[int, int],
         how: str,
+        *,
+        hidden: float = 0.0,
     ) -> None:
         batch, heads, *axes = attention_map.shape
         if how not in ("sum", "mean", "max"):
             raise AttlasError("how as 'sum', 'mean' or 'max'", repr(how), "choose one of them")
         self._rows, self._keys, self._how = rows, key_range, how
+        self._hidden = hidden
         for name, (low, high), cells, most in zip(
             ("rows", "keys"), (rows, key_range), shape, axes, strict=True
         ):
@@ -431,7 +436,11 @@ class PoolReduction(Reduction):
         low, high = max(block.low, self._keys[0]), min(block.high, self._keys[1])
         if first >= last or low >= high:
             return
-        weights = block.weights[..., low - block.low : high - block.low]
+        inside = slice(low - block.low, high - block.low)
+        weights = block.weights[..., inside]
+        if self._hidden and block.partial_masks:
+            allowed = block.allowed[..., inside] | (weights != 0)
+            weights = torch.where(allowed, weights, -torch.inf)
         (top, bottom), row_edges = _cells(self._row_edges, first, last)
         (left, right), slot_edges = _cells(self._slot_edges, low, high)
         # Rows first, and by torch: that leaves few numbers to go through key by key.
@@ -454,7 +463,7 @@ class PoolReduction(Reduction):
         for _, other in sorted(self._apart.items()):  # sums depend on their order
             cells = self._join(cells, other._cells)
         if self._how == "max":
-            cells = np.where(cells == -np.inf, 0.0, cells)  # where no query looks
+            cells = np.where(cells == -np.inf, self._hidden, cells)  # where no query looks
         if self._how == "mean":
             sizes = np.outer(np.diff(self._row_edges), np.diff(self._slot_edges))
             cells = cells / sizes

@@ -84,18 +84,21 @@ def pool_map(
     shape: tuple[int, int] | None,
     how: str,
     stop: threading.Event | None = None,
-) -> Float[Tensor, "batch heads cell_rows cell_slots"]:
+    *,
+    hidden: float = 0.0,
+) -> Float[Tensor, "batch heads cell_rows cell_keys"]:
     """See `AttentionMap.pool`.
 
     Args:
         stop: Once it is set, `PassCancelledError` is raised soon.
+        hidden: Of "max", the value of a cell in which no query may look at any key.
     """
     rows = (0, attention_map.shape[2]) if rows is None else rows
     key_range = (0, attention_map.shape[3]) if key_range is None else key_range
     if shape is None:
         shape = min(_CELLS, rows[1] - rows[0]), min(_CELLS, key_range[1] - key_range[0])
     reductions: dict[str, Reduction] = {
-        "pooled": PoolReduction(attention_map, rows, key_range, shape, how)
+        "pooled": PoolReduction(attention_map, rows, key_range, shape, how, hidden=hidden)
     }
     if stop is not None:
         reductions["stop"] = CancelCheck(stop)

@@ -1,0 +1,142 @@
+import type { Layer } from "./door.ts";
+
+/** One head of one layer, both from 0. */
+export interface Head {
+  readonly layer: number;
+  readonly head: number;
+}
+
+/** Where the picture of a head lies, in CSS pixels. */
+export interface Thumbnail extends Head {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** A line of writing: the heading of a sheet, or the name of a layer. */
+export interface Writing {
+  readonly text: string;
+  readonly x: number;
+  readonly y: number;
+  readonly heading: boolean;
+}
+
+export interface Grid {
+  readonly size: number;
+  readonly width: number;
+  readonly height: number;
+  readonly thumbnails: readonly Thumbnail[];
+  readonly writing: readonly Writing[];
+}
+
+const GAP = 3;
+const SMALLEST = 12;
+const LARGEST = 44;
+const HEADING = 22;
+const GUTTER = 30;
+
+/** The layers under their headings, in the order of each heading's first layer. */
+export function sheets(layers: readonly Layer[]): [string, number[]][] {
+  const found = new Map<string, number[]>();
+  layers.forEach(({ sheet }, index) => {
+    found.set(sheet, [...(found.get(sheet) ?? []), index]);
+  });
+  return [...found];
+}
+
+/** What stands before a layer whose heading says the rest: "3" of "encoder 3 · self". */
+export function short({ title, sheet }: Layer): string {
+  const number = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(title)?.[1];
+  if (number !== undefined) return number;
+  return title === sheet ? "" : title;
+}
+
+/**
+ * Layers × heads: a line for each layer under the heading of its sheet, as many pictures in it as it
+ * has heads. `writes` measures a text. `order`: all heads in this order instead, line by line.
+ */
+export function grid(
+  layers: readonly Layer[],
+  room: number,
+  writes: (text: string) => number,
+  order: readonly Head[] | null = null,
+): Grid {
+  const most = layers.reduce((most, layer) => Math.max(most, layer.heads), 1);
+  const names = order === null ? layers.map((layer) => Math.min(writes(short(layer)), room / 3)) : [];
+  const left = names.some((width) => width > 0) ? Math.max(GUTTER, Math.max(...names) + 8) : 0;
+  const fitting = Math.floor((room - left) / most) - GAP;
+  const size = Math.min(Math.max(fitting, SMALLEST), LARGEST);
+  const step = size + GAP;
+  const thumbnails: Thumbnail[] = [];
+  const writing: Writing[] = [];
+  let y = 0;
+  if (order !== null) {
+    const columns = Math.max(1, Math.floor((room + GAP) / step));
+    order.forEach((head, index) => {
+      const [row, column] = [Math.floor(index / columns), index % columns];
+      thumbnails.push({ ...head, x: column * step, y: row * step });
+    });
+    y = Math.ceil(order.length / columns) * step;
+  } else {
+    for (const [sheet, own] of sheets(layers)) {
+      if (sheet !== "") {
+        writing.push({ text: sheet, x: 0, y: y + HEADING / 2, heading: true });
+        y += HEADING;
+      }
+      for (const layer of own) {
+        const described = layers[layer];
+        if (described === undefined) continue;
+        writing.push({ text: short(described), x: left - 8, y: y + size / 2, heading: false });
+        for (let head = 0; head < described.heads; head++) {
+          thumbnails.push({ layer, head, x: left + head * step, y });
+        }
+        y += step;
+      }
+      y += 4;
+    }
+  }
+  const right = thumbnails.reduce((most, { x }) => Math.max(most, x + size), 0);
+  return { size, width: right + 2, height: Math.max(y, 1), thumbnails, writing };
+}
+
+/** The head under a point. */
+export function headAt({ thumbnails, size }: Grid, x: number, y: number): Head | null {
+  const inside = (start: number, point: number) => point >= start - GAP / 2 && point < start + size + GAP / 2;
+  return thumbnails.find((one) => inside(one.x, x) && inside(one.y, y)) ?? null;
+}
+
+export function sameHead(one: Head | null, other: Head | null): boolean {
+  return one?.layer === other?.layer && one?.head === other?.head;
+}
+
+/** The nearest head in the direction of an arrow key; Home and End: the first and the last. */
+export function moved({ thumbnails }: Grid, from: Head | null, key: string): Head | null {
+  const here = thumbnails.find((one) => sameHead(one, from));
+  if (here === undefined || key === "Home") return thumbnails[0] ?? null;
+  if (key === "End") return thumbnails.at(-1) ?? null;
+  const index = thumbnails.indexOf(here);
+  if (key === "ArrowRight") return thumbnails[index + 1] ?? here;
+  if (key === "ArrowLeft") return thumbnails[index - 1] ?? here;
+  const below = key === "ArrowDown";
+  const rows = thumbnails.filter(({ y }) => (below ? y > here.y : y < here.y)).map(({ y }) => y);
+  if (rows.length === 0) return here;
+  const next = below ? Math.min(...rows) : Math.max(...rows);
+  const row = thumbnails.filter(({ y }) => y === next);
+  return row.reduce((best, one) =>
+    Math.abs(one.x - here.x) < Math.abs(best.x - here.x) ? one : best,
+  );
+}
+
+/** All heads by a number that each has, largest first; equals as they come. */
+export function sorted(
+  layers: readonly Layer[],
+  numbers: (head: Head) => number | null,
+): Head[] {
+  const all = layers.flatMap(({ heads }, layer) =>
+    Array.from({ length: heads }, (_, head): Head => ({ layer, head })),
+  );
+  const value = (head: Head) => numbers(head) ?? -Infinity;
+  return all
+    .map((head, index) => ({ head, index, value: value(head) }))
+    .sort((a, b) => (a.value === b.value ? a.index - b.index : b.value - a.value))
+    .map(({ head }) => head);
+}

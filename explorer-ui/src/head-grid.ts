@@ -1,0 +1,201 @@
+import type { Layer, Statistics } from "./door.ts";
+import { type Grid, type Head, grid, headAt, moved, sameHead, sorted } from "./grid-layout.ts";
+import { head as weightsOf } from "./matrix.ts";
+import { type Ramp, colour } from "./ramp.ts";
+import { type Scale, shading } from "./scale.ts";
+import { tone } from "./theme.ts";
+import type { Tile } from "./tile.ts";
+import { headName, statisticName, statisticValue } from "./wording.ts";
+
+/** What the grid shows at one moment. */
+export interface Heads {
+  readonly layers: readonly Layer[];
+  readonly overview: readonly Tile[];
+  readonly statistics: Statistics;
+  readonly shown: Head | null;
+  readonly ramp: Ramp;
+  readonly scale: Scale;
+  readonly statistic: string | null;
+  readonly sorted: boolean;
+}
+
+const BAR = 3; // px of the line under a picture
+
+/** Every head of every layer as a small picture: one stop for Tab, arrow keys inside. */
+export class HeadGrid {
+  private heads: Heads | null = null;
+  private plan: Grid | null = null;
+  private pictures = new Map<string, HTMLCanvasElement>();
+  private pointed: Head | null = null;
+  private readonly marks: HTMLCanvasElement;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly room: HTMLElement,
+    private readonly readout: HTMLElement,
+    private readonly choose: (head: Head) => void,
+  ) {
+    this.marks = document.createElement("canvas");
+    this.marks.className = "marks";
+    this.marks.ariaHidden = "true";
+    canvas.after(this.marks);
+    const under = (event: MouseEvent) => {
+      const box = canvas.getBoundingClientRect();
+      return this.plan && headAt(this.plan, event.clientX - box.left, event.clientY - box.top);
+    };
+    canvas.addEventListener("pointermove", (event) => this.point(under(event)));
+    canvas.addEventListener("pointerleave", () => this.point(null));
+    canvas.addEventListener("click", (event) => {
+      const head = under(event);
+      if (head !== null) this.choose(head);
+    });
+    canvas.addEventListener("keydown", (event) => this.pressed(event));
+    canvas.addEventListener("blur", () => this.point(null));
+    new ResizeObserver(() => this.redraw()).observe(room);
+  }
+
+  /** Show these heads; pictures are painted again only where the heads or their colours change. */
+  draw(heads: Heads): void {
+    const before = this.heads;
+    this.heads = heads;
+    const same = (name: "overview" | "ramp" | "scale") => heads[name] === before?.[name];
+    if (!(same("overview") && same("ramp") && same("scale"))) this.pictures.clear();
+    const marked = heads.statistic === before?.statistic && heads.sorted === before.sorted;
+    if (this.pictures.size > 0 && marked && this.plan !== null) this.mark();
+    else this.redraw();
+  }
+
+  private point(head: Head | null): void {
+    if (sameHead(head, this.pointed)) return;
+    this.pointed = head;
+    this.mark();
+  }
+
+  private pressed(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.altKey || event.metaKey || this.plan === null) return;
+    const here = this.pointed ?? this.heads?.shown ?? null;
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      if (here !== null) this.choose(here);
+    } else if (/^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(event.key)) {
+      event.preventDefault();
+      this.point(moved(this.plan, here, event.key));
+    }
+  }
+
+  private redraw(): void {
+    const { heads } = this;
+    const room = this.room.clientWidth;
+    const pen = this.canvas.getContext("2d");
+    if (heads === null || pen === null || room === 0) return;
+    const family = getComputedStyle(document.body).fontFamily;
+    pen.font = `12px ${family}`;
+    const writes = (text: string) => pen.measureText(text).width;
+    const number = (head: Head) => valueOf(heads, head);
+    const order = heads.sorted && heads.statistic !== null ? sorted(heads.layers, number) : null;
+    const plan = grid(heads.layers, room, writes, order);
+    this.plan = plan;
+    for (const canvas of [this.canvas, this.marks]) {
+      const pixels = Math.max(1, window.devicePixelRatio);
+      canvas.width = Math.round(plan.width * pixels);
+      canvas.height = Math.round(plan.height * pixels);
+      canvas.style.setProperty("width", `${plan.width}px`);
+      canvas.style.setProperty("height", `${plan.height}px`);
+      canvas.getContext("2d")?.setTransform(pixels, 0, 0, pixels, 0, 0);
+    }
+    pen.textBaseline = "middle";
+    for (const { text, x, y, heading } of plan.writing) {
+      pen.font = `${heading ? "600 " : ""}12px ${family}`;
+      pen.fillStyle = tone("quiet");
+      pen.textAlign = heading ? "left" : "right";
+      pen.fillText(text, x, y, heading ? plan.width : Math.max(x, 1));
+    }
+    this.drawPictures(pen, plan, heads);
+    this.mark();
+  }
+
+  private drawPictures(pen: CanvasRenderingContext2D, plan: Grid, heads: Heads): void {
+    const most = Math.max(...plan.thumbnails.map((one) => valueOf(heads, one) ?? 0), 1e-9);
+    pen.imageSmoothingQuality = "high";
+    for (const one of plan.thumbnails) {
+      const value = heads.statistic === null ? null : valueOf(heads, one);
+      const height = heads.statistic === null ? plan.size : plan.size - BAR - 1;
+      pen.fillStyle = tone("line");
+      pen.fillRect(one.x, one.y, plan.size, height);
+      const picture = this.picture(heads, one);
+      if (picture !== null) pen.drawImage(picture, one.x, one.y, plan.size, height);
+      if (value === null) continue;
+      pen.fillStyle = tone("action");
+      pen.fillRect(one.x, one.y + plan.size - BAR, (value / most) * plan.size, BAR);
+    }
+  }
+
+  private picture(heads: Heads, { layer, head }: Head): HTMLCanvasElement | null {
+    const name = `${layer} ${head}`;
+    const kept = this.pictures.get(name);
+    if (kept !== undefined) return kept;
+    const [tile, described] = [heads.overview[layer], heads.layers[layer]];
+    if (tile === undefined || described === undefined) return null;
+    const made = painted(tile, head, heads.ramp, heads.scale, described.keys);
+    this.pictures.set(name, made);
+    return made;
+  }
+
+  /** Frames around the head that is shown and the one that is pointed at, and its name. */
+  private mark(): void {
+    const { heads, plan } = this;
+    const pen = this.marks.getContext("2d");
+    if (heads === null || plan === null || pen === null) return;
+    pen.clearRect(0, 0, plan.width, plan.height);
+    const frame = (head: Head | null, width: number, paint: string) => {
+      const one = plan.thumbnails.find((other) => sameHead(other, head));
+      if (one === undefined) return;
+      pen.strokeStyle = paint;
+      pen.lineWidth = width;
+      pen.strokeRect(one.x, one.y, plan.size, plan.size);
+    };
+    frame(heads.shown, 3, tone("accent"));
+    frame(this.pointed, 2, tone("ink"));
+    const named = this.pointed ?? heads.shown;
+    const layer = named === null ? undefined : heads.layers[named.layer];
+    if (named === null || layer === undefined) {
+      this.readout.textContent = "mean of all heads";
+      return;
+    }
+    const value = valueOf(heads, named);
+    const told =
+      heads.statistic === null || value === null
+        ? ""
+        : `: ${statisticName(heads.statistic)} ${statisticValue(heads.statistic, value)}`;
+    this.readout.textContent = `${headName(layer, named.head)}${told}`;
+    this.canvas.title = layer.name;
+  }
+}
+
+function valueOf({ statistics, statistic }: Heads, { layer, head }: Head): number | null {
+  return statistic === null ? null : (statistics.layers[layer]?.[statistic]?.[head] ?? null);
+}
+
+/** One pixel a cell; where no query may look, nothing. */
+function painted(
+  tile: Tile,
+  head: number,
+  ramp: Ramp,
+  scale: Scale,
+  keys: number,
+): HTMLCanvasElement {
+  const canvas = document.createElement("canvas");
+  if (tile.rows === 0 || tile.keys === 0) return canvas;
+  [canvas.width, canvas.height] = [tile.keys, tile.rows];
+  const matrix = weightsOf(tile, head);
+  const shade = shading(scale, matrix, keys);
+  const image = new ImageData(tile.keys, tile.rows);
+  for (let i = 0; i < matrix.values.length; i++) {
+    const weight = matrix.values[i] ?? 0;
+    if (Number.isNaN(weight)) continue;
+    image.data.set(colour(ramp, shade(weight, Math.floor(i / tile.keys))), 4 * i);
+    image.data[4 * i + 3] = 255;
+  }
+  canvas.getContext("2d")?.putImageData(image, 0, 0);
+  return canvas;
+}

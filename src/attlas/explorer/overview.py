@@ -1,0 +1,358 @@
+"""All heads of a text at once: a small picture of each, and what can be said of it in numbers."""
+
+import asyncio
+import math
+import re
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+from jaxtyping import Bool, Float
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from torch import Tensor
+
+from attlas.errors import AttlasError
+from attlas.explorer.maps import (
+    Layer,
+    MapRoutes,
+    TextMaps,
+    check_parameters,
+    pack,
+    pyramid_level,
+)
+from attlas.explorer.messages import json_no_store, no_store
+from attlas.recording import AttentionMap
+from attlas.recording.maps.blocks import Block
+from attlas.recording.maps.reductions import (
+    CancelCheck,
+    MassReduction,
+    PoolReduction,
+    ReceivedReduction,
+    Reduction,
+    RowReduction,
+    RowStatistic,
+    distance,
+    entropy,
+    first_weight,
+    last_weight,
+    max_weight,
+    normalized_entropy,
+    num_visible,
+    reduce_map,
+    weight_at_offset,
+)
+
+# What one pass over a layer finds out about its heads.
+
+
+_OF_QUERIES: Mapping[str, RowStatistic] = {
+    "normalized_entropy": normalized_entropy,
+    "max_weight": max_weight,
+    "first_weight": first_weight,
+    "last_weight": last_weight,
+}
+_OF_PLACES: Mapping[str, RowStatistic] = {
+    "distance": distance,
+    "self_weight": weight_at_offset(0),
+    "previous_weight": weight_at_offset(-1),
+    "next_weight": weight_at_offset(1),
+}
+STATISTICS = (*_OF_QUERIES, *_OF_PLACES, "special_weight", "information")
+"""Of each head, the mean over its queries; but `information`, see `LayerOverview`."""
+
+_SPECIAL = re.compile(
+    r"\[(?:CLS|SEP|PAD|MASK|UNK)\]|</?s>|<(?:pad|unk|bos|eos|mask|cls|sep|begin|end)>|<\|.*\|>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerOverview:
+    """What can be said of the heads of a layer at once.
+
+    pictures: the largest weight of each cell, −inf where no query may look at any key. statistics:
+    by name, a number for each head; None = not known. Queries that see nothing, and of
+    self-attention those of padding, count nowhere.
+
+        information = H(w̄) − (1 / n) Σ_i H(w_i), in nats, with w̄ = Σ_i w_i / Σ_ij w_ij
+
+    is 0 where all queries look alike, and large where each looks at a key of its own. sampled:
+    whether only one query of each row of cells was read.
+    """
+
+    pictures: Float[Tensor, "heads rows keys"]
+    statistics: Mapping[str, tuple[float, ...] | None]
+    sampled: bool
+    pyramid_level: int
+
+    def tile(self) -> bytes:
+        """Its pictures, as the page reads them."""
+        return pack(
+            self.pictures,
+            8,
+            curve="root",
+            pyramid_level=self.pyramid_level,
+            sampled=self.sampled,
+        )
+
+
+class _Received(ReceivedReduction):
+    """Σ_i w_ij over the queries that are tokens; and which those are."""
+
+    def __init__(self, attention_map: AttentionMap, within: bool) -> None:
+        super().__init__(attention_map)
+        self._within = within and attention_map.position is not None
+        self.tokens = torch.zeros(attention_map.shape[2], dtype=torch.bool)
+
+    def for_thread(self, number: int) -> "ReceivedReduction":
+        if number not in self._apart:
+            other = _Received(self._map, self._within)  # type: ignore[arg-type]
+            other.tokens = self.tokens
+            self._apart[number] = other
+        return self._apart[number]
+
+    def update(self, block: Block) -> None:
+        rows = torch.ones(block.stop - block.start, dtype=torch.bool)
+        if self._within:
+            first, last = block.ends()
+            places = block.position + torch.arange(block.stop - block.start)
+            rows = (places >= first) & (places <= last)
+        self.tokens[block.start : block.stop] = rows
+        super().update(replace(block, weights=block.weights * rows.unsqueeze(-1)))
+
+
+def look_at_layer(
+    layer: Layer, side: int, *, sampled: bool = False, stop: threading.Event | None = None
+) -> LayerOverview:
+    """All heads of a layer, as pictures of at most side × side cells, from one pass over its map.
+
+    Args:
+        sampled: Read of each row of cells the query in its middle alone.
+
+    Raises:
+        PassCancelledError: Soon after `stop` is set.
+    """
+    attention_map = layer.attention_map
+    _, _, queries, num_keys = attention_map.shape
+    shape = min(side, queries), min(side, num_keys)
+    passes = (
+        [_pass(layer, (0, queries), shape, stop)]
+        if not sampled
+        else [
+            _pass(layer, (row, row + 1), (1, shape[1]), stop) for row in _middles(queries, shape[0])
+        ]
+    )
+    found = {
+        name: torch.stack([one[name] for one in passes]).sum(0)
+        if name == "received"
+        else torch.cat([one[name] for one in passes], 1)
+        for name in passes[0]
+    }
+    return LayerOverview(
+        found["picture"],
+        _statistics(found),
+        sampled,
+        pyramid_level((queries, num_keys), shape),
+    )
+
+
+def _middles(queries: int, rows: int) -> list[int]:
+    """The query in the middle of each of so many groups."""
+    edges = [row * queries // rows for row in range(rows + 1)]
+    return [(low + high) // 2 for low, high in pairwise(edges)]
+
+
+def _pass(
+    layer: Layer, rows: tuple[int, int], shape: tuple[int, int], stop: threading.Event | None
+) -> dict[str, Tensor]:
+    """What these rows say: the picture, numbers (heads, rows) by name, and `received`."""
+    attention_map = layer.attention_map
+    of_queries = {**_OF_QUERIES, "entropy": entropy, "num_visible": num_visible}
+    if attention_map.position is not None and layer.axes.within:
+        of_queries |= _OF_PLACES
+    received = _Received(attention_map, layer.axes.within)
+    keys = (0, attention_map.shape[3])
+    reductions: dict[str, Reduction] = {
+        "picture": PoolReduction(attention_map, rows, keys, shape, "max", hidden=-math.inf),
+        "received": received,
+        **{name: RowReduction(attention_map, of_row) for name, of_row in of_queries.items()},
+    }
+    if any(special := [_SPECIAL.fullmatch(token) is not None for token in layer.axes.keys]):
+        groups = torch.tensor([special]).long() - 1  # below 0: of no group
+        reductions["special_weight"] = MassReduction(attention_map, groups, 1)
+    if stop is not None:
+        reductions["stop"] = CancelCheck(stop)
+    results = reduce_map(attention_map, reductions, within=rows)
+    found = {"picture": results["picture"][0], "received": results["received"][0].double()}
+    inside = slice(*rows)
+    for name in (*of_queries, "special_weight"):
+        if name in results:
+            numbers = results[name][0]
+            found[name] = (numbers.squeeze(-1) if numbers.ndim == 3 else numbers)[:, inside]
+    seen = received.tokens[inside].expand_as(found["num_visible"])
+    found["counted"] = (found["num_visible"] > 0) & seen
+    return found
+
+
+def _statistics(found: Mapping[str, Tensor]) -> dict[str, tuple[float, ...] | None]:
+    counted = found["counted"]
+    statistics: dict[str, tuple[float, ...] | None] = {
+        name: _as_numbers(_mean(found[name], counted)) if name in found else None
+        for name in STATISTICS
+    }
+    received = found["received"]
+    shares = received / received.sum(-1, keepdim=True).clamp(min=1e-30)
+    among_all = torch.special.entr(shares).sum(-1)
+    statistics["information"] = _as_numbers(
+        (among_all - _mean(found["entropy"], counted)).clamp(min=0)
+    )
+    return statistics
+
+
+def _mean(
+    numbers: Float[Tensor, "heads rows"], counted: Bool[Tensor, "heads rows"]
+) -> Float[Tensor, " heads"]:
+    sums = torch.where(counted, numbers, 0.0).double().sum(-1)
+    return sums / counted.sum(-1).clamp(min=1)
+
+
+def _as_numbers(numbers: Float[Tensor, " heads"]) -> tuple[float, ...]:
+    return tuple(float(number) if math.isfinite(number) else 0.0 for number in numbers.tolist())
+
+
+# All layers of a text.
+
+
+def most_worth_seeing(
+    layers: Sequence[Layer], overviews: Sequence[LayerOverview]
+) -> tuple[int, int]:
+    """The layer and the head that are shown first.
+
+    Of the layers whose target looks at the source, where there are any, else of all: the head with
+    the most information, as a share of the most that a map of its size can have.
+    """
+    across = [number for number, layer in enumerate(layers) if not layer.axes.within]
+    best, most = (across or [0])[0], -1.0
+    chosen = 0
+    for number in across or range(len(layers)):
+        size = min(layers[number].queries, layers[number].num_keys)
+        for head, bits in enumerate(overviews[number].statistics["information"] or ()):
+            share = bits / math.log(size) if size > 1 else 0.0
+            if share > most + 1e-9:
+                best, chosen, most = number, head, share
+    return best, chosen
+
+
+_MAGIC = b"ATLO"
+_VERSION = 1
+MEDIA_TYPE = "application/vnd.attlas.overview"
+
+SIDE = 64
+_MOST_SIDE = 512
+_MOST_CELLS = 1 << 24
+_MOST_READ = 1 << 29  # weights; of more, only some queries are read
+
+
+def join_tiles(tiles: Sequence[bytes]) -> bytes:
+    """The tiles of all layers in one answer.
+
+    Little-endian: "ATLO"; uint16, the version, 1; uint16, how many tiles; a uint32 for each, its
+    bytes; the tiles.
+    """
+    sizes = struct.pack(f"<{len(tiles)}I", *map(len, tiles))
+    return struct.pack("<4sHH", _MAGIC, _VERSION, len(tiles)) + sizes + b"".join(tiles)
+
+
+def split_tiles(answer: bytes) -> list[bytes]:
+    """The tiles that `join_tiles` joined."""
+    try:
+        magic, version, count = struct.unpack_from("<4sHH", answer)
+        sizes = struct.unpack_from(f"<{count}I", answer, 8)
+        if (magic, version) != (_MAGIC, _VERSION) or len(answer) != 8 + 4 * count + sum(sizes):
+            raise ValueError("its sizes contradict each other")
+    except (struct.error, ValueError) as error:
+        raise AttlasError(
+            "a whole overview of version 1", f"something else ({error})", "ask for it again"
+        ) from None
+    edges = [8 + 4 * count + sum(sizes[:number]) for number in range(count + 1)]
+    return [answer[low:high] for low, high in pairwise(edges)]
+
+
+_KEPT = 8  # overviews: a page asks for its own twice, and for that of the text before
+
+
+class OverviewRoutes:
+    """Answers for all heads of a text at once; an overview is computed once."""
+
+    def __init__(self, maps: MapRoutes) -> None:
+        self._maps = maps
+        self._kept: OrderedDict[tuple[str, int], list[LayerOverview]] = OrderedDict()
+        self._computing = asyncio.Lock()
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where the page asks for pictures of all heads, and for their statistics."""
+        return [
+            Route("/maps/{id}/overview", self._overview),
+            Route("/maps/{id}/statistics", self._statistics),
+        ]
+
+    async def _overview(self, request: Request) -> Response:
+        overviews = await self._of(request)
+        tiles = [overview.tile() for overview in overviews]
+        return no_store(Response(join_tiles(tiles), media_type=MEDIA_TYPE))
+
+    async def _statistics(self, request: Request) -> Response:
+        overviews = await self._of(request)
+        layer, head = most_worth_seeing(self._maps.text_maps(request).layers, overviews)
+        return json_no_store(
+            {
+                "names": STATISTICS,
+                "layers": [overview.statistics for overview in overviews],
+                "first": {"layer": layer, "head": head},
+                "sampled": any(overview.sampled for overview in overviews),
+            }
+        )
+
+    async def _of(self, request: Request) -> list[LayerOverview]:
+        text_maps = self._maps.text_maps(request)
+        check_parameters(request, ("side",))
+        side = _side(request.query_params.get("side", str(SIDE)), text_maps)
+        name = request.path_params["id"], side
+        async with self._computing:  # the same is asked for twice at a time, by the two routes
+            if name not in self._kept:
+                self._kept[name] = await self._maps.answer(
+                    request, lambda stop: look_at_text(text_maps, side, stop)
+                )
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[name]
+
+
+def look_at_text(
+    text_maps: TextMaps, side: int, stop: threading.Event | None = None
+) -> list[LayerOverview]:
+    """Every layer; of a text whose maps are too large to be read now, some queries of each."""
+    layers = text_maps.layers
+    sampled = sum(math.prod(layer.attention_map.shape) for layer in layers) > _MOST_READ
+    return [look_at_layer(layer, side, sampled=sampled, stop=stop) for layer in layers]
+
+
+def _side(text: str, text_maps: TextMaps) -> int:
+    if re.fullmatch("[0-9]{1,3}", text) is None or not 1 <= int(text) <= _MOST_SIDE:
+        raise AttlasError(
+            f"a side from 1 to {_MOST_SIDE}", f"?side={text[:20]}", f"ask e.g. for side={SIDE}"
+        )
+    side = int(text)
+    if sum(layer.heads for layer in text_maps.layers) * side * side > _MOST_CELLS:
+        raise AttlasError(
+            f"pictures of at most {_MOST_CELLS:,} cells together",
+            f"?side={side}",
+            f"ask for smaller ones, such as side={SIDE}",
+        )
+    return side

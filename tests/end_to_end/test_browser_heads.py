@@ -1,0 +1,181 @@
+"""All heads in a real browser: seen at once, reached by mouse and keys, and kept by a link."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+from attlas.explorer import app
+from attlas.recording import DenseAttentionMap, Trace
+from support.page_visits import Reader, serving, well_behaved
+from support.webdriver import END, ENTER, HOME, LEFT, RIGHT, Driver
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("browser"),
+]
+
+SOURCE = ["<img/src=x/onerror=alert(1)>", "שלום", "עולם", "\u202eabc", "</s>"]
+TARGET = ["hello", "world", "javascript:alert(1)", "</s>"]
+HEADS = {"encoder.0": 2, "encoder.1": 4, "decoder.0": 3}
+
+
+def made() -> Trace:
+    """Layers of unequal width; the decoder's second row may look at nothing."""
+    generator = torch.Generator().manual_seed(3)
+    trace = Trace()
+    for name, heads in HEADS.items():
+        across = name.startswith("decoder")
+        rows = len(TARGET) if across else len(SOURCE)
+        weights = (3 * torch.randn(1, heads, rows, len(SOURCE), generator=generator)).softmax(-1)
+        allowed = torch.ones(1, 1, rows, len(SOURCE), dtype=torch.bool)
+        if across:
+            allowed[..., 1, :] = False
+        trace.record(name, DenseAttentionMap(weights * allowed, allowed))
+        trace.set_kind(name, cross_attention=across)
+    trace.label([SOURCE], [TARGET])
+    for name in HEADS:
+        if name.startswith("encoder"):
+            trace.label_layer(name, [SOURCE], [SOURCE])
+    return trace
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[str, Trace]]:
+    trace = made()
+    with serving(app(trace, name="heads")) as url:
+        yield url, trace
+
+
+@pytest.fixture
+def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
+    with well_behaved(driver, served[0]):
+        opened = Reader(driver, served[0])
+        enter(opened, "")
+        yield opened
+
+
+def enter(reader: Reader, link: str) -> None:
+    reader.enter(link)
+    reader.driver.wait("document.querySelectorAll('#target .token').length > 0")
+
+
+def head_shown(reader: Reader) -> tuple[str, str]:
+    """The chosen layer by its name in the list, and the head."""
+    layer, head = reader.driver.run(
+        "return [document.querySelector('#layer').selectedOptions[0].text,"
+        " document.querySelector('#head').value]"
+    )
+    return str(layer), str(head)
+
+
+def weights_shown(reader: Reader, trace: Trace, layer: str, head: int) -> None:
+    """The list of numbers is the row of this head in view."""
+    row = trace[layer].weights()[0, head, 0].tolist()
+    assert [share for _, share in reader.bars()] == pytest.approx(row, abs=0.00101)
+
+
+def test_the_first_head_is_the_one_that_the_server_finds_most_worth_seeing(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    with TestClient(app(served[1]), base_url="http://localhost") as client:
+        text = client.get("/api/texts/0").json()
+        first = client.get(f"/api/maps/{text['map']}/statistics").json()["first"]
+    assert head_shown(reader) == ("decoder 0 · cross", str(first["head"]))
+    weights_shown(reader, served[1], "decoder.0", first["head"])
+    assert f"head {first['head']}" in reader.text("#grid-readout")
+
+
+def test_a_head_is_reached_with_the_arrow_keys_and_kept_by_the_link(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    before = reader.link()
+    reader.driver.run("document.querySelector('#grid').focus()")
+    reader.driver.keys([END])
+    assert reader.text("#grid-readout") == "encoder 1 · self, head 3"
+    reader.driver.keys([LEFT, ENTER])
+    reader.driver.wait("document.querySelector('#layer').selectedIndex === 2")
+    assert head_shown(reader) == ("encoder 1 · self", "2")
+    weights_shown(reader, served[1], "encoder.1", 2)
+    link = reader.link()
+    assert "l=2&h=2" in link
+    reader.driver.run("history.back()")
+    reader.driver.wait("document.querySelector('#layer').selectedIndex === 0")
+    assert reader.link() == before
+    enter(reader, link)
+    assert head_shown(reader) == ("encoder 1 · self", "2")
+    weights_shown(reader, served[1], "encoder.1", 2)
+
+
+def test_a_click_on_a_picture_shows_its_head(reader: Reader, served: tuple[str, Trace]) -> None:
+    width = reader.driver.run("return document.querySelector('#grid').clientWidth")
+    height = reader.driver.run("return document.querySelector('#grid').clientHeight")
+    # The last line has the four heads of encoder 1: its last picture is in the lower right corner.
+    reader.driver.press("#grid", (width // 2 - 12, height // 2 - 16))
+    reader.driver.wait("document.querySelector('#layer').selectedIndex === 2")
+    assert head_shown(reader) == ("encoder 1 · self", "3")
+
+
+def test_heads_are_sorted_by_a_statistic_and_the_first_is_its_largest(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    reader.choose("#statistic", "max_weight")
+    reader.driver.click("#sorted")
+    reader.driver.run("document.querySelector('#grid').focus()")
+    reader.driver.keys([RIGHT, HOME])
+    largest = {}
+    for name, heads in HEADS.items():
+        weights = served[1][name].weights()[0]
+        seen = weights[:, weights.sum(-1)[0] > 0]
+        for head in range(heads):
+            largest[name, head] = float(seen[head].amax(-1).mean())
+    (name, head) = max(largest, key=lambda one: largest[one])
+    stack, number = name.split(".")
+    said = reader.text("#grid-readout")
+    assert said.startswith(f"{stack} {number} ·")
+    assert f", head {head}: largest weight {largest[name, head] * 100:.0f} %" in said
+    assert "m=max_weight&sort=1" in reader.link()
+
+
+def test_every_part_of_the_state_comes_back_by_its_link(reader: Reader) -> None:
+    link = "#v=1&row=0&l=1&h=1&q=1-3&k=0-2&p=t2.1&o=weight&s=uniform&m=max_weight&sort=1"
+    enter(reader, link)
+    reader.driver.wait("document.querySelector('#target [aria-pressed=true]')")
+    assert reader.link() == link
+    state = reader.driver.run(
+        "const value = s => document.querySelector(s).value; return ["
+        " value('#rows-first'), value('#rows-last'), value('#keys-first'), value('#keys-last'),"
+        " value('#scale'), value('#statistic'), document.querySelector('#sorted').checked,"
+        " document.querySelector('#order input[value=weight]').checked]"
+    )
+    assert state == ["1", "3", "0", "2", "uniform", "max_weight", True, True]
+    assert reader.words("target") == ["שלום", "עולם", "\u202eabc"]
+
+
+def test_a_damaged_link_is_told_and_the_page_shows_what_it_would_without(reader: Reader) -> None:
+    reader.enter("#v=1&row=0&l=x")
+    reader.driver.wait("!document.querySelector('#problem').hidden")
+    assert "a whole link to this page; got a damaged one (l=x)" in reader.text("#problem")
+    assert head_shown(reader)[0] == "decoder 0 · cross"
+
+
+def test_markup_in_tokens_stays_text(reader: Reader) -> None:
+    assert reader.words("source")[0] == SOURCE[0]
+    assert reader.driver.run("return document.images.length") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1200])
+def test_the_grid_fits_the_page(reader: Reader, width: int, scheme: str) -> None:
+    reader.driver.view(width, 900)
+    reader.driver.prefer(scheme)
+    enter(reader, "")
+    assert reader.driver.run("return document.documentElement.scrollWidth") <= width
+    painted = reader.driver.run(
+        "const c = document.querySelector('#grid');"
+        " return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    )
+    assert painted > 8
