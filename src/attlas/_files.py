@@ -168,7 +168,7 @@ def explained(path: Path) -> Iterator[None]:
         raise AttlasError(
             f"to write {path}",
             (error.strerror or str(error)).lower(),
-            "make room or give the right to write there; what was saved before is unharmed",
+            "make room or give the right to write there; what was saved before is safe",
         ) from error
 
 

@@ -129,7 +129,7 @@ class ForkPool(Generic[Item, Found]):
         except (EOFError, ConnectionError):
             raise AttlasError(
                 "every process of a translation to stay alive",
-                f"process {self._children[pipe]} killed, perhaps for want of memory",
+                f"process {self._children[pipe]} killed, perhaps because memory ran out",
                 "run it again, with fewer of them (OMP_NUM_THREADS=1) if memory is short",
             ) from None
 

@@ -79,7 +79,7 @@ def test_layers_and_heads_can_be_chosen():
     assert some.heads[0] in whole.heads
     with pytest.raises(AttlasError, match=r"heads from 0 to 1 .*got \[2\]"):
         head_ablation(model, metric, heads=2)
-    with pytest.raises(AttlasError, match="layers among those that were heard"):
+    with pytest.raises(AttlasError, match="layers among those that were called"):
         head_ablation(model, metric, layers="decoder")
 
 
@@ -199,7 +199,7 @@ def test_an_order_that_does_not_fit_is_told():
         ([], "an order of heads that names each once"),
         ([(FIRST, 0), (FIRST, 0)], "2 heads, 1 of them distinct"),
         ([(FIRST, 2)], r"heads from 0 to 1 .*got \[2\]"),
-        ([("decoder", 0)], r"layers among those that were heard.*got \['decoder'\]"),
+        ([("decoder", 0)], r"layers among those that were called.*got \['decoder'\]"),
     ):
         with pytest.raises(AttlasError, match=told_of):
             pruning_curve(model, metric, order)

@@ -133,7 +133,7 @@ def test_layers_and_heads_can_be_chosen():
     assert run(layers=path, heads=1).max() < 1e-9
     assert run(layers=path, heads=0).min() > 1e-6
     assert run(layers="encoder.*.1.*").min() > 1e-6
-    with pytest.raises(AttlasError, match=r"layers among those that were heard.*layers=..decoder"):
+    with pytest.raises(AttlasError, match=r"layers among those that were called.*layers=..decoder"):
         run(layers="decoder.*")
     with pytest.raises(AttlasError, match=r"heads from 0 to 1 in layer .*got \[2\]"):
         run(heads=[0, 2])

@@ -348,7 +348,7 @@ def test_padding_of_the_target_is_left_out_where_the_target_is_told():
     given = roles(trace, layers=["cross"], queries=target)
     assert scores(table, layer="cross") == pytest.approx(scores(given, layer="cross"), nan_ok=True)
     assert scores(roles(trace), layer="cross")["first"] != scores(table, layer="cross")["first"]
-    with pytest.raises(AttlasError, match="cross-attention, which the tokens of the target are"):
+    with pytest.raises(AttlasError, match="cross-attention, which target_mask is for"):
         roles(trace, layers=["self"], target_mask=target)
     with pytest.raises(AttlasError, match="queries or target_mask; got both"):
         roles(trace, layers=["cross"], target_mask=target, queries=target)

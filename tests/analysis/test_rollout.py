@@ -132,11 +132,13 @@ def test_of_a_trace_one_side_is_rolled_out_and_two_are_refused(encoder: str, dec
         flow = attention_flow(trace, layers=chosen)
         torch.testing.assert_close(flow, attention_flow(by_hand))
     for mixed in (rollout, attention_flow):
-        with pytest.raises(AttlasError, match=rf"\['{decoder}.0.cross'\], which look across; name"):
+        with pytest.raises(
+            AttlasError, match=rf"\['{decoder}.0.cross'\], which are cross-attention; name"
+        ):
             mixed(trace)
         with pytest.raises(AttlasError, match=rf"of two sides; .* layers=\['{encoder}.0.self'\]"):
             mixed(trace, layers=[f"{encoder}.0.self", f"{decoder}.1.self"])
-        with pytest.raises(AttlasError, match="observe a model that looks at itself"):
+        with pytest.raises(AttlasError, match="observe a model with self-attention"):
             mixed(trace, layers=[f"{decoder}.0.cross"])
 
 
@@ -151,9 +153,7 @@ def test_a_text_of_a_batch_is_rolled_out_by_its_row() -> None:
         rollout(trace, layers=chosen)
     with pytest.raises(AttlasError, match=r"a text from 0 to 1; got row=2"):
         rollout(trace, layers=chosen, row=2)
-    with pytest.raises(
-        AttlasError, match="a trace, of which layers can be named; got attention maps"
-    ):
+    with pytest.raises(AttlasError, match="a trace, whose layers can be named; got attention maps"):
         rollout(attention_maps, layers=chosen, row=0)
 
 

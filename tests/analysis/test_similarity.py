@@ -127,7 +127,7 @@ def test_what_cannot_be_compared_says_why() -> None:
         head_divergences([one, other])
     with pytest.raises(AttlasError, match="got none"):
         head_divergences([])
-    with pytest.raises(AttlasError, match=r"asked as bool of shape \(1, 2\)"):
+    with pytest.raises(AttlasError, match=r"asked= as bools of shape \(1, 2\)"):
         head_divergences([one], torch.ones(1, 3, dtype=torch.bool))
 
 

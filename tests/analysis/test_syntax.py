@@ -225,10 +225,10 @@ def test_what_does_not_fit_is_told():
         syntax(trace, [PLAYERS], PARTS[None, :5])
     cross_attention = Trace()
     cross_attention.record("cross", DenseAttentionMap(torch.full((1, 1, 4, 6), 1 / 6)))
-    with pytest.raises(AttlasError, match="a text that looks at itself"):
+    with pytest.raises(AttlasError, match="one whole map of self-attention"):
         syntax(cross_attention, [PLAYERS], PARTS[None])
     cross_attention.set_kind("cross", cross_attention=True)
-    with pytest.raises(AttlasError, match="at least one layer that looks at its own text"):
+    with pytest.raises(AttlasError, match="at least one layer of self-attention"):
         syntax(cross_attention, [PLAYERS], PARTS[None])
     table = syntax(trace, [PLAYERS], PARTS[None])
     with pytest.raises(AttlasError, match="one of the relations"):

@@ -86,7 +86,7 @@ def test_two_words_that_answer_two_words_are_a_diagonal():
 def test_an_even_map_has_no_place_that_stands_out():
     even = DenseAttentionMap(torch.full((1, 1, 5, 9), 1 / 9))
     told = describe(even, 0, 0)
-    assert "They look almost evenly at all that they see: no place stands out." in told
+    assert "They spread almost evenly over all visible keys: no place stands out." in told
     assert "The gaze is wide: on average as if spread evenly over 9.0 of 9.0 keys in sight" in told
     assert "It stays where it is" not in told  # the first of equals is no place
 
@@ -95,7 +95,7 @@ def test_a_causal_map_is_even_over_what_is_in_sight():
     parts = torch.zeros(1, 1, 9, 4)
     told = describe(FactoredAttentionMap(parts, parts, 1.0, causal, 0), 0, 0)
     assert "9 queries look at 9 keys. 8 of them see more than one key; of these: " in told
-    assert "They look almost evenly" in told
+    assert "They spread almost evenly" in told
     assert "spread evenly over 5.5 of 5.5 keys in sight" in told  # (2 + … + 9) / 8
 
 

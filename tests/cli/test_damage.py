@@ -252,7 +252,7 @@ def test_a_run_without_a_seal_never_ends_in_a_traceback(
     with in_time():
         code, _, error = called("classify", classifying, text=REVIEWS)
     assert code == 0
-    assert f"checkpoint {best} of {classifying} does not say beside which vocabulary" in error
+    assert f"checkpoint {best} of {classifying} was saved by an older attlas" in error
     for _ in whiles(classifying / name, times, f"older {name}"):
         told("classify", classifying, text=REVIEWS)
         told("inspect", classifying)

@@ -196,7 +196,7 @@ def test_a_run_whose_training_data_is_gone_is_evaluated_all_the_same(piped: Path
 def test_a_run_without_a_test_set_says_what_to_do(piped: Path) -> None:
     code, _, error = evaluate(piped)
     assert code == 2
-    assert f"expected a test set of {piped}; got a run whose recipe names none (data.test)" in error
+    assert f"expected a test set of {piped}; got a run whose recipe has none (data.test)" in error
     advised = f"attlas evaluate {piped}"
     assert f"{advised} --source TEXTS --reference TRANSLATIONS" in error
     assert f"{advised} --valid" in error

@@ -90,7 +90,7 @@ def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "a run whose recipe names none (data.test); give one: attlas evaluate "),
+        ([], "a run whose recipe has none (data.test); give one: attlas evaluate "),
         (
             ["--valid", "--num-beams", "3"],
             "options that a classifier has a use for; got --num-beams",

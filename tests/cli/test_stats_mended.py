@@ -55,9 +55,7 @@ def test_texts_that_came_to_no_end_are_counted_and_marked(
     out = tmp_path / "t.csv"
     code, _, error = stats(endless, corpus, "-o", out)
     assert code == 0
-    told = (
-        "attlas: 5 texts that the model wrote came to no end within its limit, the first in line 2"
-    )
+    told = "attlas: 5 texts that the model wrote did not end within its limit, the first in line 2"
     assert error.startswith(f"{told}: finished is false there\n")
     rows = rows_of(out)
     assert {row["finished"] for row in rows} == {"false"}

@@ -249,7 +249,7 @@ def test_damaged_progress_is_an_error_that_names_the_way_out(
     (kept / name).write_bytes(damage)
     code, _, error = translate(run, source, "--into", out, "--window", 2)
     assert code == 2
-    assert f"the unharmed progress of {out / source.name}" in error
+    assert f"the whole progress of {out / source.name}" in error
     shutil.rmtree(kept)
     assert translate(run, source, "--into", out, "--window", 2)[0] == 0
     assert contents(out) == {"half.txt": wanted}

@@ -74,8 +74,8 @@ def test_what_fails_keeps_no_other_file_from_being_done_and_is_told_at_the_end(
     assert "Traceback" not in error
     *failed, last = error.splitlines()[-len(bad) - 1 :]
     assert last == (
-        f"attlas: expected all 9 files in {out}; got 3 of them; mend what is told above; the same "
-        "command then does what is missing"
+        f"attlas: expected all 9 files in {out}; got 3 of them; correct what the messages "
+        "above name; then the same command does the rest"
     )
     for path, line in zip((p for p in sources if p in bad), failed, strict=True):
         assert line.startswith(f"attlas: {path} failed: expected ")

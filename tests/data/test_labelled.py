@@ -36,8 +36,8 @@ def test_a_number_is_one_label_however_it_is_written(tmp_path):
     [
         ("{", "a JSON object in line 2 of"),
         ("", "a JSON object in line 2 of"),
-        ("[1]", "got a list; mend that line: write one object a line, with no list around them"),
-        ("[", "got Expecting value at character 2; mend that line: write one object a line"),
+        ("[1]", "got a list; correct that line: write one object a line, with no list around them"),
+        ("[", "got Expecting value at character 2; correct that line: write one object a line"),
         ('"a"', "got a text; "),
         ("text,label", "the name of a table ends in .csv or .tsv"),
         ('{"text": "a"}', "a field 'label' in line 2 of .* got the fields \\['text'\\]; {MEND}"),
@@ -54,7 +54,9 @@ def test_a_wrong_line_is_named(tmp_path, line, said):
     path = tmp_path / "a.jsonl"
     whole = '{"text": "a", "label": "b"}'
     path.write_text(f"{whole}\n{line}\n{whole}\n")
-    said = said.replace("{MEND}", r"mend that line, or name the field \(data.text, data.label\)$")
+    said = said.replace(
+        "{MEND}", r"correct that line, or name the field \(data.text, data.label\)$"
+    )
     with pytest.raises(AttlasError, match=said):
         read_labelled(path)
 

@@ -89,7 +89,7 @@ def test_a_line_with_another_number_of_columns_is_named(tmp_path):
 
 def test_all_lines_with_another_number_of_columns_are_counted(tmp_path):
     path = put(tmp_path / "a.tsv", "a\tb\nc\nd\te\tf\ng\th\n")
-    told = r"got 1 column in line 2; other numbers than 2 in 2 lines; mend these lines"
+    told = r"got 1 column in line 2; other numbers than 2 in 2 lines; correct these lines"
     with pytest.raises(AttlasError, match=told):
         read_pairs([path])
 
@@ -153,7 +153,7 @@ def test_the_columns_of_a_csv_have_to_be_named_because_a_header_is_likely(tmp_pa
     ("text", "said"),
     [
         ('en,de\n"one,eins\n', "a whole row in line 2 .* got unexpected end"),
-        ("en,de\none\n", "2 columns in every line .* got 1 column in line 2; mend that line$"),
+        ("en,de\none\n", "2 columns in every line .* got 1 column in line 2; correct that line$"),
         (
             "en;de\none;eins\n",
             "a column named 'en' .* separate the columns by commas, or set",

@@ -199,7 +199,7 @@ def test_a_model_that_does_not_look_is_refused(
     model: SequenceToSequence[object], vocabulary: Vocabulary
 ) -> None:
     vocabularies = Vocabularies(vocabulary, WRITTEN)
-    with pytest.raises(AttlasError, match="a model that looks at its source for decoding"):
+    with pytest.raises(AttlasError, match="a model with cross-attention for decoding"):
         Translator.of(model, vocabularies, DecodingConfig(unknown="replace"))
     assert Translator.of(model, vocabularies, DecodingConfig(unknown="forbid"))
 

@@ -46,7 +46,7 @@ def test_a_full_disk_is_an_error_that_leaves_what_was_there(tmp_path: Path) -> N
     assert str(caught.value) == (
         f"expected to write {path}; got file too large; make room or give the right to write "
         "there; "
-        "what was saved before is unharmed"
+        "what was saved before is safe"
     )
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]

@@ -129,7 +129,7 @@ def test_a_prediction_from_queries_that_the_inner_attention_does_not_take_is_an_
     with pytest.raises(AttlasError) as caught:
         LocalPredictiveAttention(GeneralAttention(3, 2), 1, 4, 5)
     assert str(caught.value) == (
-        "expected the query_dim of the inner attention, 3; got 4; both are asked by the same query"
+        "expected the query_dim of the inner attention, 3; got 4; both get the same query"
     )
 
 

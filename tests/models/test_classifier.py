@@ -161,7 +161,7 @@ def test_what_does_not_fit_together_says_what_to_change(
 
 
 def test_one_label_is_no_choice() -> None:
-    with pytest.raises(AttlasError, match="at least two labels to tell apart; got 1"):
+    with pytest.raises(AttlasError, match="at least two different labels; got 1"):
         build_classifier(ClassifierConfig(), 11, 1)
     with pytest.raises(AttlasError, match="a source vocabulary of at least one token; got 0"):
         build_classifier(ClassifierConfig(), 0, 2)

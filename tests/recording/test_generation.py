@@ -192,8 +192,8 @@ def test_two_generations_are_two_maps_and_the_trace_says_why():
     for layer in trace:
         for call in trace.calls(layer):
             torch.testing.assert_close(call.weights(), whole[layer].weights())
-        assert "a text of its own" in trace.split_reasons(layer)[0]
-        with pytest.raises(attlas.AttlasError, match="a text of its own"):
+        assert "a call with a new text" in trace.split_reasons(layer)[0]
+        with pytest.raises(attlas.AttlasError, match="a call with a new text"):
             trace[layer]
 
 

@@ -103,7 +103,7 @@ def test_other_tokenizers_are_asked_in_their_own_way():
     ("ids", "told"),
     [
         ([[1, 2], [3]], r"texts of 1 to 2 ids; pass the padded ids"),
-        ([[5, -100]], r"got -100; −100 and other numbers below 0 stand for no token"),
+        ([[5, -100]], r"got -100; numbers below 0, such as −100, are no token"),
         ([[5, 99_999]], r"got 99999; pass the tokenizer that made these ids"),
         ("hello", r"got 'hello'; pass the ids that the model was given"),
         ([["a"]], r"got \[\['a'\]\]; pass the ids"),

@@ -316,5 +316,5 @@ def test_calls_that_are_not_one_map_say_why():
     with observe(model) as trace:
         model(torch.randn(1, 2, 5, 8))
         model(torch.randn(1, 2, 5, 8))
-    with pytest.raises(AttlasError, match="2 calls, which did not go on from each other: a step"):
+    with pytest.raises(AttlasError, match="2 calls, which do not continue each other: a step"):
         trace[""]

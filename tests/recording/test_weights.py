@@ -165,7 +165,7 @@ def test_slots_that_are_taken_apart_are_told_where_some_are_read_in_another_way(
         return some @ value[:, :, :2] + summed
 
     model = Calling(written)
-    with pytest.raises(AttlasError, match="which no product with values followed"), observe(model):
+    with pytest.raises(AttlasError, match="without a product with values after it"), observe(model):
         model(*vectors(2, 2, QUERIES, 4))
 
 

@@ -308,7 +308,7 @@ def test_a_label_that_is_held_back_alone_is_an_error_that_names_it(tmp_path: Pat
 def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
     entries = [{**entry, "label": "pos"} for entry in reviews(40)]
     lines = write_lines(tmp_path / "t.jsonl", entries)
-    with pytest.raises(AttlasError, match="at least two labels to tell apart"):
+    with pytest.raises(AttlasError, match="at least two different labels"):
         train(recipe(lines), tmp_path / "run")
 
 

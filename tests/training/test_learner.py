@@ -304,7 +304,7 @@ def test_a_loss_that_is_not_finite_stops_at_once_and_leaves_the_weights(bad: flo
     logits = one.model.logits
     one.model.logits = lambda features: logits(features) * bad  # type: ignore[method-assign]
     with pytest.raises(
-        AttlasError, match="a finite loss at update 7; got nan; train anew in another folder"
+        AttlasError, match="a finite loss at update 7; got nan; train in another folder"
     ):
         one.update([[batch(0)]], 7)
     assert all(torch.equal(t, before[name]) for name, t in one.model.state_dict().items())

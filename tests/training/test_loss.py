@@ -236,5 +236,5 @@ def test_a_gradient_that_is_to_be_differentiated_is_refused() -> None:
     layer, rows = torch.nn.Linear(4, 7), torch.randn(1, 5, 4, requires_grad=True)
     wanted, token_mask = torch.randint(7, (1, 5)), torch.ones(1, 5, dtype=torch.bool)
     loss = sequence_loss(layer, rows, wanted, token_mask, 0.0, list(layer.parameters()), 1.0)
-    with pytest.raises(AttlasError, match="not differentiated itself; got create_graph=True"):
+    with pytest.raises(AttlasError, match="not differentiated again; got create_graph=True"):
         torch.autograd.grad(loss, rows, create_graph=True)

@@ -385,7 +385,7 @@ def test_progress_shows_what_is_to_be_told_at_the_end(tmp_path: Path) -> None:
         train(begun, tmp_path, report=report)
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue().splitlines()
-    assert shown[-2].startswith("WARNING: training.averaging wants the last 4 checkpoints")
+    assert shown[-2].startswith("WARNING: training.averaging needs the last 4 checkpoints")
     assert shown[-1].startswith("finished after 2 updates")
 
 

@@ -84,6 +84,6 @@ def checked_values(
         raise AttlasError(
             f"{name} of shape {shape}, a value for each place of each text",
             f"shape {tuple(tensor.shape)}",
-            "choose with layers=… those whose axis it describes, and add the tables of the others",
+            "choose the layers with this axis by layers=…, and add the tables of the others",
         )
     return tensor

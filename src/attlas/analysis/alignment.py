@@ -424,8 +424,8 @@ def _parsed(line: str, first: int) -> list[tuple[Link, str]]:
             raise DataError(
                 f"words counted from {first}",
                 quoted(text),
-                "where this file counts from 0, pass first=0; where 0 stands for no word at all, "
-                "leave such links out of it",
+                "where this file counts from 0, pass first=0; where 0 means no word, leave "
+                "such links out",
             )
         found.append(((source, target), match[2]))
     return found

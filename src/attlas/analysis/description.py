@@ -262,7 +262,7 @@ def _sentences(
 
 def _where(seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool) -> str:
     if seen.normalized_entropy >= EVEN:
-        return "They look almost evenly at all that they see: no place stands out."
+        return "They spread almost evenly over all visible keys: no place stands out."
     if cross_attention and abs(seen.slope) >= THRESHOLDS["diagonal"]:
         way = "diagonal" if seen.slope > 0 else "anti-diagonal"
         return f"They look along the {way}: query and key correlate with {seen.slope:.2f}."

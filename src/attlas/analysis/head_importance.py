@@ -349,7 +349,7 @@ def _metric(
     missing = {layer for layer, _ in order} - called_layers
     if missing:
         raise AttlasError(
-            f"layers among those that were heard, {sorted(called_layers)}",
+            f"layers among those that were called, {sorted(called_layers)}",
             str(sorted(missing)),
             "take the order from this very model",
         )

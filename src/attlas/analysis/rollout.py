@@ -66,7 +66,7 @@ def layers_of(
         attention_maps = tuple(maps)
     else:
         raise AttlasError(
-            "a trace, of which layers can be named",
+            "a trace, whose layers can be named",
             f"attention maps, and layers={list(layers)}",
             "give the trace, or the attention maps of these layers alone",
         )
@@ -109,11 +109,11 @@ def _check_side(trace: Trace, layers: Sequence[str]) -> None:
     if cross_attention or len(sides) > 1:
         first_side = next(iter(sides.values()), None)
         raise AttlasError(
-            "layers that look at one text, their own",
-            f"{cross_attention}, which look across"
+            "layers of self-attention on one text",
+            f"{cross_attention}, which are cross-attention"
             if cross_attention
             else f"{list(sides.values())}, of two sides",
-            "observe a model that looks at itself"
+            "observe a model with self-attention"
             if first_side is None
             else f"name those of one side: layers={first_side}",
         )
@@ -147,8 +147,8 @@ def mixings(attention_maps: Sequence[AttentionMap], residual: float) -> tuple[Mi
         )
     if any(attention_map.position != 0 for attention_map in attention_maps):
         raise AttlasError(
-            "layers each query of which stands at its own key",
-            "some of which nobody knows it, as of a text in windows or chunks",
+            "layers in which each query stands at its own key",
+            "layers whose query positions are unknown, as for a text in windows or chunks",
             "leave these out; or, where you know better, dataclasses.replace(attention_map, "
             "first=0)",
         )

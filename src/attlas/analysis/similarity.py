@@ -219,7 +219,7 @@ def _divergences(
     batch, queries, num_keys = _one_shape(attention_maps)
     if asked is not None and (tuple(asked.shape) != (batch, queries) or asked.dtype != torch.bool):
         raise AttlasError(
-            f"asked as bool of shape {(batch, queries)}",
+            f"asked= as bools of shape {(batch, queries)}",
             f"{asked.dtype} of shape {tuple(asked.shape)}",
             "True = this query counts",
         )

@@ -205,13 +205,13 @@ def between_words(
     batch, heads, queries, num_keys = attention_map.shape
     if batch != 1 or queries != num_keys:
         raise AttlasError(
-            "one whole map of a text that looks at itself",
+            "one whole map of self-attention",
             f"{batch} × {queries:,} queries × {num_keys:,} keys",
             "choose the layers of self-attention",
         )
     if attention_map.position != 0:
         raise AttlasError(
-            "a map each query of which stands at its own key",
+            "a map in which each query stands at its own key",
             "one that does not, or says nothing of it, as of a text in windows or chunks",
             "choose other layers; or, where you know better, dataclasses.replace(attention_map, "
             "first=0)",
@@ -297,7 +297,7 @@ def syntax(
         )
     if not chosen:
         raise AttlasError(
-            "at least one layer that looks at its own text",
+            "at least one layer of self-attention",
             "none",
             "observe an encoder or a decoder, or name its layers",
         )

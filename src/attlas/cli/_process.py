@@ -187,7 +187,9 @@ def _exit_code_of(error: Exception, debug: bool) -> int:
             quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
         )
         _print_error(
-            f"attlas: expected to use {where}; got {error.strerror or error}; mend that", debug
+            f"attlas: expected to use {where}; got {error.strerror or error}; make it readable "
+            "and writable",
+            debug,
         )
         return 2
     _print_error(

@@ -32,7 +32,7 @@ def classify(
         ),
     ] = None,
     layer: Annotated[
-        str | None, typer.Option(help="In the figure only maps whose name begins so.")
+        str | None, typer.Option(help="In the figure, only maps whose name begins with this.")
     ] = None,
     window: Annotated[
         int, typer.Option(min=1, help="Texts to classify together at most; more are faster.")

@@ -35,8 +35,9 @@ def evaluate(
     bleu_tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab or ko-mecab, of which "
-            "TER follows the last four; left out, as in the validation of the run."
+            help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab or ko-mecab. TER "
+            "follows the last four. The default is that "
+            "of the run's validation."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -413,7 +413,7 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
             ", ".join(others),
             f"did you mean {' or '.join(near)}?"
             if near
-            else "train another run to change what a run is made of",
+            else "train another run to change this setting",
         )
     if tables.assigned and Path(source).is_dir():
         raise ConfigError(

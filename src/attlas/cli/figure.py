@@ -21,7 +21,8 @@ def figure(
         Path, typer.Option("--output", "-o", help="A file that ends in .png, .svg or .pdf.")
     ] = Path("map.png"),
     layer: Annotated[
-        str | None, typer.Option(help="Only maps whose name begins so; a wrong one lists some.")
+        str | None,
+        typer.Option(help="Only maps whose name begins with this; a wrong name lists some."),
     ] = None,
     query: Annotated[
         int | None,

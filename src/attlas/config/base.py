@@ -452,7 +452,7 @@ def _unknown(
             expected,
             f"`{place.name}`, which is of {place.tag} = {kinds}, beside {place.tag} = "
             f"{place.kind!r}",
-            f"leave it out, or write the whole group anew: {group} = {{ {place.tag} = …, … }}; "
+            f"leave it out, or write the whole group again: {group} = {{ {place.tag} = …, … }}; "
             f"{listed}",
         )
     here = get_close_matches(key, valid, n=1)

@@ -214,7 +214,7 @@ class Reader(ABC):
         modules = [path for path, _ in self.model.named_modules()]
         if unmatched := Selection.of(layers, None).unmatched(modules):
             raise AttlasError(
-                f"layers of {type(self.model).__name__} that look",
+                f"attention layers of {type(self.model).__name__}",
                 f"{unmatched}, of which it has none",
                 f"choose from: {join_names(self._looking(texts))}",
             )
@@ -262,7 +262,7 @@ def _unsupported(
 ) -> AttlasError:
     shapes = [" × ".join(map(str, shape)) for shape in (expected, got)]
     return UnsupportedError(
-        f"layers that look from token to token, {shapes[0]} texts, queries and keys",
+        f"layers of attention from token to token, {shapes[0]} texts, queries and keys",
         f"{shapes[1]} in layer {layer!r}",
         "choose other layers by their paths or by patterns (--layer)",
     )

@@ -83,7 +83,7 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     rest = [place for place in range(len(corpus)) if place not in chosen]
     if not chosen:
         raise DataError(
-            f"different {read}s in {corpus.name}, of which some can be held back",
+            f"different {read}s in {corpus.name}, some of which can be held back",
             f"{count_noun(len(groups), read)}, all of them needed to train on",
             "check the data, or name a file in data.valid",
         )

@@ -169,7 +169,7 @@ def filtered(
             raise DataError(
                 f"fit sentence pairs in {name}",
                 f"line {number} with {fault}",
-                f'mend that line, or set data.filters.{setting} = "skip"',
+                f'correct that line, or set data.filters.{setting} = "skip"',
             )
         else:
             faults.append((number, fault))

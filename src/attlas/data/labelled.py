@@ -88,10 +88,11 @@ def _read(path: Path) -> str:
 # Labelled texts as JSON lines.
 
 
-_MEND = "mend that line, or name the field (data.text, data.label)"
+_MEND = "correct that line, or name the field (data.text, data.label)"
 SKIPPED = 'data.unlabelled = "skip" leaves such texts out'
 _ONE_A_LINE = (
-    "mend that line: write one object a line, with no list around them; the name of a table ends "
+    "correct that line: write one object a line, with no list around them; the name of a table "
+    "ends "
     "in .csv or .tsv"
 )
 _KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}  # which may be long

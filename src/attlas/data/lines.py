@@ -191,7 +191,7 @@ def _bounded(text: gzip.GzipFile | io.BufferedReader, name: str) -> Iterator[byt
             raise DataError(
                 f"lines of at most {LONGEST_LINE:,} bytes in {name}",
                 f"a longer one, line {number:,}",
-                "check that this is the file that was meant, or divide that line",
+                "check that this is the right file, or divide that line",
             )
         yield line
         number += 1

@@ -286,7 +286,7 @@ def _of_columns(
         number, count = other[0]
         got = f"{_columns(count)} in line {number}"
         more = f"; other numbers than {len(first)} in {len(other):,} lines"
-        hint = "mend that line" if len(other) == 1 else "mend these lines"
+        hint = "correct that line" if len(other) == 1 else "correct these lines"
         raise DataError(
             f"{_columns(len(first))} in every line of {name}, as in the first",
             got if len(other) == 1 else got + more,

@@ -212,7 +212,7 @@ def _table_rows(path: str, form: TableFormat, names: Sequence[str] | None) -> Ro
                 f"{count_noun(len(header), 'field')} in every row of {lines.name}, as in its "
                 "header",
                 f"{count_noun(len(row), 'field')} in the row of line {number}",
-                "mend that row",
+                "correct that row",
             )
         yield number, dict(zip(header, row, strict=True))
 
@@ -225,7 +225,7 @@ def _json_rows(path: str) -> Rows:
             found = parse_json("\n".join(lines.texts))
         except ValueError as error:
             raise DataError(
-                f"a list of JSON objects in {lines.name}", str(error), "mend that file"
+                f"a list of JSON objects in {lines.name}", str(error), "correct that file"
             ) from None
         yield from enumerate(found, 1)
         return

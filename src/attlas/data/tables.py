@@ -71,13 +71,14 @@ class TableFormat:
         """What to do where a row has another number of fields than the first."""
         if self.quoting == "csv":
             return (
-                "mend that row; a field with a line break, a quote or "
+                "correct that row; a field with a line break, a quote or "
                 f"{'a comma' if self.separator == ',' else repr(self.separator)} in it is put in "
                 "quotes"
             )
         separator = "a tab" if self.separator == "\t" else repr(self.separator)
         return (
-            f"mend that row; no field of it holds {separator} or a line break, which a CSV may, in "
+            f"correct that row; no field of it holds {separator} or a line break, which a CSV "
+            "may, in "
             'quotes (data.quoting = "csv")'
         )
 

@@ -289,7 +289,7 @@ class Penalties:
             return score
         if coverage is None:
             raise ConfigError(
-                "a model that looks at its source for a coverage penalty",
+                "a model with cross-attention for a coverage penalty",
                 "a model without attention",
                 "set coverage_penalty = 0",
             )

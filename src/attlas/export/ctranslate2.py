@@ -85,8 +85,9 @@ def _of_suppressed(decoding: DecodingConfig) -> list[str]:
     never += [SPECIAL[UNKNOWN]] if decoding.unknown == "forbid" else []
     notes = [
         f"attlas never writes {' or '.join(never)}: give "
-        f"suppress_sequences={[[name] for name in never]}. CTranslate2 then makes the other "
-        "probabilities anew, so that its scores are a little higher than those of attlas."
+        f"suppress_sequences={[[name] for name in never]}. CTranslate2 then computes the other "
+        "probabilities again, so its scores "
+        "are a little higher than those of attlas."
     ]
     if decoding.unknown == "replace":
         notes.append(

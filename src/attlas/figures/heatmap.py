@@ -153,7 +153,7 @@ def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads querie
         except (TypeError, ValueError):
             raise AttlasError(
                 "weights as numbers, shaped (queries, keys)",
-                f"a {type(weights).__name__} that is no such array",
+                f"a {type(weights).__name__}, which is no such array",
                 "pass an attention map, a tensor or an array",
             ) from None
     if not 1 <= weights.ndim <= 4 or weights.is_complex():

@@ -150,7 +150,7 @@ def check_has_cross_attention(model: SequenceToSequence[S]) -> None:
     """
     if all(model.attention_kind(layer) != "across" for layer in attention_hooks(model).values()):
         raise UnsupportedError(
-            'a model that looks at its source for decoding.unknown = "replace"',
+            'a model with cross-attention for decoding.unknown = "replace"',
             "one that does not",
             'set decoding.unknown = "keep" or "forbid", or train with model.attention',
         )
@@ -190,9 +190,9 @@ def attention_to_source(trace: Trace) -> Float[Tensor, "queries keys"]:
     attention_maps = [trace[layer] for layer in trace if trace.is_cross_attention(layer)]
     if not attention_maps:
         raise UnsupportedError(
-            "a layer that looks from the target to the source",
+            "a layer of cross-attention, from the target to the source",
             f"{', '.join(trace)}",
-            "align with a model whose decoder looks at its source",
+            "use a model whose decoder has cross-attention",
         )
     return _mean(attention_maps)
 

@@ -83,7 +83,7 @@ def recognised(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
 
 EMPTY, NOTHING_KNOWN, UNREAD = (
     "there is no word in them",
-    "none of their words is in the vocabulary, so that their labels tell nothing of them",
+    "none of their words is in the vocabulary, so their labels say nothing about them",
     "longer than the model can read: the rest of them had no part in their labels",
 )
 """What there is to say, of many texts at once."""
@@ -97,7 +97,7 @@ def classification_remarks(found: Classification) -> dict[str, str]:
         notes[EMPTY] = "there is no word in it"
     elif not found.known:
         notes[NOTHING_KNOWN] = (
-            "none of its words is in the vocabulary, so that its label tells nothing of it"
+            "none of its words is in the vocabulary, so its label says nothing about it"
         )
     if found.unread:
         tokens = count_noun(found.unread, "token")

@@ -378,9 +378,7 @@ def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
             expected, f"one of other weights, of checkpoint {read.checkpoint}", again
         )
     if read.files is None:
-        raise CheckpointError(
-            expected, "one of an older attlas, which no checksum is told of", again
-        )
+        raise CheckpointError(expected, "one of an older attlas, without a checksum", again)
     there = file_digests(folder)
     if changed := [name for name, known in read.files.items() if there.get(name) != known]:
         raise CheckpointError(

@@ -404,7 +404,7 @@ class Translator:
         if UNKNOWN in prefix_ids:
             raise DataError(
                 "a prefix of words that the model can write",
-                f"{quoted(prefix)}, of which its vocabulary lacks a part",
+                f"{quoted(prefix)}, a part of which is not in its vocabulary",
                 "choose other words",
             )
         return prefix_ids

@@ -350,9 +350,9 @@ def read_progress(output: Path) -> OutputProgress | None:
 
 def _damaged(output: Path, got: str) -> AttlasError:
     return CheckpointError(
-        f"the unharmed progress of {output} in {progress_dir(output)}",
+        f"the whole progress of {output} in {progress_dir(output)}",
         got,
-        "take that folder away to begin this file anew",
+        "remove that folder to start this file again",
     )
 
 

@@ -112,7 +112,7 @@ def classify_lines(
     """
     done = 0
     if Path(source.removesuffix(".gz")).suffix.lower() in _TABLES:
-        note = f"each line of {source} is a text as it stands, with all that is written in it"
+        note = f"each line of {source} is one text, with everything that is written in it"
         print(f"attlas: {note}; attlas evaluate --source reads labelled texts", file=sys.stderr)
     with ExitStack() as files:
         remarked = Remarks(at_once=not at_hand(source))

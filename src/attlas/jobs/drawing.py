@@ -30,7 +30,7 @@ def trace_on_disk(path: Path, text: str | None) -> Trace:
     """A trace that was saved; it holds its own text."""
     if text is not None:
         raise AttlasError(
-            "no text beside a trace, which holds its own",
+            "no text with a trace, which has its own",
             quoted(text),
             "leave it out, or name the folder of a run",
         )
@@ -57,7 +57,7 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
     for remark in translation_remarks(translation.cut, translation.finished):
         print(f"attlas: {remark}", file=sys.stderr)
     if translation.trace is None:
-        raise DataError("a translation to look into", translation.blank, "try another")
+        raise DataError("a translation that has attention", translation.blank, "try another")
     return translation.trace
 
 

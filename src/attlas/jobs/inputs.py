@@ -93,9 +93,10 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
     number = run.store.number_of(named)
     if number in there and not run.store.sealed(number):
         print(
-            f"attlas: checkpoint {number} of {path} does not say beside which vocabulary and "
-            "settings it was saved, as those of an older attlas do not: whether these are the same "
-            f"still, nobody can tell; what a training saves from now on says so: {go_on}",
+            f"attlas: checkpoint {number} of {path} was saved by an older attlas, without a "
+            "digest of its vocabulary and "
+            "settings: attlas cannot check that they are unchanged. Checkpoints of "
+            f"a training that goes on have one: {go_on}",
             file=sys.stderr,
         )
     return run, named
@@ -242,7 +243,7 @@ def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
         command = f"attlas evaluate {quote(str(run.path))}"
         raise DataError(
             f"a test set of {run.path}",
-            "a run whose recipe names none (data.test)",
+            "a run whose recipe has none (data.test)",
             f"give one: {command} {options}; or take the validation set: {command} --valid",
         )
 
@@ -326,7 +327,7 @@ def decoding_of(
             f"one of {', '.join(others)}",
             f"did you mean {' or '.join(near)}?"
             if near
-            else "train another run to change what a run is made of",
+            else "train another run to change this setting",
         )
     if not isinstance(tables["decoding"], dict):
         raise ConfigError(

@@ -107,7 +107,7 @@ class CorpusFile:
             raise CorpusChangedError(
                 f"{self.names[0]} to stay as it is while it is read",
                 "another text at the end than at the start",
-                "run it again when nobody writes to that file",
+                "run it again when no process writes to that file",
             )
 
     def check_has_words(self) -> None:
@@ -182,7 +182,7 @@ def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
     if paired:
         got, beside = f"{got} on both sides", ", and one in its target"
     return DataError(
-        f"a line with a word in {name}{beside}", got, "check that this is the text that was meant"
+        f"a line with a word in {name}{beside}", got, "check that this is the right text"
     )
 
 
@@ -401,7 +401,7 @@ def measure(
             raise _NothingReadError(
                 f"a line of {facts['corpus']} with a token for the model to read",
                 f"{count_noun(corpus.lines, 'line')} without one",
-                "check that this is the text that was meant",
+                "check that this is the right text",
             )
     except KeyboardInterrupt as interrupt:
         interrupt.add_note("the same command goes on where it stopped")
@@ -459,7 +459,7 @@ class _Remarks:
         if self._cut:
             after = f", after line {self._begun:,}" if self._begun else ""
             _print(
-                f"{count_noun(self._cut, 'text')} that the model wrote came to no end within its "
+                f"{count_noun(self._cut, 'text')} that the model wrote did not end within its "
                 f"limit, the first in line {self._first_cut}{after}: finished is false there"
             )
 
@@ -507,7 +507,7 @@ def run_statistics(options: StatisticsOptions) -> None:
         if not acquired:
             raise AttlasError(
                 f"{output} for this process alone",
-                "another process that is at it",
+                "another process that is writing it",
                 "wait for it, or choose another output",
             )
         _work(options, output, table, reader, search)

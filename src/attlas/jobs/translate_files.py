@@ -82,7 +82,7 @@ def translate_files(
         raise AttlasError(
             f"all {count_noun(len(chosen), 'file')}{of} in {folder}",
             f"{len(chosen) - len(work.failed):,} of them",
-            "mend what is told above; the same command then does what is missing",
+            "correct what the messages above name; then the same command does the rest",
         )
     before = f", {work.before:,} of them before" if work.before else ""
     _print(f"all files{of} are in {folder}: {len(chosen):,}{before}")
@@ -162,7 +162,7 @@ class _Work:
             raise DataError(
                 f"{source} to stay as it is while it is translated",
                 "another text at the end than at the start",
-                "run it again when nobody writes to that file",
+                "run it again when no process writes to that file",
             )
         part.finish(fingerprint)
         seconds = time.monotonic() - start
@@ -214,7 +214,7 @@ def _check_file(source: Path) -> None:
     if os.path.isdir(source):
         got, advice = f"the folder {source}", f"name the files in it: {quote(str(source))}/*"
     elif os.path.exists(source):
-        got, advice = f"{source}, which is none", "name regular files"
+        got, advice = f"{source}, which is no regular file", "name regular files"
     raise DataError("files to translate", got, advice)
 
 

@@ -302,7 +302,7 @@ def _check_shapes(
     ]
     for differs, axis in differing:
         if differs:
-            raise AttlasError(expected, got, f"make {axis} the same wherever it stands")
+            raise AttlasError(expected, got, f"make {axis} the same everywhere")
     if query.ndim > 3 and not enable_gqa and key.shape[1] not in (1, query.shape[1]):
         raise AttlasError(
             f"as many heads in {expected}", got, "pass enable_gqa=True where heads share keys"

@@ -124,7 +124,7 @@ class LocalPredictiveAttention(LocalAttention):
             raise AttlasError(
                 f"the query_dim of the inner attention, {inner.query_dim}",
                 str(query_dim),
-                "both are asked by the same query",
+                "both get the same query",
             )
         self.query_dim = query_dim
         self.q_proj = Linear(query_dim, hidden_dim, bias=False)

@@ -56,7 +56,7 @@ def alignment_error(
         raise DataError(
             "a reference with at least one sure link",
             f"none in {len(sure):,} sentences",
-            "check how sure and possible links are told apart in it",
+            "check how it marks sure and possible links",
         )
     links = in_sure = in_possible = 0
     for ours, certain, maybe in zip(guessed, sure, possible, strict=True):

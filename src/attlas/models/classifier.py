@@ -243,7 +243,7 @@ def build_classifier(config: ClassifierConfig, source_size: int, labels: int) ->
         )
     if labels < 2:
         raise DataError(
-            "at least two labels to tell apart", str(labels), "check the label field of the data"
+            "at least two different labels", str(labels), "check the label field of the data"
         )
     output = nn.Linear(config.embed_dim, labels)
     nn.init.xavier_uniform_(output.weight)

@@ -117,8 +117,8 @@ def _intervening(model: nn.Module, change: WeightPatch) -> Iterator[None]:
         raise AttlasError(
             "at least one attention call to intervene in, inside the block",
             f"none of {type(model).__name__}",
-            "call this very model inside the block, in this thread; `observe` says why a model "
-            "that ran was not heard",
+            "call this model inside the block, in this thread; `observe` says why a "
+            "model was not recorded",
         )
 
 

@@ -83,7 +83,7 @@ def _check(
     batches = {attention_map.shape[0] for attention_map in attention_maps}
     advice = "label with the tokens of this very trace, special ones included"
     if longest - 1 in lengths:
-        advice += "; the last token of a generation asked nothing: leave it out, as in ids[:, :-1]"
+        advice += "; the last token of a generation has no query: leave it out, as in ids[:, :-1]"
     if longest and longest not in lengths and longest > most:
         axes = [f"{length:,}" for length in sorted(lengths)]
         sizes = " or ".join(axes if len(axes) < 6 else [*axes[:2], "…", axes[-1]])
@@ -97,7 +97,7 @@ def _check(
         raise AttlasError(
             f"labels of the {what}, a list for each of {sizes} batch rows",
             f"{len(rows):,} list{'s' if len(rows) > 1 else ''}",
-            "give each batch row a list of its own, an empty one for a row without labels",
+            "give each batch row one list, an empty one for a row without labels",
         )
 
 
@@ -202,7 +202,7 @@ def _converter(tokenizer: Any) -> Callable[[list[int]], list[str]]:
             raise AttlasError(
                 "ids that the tokenizer has",
                 str(missing[0]),
-                "−100 and other numbers below 0 stand for no token: pass the input_ids"
+                "numbers below 0, such as −100, are no token: pass the input_ids"
                 if missing[0] < 0
                 else "pass the tokenizer that made these ids",
             )

@@ -33,7 +33,7 @@ def check_not_compiled(model: nn.Module) -> None:
     for path, module in model.named_modules():
         if isinstance(module, torch.jit.ScriptModule):
             raise UnsupportedError(
-                "a model in Python: a scripted one calls no function that could be heard",
+                "a model in Python: a scripted one calls no function that attlas can see",
                 f"its module {path!r}, a {type(module).__name__}"
                 if path
                 else type(module).__name__,
@@ -45,7 +45,7 @@ def check_not_compiled(model: nn.Module) -> None:
             where = f"its module {path!r}" if path else type(module).__name__
             raise UnsupportedError(
                 "a model as it was before torch.compile: compiled code calls no function that "
-                "could be heard",
+                "attlas can see",
                 f"{where}, which is compiled",
                 "observe the model itself: torch.compile(model) leaves `model` as it was"
                 if whole
@@ -72,7 +72,7 @@ class WithBlock(AbstractContextManager[Entered], Generic[Entered]):
     def __enter__(self) -> Entered:
         if self._usage == _USED:
             raise AttlasError(
-                "a block of its own for each `with`",
+                "a new block for each `with`",
                 "one that was entered before",
                 "call the function again",
             )
@@ -199,13 +199,13 @@ def _observing(
     unmatched = selection.unmatched(recorder.called_layers)
     if recorder.called_layers and not trace:
         raise AttlasError(
-            f"layers among those that were heard, {join_paths(sorted(recorder.called_layers))}",
+            f"layers among those that were called, {join_paths(sorted(recorder.called_layers))}",
             f"layers={layers!r}, which none of them matches",
             "name them by their paths, or by a pattern with *",
         )
     if trace and unmatched:
         warnings.warn(
-            f"layers={unmatched} match none of those that were heard, "
+            f"layers={unmatched} match none of those that were called, "
             f"{join_paths(sorted(recorder.called_layers))}",
             stacklevel=4,
         )
@@ -221,9 +221,9 @@ def _observing(
 
 
 _NO_SOFTMAX = (
-    "observe a model that looks by softmax(scores) @ values, F.scaled_dot_product_attention, "
+    "observe a model that computes softmax(scores) @ values, F.scaled_dot_product_attention, "
     "flex_attention or nn.MultiheadAttention; Fourier mixing, sigmoids, linear attention and state "
-    "spaces (FNet, Mamba, RWKV) have no such weights; of a kernel outside of PyTorch (flash-attn, "
+    "spaces (FNet, Mamba, RWKV) have no such weights; for a kernel outside of PyTorch (flash-attn, "
     "xformers) load the model with attn_implementation='sdpa'"
 )
 
@@ -231,7 +231,7 @@ _NO_SOFTMAX = (
 def _why(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
     """Why nothing was heard, and what to do."""
     name = type(model).__name__
-    call = "call this very model inside the block, in this thread"
+    call = "call this model inside the block, in this thread"
     if has_only_hooked_attention(model):
         return f"none: no attention layer of {name} ran", call
     if not recorder.has_run:
@@ -241,16 +241,15 @@ def _why(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
         reason = "what attlas cannot read: " + "; ".join(unreadable_calls)
         return (
             reason,
-            "record such a layer by an AttentionHook of its own, see "
-            "attlas.recording.AttentionHook",
+            "record such a layer with an AttentionHook, see attlas.recording.AttentionHook",
         )
     if recorder.softmaxed:
         return (
-            f"a softmax in {join_paths(sorted(recorder.softmaxed))}, which no product with "
-            "values "
-            "followed",
-            "heard is softmax(…) @ values, by matmul, bmm or einsum, with an axis of queries; for "
-            "what is written otherwise hold an AttentionHook, see attlas.recording.AttentionHook",
+            f"a softmax in {join_paths(sorted(recorder.softmaxed))}, without a product with "
+            "values after it",
+            "attlas sees softmax(…) @ values, by matmul, bmm or einsum, with an "
+            "axis of queries; for anything else use an AttentionHook, see "
+            "attlas.recording.AttentionHook",
         )
     return (
         f"no attention by softmax in PyTorch's functions, although {name} ran",

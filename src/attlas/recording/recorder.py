@@ -378,8 +378,9 @@ class _Step(NamedTuple):
 
 
 _BRANCHED = (
-    "a cache that was cropped by whole calls, or another that begins alike: each text that was "
-    "gone on with has a map of its own"
+    "a cache that was cropped by whole calls, or another cache with the same beginning: each "
+    "continuation has its "
+    "own map"
 )
 
 
@@ -398,20 +399,17 @@ def _split_reason(site: CallSite, attention_map: AttentionMap) -> str:
     """Why a call does not go on from an earlier one."""
     queries, num_keys = attention_map.shape[2:]
     if site.cross_attention:
-        return (
-            "another source, or one that was asked again without a sign that it was in the same "
-            "generation"
-        )
+        return "another source, or the same one without a sign that the generation is the same"
     if queries >= num_keys:
-        return "a call that brought a text of its own, without keys of before"
+        return "a call with a new text, without earlier keys"
     if isinstance(attention_map, DenseAttentionMap):
         return (
-            "a step of which the weights alone are known, which do not say from which keys and "
-            "rows of before it goes on"
+            "a step of which only the weights are known: they do not say which "
+            "earlier keys and rows it continues"
         )
     return (
-        "a step whose earlier keys are not those of any call before: a cache that rounds or "
-        "changes what it keeps, or that was filled while nobody observed"
+        "a step whose earlier keys match no earlier call: a cache that rounds or "
+        "changes what it keeps, or one that was filled outside of `observe`"
     )
 
 

@@ -642,13 +642,14 @@ def _split_reason(attention_maps: Sequence[AttentionMap]) -> str:
     for first, second in pairwise(shapes):
         if first[:2] != second[:2]:
             sizes = f"{first[0]} × {first[1]} and {second[0]} × {second[1]}"
-            return f"which do not go on from each other: of {sizes} texts and heads"
+            return f"which do not continue each other: of {sizes} texts and heads"
         if second[3] not in (first[3], first[3] + second[2]):
             keys = f"of {first[3]} keys, then of {second[2]} queries and {second[3]} keys"
-            return f"which do not go on from each other: {keys}"
+            return f"which do not continue each other: {keys}"
     return (
-        "which did not go on from each other: a step joins what came before where its keys are the "
-        "earlier ones and those of its own queries, in the same cache"
+        "which do not continue each other: a step joins an earlier call if its keys are the "
+        "earlier keys and "
+        "those of its own queries, in the same cache"
     )
 
 

@@ -148,7 +148,7 @@ def _unreadable(path: Path, got: str) -> AttlasError:
     whole = _whole_one_beside(path)
     if whole is None:
         advice = (
-            f"put back a copy of it, or train anew in another folder: {path.parent} holds no other "
+            f"put back a copy of it, or train in another folder: {path.parent} holds no other "
             "checkpoint that is whole"
         )
     else:
@@ -224,7 +224,7 @@ class CheckpointStore:
             return None
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                f"the name of a checkpoint in {self.run / pointer}", str(error), "mend that file"
+                f"the name of a checkpoint in {self.run / pointer}", str(error), "correct that file"
             ) from None
         name, *marked = text.split(" ")
         name, known = name.removesuffix(_SUFFIX), self.names()

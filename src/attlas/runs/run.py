@@ -268,7 +268,9 @@ class Run:
             return []
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                f"one JSON object per line in {self.path / METRICS}", str(error), "mend that file"
+                f"one JSON object per line in {self.path / METRICS}",
+                str(error),
+                "correct that file",
             ) from None
 
     def peak_memory(self) -> dict[str, int]:

@@ -88,8 +88,7 @@ def check_sealed(run: Path, name: str, seal: Mapping[str, Any] | None) -> None:
         raise CheckpointError(
             f"the settings with which {checkpoint} was trained in {run / CONFIG}",
             "; ".join(of_settings),
-            "put these back there; another model, or vocabulary, takes a training of its own "
-            "(--out)",
+            "put these back there; another model or vocabulary needs its own training (--out)",
         )
     if of_recipe:
         raise CheckpointError(
@@ -138,7 +137,7 @@ def _digests(run: Path) -> dict[str, str]:
             continue
         except OSError as error:
             raise CheckpointError(
-                f"to read {run / name}", error.strerror or str(error), "mend that file"
+                f"to read {run / name}", error.strerror or str(error), "correct that file"
             ) from None
         found[name] = hashlib.sha256(content).hexdigest()
     return found

@@ -217,7 +217,7 @@ class CheckpointManager:
             return None
         what = "they alone are averaged" if len(updates) > 1 else "there is no average"
         return (
-            f"WARNING: training.averaging wants the last {averaging.count} checkpoints, and the "
+            f"WARNING: training.averaging needs the last {averaging.count} checkpoints, and the "
             f"training has saved {len(updates)} (of update {', '.join(map(str, updates))}), so "
             f"{what}; a smaller training.save_every or training.validation.every saves more"
         )

@@ -296,7 +296,7 @@ class Learner(Generic[M, B]):
             raise NotFiniteError(
                 f"a finite {name} at update {number}",
                 str(value),
-                "train anew in another folder (--out) with a lower training.learning_rate, a "
+                "train in another folder (--out) with a lower training.learning_rate, a "
                 "longer "
                 "training.schedule.warmup or a smaller training.max_grad_norm above 0",
             )

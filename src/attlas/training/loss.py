@@ -187,7 +187,7 @@ class _Chunked(torch.autograd.Function):
     def backward(ctx: Any, grad: Float[Tensor, ""]) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():  # by create_graph
             raise UnsupportedError(
-                "a loss whose gradient is not differentiated itself",
+                "a loss whose gradient is not differentiated again",
                 "create_graph=True",
                 "take `cross_entropy` of all logits, which holds them",
             )

@@ -48,7 +48,7 @@ class Precision:
             raise UnsupportedError(
                 f"a device with {numbers}, in which this training began",
                 f"device {str(self.device)!r}",
-                "go on where there is one, or begin anew in another folder",
+                "continue on such a device, or start in another folder",
             ) from None
 
     @property

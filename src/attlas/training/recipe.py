@@ -102,7 +102,7 @@ class Recipe(Config):
         drops = {name: p for name, p in self.model.model_dump().items() if name.endswith("dropout")}
         if self.training.rdrop_alpha and not any(map(dropped_steps, drops.values())):
             raise ConfigError(
-                "a dropout beside training.rdrop_alpha, or both readings of a batch are the same",
+                "a dropout beside training.rdrop_alpha, or both passes over a batch are the same",
                 ", ".join(f"model.{name} = {p:g}" for name, p in drops.items()),
                 "raise one of them, or set training.rdrop_alpha = 0",
             )
@@ -120,7 +120,7 @@ class Recipe(Config):
             for name, without in of_attention.items():
                 if penalties[name]:
                     raise ConfigError(
-                        f"a model that looks at its source for {table}decoding.{name}",
+                        f"a model with cross-attention for {table}decoding.{name}",
                         "model.attention = 'none'",
                         f"set {table}decoding.{name} = {without}, or choose an attention",
                     )

@@ -208,7 +208,7 @@ def _news(what: str) -> Preparing:
 def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> None:
     again = "restore the data"
     if recipe.data.passing:
-        again = "it came from the standard input: give the same there again"
+        again = "it came from the standard input: give the same data there again"
     before, now = run.provenance().get("data", {}), checksums(splits, example)
     for name in ("train", "valid"):
         was, is_ = before.get(name, {}), now[name]

@@ -336,8 +336,8 @@ class TrainingSession:
         notes.extend(note for note in misfits if note)
         if journal.missing:
             notes.append(
-                f"{journal.path} had lost its last {journal.missing:,} bytes: what they "
-                "told is gone, the training is not affected"
+                f"{journal.path} had lost its last {journal.missing:,} bytes: those lines are "
+                "lost, the training is not affected"
             )
         return Started(
             **self.logger.clock.moment(self.state),

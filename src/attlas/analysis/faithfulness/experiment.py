@@ -59,7 +59,7 @@ class Intervention(Generic[Result]):
         unmatched = self.chosen.unmatched(matched)
         if unmatched:
             raise AttlasError(
-                f"layers among those that were heard, {list(matched)}",
+                f"layers among those that were called, {list(matched)}",
                 f"layers={unmatched!r}, which none of them matches",
                 "name them by their paths, or by a pattern with *",
             )
@@ -197,8 +197,7 @@ def distribution(logits: object) -> Float[Tensor, "*examples labels"]:
         raise AttlasError(
             "logits of at least two labels",
             f"shape {tuple(logits.shape)}",
-            "of a single logit z that is meant for a sigmoid, return "
-            "torch.cat([torch.zeros_like(z), z], -1)",
+            "for one logit z of a sigmoid, return torch.cat([torch.zeros_like(z), z], -1)",
         )
     found = torch.softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
     if bool(found.isnan().any()):

@@ -96,7 +96,7 @@ def roles(
             tallies[name] = _of_map(own, beyond, known, query_mask, radius, name)
     if target_mask is not None and not found_cross_attention:
         raise AttlasError(
-            "cross-attention, which the tokens of the target are for",
+            "cross-attention, which target_mask is for",
             f"none of it among {list(chosen)}",
             "leave target_mask out",
         )

@@ -42,10 +42,9 @@ def values_of_call(
         raise AttlasError(
             "heads that read what the weights and the values say",
             f"heads that read something else, by up to {far:.2g} of the greatest number",
-            "of a layer that does more with them than project, or whose weights were changed, ask "
-            "for weights, not for norms; take attention map and source of one call, and of a "
-            "generation "
-            "in which no hypotheses change places, as those of a beam do",
+            "take the map and the source of the same call, of a generation without "
+            "beam search; if the layer does more than project its values, or its "
+            "weights were changed, use weights, not norms",
         )
     raise AttlasError(
         f"values of {batch} × {num_keys:,} keys for {heads} heads",

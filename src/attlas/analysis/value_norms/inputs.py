@@ -87,7 +87,7 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
             raise UnsupportedError(
                 "a model with an attention whose values are projected as `value_map` knows",
                 type(model).__name__,
-                "see attlas.analysis.Projections for what it knows",
+                "see attlas.analysis.Projections for the layers that it knows",
             )
         yield inputs
     for path in [path for path, calls in inputs.items() if not calls]:

@@ -81,8 +81,8 @@ def _of_search(decoding: DecodingConfig) -> list[str]:
     notes = [
         f"python {EXAMPLE} < source > target translates lines by greedy search with numpy, "
         "onnxruntime and sentencepiece alone; a source of n tokens, its end included, gets at most "
-        f"⌊{decoding.max_len_a} · n⌋ + {decoding.max_len_b} tokens. What is cut "
-        "or does not end is told on the standard error.",
+        f"⌊{decoding.max_len_a} · n⌋ + {decoding.max_len_b} tokens. Remarks about cut and "
+        "unfinished texts go to the standard error.",
     ]
     if decoding.method != "greedy":
         notes.append(

@@ -96,8 +96,8 @@ def write_onnx_classifier(loaded: LoadedClassifier, folder: Path) -> list[str]:
         *([] if longest is None else [of_longest(longest, "reads")]),
         *([] if seen is None else [_of_seen(seen)]),
         f"python {EXAMPLE} < texts > labels writes the label of each line and its probability, by "
-        "numpy, onnxruntime and sentencepiece alone. What a reader has to know of a text is told "
-        "on the standard error.",
+        "numpy, onnxruntime and sentencepiece alone. Remarks about a text go to the standard "
+        "error.",
     ]
 
 

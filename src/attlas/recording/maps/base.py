@@ -306,7 +306,7 @@ class AttentionMap(Statistics, ABC):
         if copy is False and not self.is_shareable:
             raise AttlasError(
                 "weights that are held as an array, for copy=False",
-                f"{self!r}, whose weights are computed or converted when they are asked for",
+                f"{self!r}, which computes or converts its weights on request",
                 "leave copy out: np.asarray(attention_map)",
             )
         return np.array(self.numpy(), dtype=dtype, copy=copy)

@@ -18,7 +18,7 @@ from attlas.errors import AttlasError
 def position_error(question: str, queries: int, num_keys: int) -> AttlasError:
     """What is said of a map that says nothing of where its queries stand among its keys."""
     return AttlasError(
-        f"a map that says where its queries stand among its keys, for {question}",
+        f"a map that knows the positions of its queries among its keys, for {question}",
         f"one of {queries:,} queries and {num_keys:,} keys that does not",
         "ask for what needs no positions; or, where you know the key of the first query, give it: "
         "dataclasses.replace(attention_map, first=…)",

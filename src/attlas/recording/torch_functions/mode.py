@@ -287,7 +287,7 @@ def _handle_nested(
         if type(site.module).forward is nn.MultiheadAttention.forward:
             raise UnsupportedError(
                 f"padded tensors in layer {site.path!r}",
-                "nested tensors, which nn.MultiheadAttention takes only while nobody looks",
+                "nested tensors, which nn.MultiheadAttention takes only when it is not observed",
                 "pad them, and pass src_key_padding_mask or key_padding_mask",
             )
     return nested

@@ -170,7 +170,7 @@ def finite(loss: float) -> float:
         raise NotFiniteError(
             "a finite validation loss",
             str(loss),
-            "train anew in another folder (--out) with a lower training.learning_rate or a longer "
+            "train in another folder (--out) with a lower training.learning_rate or a longer "
             "training.schedule.warmup",
         )
     return loss

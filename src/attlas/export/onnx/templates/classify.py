@@ -142,7 +142,7 @@ class Classifier:
         if not line:
             yield "there is no word in it"
         elif not any(map(self.vocabulary.knows, kept)):
-            yield "none of its words is in the vocabulary, so that its label tells nothing of it"
+            yield "none of its words is in the vocabulary, so its label says nothing about it"
         if cut:
             tokens = "1 token" if cut == 1 else f"{cut:,} tokens"
             yield f"longer than the model can read: {tokens} of it had no part in its label"
