@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import runpy
 import shutil
 import signal
@@ -32,6 +33,7 @@ from attlas.training.distributed import (
     open_process_group,
 )
 from attlas.training.setup import join_run
+from support import threads_left
 from support.killed_trainings import recipe as tiny
 from support.labelled_runs import reviews, tables, write_lines
 
@@ -339,6 +341,30 @@ def test_a_mistake_is_told_as_ever_and_ends_all_processes(recipe: Path, tmp_path
     assert "attlas: expected an embed_dim that num_heads divides" in printed
     # A traceback, if there is one, is torchrun's own.
     assert f'File "{Path(attlas.__file__).parent}' not in printed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not POSSIBLE, reason="only Linux lists the threads of a process")
+@pytest.mark.parametrize(
+    ("distribution", "failing"), [("ddp", 0), ("fsdp", 0), ("ddp", 3)], ids=["ddp", "fsdp", "error"]
+)
+def test_no_thread_of_gloo_outlives_a_training(
+    recipe: Path, tmp_path: Path, distribution: str, failing: int
+) -> None:
+    """One that waits for Python's lock while Python ends would end the process with SIGABRT."""
+    script = Path(threads_left.__file__)
+    process = torchrun(
+        "--nproc-per-node", 2, script, recipe, tmp_path / "run", distribution, failing
+    )
+    printed = process.communicate(timeout=600)[0]
+    assert process.returncode == 0, printed
+    lines = re.findall("^(.*); threads at work (.*); left (.*)$", printed, re.MULTILINE)
+    ends = (
+        ["finished", "finished"] if not failing else ["ended by AttlasError", "ended by ValueError"]
+    )
+    assert sorted(end for end, _, _ in lines) == ends, printed
+    assert max(int(count) for _, count, _ in lines) > 0  # in the process that reports
+    assert [left for _, _, left in lines] == ["[]", "[]"], printed
 
 
 def test_alone_everything_is_as_without_a_fleet() -> None:

@@ -2,10 +2,14 @@
 
 import gc
 import os
+import sys
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from enum import IntEnum
+from functools import _lru_cache_wrapper
+from importlib import import_module
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
@@ -88,9 +92,27 @@ def is_main_process() -> bool:
     return not is_launched() or os.environ.get("RANK") == "0"
 
 
+# Modules of torch that have the group of all processes as the default of an argument. Imported
+# while there is a group, they keep it, and with it gloo's threads, until Python ends. A thread that
+# waits for Python's lock then ends the process with SIGABRT.
+_KEEPERS: dict[Distribution, tuple[str, ...]] = {
+    "ddp": ("torch.distributed.nn",),
+    "fsdp": ("torch.distributed.nn", "torch.distributed.fsdp"),
+}
+
+
 @contextmanager
-def open_process_group(device: torch.device) -> Iterator[ProcessGroup]:
+def open_process_group(
+    device: torch.device, distribution: Distribution = "ddp"
+) -> Iterator[ProcessGroup]:
     """The processes that were started together: gloo between CPUs, NCCL between GPUs.
+
+    At the end of the block no thread of the group is left, provided that nothing outside the block
+    refers to what was made in it.
+
+    Args:
+        device: What this process computes on.
+        distribution: How the model will be spread over the processes.
 
     Raises:
         AttlasError: If this torch cannot do it, or the others cannot be reached.
@@ -111,6 +133,8 @@ def open_process_group(device: torch.device) -> Iterator[ProcessGroup]:
     backend = "nccl" if device.type == "cuda" else "gloo"
     if device.type == "cuda":
         torch.cuda.set_device(device)  # FSDP2 and NCCL take the one that is set
+    for name in _KEEPERS[distribution]:
+        import_module(name)
     try:
         store, rank, size = next(rendezvous("env://"))
         if os.environ.get("GROUP_WORLD_SIZE") == "1":
@@ -139,8 +163,36 @@ def open_process_group(device: torch.device) -> Iterator[ProcessGroup]:
     finally:
         # What averages gradients has to be gone before the group is: if it outlives it, it ends
         # gloo's thread while it holds Python's lock, for which that thread may wait: for ever.
+        _clear_frames(sys.exception())
+        if distribution == "fsdp":
+            _clear_caches()
         gc.collect()
         dist.destroy_process_group()
+
+
+def _clear_frames(error: BaseException | None) -> None:
+    """Forget the local variables of the calls that an error has ended, a learner among them."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
+
+
+def _clear_caches() -> None:
+    """Let torch forget how it spread tensors over these processes, and the processes with it."""
+    for cache in gc.get_objects():
+        if type(cache) is _lru_cache_wrapper and _of_torch_distributed(cache):
+            cache.cache_clear()
+    # Each release of torch has other caches.
+    with suppress(ImportError):
+        from torch.distributed.tensor._redistribute import clear_redistribute_planner_cache
+
+        clear_redistribute_planner_cache()
+    with suppress(AttributeError):
+        torch._C._clear_DTensor_sharding_propagator_cache()
+
+
+def _of_torch_distributed(function: Any) -> bool:
+    return str(getattr(function, "__module__", "")).startswith("torch.distributed.")
 
 
 def device_of_rank(device: torch.device) -> torch.device:

@@ -473,7 +473,7 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
             "name files instead",
         )
     device = usable(device_of_rank(device_called(recipe.training.device)))
-    with open_process_group(device) as process_group:
+    with open_process_group(device, recipe.training.distribution) as process_group:
         return _trained(recipe, folder, report, device, process_group)
 
 
