@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from jaxtyping import config, install_import_hook
+from jaxtyping import config
+
+import shape_checker
 
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-install_import_hook("attlas", "shape_checker.checked")
+shape_checker.install()
 # A child of a fork has not the thread that would end the checking, see below.
 os.register_at_fork(after_in_child=lambda: config.update("jaxtyping_disable", True))
 # In the background of a shell Ctrl-C is ignored, and so by every process that a test starts.
@@ -49,6 +51,23 @@ class SharedData(type(Path())):  # type: ignore[misc]
 def shared_data() -> Path:
     """The real corpora, beside the checkout; tests that need them say so where they are missing."""
     return SharedData(SHARED)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--few", action="store_true", help="of a test with many parameters run the first and last"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--few` most cases of most tests are left for `make test`."""
+    if not config.getoption("few"):
+        return
+    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+    last = {item.nodeid.partition("[")[0]: item for item in items}
+    kept = {item.nodeid for item in (*first.values(), *last.values())}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+    items[:] = [item for item in items if item.nodeid in kept]
 
 
 CHECKED = 0.3  # seconds

@@ -1,14 +1,19 @@
 """The commands as a shell would call them, for the tests."""
 
+from functools import cache
+
+from typer import testing
 from typer.main import get_group
-from typer.testing import CliRunner
 
 from attlas.cli.main import app
 
 COMMANDS = [*get_group(app).commands]
+# The runner builds all commands and their options at every call, which takes longer than most of
+# what is tested here. A process builds them once, and so do the tests.
+testing._get_command = cache(testing._get_command)
 
 
 def called(*arguments: object, text: str | bytes | None = None) -> tuple[int, str, str]:
     """The exit code, the standard output and what was told beside it."""
-    result = CliRunner().invoke(app, [*map(str, arguments)], input=text)
+    result = testing.CliRunner().invoke(app, [*map(str, arguments)], input=text)
     return result.exit_code, result.stdout_bytes.decode(), result.stderr
