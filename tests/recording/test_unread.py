@@ -20,7 +20,7 @@ def test_a_softmax_that_is_a_module_is_its_holders():
 
         def forward(self, query, key, value):
             weights = self.softmax(query @ key.mT)
-            return value.mT @ weights.mT  # nobody reads it this way round
+            return (weights[..., None] * value[..., None, :, :]).sum(-2)  # a product by hand
 
     class Model(nn.Module):
         def __init__(self):
@@ -255,11 +255,25 @@ class Beside(nn.Module):
 
 class OverQueries(nn.Module):
     def forward(self, query, key, value):
-        return (key @ query.mT).softmax(-2).mT @ value
+        return (query @ key.mT).softmax(-2) @ value
 
 
-def test_a_softmax_over_queries_is_told():
-    model = Beside(OverQueries())
+class Slots(nn.Module):
+    """The queries compete for each key (Locatello et al., 2020)."""
+
+    def forward(self, query, key, value):
+        weights = (key @ query.mT).softmax(-1)
+        return (weights / weights.sum(-2, keepdim=True)).mT @ value
+
+
+class TurnedSlots(Slots):
+    def forward(self, query, key, value):
+        return (value.mT @ (query @ key.mT).softmax(-2).mT).mT
+
+
+@pytest.mark.parametrize("other", [OverQueries, Slots, TurnedSlots])
+def test_a_softmax_over_queries_is_told(other):
+    model = Beside(other())
     told = r"\['other'\] .*a softmax of the product of two tensors"
     with pytest.warns(UserWarning, match=told), observe(model) as trace:
         model(torch.randn(1, 5, 8), *torch.randn(3, 1, 2, 4, 8))

@@ -133,6 +133,49 @@ def test_weights_that_were_copied_are_what_they_were(copied):
     check(lambda q, k, v: copied((q @ k.mT).softmax(-1)) @ v, expected, query, key, value)
 
 
+def values_first(query, key, value):
+    return (value.mT @ (query @ key.mT).softmax(-1).mT).mT
+
+
+def values_first_by_bmm(query, key, value):
+    """As attention over pictures is written (SAGAN, VQGAN)."""
+    weights = torch.bmm(query.flatten(0, 1), key.flatten(0, 1).mT).softmax(2)
+    context = torch.bmm(value.flatten(0, 1).mT, weights.permute(0, 2, 1))
+    return context.mT.unflatten(0, value.shape[:2])
+
+
+def keys_first(query, key, value):
+    return (value.mT @ (key @ query.mT).softmax(-2)).mT
+
+
+def keys_first_turned(query, key, value):
+    return (key @ query.mT).softmax(-2).mT @ value
+
+
+def values_first_dropped(query, key, value):
+    torch.manual_seed(1)
+    return (value.mT @ F.dropout((query @ key.mT).softmax(-1), 0.5).mT).mT
+
+
+@pytest.mark.parametrize(
+    "written",
+    [values_first, values_first_by_bmm, keys_first, keys_first_turned, values_first_dropped],
+)
+def test_values_may_stand_on_the_left_of_their_weights(written):
+    query, key, value = vectors(2, 2, QUERIES, 4)
+    model = Calling(written)
+    plain = model(query, key, value)
+    with observe(model) as trace:
+        assert torch.equal(model(query, key, value), plain)
+    expected = (query @ key.mT).softmax(-1)
+    torch.testing.assert_close(trace[""].weights().reshape(expected.shape), expected)
+    if written is not values_first_dropped:  # what takes its place is dropped by another draw
+        with intervene(model, lambda weights, seen, layer: weights):
+            torch.testing.assert_close(model(query, key, value), plain)
+    with intervene(model, lambda weights, seen, layer: weights * 0):
+        assert not model(query, key, value).any()
+
+
 def test_weights_whose_heads_were_put_elsewhere_are_read_where_they_meet_values():
     """Scores with queries in front of heads, as some write them; dropout comes before the turn."""
     drop = nn.Dropout(0.5, inplace=True)

@@ -277,6 +277,11 @@ class WeightInfo:
         """
         return not self.folded and self.keys == -1 and self.queries in (None, -2)
 
+    @property
+    def is_transposed(self) -> bool:
+        """Whether the last two axes are surely keys and queries, in this order."""
+        return not self.folded and self.keys == -2 and self.queries == -1
+
     def after(self, origin: Tensor, step: Step) -> "WeightInfo":
         """What one more step makes of it; `origin` is the tensor of which this is said."""
         kept = origin if self.origin is None else self.origin

@@ -227,6 +227,7 @@ def _behind_dots(term: str, tensor: Tensor) -> tuple[int, ...]:
 
 _MATRIX = 2  # axes
 _TEXTS_AND_HEADS = 2
+_QUERIES = -2  # which axis of a product of queries and keys has the queries
 
 
 def explicit_attention_map(
@@ -432,6 +433,8 @@ def _learn_weights(
     loose: ProductInfo | None = None,
 ) -> PendingMap | None:
     keys = -1 if dim is None else dim - result.ndim * (dim >= 0)
+    if scores is not None and keys == _QUERIES:  # keys times queries
+        scores, loose = None, scores.loosely()
     if loose is not None and (dim is None or loose.beside(keys) is None):
         loose = None  # what it goes over are neither its queries nor its keys
     if not is_softmax_of_rows(result, dim, scores) and loose is None:
@@ -454,7 +457,10 @@ def handle_matmul(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """A matrix product: of weights with values, or of what may be queries and keys."""
+    """A matrix product: of weights with values, or of what may be queries and keys.
+
+    values' weights' is (weights values)', as many write it whose texts are pictures.
+    """
     names = ("input", "other", "mat2", "vec")
     given = [*args, *(kwargs[name] for name in names if name in kwargs)]
     if len(given) != 2 or len(given) < len(args) + len(kwargs):
@@ -464,9 +470,14 @@ def handle_matmul(
     reads = isinstance(known, WeightInfo) and known.has_rows
     if isinstance(known, WeightInfo) and reads:
         left = _read(tracking, known, left, right, left)
+    turned = None if isinstance(known, WeightInfo) else tracking.provenance.of(right)
+    if isinstance(turned, WeightInfo) and turned.is_transposed and left.ndim >= _MATRIX:
+        order = _with_rows(right.ndim, -1, _QUERIES)
+        moved = turned.moved(right, order)
+        return func(left, _read(tracking, moved, right.mT, left.mT, right, query=-1).mT)
     result = func(left, right)
     if isinstance(known, WeightInfo):
-        if known.queries is not None and not reads:
+        if known.queries is not None and not reads and -1 not in (known.keys, known.queries):
             tracking.provenance.follow(known, left, result)  # heads that are mixed
         return result
     if not _mixes(tracking, left, right, result):
