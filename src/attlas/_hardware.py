@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from attlas.errors import AttlasError, UnsupportedError, quoted
+from attlas.errors import AttlasError, UnsupportedError, quoted, shortened
 
 # What the C library does with memory that is given back to it.
 
@@ -229,6 +229,6 @@ def usable(device: torch.device) -> torch.device:
 def _useless(name: str, error: Exception) -> AttlasError:
     return UnsupportedError(
         "a device that torch can use here (auto, cpu, cuda)",
-        f"{quoted(name)} ({str(error).splitlines()[0]})",
+        f"{quoted(name)} ({shortened(str(error).splitlines()[0])})",
         "choose 'auto', which takes what there is",
     )

@@ -95,12 +95,13 @@ def test_no_run_is_the_callers_mistake(command: str, wanted: str, tmp_path: Path
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["abacus", "meta"])
+@pytest.mark.parametrize("name", ["abacus", "meta", "mps"])
 def test_a_device_that_computes_nothing_here_is_the_callers_mistake(run: Path, name: str) -> None:
     code, out, error = called("translate", run, "--device", name, text="1\n")
     assert (code, out, error.count("\n")) == (2, "", 1)
     wanted = "attlas: expected a device that torch can use here (auto, cpu, cuda)"
     assert error.startswith(f"{wanted}; got '{name}' (")
+    assert len(error) < 400
 
 
 def test_our_mistake_exits_with_1_and_says_how_to_report_it(

@@ -434,7 +434,8 @@ def _learn_weights(
 ) -> PendingMap | None:
     keys = -1 if dim is None else dim - result.ndim * (dim >= 0)
     if scores is not None and keys == _QUERIES:  # keys times queries
-        scores, loose = None, scores.loosely()
+        loose = scores.loosely()
+        scores = None
     if loose is not None and (dim is None or loose.beside(keys) is None):
         loose = None  # what it goes over are neither its queries nor its keys
     if not is_softmax_of_rows(result, dim, scores) and loose is None:
