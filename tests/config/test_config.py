@@ -401,3 +401,30 @@ def test_brackets_that_no_quotes_mend_are_refused_with_an_example() -> None:
             overridden({}, [f"a.b={text}"])
         overridden({}, shlex.split(caught.value.hint)[-1:])
     assert overridden({}, ["data.train=[draft.tsv"]) == {"data": {"train": "[draft.tsv"}}
+
+
+def test_comments_stand_beside_their_settings_and_change_no_value() -> None:
+    table = {
+        "seed": 1,
+        "text": 'a # "b"\nc',
+        "many": ["x, y", "z"],
+        "none": None,
+        "one.two": {"a b": 2.5, "inner": {"flag": True, "kinds": [[1, 2], []]}, "empty": {}},
+    }
+    comments = {
+        "seed": "short",
+        "text": "of two\nlines",
+        "many": "long " * 40,
+        "one.two.a b": "not a dotted name",
+        "one.two.inner": "of a table",
+        "one.two.inner.flag": "yes # or no",
+    }
+    text = write_toml(table, comments)
+    assert tomllib.loads(text) == tomllib.loads(write_toml(table))
+    lines = text.splitlines()
+    assert "seed = 1  # short" in lines
+    assert "flag = true  # yes # or no" in lines
+    assert max(map(len, lines)) <= 100
+    place = lines.index('many = ["x, y", "z"]')
+    assert lines[place - 1].startswith("# long")
+    assert '["one.two".inner]  # of a table' in lines

@@ -14,7 +14,7 @@ from attlas.cli.figure import figure
 from attlas.cli.inspect import inspect
 from attlas.cli.look import look
 from attlas.cli.stats import stats
-from attlas.cli.train import train
+from attlas.cli.train import TrainCommand, train
 from attlas.cli.translate import translate
 
 app = typer.Typer(
@@ -36,7 +36,8 @@ Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ct
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _command in (train, translate, classify, evaluate, figure, look, stats, inspect, export):
+app.command(cls=TrainCommand)(train)
+for _command in (translate, classify, evaluate, figure, look, stats, inspect, export):
     app.command(cls=Guarded)(_command)
 
 

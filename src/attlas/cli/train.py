@@ -3,12 +3,30 @@
 import os
 from os.path import lexists
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from attlas._signals import loading
 from attlas.cli._options import Settings
+from attlas.cli._process import Guarded
+
+
+class TrainCommand(Guarded):
+    """`attlas train`, whose --pairs takes several files."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options. `--pairs a b` is read as `--pairs a --pairs b`."""
+        found: list[str] = []
+        after = more = False  # after: the option itself; more: a file of it
+        for argument in args:
+            is_option = argument.startswith("-") and argument != "-"
+            if more and not is_option:
+                found.append("--pairs")
+            more = argument.startswith("--pairs=") or (not is_option and (after or more))
+            after = argument == "--pairs"
+            found.append(argument)
+        return super().parse_args(ctx, found)
 
 
 def train(
@@ -28,6 +46,24 @@ def train(
             "settings, the same architecture.",
         ),
     ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE [FILE]",
+            help="Sentence pairs: a TSV or CSV file, or two files with a sentence a line. All "
+            "settings are chosen by their number.",
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE|FOLDER",
+            help="Texts with labels: a CSV, TSV or JSON lines file, or a folder for each label. "
+            "All settings are chosen by their number.",
+        ),
+    ] = None,
     settings: Settings = None,
 ) -> None:
     """Train a model, or go on with a run that was interrupted.
@@ -43,6 +79,9 @@ def train(
       attlas train imdb                             a classifier of film reviews
       attlas train runs/my                          go on with it
       attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
+      attlas train --pairs my.tsv                   your own sentence pairs, into runs/my
+      attlas train --pairs my.en my.de --out runs/en-de
+      attlas train --labels reviews.csv             your own texts with labels
     """
     with loading():
         from attlas._hardware import device_called, disable_malloc_trim
@@ -51,6 +90,14 @@ def train(
         from attlas.data.lines import MissingFileError
         from attlas.errors import AttlasError
         from attlas.jobs.inputs import is_run, warn
+        from attlas.jobs.own_data import (
+            announce,
+            check_same_data,
+            default_folder,
+            recipe_for,
+            recipe_path,
+            write_recipe,
+        )
         from attlas.runs import CONFIG, LAST, CheckpointStore
         from attlas.training import Progress, read_recipe
         from attlas.training import train as train_run
@@ -58,9 +105,19 @@ def train(
         from attlas.training.events import Event, Started
         from attlas.training.initialization import run_and_checkpoint
 
+    option, files = ("--labels", [labels]) if labels else ("--pairs", pairs or [])
+    if files:
+        both = {"--pairs": pairs, "--labels": labels, f"the recipe {recipe}": recipe}
+        if len(others := [word for word, value in both.items() if value]) > 1:
+            raise AttlasError(
+                "--pairs, --labels, or a recipe",
+                " and ".join(others),
+                "leave one of them out; --set changes what --pairs and --labels choose",
+            )
+        out = out or default_folder(files)
     theirs = str(run_and_checkpoint(init_from)[0]) if init_from is not None else "demo"
     name = recipe or (str(out) if out and (out / CONFIG).is_file() else theirs)
-    begun = is_run(name)
+    begun = name == str(out) if files else is_run(name)
     if init_from is not None and out is None and (begun or recipe is None):
         raise AttlasError(
             "a folder for the run that --init-from begins", "none", "name one with --out"
@@ -80,7 +137,16 @@ def train(
                 ascii(path),
                 "rename it, or choose another folder with --out",
             )
-    chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or (), warn)
+    own = None
+    if files and not begun:
+        own = recipe_for(option, files, settings or (), init_from)
+        chosen, written = own.recipe, recipe_path(own, folder)
+        if is_main_process():
+            announce(own, written)
+    else:
+        if files:
+            check_same_data(option, files, folder)
+        chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or (), warn)
     if init_from is not None:
         chosen = chosen.with_init_from(resolved_name(Path().resolve(), init_from))
     if device_called(chosen.training.device).type == "cpu":
@@ -92,6 +158,8 @@ def train(
 
     def report(event: Event) -> None:
         told.add(type(event))
+        if own is not None and isinstance(event, Started):
+            write_recipe(own, written)
         progress(event)
 
     try:

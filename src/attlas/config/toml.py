@@ -2,11 +2,12 @@
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from datetime import date, time
 from pathlib import Path
 from shlex import quote
+from textwrap import wrap
 from typing import Any
 
 import tomli_w
@@ -179,9 +180,59 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def write_toml(table: Mapping[str, Any]) -> str:
-    """The TOML text of nested tables; keys without a value (None) are left out."""
-    return tomli_w.dumps(_without_none(table))
+def write_toml(table: Mapping[str, Any], comments: Mapping[str, str] | None = None) -> str:
+    """The TOML text of nested tables; keys without a value (None) are left out.
+
+    comments: what to say of a key or of a table, by its dotted name. It stands behind the value
+    where the line has room for it, and above it otherwise.
+    """
+    if comments is None:
+        return tomli_w.dumps(_without_none(table))
+    return "\n".join(_commented(_without_none(table), comments, ())).strip() + "\n"
+
+
+_LINE = 100  # characters
+
+
+def _commented(table: Mapping[str, Any], comments: Mapping[str, str], keys: Keys) -> Iterator[str]:
+    """The lines of a table; its own values come before the tables in it, as TOML demands."""
+    inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
+    for key, value in table.items():
+        if key not in inner:
+            line = _assignment(key, value)
+            yield from _with_comment(line, comments.get(".".join((*keys, key)), ""))
+    for key, value in inner.items():
+        name = (*keys, key)
+        yield ""
+        yield from _with_comment(_header(name), comments.get(".".join(name), ""))
+        yield from _commented(value, comments, name)
+
+
+def _assignment(key: str, value: Any) -> str:
+    """ "key = value", a short list in one line."""
+    line = tomli_w.dumps({key: value}).rstrip("\n")
+    if not isinstance(value, list | tuple) or "\n" not in line:
+        return line
+    name = line.partition(" = ")[0]
+    parts = [_assignment("x", part).removeprefix("x = ") for part in value]
+    short = f"{name} = [{', '.join(parts)}]"
+    return short if len(short) <= _LINE and "\n" not in short else line
+
+
+def _header(keys: Keys) -> str:
+    """ "[training.schedule]", with quotes around a key that needs them."""
+    written = (tomli_w.dumps({key: 0}).partition(" = ")[0] for key in keys)
+    return f"[{'.'.join(written)}]"
+
+
+def _with_comment(line: str, comment: str) -> list[str]:
+    comment = " ".join(comment.split())
+    behind = f"{line}  # {comment}"
+    if not comment:
+        return [line]
+    if len(behind) <= _LINE and "\n" not in line:
+        return [behind]
+    return [*(f"# {part}" for part in wrap(comment, _LINE - 2)), line]
 
 
 def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,553 @@
+"""`attlas train --pairs` and `--labels`: a recipe for data whose files alone are named."""
+
+import os
+import re
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os.path import lexists
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from attlas._files import write_durably
+from attlas._text import count_noun
+from attlas.config import drop_idle_settings, overridden, read_toml, write_toml
+from attlas.config.toml import SET, Keys, Overridden
+from attlas.data import (
+    FilesData,
+    LabelledData,
+    labelled_corpus_of,
+    read_labelled_texts,
+    read_lines,
+    read_pairs,
+)
+from attlas.data.base import resolved_name
+from attlas.data.corpus import Corpus
+from attlas.data.labelled import LabelledCorpus, json_object
+from attlas.data.lines import STDIN
+from attlas.data.tables import TableFormat, data_suffix, table_rows
+from attlas.errors import AttlasError, ConfigError, DataError, quoted
+from attlas.runs import CONFIG
+from attlas.training.initialization import run_and_checkpoint
+from attlas.training.recipe import Recipe, read_recipe, shipped_recipes
+from attlas.training.sizing import (
+    SET_BY_USER,
+    Choice,
+    DataSize,
+    as_tables,
+    choose,
+    rows_of,
+    warnings_of,
+)
+
+_JSON = (".jsonl", ".json", ".ndjson")
+_SEPARATORS = (",", ";", "\t")  # of a CSV: German and French spreadsheets write semicolons
+_WHY = {"data.train": "the data"}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRecipe:
+    """A recipe for own data, what was chosen in it, and what there is to say of the data.
+
+    Args:
+        recipe: As it is trained.
+        text: The same as a commented TOML file.
+        choices: Its settings, with the reason for each.
+        remarks: What to expect of so much data.
+    """
+
+    recipe: Recipe
+    text: str
+    choices: tuple[Choice, ...]
+    remarks: tuple[str, ...]
+
+    def table(self) -> str:
+        """Setting, value and reason, in columns."""
+        rows = [("setting", "value", "why"), *rows_of(self.choices)]
+        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        return "\n".join(
+            f"{name:<{widths[0]}}  {value:<{widths[1]}}  {why}".rstrip()
+            for name, value, why in rows
+        )
+
+
+def recipe_for(
+    option: str, files: Sequence[str], settings: Sequence[str] = (), init_from: str | None = None
+) -> OwnRecipe:
+    """A recipe whose settings follow from the size of the data.
+
+    Args:
+        option: "--pairs" or "--labels".
+        files: One file or two for pairs; one file or a folder for labelled texts.
+        settings: Assignments such as "training.max_steps=500". Rules go by them.
+        init_from: A run that the training begins with; its vocabulary and model are kept.
+
+    Raises:
+        DataError: For files that hold no such data.
+        ConfigError: For wrong settings.
+    """
+    _check_files(option, files)
+    given = overridden({}, settings)
+    fixed = dict(_assigned(given, given.assigned))
+    fixed.pop("data.train", None)
+    here = Path.cwd()
+    read = _labelled_texts if option == "--labels" else _pairs
+    size, of_data = read([resolved_name(here, name) for name in files], given)
+    choices = [*of_data, *choose(size, fixed)]
+    if init_from is not None:
+        choices = _with_model_of(choices, resolved_name(here, init_from))
+    named = {choice.setting for choice in choices}
+    choices += [Choice(name, fixed[name], SET_BY_USER) for name in fixed if name not in named]
+    plain, _ = drop_idle_settings(Recipe, _with_kinds(choices, given))
+    recipe = Recipe.read(plain, SET if given.assigned else option)
+    recipe = recipe.model_copy(update={"data": recipe.data.resolved(here)})
+    kept = _flat(plain)
+    choices = [choice for choice in choices if choice.setting in kept]
+    return OwnRecipe(
+        recipe,
+        _commented(plain, choices, option, files, size),
+        tuple(choices),
+        tuple(f"WARNING: {warning}" for warning in warnings_of(size)),
+    )
+
+
+def default_folder(files: Sequence[str]) -> Path:
+    """Where a run for these files is kept: runs/my for my.tsv, my.csv.gz and my.en."""
+    name = Path(os.path.abspath(files[0])).name
+    stem = Path(name.removesuffix(".gz")).stem
+    return Path("runs") / stem
+
+
+def recipe_path(own: OwnRecipe, folder: Path) -> Path:
+    """The file beside the folder of a run in which its recipe is written: runs/my.toml for runs/my.
+
+    Raises:
+        DataError: Where a file of that name says something else, which must not be lost.
+    """
+    if folder.name in ("", ".."):
+        folder = Path(os.path.abspath(folder))
+    path = folder.with_name(f"{folder.name}.toml")
+    if lexists(path) and not (path.is_file() and path.read_bytes() == own.text.encode()):
+        raise DataError(
+            f"no file at {path}, where the recipe is to be written",
+            "another file there",
+            f"train that one (attlas train {quote(str(path))}), remove it, or choose another --out",
+        )
+    return path
+
+
+def write_recipe(own: OwnRecipe, path: Path) -> None:
+    """Write the recipe, unless it is there already."""
+    if not lexists(path):
+        write_durably(path, own.text.encode())
+
+
+def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
+    """That a run which is there already was begun with these files.
+
+    Raises:
+        DataError: Where it was begun with others.
+    """
+    known = read_recipe(folder / CONFIG).data
+    began = getattr(known, "train", None)
+    began = [began] if isinstance(began, str) else list(began or ())
+    if [os.path.realpath(name) for name in began] != [os.path.realpath(name) for name in files]:
+        raise DataError(
+            f"the data with which {folder} began",
+            f"{option} {' '.join(files)}",
+            "choose another folder for a new run: add --out FOLDER",
+        )
+
+
+def _check_files(option: str, files: Sequence[str]) -> None:
+    most = 2 if option == "--pairs" else 1
+    if len(files) > most:
+        raise DataError(
+            "one table, or two files with a sentence a line, for --pairs"
+            if most == 2
+            else "one file or folder for --labels",
+            f"{len(files)}: {' '.join(files)}",
+            "join them to one file"
+            if most == 1
+            else "join the tables to one, for example with cat",
+        )
+    for name in files:
+        path = Path(name)
+        if name == STDIN:
+            raise DataError(
+                f"a file for {option}, which is read twice",
+                "the standard input",
+                "write it into a file first",
+            )
+        if path.suffix == ".toml" or (not path.exists() and name in shipped_recipes()):
+            raise ConfigError(
+                f"data for {option}, which makes a recipe",
+                f"the recipe {name}",
+                "leave the recipe out; --set changes what is chosen",
+            )
+        if option == "--pairs" and path.is_dir():
+            raise DataError(
+                "a file of sentence pairs for --pairs", f"the folder {name}", "name the file in it"
+            )
+
+
+# What the data is, and how large.
+
+
+def _pairs(paths: list[str], given: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
+    found = [Choice("data.kind", "files", "pairs"), Choice("data.train", paths, _WHY["data.train"])]
+    asked = given.get("data", {})
+    if len(paths) == 1:
+        found[1] = replace(found[1], value=paths[0])
+        found += _table_of_pairs(paths[0], asked)
+    table = {**as_tables(found)["data"], **asked, "train": found[1].value, "held_back": 1}
+    table.pop("valid", None)
+    config = FilesData.read(table, "--pairs")
+    corpus = read_pairs(
+        config.train,
+        config.columns,
+        config.filters.empties_alone,
+        separator=config.separator,
+        quoting=config.quoting,
+    )
+    _check_some(corpus, paths)
+    return size_of_pairs(corpus), found
+
+
+def _check_some(corpus: Corpus | LabelledCorpus, paths: Sequence[str]) -> None:
+    if not len(corpus):
+        what = "sentence pair" if isinstance(corpus, Corpus) else "labelled text"
+        raise DataError(
+            f"at least one {what} in {' and '.join(paths)}", str(corpus.report), "check the file"
+        )
+
+
+def size_of_pairs(corpus: Corpus) -> DataSize:
+    """What the rules read of pairs."""
+    sources, targets = corpus.sources, corpus.targets
+    longer = [max(len(pair.source), len(pair.target)) for pair in corpus.pairs]
+    of_source, of_target = (Counter("".join(texts)) for texts in (sources, targets))
+    letters = {sign: count for sign, count in of_target.items() if sign.isalpha()}
+    known = {sign.lower() for sign in of_source}
+    common = sum(count for sign, count in letters.items() if sign.lower() in known)
+    words = sum(len(text.split()) for text in targets)
+    return DataSize(
+        len(corpus),
+        sum(longer) / len(corpus),
+        max(longer),
+        len(of_source | of_target),
+        common=common / max(1, sum(letters.values())),
+        word_length=sum(map(len, targets)) / max(1, words),
+        decomposed=_decomposed((*sources, *targets)),
+    )
+
+
+def size_of_texts(corpus: LabelledCorpus) -> DataSize:
+    """What the rules read of labelled texts."""
+    return DataSize(
+        len(corpus),
+        sum(map(len, corpus.texts)) / len(corpus),
+        max(map(len, corpus.texts)),
+        len(set().union(*corpus.texts)),
+        Counter(corpus.labels),
+        decomposed=_decomposed(corpus.texts),
+    )
+
+
+def _decomposed(texts: Iterable[str]) -> bool:
+    return not all(unicodedata.is_normalized("NFC", text) for text in texts)
+
+
+def _labelled_texts(paths: list[str], given: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
+    (path,) = paths
+    found = [
+        Choice("data.kind", "labelled", "texts with labels"),
+        Choice("data.train", path, _WHY["data.train"]),
+    ]
+    asked = given.get("data", {})
+    if not Path(path).is_dir():
+        found += _fields_of_texts(path, asked)
+    table = {**as_tables(found)["data"], **asked, "train": path, "held_back": 1}
+    table.pop("valid", None)
+    config = LabelledData.read(table, "--labels")
+    inner = Path(path) / "train"
+    corpus = labelled_corpus_of(
+        read_labelled_texts(
+            inner if inner.is_dir() else path,
+            config.text,
+            config.label,
+            separator=config.separator,
+            quoting=config.quoting,
+            unlabelled=config.unlabelled,
+        ),
+        config.unlabelled,
+    )
+    _check_some(corpus, paths)
+    return size_of_texts(corpus), found
+
+
+# Which columns of a table are meant.
+
+
+def _rows(
+    path: str, asked: Mapping[str, Any], wanted: str
+) -> tuple[list[list[str]], TableFormat, list[Choice]]:
+    """The rows of a table, and its separator where the name of the file does not say it.
+
+    Raises:
+        DataError: For one column.
+    """
+    lines = read_lines(path)
+    separator, quoting = asked.get("separator"), asked.get("quoting")
+    if separator is not None or data_suffix(path) != ".csv":
+        candidates = [TableFormat.of(path, separator, quoting)]
+    else:
+        candidates = [TableFormat.of(path, sign, quoting) for sign in _SEPARATORS]
+    ragged: tuple[list[list[str]], TableFormat] | None = None
+    for form in candidates:
+        try:
+            rows = [row for _, row in table_rows(lines, form)]
+        except AttlasError:
+            if len(candidates) == 1 or (form is candidates[-1] and ragged is None):
+                raise
+            continue
+        widths = set(map(len, rows))
+        if min(widths, default=0) > 1 and (len(widths) == 1 or len(candidates) == 1):
+            why = f"its fields are separated by {form.separators}"
+            said = (
+                [Choice("data.separator", form.separator, why)] if form is not candidates[0] else []
+            )
+            return rows, form, said
+        if len(rows) and max(widths) > 1 and ragged is None:
+            ragged = rows, form
+    if ragged is not None:  # the reader of the data names the line
+        return *ragged, []
+    form = candidates[0]
+    if not lines.rows:
+        raise DataError(f"{wanted} in {path}", "an empty file", "check the file")
+    raise DataError(
+        f"{wanted} in {path}",
+        f"one column: {quoted(lines.rows[0])} in line 1",
+        f"put {'a comma' if form.separator == ',' else 'a tab'} between the two",
+    )
+
+
+def _table_of_pairs(path: str, asked: Mapping[str, Any]) -> list[Choice]:
+    rows, _, found = _rows(path, asked, "a sentence and its translation in each line")
+    if "columns" in asked:
+        return found
+    first = rows[0]
+    if _is_header(first):
+        named = [name for name in first if _names_a_side(name)]
+        pair = [name for name in named if name.casefold() in _SIDES] or named
+        why = "line 1 names the columns" + ("" if len(first) == 2 else ": the first two of them")
+        return [*found, Choice("data.columns", pair[:2], why)]
+    texts = [
+        place
+        for place in range(1, len(first) + 1)
+        if not all(_is_number(row, place) for row in rows)
+    ]
+    if len(texts) < 2:
+        raise DataError(
+            f"two columns of text in {path}",
+            f"numbers in all but {len(texts)} of its {count_noun(len(first), 'column')}",
+            "name them: --set 'data.columns=[1, 2]'",
+        )
+    why = "line 1 is taken for a pair, not for the names of columns"
+    if len(first) > 2:
+        why = f"the first two of {len(first)} columns with text; {why}"
+    return [*found, Choice("data.columns", texts[:2], why)]
+
+
+def _is_number(row: Sequence[str], column: int) -> bool:
+    return column <= len(row) and row[column - 1].strip().isdecimal()
+
+
+_SIDES = {"source", "target", "src", "tgt", "trg"}
+_NOUNS = {"text", "sentence", "translation", "original", "reference", "input", "output"}
+_ISO = """
+af am ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl gu he hi hr hu hy id is it
+ja ka kk km kn ko ky la lo lt lv mk ml mn mr ms mt my nb ne nl nn no pa pl ps pt ro ru si sk sl so
+sq sr sv sw ta te tg th tl tr uk ur uz vi yo zh zu
+deu eng fra spa ita por nld rus jpn cmn zho kor ara tur pol ces swe fin
+"""
+_NAMED = """
+afrikaans arabic basque bengali bulgarian catalan chinese croatian czech danish dutch english
+estonian finnish french german greek hebrew hindi hungarian icelandic indonesian irish italian
+japanese korean latin latvian lithuanian norwegian persian polish portuguese romanian russian
+serbian slovak slovenian spanish swahili swedish turkish ukrainian urdu vietnamese
+deutsch englisch französisch spanisch italienisch français anglais allemand espagnol español
+inglés francés alemán italiano inglese русский английский 日本語 英語 中文 英文
+"""
+_CODES, _LANGUAGES = set(_ISO.split()), set(_NAMED.split())
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _names_a_side(name: str) -> bool:
+    """Returns True for what names a column of sentences: "en", "English", "source_text"."""
+    words = _WORD.findall(name)
+    if not 1 <= len(words) <= 3 or name.strip()[-1:] in ".!?":
+        return False
+    plain = {word.casefold().removesuffix("s") for word in words}
+    languages = plain & {*_LANGUAGES, *(word.removesuffix("s") for word in _LANGUAGES)}
+    codes = {
+        word for word in words if word.lower() in _CODES and (word.islower() or word.isupper())
+    }
+    known = languages or codes or plain & (_SIDES | _NOUNS)
+    # "it is late" holds codes as well: beside a code or a language stands a noun, or nothing.
+    return bool(known) and (len(words) == 1 or bool(plain & (_SIDES | _NOUNS)))
+
+
+def _is_header(row: Sequence[str]) -> bool:
+    """Returns True for the names of columns: two of them name a language or a side."""
+    return len({*row}) == len(row) and sum(map(_names_a_side, row)) > 1
+
+
+_TEXT_NAMES = (
+    "text", "texts", "sentence", "review", "content", "message", "comment", "body", "tweet",
+    "document", "headline", "title", "question", "utterance", "description", "input",
+)  # fmt: skip
+_LABEL_NAMES = (
+    "label", "labels", "class", "category", "sentiment", "target", "topic", "intent", "tag",
+    "rating", "emotion", "stars", "answer", "output",
+)  # fmt: skip
+
+
+def _fields_of_texts(path: str, asked: Mapping[str, Any]) -> list[Choice]:
+    """Which fields hold the text and the label, where nobody says so."""
+    of_json = data_suffix(path) not in (".csv", ".tsv") and not asked.get("separator")
+    values: dict[str, set[str]] = {}
+    found: list[Choice] = []
+    if of_json or data_suffix(path) in _JSON:
+        lines = read_lines(path)
+        if not lines.rows:
+            raise DataError(f"labelled texts in {path}", "an empty file", "check the file")
+        header = list(json_object(lines.rows[0], f"line 1 of {lines.name}"))
+    else:
+        rows, _, found = _rows(path, asked, "a text and its label in each line")
+        header = rows[0]
+        values = {
+            name: {row[place] for row in rows[1:] if place < len(row)}
+            for place, name in enumerate(header)
+        }
+    names = [name.strip().casefold() for name in header]
+    by_name = [
+        asked.get(key) or next((header[names.index(one)] for one in known if one in names), None)
+        for key, known in (("text", _TEXT_NAMES), ("label", _LABEL_NAMES))
+    ]
+    text, label = by_name
+    if len(header) == 2 and bool(text) != bool(label):  # the other of two
+        text = text or next(name for name in header if name != label)
+        label = label or next(name for name in header if name != text)
+    if text is None or label is None or text == label:
+        missing = "text" if text is None else "label"
+        told = f"the columns {header} in line 1"
+        if any(name in values[name] for name in header if name in values):
+            told += ", which look like an entry and not like names"
+        raise DataError(
+            f"names of columns in line 1 of {path}, such as text and label",
+            told,
+            f"write such a line, or name the column: --set data.{missing}=NAME"
+            + (" --set data.label=NAME" if label is None and text is None else ""),
+        )
+    said = [("text", text), ("label", label)]
+    return [
+        *found,
+        *(
+            Choice(f"data.{key}", name, f"the field of that name, of {len(header)}")
+            for key, name in said
+            if key not in asked
+        ),
+    ]
+
+
+# From choices to a recipe.
+
+
+def _assigned(table: Mapping[str, Any], assigned: Iterable[Keys]) -> Iterable[tuple[str, Any]]:
+    """The values that were put in, by their dotted names."""
+    for keys in sorted(assigned):
+        value: Any = table
+        for key in keys:
+            value = value[key]
+        if not isinstance(value, dict):
+            yield ".".join(keys), value
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{before}{key}"
+        found |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return found
+
+
+def _with_kinds(choices: Sequence[Choice], given: Overridden) -> Overridden:
+    """The tables of these choices. Settings of a kind that the user replaced count as those of the
+    old kind, so that they are left out where the new one has none of that name.
+    """
+    chosen = Overridden(as_tables(choices))
+    original = as_tables([choice for choice in choices if choice.why != SET_BY_USER])
+    for outer, kind in _KINDS.items():
+        table: Any = original
+        for key in outer:
+            table = table.setdefault(key, {}) if isinstance(table, dict) else {}
+        if isinstance(table, dict):
+            table.setdefault("kind", kind)
+    chosen.original, chosen.assigned = original, set(given.assigned)
+    return chosen
+
+
+_KINDS: dict[Keys, str] = {
+    ("model",): "transformer",
+    ("training", "optimizer"): "muon",
+    ("training", "schedule"): "cosine",
+}
+
+
+def _with_model_of(choices: list[Choice], init_from: str) -> list[Choice]:
+    """The choices with model and vocabulary of another run, which its weights belong to."""
+    run, _ = run_and_checkpoint(init_from)
+    table = read_toml(run / CONFIG)
+    kept = _flat({name: table.get(name, {}) for name in ("vocabulary", "model")})
+    rest = [
+        choice
+        for choice in choices
+        if choice.why == SET_BY_USER or not choice.setting.startswith(("vocabulary.", "model."))
+    ]
+    named = {choice.setting for choice in rest}
+    kept["training.init_from"] = init_from
+    return rest + [
+        Choice(name, value, f"as in the run {Path(init_from).name}")
+        for name, value in kept.items()
+        if name not in named
+    ]
+
+
+def _commented(
+    table: Mapping[str, Any],
+    choices: Iterable[Choice],
+    option: str,
+    files: Sequence[str],
+    size: DataSize,
+) -> str:
+    named = " ".join(files)
+    head = (
+        f"# Made by: attlas train {option} {named}\n"
+        f"# The settings go by the size of the data: {count_noun(size.examples, size.example)} of "
+        f"{size.length:.0f} characters on average.\n"
+        "# Change what you like, then: attlas train THIS-FILE --out ANOTHER-FOLDER\n\n"
+    )
+    if not head.isprintable() and any(not line.isprintable() for line in head.splitlines()):
+        head = f"# Made by: attlas train {option}\n\n"
+    return head + write_toml(table, {choice.setting: choice.why for choice in choices})
+
+
+def announce(own: OwnRecipe, path: Path) -> None:
+    """Print what was chosen, on the standard error."""
+    print(f"{own.table()}\n\nThis recipe, with comments, is {path}.", file=sys.stderr)
+    for remark in own.remarks:
+        print(remark, file=sys.stderr)
