@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from attlas.config import Config
+from attlas.config import Config, descriptions
 from attlas.data import BatchingConfig
 from attlas.models import TransformerConfig
 from attlas.training import Recipe
@@ -66,9 +66,11 @@ def _tables(
         key: field for key, field in config.model_fields.items() if not _is_a_name(key, field)
     }
     if own := {key: field for key, field in fields.items() if not _within(field)}:
-        yield "| setting | default | values |\n|---|---|---|"
+        yield "| setting | default | values | meaning |\n|---|---|---|---|"
+        meanings = descriptions(config)
         yield from (
-            f"| `{key}` | {_BY_THE_REST.get((config, key)) or _default(f)} | {_values(f)} |"
+            f"| `{key}` | {_BY_THE_REST.get((config, key)) or _default(f)} | {_values(f)} "
+            f"| {_escaped(meanings[key]).replace('|', chr(92) + '|')} |"
             for key, f in own.items()
         )
         yield ""

@@ -65,7 +65,7 @@ def test_a_default_on_the_page_is_the_one_that_a_recipe_gets(settings: dict[str,
     rows = [
         line.split(" | ") for line in settings["page"]([]).splitlines() if line.startswith("| `")
     ]
-    defaults = {(key.strip("| `"), default) for key, default, _ in rows}
+    defaults = {(key.strip("| `"), default) for key, default, *_ in rows}
     assert ("length_penalty", f"`{bare.decoding.length_penalty}`") in defaults
     assert ("ffn_dim", f"`{bare.model.model_dump()['ffn_dim']}`") in defaults
     assert ("max_grad_norm", f"`{bare.training.max_grad_norm}`") in defaults

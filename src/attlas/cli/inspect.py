@@ -15,15 +15,16 @@ def inspect(
 ) -> None:
     """Show what is in a run, a saved trace or a recipe.
 
-    A run: its settings, parameters by part, vocabularies, checkpoints, scores and
-    the peak memory of its training. A trace: its
-    layers and tokens. A recipe: every setting, defaults included, after --set.
+    A run: its settings, parameters by part, vocabularies, checkpoints, scores and the peak memory
+    of its training. A trace: its layers and tokens. A recipe: every setting with its value and its
+    meaning, after --set. What is printed of a recipe is a recipe again.
 
     \b
     Examples:
       attlas inspect runs/demo
       attlas inspect morning.safetensors
       attlas inspect multi30k --set model.attention=dot
+      attlas inspect tiny > my.toml
     """
     with loading():
         from attlas.errors import AttlasError

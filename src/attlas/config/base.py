@@ -1,10 +1,15 @@
 """Where a setting stands, as a person names it."""
 
+import ast
+import inspect
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from difflib import get_close_matches
+from functools import cache
+from itertools import pairwise
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -256,6 +261,52 @@ def _of_kind(kinds: Sequence[Group], tag: str, kind: str) -> Group:
 
 def _kind(group: Group, tag: str) -> str:
     return str(group.model_fields[tag].default)
+
+
+# What settings mean, in words.
+
+
+@cache
+def descriptions(config: Group) -> Mapping[str, str]:
+    """What each setting of a group means: the docstring below its field, in one line.
+
+    The source is read on request only, so that no import takes longer.
+    """
+    found: dict[str, str] = {}
+    for group in reversed(config.__mro__):
+        if group in (Config, BaseModel) or not issubclass(group, BaseModel):
+            continue
+        (tree,) = ast.parse(dedent(inspect.getsource(group))).body
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        for field, below in pairwise(body):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+            ):
+                found[field.target.id] = " ".join(str(below.value.value).split())
+    return found
+
+
+def explanations(settings: "Config", before: str = "") -> dict[str, str]:
+    """The meaning of each setting and each table in this group, by its dotted name.
+
+    Of a setting by which tables are told apart, the meaning is the kinds that there are.
+    """
+    found: dict[str, str] = {}
+    meanings = descriptions(type(settings))
+    for name, field in type(settings).model_fields.items():
+        value, dotted = getattr(settings, name), f"{before}{name}"
+        if meaning := meanings.get(name):
+            found[dotted] = meaning
+        if isinstance(value, Config):
+            found |= explanations(value, f"{dotted}.")
+            if field.discriminator:
+                tag = str(field.discriminator)
+                kinds = (_kind(group, tag) for group in _groups_in(field.annotation))
+                found[f"{dotted}.{tag}"] = f"One of: {', '.join(kinds)}."
+    return found
 
 
 # The base of every group of settings.

@@ -184,11 +184,12 @@ def write_toml(table: Mapping[str, Any], comments: Mapping[str, str] | None = No
     """The TOML text of nested tables; keys without a value (None) are left out.
 
     comments: what to say of a key or of a table, by its dotted name. It stands behind the value
-    where the line has room for it, and above it otherwise.
+    where the line has room for it, and above it otherwise. A key without a value that has a comment
+    is a comment itself: "# rows = …  # At most so many."
     """
     if comments is None:
         return tomli_w.dumps(_without_none(table))
-    return "\n".join(_commented(_without_none(table), comments, ())).strip() + "\n"
+    return "\n".join(_commented(table, comments, ())).strip() + "\n"
 
 
 _LINE = 100  # characters
@@ -198,9 +199,10 @@ def _commented(table: Mapping[str, Any], comments: Mapping[str, str], keys: Keys
     """The lines of a table; its own values come before the tables in it, as TOML demands."""
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     for key, value in table.items():
-        if key not in inner:
-            line = _assignment(key, value)
-            yield from _with_comment(line, comments.get(".".join((*keys, key)), ""))
+        comment = comments.get(".".join((*keys, key)), "")
+        if key not in inner and (value is not None or comment):
+            line = _assignment(key, value) if value is not None else f"# {key} = …"
+            yield from _with_comment(line, comment)
     for key, value in inner.items():
         name = (*keys, key)
         yield ""

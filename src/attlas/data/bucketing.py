@@ -23,17 +23,20 @@ B = TypeVar("B")
 class BatchingConfig(Config):
     """How examples (sentence pairs, or labelled texts) are put together.
 
-    No side of a batch takes more than `max_tokens` keys, padding, BEGIN and END included, and a
-    batch has at most `rows` examples. One with a side of more than `max_length` tokens is left out
-    ("skip") or loses what is beyond ("cut"; a target then has no end), and is reported either way.
     With training.rdrop_alpha every batch is read twice in one pass: `max_tokens` counts it once,
     and the pass goes over twice as many.
     """
 
     max_tokens: int = Field(default=4096, ge=3)
+    """The most tokens of either side of a batch, padding, BEGIN and END included."""
     rows: int | None = Field(default=None, ge=1)
+    """The most examples of a batch. Left out: any number."""
     max_length: int = Field(default=256, ge=1)
+    """The most tokens of a side of an example. Left out, of a classifier: max_tokens − 2."""
     overlong: Literal["skip", "cut"] = "skip"
+    """What to do with a longer example: leave it out ("skip"), or leave out its end ("cut"). It is
+    reported either way.
+    """
 
     @model_validator(mode="after")
     def _one_fits(self) -> "BatchingConfig":

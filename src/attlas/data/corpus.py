@@ -42,20 +42,21 @@ _NAMED = 5  # how many lines of each reason a report names
 
 
 class FilterConfig(Config):
-    """What to do with a pair that has an empty side, is too long, or is badly proportioned.
+    """Which pairs are left out.
 
-    Lengths are counted in characters, which every language has (Japanese has no spaces); a side
-    that holds nothing but white space is empty. `empty`: what to do with an empty side, which is a
-    fault in every split. `max_length` is that of the longer side, `max_ratio` how many times the
-    shorter one it may be; `unfit`: what to do beyond these two, which are off until they are set,
-    and hold for training alone. "skip" leaves the pair out, both sides of it, and counts it;
-    "error" stops at the first.
+    Lengths are counted in characters, which every language has: Japanese has no spaces. A side of
+    white space alone is empty, which is a fault in every split. The two bounds hold for training
+    alone. "skip" leaves the pair out, both sides of it, and counts it; "error" stops at the first.
     """
 
     empty: OnFault = "skip"
+    """What to do with a pair that has an empty side."""
     max_length: int | None = Field(default=None, ge=1)
+    """The most characters of the longer side. Left out: any number."""
     max_ratio: float | None = Field(default=None, ge=1.0)
+    """How many times as long as the shorter side the longer may be. Left out: any."""
     unfit: OnFault = "skip"
+    """What to do with a pair beyond max_length or max_ratio."""
 
     def fault(self, pair: Pair) -> str | None:
         """Why this pair is not fit; None where it is."""

@@ -65,32 +65,42 @@ Columns = Annotated[tuple[int, int] | tuple[str, str], AfterValidator(_different
 
 
 class FilesData(DataSettings):
-    """Sentence pairs from files: `["train.en", "train.de"]`, `"train.tsv"`, `"a.csv"`, or `"-"`.
+    """Sentence pairs from files, plain or gzipped.
 
-    Gzip is known by its first bytes. `columns` are those of source and target in a table: numbers
-    from 1, or, where the first row is a header, names. Left out, they are the first two of a table
-    without a header; of a CSV they have to be named. separator, quoting: of tables, left out = by
-    the name of the file (.csv: commas, and quotes around a field are taken off, within which it may
-    hold anything; any other: tabs, and a quotation mark is a character).
-
-    valid: what the best checkpoint is chosen by; without it, `split_validation` pairs of train (a
-    whole number, or a share below 1; 0 = none), chosen by a hash of `seed` and the source. test:
-    reported in the end, if there is one. An empty name (`--set data.test=`) is none. The filters'
-    bounds hold for the pairs that are trained on alone: a score is comparable only when it is taken
-    on the whole of a set. `origin` is where the files come from, told where one is missing.
+    Gzip is known by its first bytes. The bounds of the filters hold for the pairs that are trained
+    on alone: a score is comparable only when it is taken on the whole of a set. No source is both
+    in the training part and in the part that is held back, see `split_validation`.
     """
 
     kind: Literal["files"] = "files"
     train: Paths
+    """The pairs to train on: `["train.en", "train.de"]`, `"train.tsv"`, `"a.csv"`, or "-" for the
+    standard input.
+    """
     valid: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    """The pairs to choose the best checkpoint by; without them, set held_back. An empty name is
+    none.
+    """
     test: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    """The pairs to score in the end, if there are some. An empty name is none."""
     held_back: int | float = 0
+    """Pairs of train that are kept for validation: a whole number, or a share below 1; 0 = none."""
     columns: Columns | None = None
+    """Source and target in a table: numbers from 1, or names where the first row is a header. Left
+    out: the first two of a table without a header; of a CSV they have to be named.
+    """
     separator: Separator | None = None
+    """What separates the columns of a table. Left out: commas in a .csv, tabs in any other."""
     quoting: Quoting | None = None
+    """Whether quotes around a field are taken off ("csv"), or belong to the text ("none"). Left
+    out: taken off in a .csv.
+    """
     origin: str = ""
+    """Where the files come from; a message says it where one is missing."""
     filters: FilterConfig = FilterConfig()
+    """Which pairs are left out."""
     seed: int = Field(default=1, ge=0)
+    """The seed of the choice of pairs that are held back."""
 
     @model_validator(mode="after")
     def _one_to_choose_by(self) -> "FilesData":

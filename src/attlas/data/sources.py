@@ -62,26 +62,33 @@ Dataset = Mapping[str, _Split]
 
 
 class HuggingFaceData(DataSettings):
-    """Sentence pairs of a dataset: a name on the hub, or a folder (files, or `save_to_disk`).
+    """Sentence pairs of a dataset of Hugging Face.
 
-    `source` and `target` are the columns of the two sides; a dot goes into a nested column, as in
-    "translation.en", unless a column has that whole name. `config` is the dataset's configuration,
-    where it has several. `train`, `valid` and `test` are its splits; test = "" is for a dataset
-    without one, or to leave it alone. What CSV, TSV and JSON files hold is read as the text that it
-    is: "null", "NA" and 007 are words, and "2020-01-01" is no date. quoting: of CSV and TSV files,
-    left out = quotes around a field are taken off in a CSV, and are part of the text in a TSV.
+    What CSV, TSV and JSON files hold is read as the text that it is: "null", "NA" and 007 are
+    words, and "2020-01-01" is no date.
     """
 
     kind: Literal["huggingface"] = "huggingface"
     name: str
+    """The name of the dataset on the Hub, or a folder (files, or what `save_to_disk` wrote)."""
     config: str | None = None
+    """The configuration of the dataset, where it has several."""
     source: str = "translation.en"
+    """The column of the source; a dot goes into a nested column."""
     target: str = "translation.de"
+    """The column of the target."""
     train: str = "train"
+    """The split to train on."""
     valid: str = "validation"
+    """The split to choose the best checkpoint by."""
     test: str = "test"
+    """The split to score in the end; "" = none."""
     quoting: Quoting | None = None
+    """Whether quotes around a field are taken off ("csv"), or belong to the text ("none"). Left
+    out: taken off in a CSV.
+    """
     filters: FilterConfig = FilterConfig()
+    """Which pairs are left out."""
 
     def resolved(self, base: Path) -> "HuggingFaceData":
         if not resolved(base, self.name).is_dir():
@@ -273,30 +280,40 @@ def _cell(row: Mapping[str, Any], column: str, where: str, number: int) -> str:
 
 
 class LabelledData(Config):
-    """Labelled texts, each a JSONL, CSV or TSV file or a folder (see `read_labelled_texts`).
+    """Labelled texts, each set a file or a folder, see `read_labelled_texts`.
 
-    text, label: the fields of a file. Where a folder has folders called train, valid or test, as
-    aclImdb has, that of the split is taken. valid: what the best checkpoint is chosen by; without
-    it, `split_validation` texts of train (a whole number, or a share below 1; 0 = none), chosen by
-    `seed` by a hash of it and of the text. An empty name (`--set data.test=`) is none. `<br />`
-    counts as white space; an empty text is left out. separator, quoting: of tables, left out = by
-    the name of the file (.csv: commas, and quotes around a field may be taken off; any other: tabs,
-    and no quotes). unlabelled: what to do with a text without a label; "skip" leaves it out and
-    counts it. origin: where the files come from, told where one is missing.
+    Where a folder has folders called train, valid or test, as aclImdb has, that of the split is
+    taken. `<br />` counts as white space. An empty text is left out. No text is both in the
+    training part and in the part that is held back, see `split_validation`.
     """
 
     kind: Literal["labelled"] = "labelled"
     train: str = Field(min_length=1)
+    """The texts to train on: a JSONL, CSV or TSV file, or a folder with a folder for each label."""
     valid: Annotated[str | None, EMPTY_IS_NONE] = None
+    """The texts to choose the best checkpoint by; without them, set held_back. An empty name is
+    none.
+    """
     test: Annotated[str | None, EMPTY_IS_NONE] = None
+    """The texts to score in the end, if there are some. An empty name is none."""
     held_back: int | float = 0
+    """Texts of train that are kept for validation: a whole number, or a share below 1; 0 = none."""
     text: str = "text"
+    """The field of the text."""
     label: str = "label"
+    """The field of the label."""
     separator: Separator | None = None
+    """What separates the columns of a table. Left out: commas in a .csv, tabs in any other."""
     quoting: Quoting | None = None
+    """Whether quotes around a field are taken off ("csv"), or belong to the text ("none"). Left
+    out: taken off in a .csv.
+    """
     unlabelled: OnFault = "error"
+    """What to do with a text without a label; "skip" leaves it out and counts it."""
     origin: str = ""
+    """Where the files come from; a message says it where one is missing."""
     seed: int = Field(default=1, ge=0)
+    """The seed of the choice of texts that are held back."""
 
     @model_validator(mode="after")
     def _one_to_choose_by(self) -> Self:
@@ -374,6 +391,7 @@ class ShippedData(DataSettings):
 
     kind: Literal["shipped"] = "shipped"
     direction: Literal["en-de", "de-en"] = "en-de"
+    """From which language into which."""
 
     def corpus(self, split: SplitName) -> Corpus:
         columns = (1, 2) if self.direction == "en-de" else (2, 1)
@@ -403,19 +421,25 @@ TASKS: dict[str, Callable[[Sequence[int]], list[int]]] = {
 class ToyData(DataSettings):
     """Sequences of the symbols "0" … "n − 1", drawn with a seed, and what becomes of them.
 
-    Lengths are uniform over `length` = (shortest, longest), symbols uniform and independent. Each
-    sequence belongs to one split (4 in 5 to train), so none is on two sides; within a split short
-    ones may repeat.
+    Lengths are uniform over `length`, symbols uniform and independent. Each sequence belongs to one
+    split (4 in 5 to train), so none is on two sides; within a split short ones may repeat.
     """
 
     kind: Literal["toy"] = "toy"
     task: Literal["reverse", "copy", "sort"] = "reverse"
+    """What becomes of a sequence: it is reversed, copied or sorted."""
     length: tuple[int, int] = (1, 20)
+    """The shortest and the longest sequence."""
     symbols: int = Field(default=32, ge=1)
+    """How many different symbols there are."""
     train: int = Field(default=20_000, ge=1)
+    """How many sequences to train on."""
     valid: int = Field(default=500, ge=1)
+    """How many sequences to choose the best checkpoint by."""
     test: int = Field(default=500, ge=1)
+    """How many sequences to score in the end."""
     seed: int = 1
+    """The seed of the sequences."""
 
     @model_validator(mode="after")
     def _some_length(self) -> "ToyData":

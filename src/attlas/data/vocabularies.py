@@ -31,24 +31,27 @@ from attlas.errors import CheckpointError, ConfigError, DataError, quoted
 class VocabularyConfig(Config):
     """How text becomes tokens.
 
-    `size` is the greatest number of ids of a vocabulary, special ones included; a small corpus
-    gives fewer. Of subwords there are at least 260, 4 special and 256 bytes, and one for each
-    character of the texts. `shared` = one vocabulary for both languages. `sampling` > 0 turns
-    subword regularisation on in training (see `Subwords.sample`): 0.1 is usual for both kinds.
-    `normalization`: the form of Unicode into which a text is brought before it is read, in training
-    and in use: "nfc" makes one of é and of e with U+0301, "nfkc" also of compatible characters (ﬁ
-    and fi, Ａ and A); "none" reads each as it is written. What is written is in that form, too.
-    `user_defined_symbols`: placeholders and tags, such as "<num>" or "__URL__", each of which is
-    one token wherever it stands in a text (of kind "words": where it is a word), and comes back as
-    it was. Each has an id, however rare it is.
+    Text is brought into the form `normalization` before it is read, in training and in use. "nfc"
+    makes one of é and of e with U+0301. "nfkc" also makes one of compatible characters (ﬁ and fi,
+    Ａ and A). What is written is in that form, too.
     """
 
     kind: Literal["bpe", "unigram", "words", "characters"] = "bpe"
+    """Subwords ("bpe", "unigram"), words or characters."""
     size: int = Field(default=8000, gt=len(SPECIAL), le=MOST)
+    """The most ids of a vocabulary, special ones included. Of subwords there are at least 260, and
+    one for each character of the texts.
+    """
     shared: bool = True
+    """Whether both languages share one vocabulary."""
     sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Above 0, training segments words at random (see `Subwords.sample`); 0.1 is usual."""
     normalization: Normalization = "none"
+    """The form of Unicode of all text: as it is written ("none"), "nfc" or "nfkc"."""
     user_defined_symbols: tuple[str, ...] = ()
+    """Placeholders and tags, such as "<num>", each of which is one token wherever it stands, and
+    comes back as it was. Of kind "words": where it is a word.
+    """
 
     @field_validator("size", mode="before")
     @classmethod

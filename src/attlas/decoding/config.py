@@ -19,49 +19,59 @@ _OF_METHOD = {
 class DecodingConfig(Config):
     """How a translation is searched for; a value out of its range is an error that says so.
 
-    Lengths count target tokens without the end of the sentence (END). A source of n tokens (its
-    END included) gets at most ⌊max_len_a · n⌋ + max_len_b target tokens; what has
-    not ended by then is returned and marked as unfinished.
+    Lengths count target tokens without the end of the sentence (END). A source of n tokens (its END
+    included) gets at most ⌊max_len_a · n⌋ + max_len_b target tokens; what has not ended by then is
+    returned and marked as unfinished.
 
-    method: beam search, the likeliest token at each step, or drawing. The score of a hypothesis Y
-    is log P(Y) / ((5 + |Y|) / 6)^α + β Σ log min(Σ a, 1), summed over source tokens and what each
-    of them was looked at: α is length_penalty, β coverage_penalty; see `Penalties`. num_beams: how
-    many hypotheses are kept, see `beam_search`. min_length: END is forbidden before so many tokens.
-    no_repeat_ngram = n: no n tokens in a row occur twice (0 = off);
-    see `Constraints`. unknown: what becomes of <unk>, the token for all words that a vocabulary
-    lacks: it is kept, forbidden, or replaced in the text by the word of the source at which the
-    model looked most (attention summed over the tokens of a word, the mean over heads and over the
-    layers that look at the source). n_best: how many hypotheses per sentence beam search returns,
-    or how many are drawn. exhaustive: see `beam_search`; the best score is never lower, the steps
-    are never fewer, and with α = 0 nothing changes. temperature, top_k (0 = off), top_p (1 = off)
-    and seed: see `sample`. max_source_length: a source is cut to this many tokens, and the
-    translation says by how many (0 = never cut). autocast: bf16 multiplies in bfloat16 (on a CPU in
-    the linear maps alone), fp16, on CUDA, in float16: faster where the device has instructions for
-    it and the model is wide enough. Of translations that are nearly as good another may be found
-    then, in another batch too; what is asked afterwards, such as where the model looked, is
-    computed in float32.
+    The score of a hypothesis Y is log P(Y) / ((5 + |Y|) / 6)^α + β Σ log min(Σ a, 1), summed over
+    source tokens and what each of them was looked at: α is length_penalty, β coverage_penalty; see
+    `Penalties`.
 
-    A setting that the method does not ask for must be left at its default, which is what a run
-    writes down for it.
+    In bf16 and fp16, of translations that are nearly as good another may be found, in another batch
+    too. Attention is computed in float32 all the same.
+
+    A setting that the method does not use must be left at its default, which is what a run writes
+    down for it.
     """
 
     method: Literal["beam", "greedy", "sample"] = "beam"
+    """Beam search, the most probable token at each step ("greedy"), or drawing ("sample")."""
     num_beams: Annotated[int, Field(ge=1, le=_MOST)] = 5
+    """How many hypotheses a beam search keeps, see `beam_search`."""
     n_best: Annotated[int, Field(ge=1, le=_MOST)] = 1
+    """How many hypotheses of each sentence are returned, or drawn."""
     exhaustive: bool = False
+    """Whether a beam search goes on until no better score is possible; the steps are never fewer,
+    the best score never lower.
+    """
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = 1.0
+    """α of the score: larger values favour longer translations."""
     coverage_penalty: Annotated[float, Field(ge=0.0, le=_MOST, allow_inf_nan=False)] = 0.0
+    """β of the score: larger values favour translations that look at every source token."""
     min_length: Annotated[int, Field(ge=0)] = 0
+    """END is forbidden before so many tokens."""
     max_len_a: Annotated[float, Field(ge=0.0, le=1000.0, allow_inf_nan=False)] = 3.0
+    """How much longer a translation may be for each source token."""
     max_len_b: Annotated[int, Field(ge=1, le=_MOST)] = 20
+    """How long a translation may be beside that."""
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
+    """No n tokens in a row occur twice; 0 = off."""
     unknown: Literal["keep", "forbid", "replace"] = "keep"
+    """What becomes of <unk>: it is kept, forbidden, or replaced by the source word with the largest
+    attention (summed over the tokens of a word, the mean over heads and layers).
+    """
     temperature: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    """Of "sample": above 1, improbable tokens are drawn more often."""
     top_k: Annotated[int, Field(ge=0)] = 0
+    """Of "sample": only the k most probable tokens are drawn; 0 = all."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    """Of "sample": only the most probable tokens that have this probability together are drawn."""
     seed: int = 0
+    """Of "sample": the seed of what is drawn."""
     max_source_length: Annotated[int, Field(ge=0)] = 0
+    """A source is cut to so many tokens, and the translation says by how many; 0 = never."""
     autocast: Autocast = "none"
+    """Half precision of the search: bf16 (on a CPU in the linear maps alone), or fp16 on CUDA."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DecodingConfig":

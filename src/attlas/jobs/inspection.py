@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attlas._text import describe_memory
-from attlas.config import write_toml
+from attlas.config import explanations, write_toml
 from attlas.data import attribution
 from attlas.errors import CheckpointError
 from attlas.recording import DenseAttentionMap, Trace
@@ -14,8 +14,8 @@ from attlas.training import Recipe
 
 
 def describe_recipe(recipe: Recipe) -> str:
-    """Every setting, as TOML."""
-    return write_toml(recipe.tables()).rstrip()
+    """Every setting with its meaning, as TOML. It is a recipe itself."""
+    return write_toml(recipe.tables(), explanations(recipe)).rstrip()
 
 
 def describe_run(run: Run) -> str:

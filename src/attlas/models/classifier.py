@@ -25,18 +25,17 @@ from attlas.patterns import Pattern
 
 
 class ClassifierConfig(BlockConfig):
-    """A self-attention classifier; see `BlockConfig` for what its layers are like.
-
-    layers: how many; patterns: where they may look (a window keeps long texts affordable: time and
-    memory grow with length × window). pooling: how the vectors of all tokens become one, see
-    `MeanPooling`, `MaxPooling`, `FirstPooling` and `AttentivePooling`; "first" wants patterns that
-    let the first token see the others, such as either(window(16), landmarks(0)).
-    """
+    """A self-attention classifier."""
 
     kind: Literal["classifier"] = "classifier"
     layers: Count = 1
+    """How many layers there are."""
     patterns: Patterns = ("everywhere",)
+    """Where they may look; with a window, time and memory grow with length × window."""
     pooling: Literal["mean", "max", "first", "attentive"] = "mean"
+    """How the vectors of all tokens become one; "first" wants patterns in which the first token
+    sees the others.
+    """
 
     @model_validator(mode="after")
     def _patterns_fit(self) -> Self:

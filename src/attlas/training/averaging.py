@@ -24,6 +24,7 @@ class LastAveraging(Config):
 
     kind: Literal["last"] = "last"
     count: int = Field(default=5, ge=2)
+    """How many checkpoints are averaged."""
 
 
 class MovingAveraging(Config):
@@ -34,6 +35,7 @@ class MovingAveraging(Config):
 
     kind: Literal["ema"] = "ema"
     decay: float = Field(default=0.999, gt=0.0, lt=1.0)
+    """How much of the average stays with each update."""
 
     def share(self, update: int) -> float:
         """1 − decay_u: how much the newest weights count."""

@@ -46,24 +46,30 @@ ClassWeights = Annotated[Literal["none", "balanced"] | dict[str, float], BeforeV
 class ValidationConfig(Config):
     """When and how to measure on the validation set.
 
-    `every` counts updates; left out, it is the end of each epoch. `criterion` decides which
-    checkpoint is the best: "bleu" is of translations, "macro_f1", the mean F1 of all labels, of
-    classifiers. `patience`: stop after so many validations in a row without a better
-    one. translate: whether to translate at all. BLEU and sequence accuracy need it: of the first
-    `sentences` (left out: of all), searched for as `decoding` says, which is greedy unless its
-    method is set. bleu_tokenizer: see `BleuTokenizer`; not the default for a target language
-    without spaces between its words.
+    BLEU and sequence accuracy need translations: of the first `sentences`, searched for as
+    `decoding` says.
     """
 
     every: int | None = Field(default=None, ge=1)
+    """Updates between two validations. Left out: the end of each epoch."""
     criterion: Literal["loss", "bleu", "accuracy", "macro_f1"] = "loss"
+    """Which checkpoint is the best: by loss, "bleu" of translations, "accuracy", or "macro_f1", the
+    mean F1 of all labels.
+    """
     patience: int | None = Field(default=None, ge=1)
+    """Stop after so many validations in a row without a better one. Left out: never."""
     translate: bool = True
+    """Whether to translate at all."""
     sentences: int | None = Field(default=None, ge=1)
+    """How many sentences to translate. Left out: all."""
     bleu_tokenizer: BleuTokenizer = "13a"
+    """How BLEU divides a text, see `BleuTokenizer`; "char" for a language without spaces between
+    words.
+    """
     decoding: Annotated[DecodingConfig, BeforeValidator(_greedy_by_default)] = DecodingConfig(
         method="greedy"
     )
+    """How to search; greedy unless its method is set."""
 
     @model_validator(mode="after")
     def _measured(self) -> Self:
@@ -87,60 +93,80 @@ class ValidationConfig(Config):
 
 
 class TrainingConfig(Config):
-    """The training ends with the first of `max_epochs`, `max_steps` and `max_minutes` (of training,
-    over all sessions) to be reached; at least one is set. None of them changes the way there.
+    """How a model is trained.
 
-    init_from: a run whose weights it begins with (its best checkpoint, or the file of one), and
-    whose vocabulary it takes over; architecture and vocabulary have to be those of that run.
+    The training ends with the first of `max_epochs`, `max_steps` and `max_minutes` to be reached;
+    at least one is set. None of them changes the way there.
 
-    learning_rate: of the optimizer, before the schedule. max_grad_norm: the greatest norm of the
-    gradient (0 = any). label_smoothing: ε of the labels. class_weights: how much a text of each
-    label counts for a classifier, as `weight` of `nn.CrossEntropyLoss` does: "none" = all alike;
-    "balanced" = texts / (labels · texts of that label), so that a rare label counts as much as a
-    common one; or a table of weights, 1 for a label that it does not name. rdrop_alpha: α of R-Drop
-    (Liang et al., 2021), by which each batch is read twice, under different dropout, and both
-    readings are to predict the same; 0 = it is read once. Both are rows of one pass, so a batch of
-    batching.max_tokens keys then takes the memory and the time of twice as many. rdrop_after: the
-    first so many updates read each batch once, which is quicker and takes half of that memory;
-    R-Drop begins after them, and wants many more. gradient_accumulation_steps: so many batches make
-    one update, with the gradient that all of them in one batch would give. keep_last: how many
-    checkpoints stay beside the best. save_every counts updates; every validation saves as well, and
-    both count for `keep_last` and for the average of the last. Left out, every hundredth update is
-    saved too, against a kill: that checkpoint counts for nothing and the next one takes its place.
-    log_every: updates between two lines of metrics.jsonl. autocast: half precision for the forward
-    pass: bf16 anywhere (on a CPU in the linear maps alone, with AVX-512 BF16 1.3 to 1.6 times as
-    fast), fp16 on CUDA, auto = bf16 where the training begins on a device that is known to have
-    instructions for it; with models as narrow as `tiny` a GPU is faster in float32. device: auto,
-    cpu, cuda, …; threads: of the CPU; left out, torch decides. Up to four of them share every
-    update, each with a part of it; more go to the kernels of these. distribution: how the processes
-    that torchrun starts share a model, see `Spread`. tensorboard: curves in the run's folder, too
-    (the extra tensorboard).
+    With `rdrop_alpha` (R-Drop; Liang et al., 2021) each batch is read twice, under different
+    dropout, and both readings are to predict the same. Both are rows of one pass, so a batch of
+    batching.max_tokens keys then takes the memory and the time of twice as many.
+
+    Every validation saves a checkpoint, and `save_every` more; both count for `keep_last` and for
+    the average of the last. Where `save_every` is left out, every hundredth update is saved too,
+    against a kill: that checkpoint counts for nothing, and the next one takes its place.
+
+    Up to four threads of a CPU share every update, each with a part of it; more go to the kernels
+    of these. bf16 on a CPU is used in the linear maps alone; with AVX-512 BF16 it is 1.3 to 1.6
+    times as fast. With models as narrow as `tiny` a GPU is faster in float32.
     """
 
     max_epochs: int | None = Field(default=None, ge=1)
+    """The most epochs. Left out: any number."""
     max_steps: int | None = Field(default=None, ge=1)
+    """The most updates. Left out: any number."""
     max_minutes: float | None = Field(default=None, gt=0.0)
+    """The most minutes of training, over all sessions. Left out: any number."""
     init_from: str = ""
+    """A run whose best weights and vocabulary the training begins with, or the file of a
+    checkpoint; it has the same architecture.
+    """
     learning_rate: float = Field(default=1e-3, gt=0.0, allow_inf_nan=False)
+    """Of the optimizer, before the schedule."""
     max_grad_norm: float = Field(default=1.0, ge=0.0)
+    """The largest norm of the gradient; 0 = any."""
     label_smoothing: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """The ε of label smoothing; 0 = off."""
     class_weights: ClassWeights = "none"
+    """How much a text of each label counts: "none" = all alike; "balanced" = a rare label as much
+    as a common one; or a table of weights, 1 for a label that it does not name.
+    """
     rdrop_alpha: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    """The weight α of R-Drop; 0 = off."""
     rdrop_after: int = Field(default=0, ge=0)
+    """R-Drop begins after so many updates; those before it are quicker."""
     gradient_accumulation_steps: int = Field(default=1, ge=1)
+    """How many batches make one update, with the gradient that all of them in one
+    batch would give.
+    """
     keep_last: int = Field(default=3, ge=1)
+    """How many checkpoints stay beside the best."""
     save_every: int | None = Field(default=None, ge=1)
+    """Updates between two checkpoints. Left out: each validation."""
     log_every: int = Field(default=10, ge=1)
+    """Updates between two lines of metrics.jsonl."""
     autocast: Literal["none", "auto", "bf16", "fp16"] = "none"
+    """Half precision of the forward pass: bf16 anywhere, fp16 on CUDA, auto = bf16 where the device
+    has instructions for it.
+    """
     device: str = "auto"
+    """Where to train: auto, cpu, cuda, cuda:1, …"""
     threads: int | None = Field(default=None, ge=1)
+    """Of the CPU. Left out: as many as torch uses."""
     distribution: Distribution = "ddp"
+    """How the processes that torchrun starts share a model, see `Spread`."""
     tensorboard: bool = False
+    """Whether curves are written into the folder of the run, too (the extra tensorboard)."""
     optimizer: OptimizerConfig = AdamConfig()
+    """How weights are stepped."""
     schedule: ScheduleConfig = ConstantSchedule()
+    """How the learning rate changes."""
     scheduled_sampling: ScheduledSamplingConfig = ConstantSampling()
+    """What the decoder is fed in training."""
     averaging: AveragingConfig = NoAveraging()
+    """Whether weights are averaged."""
     validation: ValidationConfig = ValidationConfig()
+    """When and how to measure."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

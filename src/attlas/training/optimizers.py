@@ -50,8 +50,11 @@ Beta = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 class _Adam(Config):
     betas: tuple[Beta, Beta] = (0.9, 0.999)
+    """How much of the gradients before, and of their squares, stays in the averages."""
     eps: float = Field(default=1e-8, gt=0.0)
+    """What is added to the divisor."""
     weight_decay: float = Field(default=0.0, ge=0.0)
+    """How much of each weight is taken away at each step, times the learning rate."""
 
     def _settings(self, model: nn.Module) -> dict[str, Any]:
         return {**self.model_dump(exclude={"kind"}), "fused": has_fused_adam(model)}
@@ -100,18 +103,22 @@ class MuonConfig(Config):
 
     The matrices within a model; its embeddings, its map to words or labels, norms and biases are
     stepped by AdamW, with these betas and eps. A step of either is about as large, so the rate is
-    as of Adam, and may be higher. momentum: how much of the gradients before stays in their
-    average. iterations: how close the directions come to being as long; fewer are quicker. It
-    costs (4 rows² × columns + 2 rows³) × iterations multiplications and additions for each matrix
-    with no more rows than columns, however small the batch, so batches should not be too small.
+    as of Adam, and may be higher. A step costs (4 rows² × columns + 2 rows³) × iterations
+    multiplications and additions for each matrix with no more rows than columns, however small the
+    batch, so batches should not be too small.
     """
 
     kind: Literal["muon"] = "muon"
     momentum: float = Field(default=0.95, ge=0.0, lt=1.0)
+    """How much of the gradients before stays in their average."""
     iterations: int = Field(default=5, ge=1, le=20)
+    """How close the directions come to being as long; fewer are quicker."""
     betas: tuple[Beta, Beta] = (0.9, 0.999)
+    """Of AdamW: how much of the gradients before, and of their squares, stays in the averages."""
     eps: float = Field(default=1e-8, gt=0.0)
+    """Of AdamW: what is added to the divisor."""
     weight_decay: float = Field(default=0.0, ge=0.0)
+    """How much of each weight is taken away at each step, times the learning rate."""
 
     def build(
         self, model: nn.Module, rate: float, parallelism: Parallelism | None = None

@@ -34,19 +34,26 @@ _SHIPPED = files("attlas") / "recipes"
 class Recipe(Config):
     """One TOML file: data, vocabulary, batching, model, training, decoding, and the seed.
 
-    A model of kind "classifier" learns from labelled texts, every other from sentence pairs; what
-    a classifier does without, such as [decoding], is then left out. Two settings that are left out
-    go by the rest: batching.max_length of a classifier is what one batch can hold, so that its
-    texts are read whole, and model.tie_source of a Transformer is what vocabulary.shared is.
+    A model of kind "classifier" learns from labelled texts, every other from sentence pairs. What a
+    classifier does without, such as [decoding], is then left out. Two settings follow from others
+    where they are left out: batching.max_length of a classifier and model.tie_source of a
+    Transformer.
     """
 
     seed: int = Field(default=1, ge=0)
+    """The seed of the weights, of dropout and of the order of batches."""
     data: DataConfig
+    """Where the texts come from."""
     vocabulary: VocabularyConfig = VocabularyConfig()
+    """How text becomes tokens."""
     batching: BatchingConfig = BatchingConfig()
+    """How examples are put together."""
     model: ModelConfig
+    """The model."""
     training: TrainingConfig
+    """How it is trained."""
     decoding: DecodingConfig = DecodingConfig()
+    """How translations are searched for."""
 
     @model_validator(mode="after")
     def _by_the_rest(self) -> Self:

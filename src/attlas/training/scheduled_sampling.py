@@ -23,6 +23,9 @@ class ScheduledSampling(Config, ABC):
     """
 
     token: Literal["argmax", "sample"] = "sample"
+    """Which token of the model is fed: its most probable one ("argmax"), or one drawn from its
+    distribution ("sample").
+    """
 
     @abstractmethod
     def probability(self, i: int) -> float:
@@ -34,6 +37,7 @@ class ConstantSampling(ScheduledSampling):
 
     kind: Literal["constant"] = "constant"
     p: float = Field(default=1.0, ge=0.0, le=1.0)
+    """The probability of the right token: 1 is teacher forcing, 0 free running."""
 
     def probability(self, i: int) -> float:
         return self.p
@@ -44,8 +48,11 @@ class LinearSampling(ScheduledSampling):
 
     kind: Literal["linear"] = "linear"
     start: float = Field(default=1.0, ge=0.0, le=1.0)
+    """The probability of the right token at the first update."""
     slope: float = Field(gt=0.0)
+    """How much it falls with each update."""
     floor: float = Field(default=0.0, ge=0.0, le=1.0)
+    """The least probability."""
 
     def probability(self, i: int) -> float:
         return max(self.floor, self.start - self.slope * i)
@@ -56,6 +63,7 @@ class ExponentialSampling(ScheduledSampling):
 
     kind: Literal["exponential"] = "exponential"
     k: float = Field(gt=0.0, lt=1.0)
+    """The probability of the right token falls by this factor with each update."""
 
     def probability(self, i: int) -> float:
         return float(self.k**i)
@@ -66,6 +74,7 @@ class InverseSigmoidSampling(ScheduledSampling):
 
     kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
     k: float = Field(ge=1.0)
+    """How late the probability of the right token falls: about ½ at update k ln k."""
 
     def probability(self, i: int) -> float:
         # 1 / (1 + exp(z)), written so that exp cannot overflow.

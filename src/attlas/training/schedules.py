@@ -20,6 +20,7 @@ class Schedule(Config, ABC):
     """
 
     warmup: int = Field(default=0, ge=0)
+    """The updates in which the learning rate rises from 0."""
 
     def factor(self, update: int) -> float:
         """What the rate of this update is multiplied with."""
@@ -64,6 +65,7 @@ class InverseSquareRootSchedule(Schedule):
 
     kind: Literal["inverse-square-root"] = "inverse-square-root"
     warmup: int = Field(default=4000, ge=1)
+    """The updates in which the learning rate rises from 0."""
 
     def after(self, update: int) -> float:
         return math.sqrt(self.warmup / update)
@@ -77,7 +79,9 @@ class _Falling(Schedule, ABC):
     """
 
     total_steps: int = Field(ge=1)
+    """The update at which the learning rate has fallen to final."""
     final: float = Field(default=0.0, ge=0.0, le=1.0)
+    """The part of the learning rate that is left then."""
 
     @model_validator(mode="after")
     def _falls_after_the_warmup(self) -> Self:

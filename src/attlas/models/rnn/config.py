@@ -10,60 +10,66 @@ from attlas.models.config import Count, Share, refuse_idle
 
 
 class LocalConfig(Config):
-    """Luong's local attention: a window of 2 · radius + 1 positions around one position per query.
-
-    centre: "monotonic" (local-m, the query's own position) or "predictive" (local-p, predicted
-    from the query). score: how the positions in the window are scored.
-    """
+    """Luong's local attention: a window of 2 · radius + 1 positions around one for each query."""
 
     centre: Literal["monotonic", "predictive"] = "predictive"
+    """The position: that of the query ("monotonic", local-m), or one predicted from the query
+    ("predictive", local-p).
+    """
     radius: Count = 10
+    """How many positions on each side of it are read."""
     score: Literal["dot", "general", "concat"] = "general"
+    """How the positions in the window are scored."""
 
 
 class RecurrentConfig(Config):
-    """A recurrent encoder–decoder; a setting that would have no effect is an error that says so.
-
-    cell, layers: of the encoder and of the decoder. Widths: embedding (both languages), hidden
-    (decoder), encoder_hidden_dim (per direction of the encoder). The source the decoder looks at is
-    encoder_hidden_dim wide, or twice that where the encoder is bidirectional.
-
-    attention: the score function; "none" is the plain encoder–decoder, whose decoder gets nothing
-    but its initial state. attention_hidden_dim: the width inside tanh(…) of additive and concat
-    attention and of local-p's prediction (left out = as hidden). local: window and score of
-    attention = "local" (left out = its defaults). coverage: the attention sees where it has looked
-    so far; see `Coverage`.
-
-    decoder: "bahdanau" (the previous state asks) or "luong" (the current state asks);
-    input_feeding: Luong's attentional vector enters the next step. readout: what the vocabulary
-    layer of Bahdanau's wiring reads: "maxout" or "tanh" of state, last token and context,
-    readout_dim wide (left out = as embedding); "linear": [state; context]; "linear_output": the
-    state alone. See `Readout`.
-
-    dropout: of embeddings, between layers and of the features; attention_dropout: of the weights.
-    tie_output: the output layer's matrix is the target embedding, behind a bottleneck where their
-    widths differ. tie_source: both languages share one embedding; needs a shared vocabulary.
-    """
+    """A recurrent encoder–decoder; a setting that would have no effect is an error that says so."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "gru"
+    """The cell of encoder and decoder."""
     layers: Count = 1
+    """How many layers the encoder has, and the decoder."""
     embed_dim: Count = 256
+    """The width of the embeddings of both languages."""
     hidden_dim: Count = 512
+    """The width of the decoder."""
     encoder_hidden_dim: Count = 256
+    """The width of each direction of the encoder."""
     bidirectional: bool = True
+    """Whether the encoder reads in both directions; its output is then twice as wide."""
     attention: Literal["none", "additive", "dot", "general", "concat", "local"] = "additive"
+    """The score function; "none" is the plain encoder–decoder, whose decoder gets only its initial
+    state.
+    """
     attention_hidden_dim: Count | None = None
+    """The width inside tanh(…) of additive and concat attention, and of the prediction of local-p.
+    Left out: hidden_dim.
+    """
     local: LocalConfig | None = None
+    """Window and score of attention = "local". Left out: its defaults."""
     coverage: bool = False
+    """Whether the attention sees where it has looked so far, see `Coverage`."""
     decoder: Literal["bahdanau", "luong"] = "bahdanau"
+    """Which state is the query: the previous one ("bahdanau") or the current one ("luong")."""
     input_feeding: bool = False
+    """Whether Luong's attentional vector enters the next step."""
     readout: Literal["maxout", "tanh", "linear", "linear_output"] = "maxout"
+    """What the vocabulary layer of Bahdanau's decoder reads: "maxout" or "tanh" of state, last
+    token and context; "linear": [state; context]; "linear_output": the state alone.
+    """
     readout_dim: Count | None = None
+    """The width of that readout. Left out: embed_dim."""
     dropout: Share = 0.2
+    """Of embeddings, between layers and of the features."""
     attention_dropout: Share = 0.0
+    """Of the attention weights."""
     tie_output: bool = False
+    """Whether the matrix of the output layer is the target embedding, behind a bottleneck where
+    their widths differ.
+    """
     tie_source: bool = False
+    """Whether both languages share one embedding; needs a shared vocabulary."""
 
     @field_validator("attention", mode="before")
     @classmethod

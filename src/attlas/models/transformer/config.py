@@ -13,40 +13,44 @@ from attlas.patterns import Pattern, parse
 class BlockConfig(Config):
     """What every layer of a Transformer is like; a setting that would have no effect is an error
     that says so.
-
-    embed_dim: of embeddings and of what every layer passes on. num_heads: of every attention;
-    num_kv_heads: how many of them have keys and values of their own (left out = all; see
-    `MultiheadAttention`). ffn_dim: the width inside the position-wise feed-forward; 0 = there is
-    none.
-
-    positions: how the order of tokens is known; max_positions: how many learned positions there
-    are. norm_type, norm: LayerNorm, RMSNorm or none, behind the sum ("post", Vaswani et al., 2017)
-    or before the sublayer ("pre", Xiong et al., 2020). residual: whether what comes into a sublayer
-    is added to what it gives. activation: of the feed-forward; see `FeedForward`.
-    bias: whether the linear maps of attentions and feed-forwards have one; LayerNorm and the last
-    layer, which makes the logits, always do.
-
-    dropout: of embeddings and of what each sublayer adds; attention_dropout: of the weights;
-    ffn_dropout: inside the feed-forward. word_dropout: the probability that a token is left
-    out whole in training (its embedding is zero; see `WordDropout`), so that no single word
-    decides.
     """
 
     embed_dim: Count = 256
+    """The width of embeddings and of what every layer passes on."""
     num_heads: Count = 4
+    """The heads of every attention."""
     num_kv_heads: Count | None = None
+    """How many heads have keys and values of their own. Left out: all."""
     ffn_dim: Annotated[int, Field(ge=0)] = 1024
+    """The width inside the feed-forward network; 0 = there is none."""
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
+    """How the order of tokens is known."""
     max_positions: Annotated[int, Field(ge=2)] = 1024  # the least: of a token and the end
+    """How many learned positions there are."""
     norm_type: Literal["layer", "rms", "none"] = "layer"
+    """LayerNorm, RMSNorm or none."""
     norm: Literal["pre", "post"] = "pre"
+    """The norm is before the sublayer ("pre", Xiong et al., 2020) or behind the sum ("post",
+    Vaswani et al., 2017).
+    """
     residual: bool = True
+    """Whether the input of a sublayer is added to its output."""
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    """Of the feed-forward network."""
     bias: bool = True
+    """Whether linear maps of attentions and feed-forward networks have one; LayerNorm and the
+    output layer always do.
+    """
     dropout: Share = 0.1
+    """Of embeddings and of what each sublayer adds."""
     attention_dropout: Share = 0.0
+    """Of the attention weights."""
     ffn_dropout: Share = 0.0
+    """Inside the feed-forward network."""
     word_dropout: Share = 0.0
+    """The probability that a token is left out whole in training, so that no single
+    word decides.
+    """
 
     @model_validator(mode="after")
     def _shared_evenly(self) -> Self:

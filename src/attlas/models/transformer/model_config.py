@@ -9,21 +9,21 @@ from attlas.models.transformer.config import BlockConfig, Patterns, check_patter
 
 
 class TransformerConfig(BlockConfig):
-    """A Transformer, encoder and decoder; see `BlockConfig` for what their layers are like.
-
-    encoder_layers, decoder_layers: how many. encoder_patterns: where the encoder's layers may look;
-    decoder_patterns: the same for the decoder's self-attention, which besides sees no later token.
-    tie_output: the output layer's matrix is the target embedding. tie_source: both languages
-    share one embedding; needs a shared vocabulary.
-    """
+    """A Transformer, encoder and decoder."""
 
     kind: Literal["transformer"] = "transformer"
     encoder_layers: Count = 3
+    """How many layers the encoder has."""
     decoder_layers: Count = 3
+    """How many layers the decoder has."""
     encoder_patterns: Patterns = ("everywhere",)
+    """Where the layers of the encoder may look: one pattern for all, or one for each."""
     decoder_patterns: Patterns = ("everywhere",)
+    """The same for the self-attention of the decoder, which besides sees no later token."""
     tie_output: bool = True
+    """Whether the matrix of the output layer is the target embedding."""
     tie_source: bool = False
+    """Whether both languages share one embedding. Left out: as vocabulary.shared."""
 
     @model_validator(mode="after")
     def _patterns_fit(self) -> Self:
