@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from attlas.data import Pair, read_pairs
+from attlas.runs import Run
 
 TEST = 1_000
 
@@ -81,10 +82,11 @@ def measured(folder: Path, size: int) -> str:
     found = json.loads(
         attlas("evaluate", run, "--source", sides[0], "--reference", sides[1], "--json")
     )
-    scores, training = found["scores"], found["training"]
+    events, scores = Run(run).events(), found["scores"]
+    started = next(event for event in events if event["event"] == "started")
     return (
-        f"| {size:,} | {training['parameters'] / 1e6:.1f} M | {training['updates']:,} "
-        f"| {training['seconds'] / 60:.1f} min | {scores['BLEU']['value']:.1f} "
+        f"| {size:,} | {started['parameters'] / 1e6:.1f} M | {events[-1]['update']:,} "
+        f"| {events[-1]['seconds'] / 60:.1f} min | {scores['BLEU']['value']:.1f} "
         f"| {scores['chrF2']['value']:.1f} |"
     )
 

@@ -328,7 +328,7 @@ def test_the_translations_are_kept_where_their_scoring_fails(
     def broken(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("attlas.cli.evaluate_report.corpus_score", broken)
+    monkeypatch.setattr("attlas.jobs.evaluation.corpus_score", broken)
     both = ("--source", files[0], "--reference", files[1])
     code, out, error = evaluate(run, *both, "-o", tmp_path / "kept")
     assert (code, out) == (1, "")

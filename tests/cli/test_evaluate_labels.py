@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from attlas.cli.evaluate_report import _matrix
+from attlas.jobs.evaluation import _matrix
 from attlas.runs import Run
 from attlas.training.setup import code_version
 from support.command_line import called

@@ -72,7 +72,8 @@ def evaluate(
     """
     with loading():
         from attlas._output import check_writable, kept
-        from attlas.cli.evaluate_report import (
+        from attlas.errors import AttlasError
+        from attlas.jobs.evaluation import (
             evaluate_labels,
             format_report,
             scored,
@@ -80,7 +81,6 @@ def evaluate(
             tokenizer_of,
             translated,
         )
-        from attlas.errors import AttlasError
         from attlas.jobs.inputs import (
             check_distinct,
             check_used,

@@ -8,6 +8,7 @@ import typer
 from attlas._signals import stay
 from attlas.cli._process import Guarded, GuardedGroup, prepare, unwritten
 from attlas.cli.classify import classify
+from attlas.cli.compare import compare
 from attlas.cli.evaluate import evaluate
 from attlas.cli.export import export
 from attlas.cli.figure import figure
@@ -37,7 +38,7 @@ Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ct
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command(cls=TrainCommand)(train)
-for _command in (translate, classify, evaluate, figure, look, stats, inspect, export):
+for _command in (translate, classify, evaluate, compare, figure, look, stats, inspect, export):
     app.command(cls=Guarded)(_command)
 
 

@@ -350,11 +350,11 @@ def evaluate_labels(
     Args:
         settings: The fields of `source`, as `data.text=review`.
     """
-    tested = _test_set(run, source, settings, valid=valid)
+    tested = labelled_test_set(run, source, settings, valid=valid)
     classifier = TextClassifier(run, checkpoint=checkpoint, device=device)
     classifier.vocabularies.labels.ids(tested)  # that it knows every label
     _print_label_counts(classifier, tested)
-    found = _classified(classifier, tested)
+    found = classified(classifier, tested)
     _print_unread_texts(found)
     lines = [
         f"{classification.label}\t{classification.probability:.4f}\n".encode()
@@ -367,9 +367,14 @@ def evaluate_labels(
     return _as_text(report, shown), lines
 
 
-def _test_set(
+def labelled_test_set(
     run: Run, source: str | None, settings: Sequence[str], *, valid: bool
 ) -> LabelledCorpus:
+    """The labelled texts of `source`, or of the test or validation set of a run.
+
+    Raises:
+        AttlasError: For a run without such a set, and for options that don't fit together.
+    """
     data = Recipe.read(run.config, str(run.path / CONFIG)).data
     assert isinstance(data, LabelledData)  # the run is a classifier's
     if source is not None and valid:
@@ -422,7 +427,8 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
     return LabelledData.read({**tables["data"], "test": source, "origin": ""}, "--set")
 
 
-def _classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Classification]:
+def classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Classification]:
+    """What the classifier says of each text, in order."""
     console = Console(stderr=True)
     return list(
         track(

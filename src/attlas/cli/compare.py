@@ -1,0 +1,169 @@
+"""`attlas compare`: several runs on one test set."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attlas._signals import loading
+from attlas.cli._options import Checkpoint, Device, EvaluationSettings
+
+
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="The folders that train wrote.")
+    ],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="A text to translate instead of the test sets of the runs; for classifiers, "
+            "labelled texts."
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(help="Its right translation, line by line; may be given several times."),
+    ] = None,
+    valid: Annotated[
+        bool, typer.Option("--valid", help="Use the validation sets instead of the test sets.")
+    ] = False,
+    text: Annotated[
+        str | None,
+        typer.Option(help="A text whose attention maps are drawn side by side, into --output."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The figure: a file that ends in .png, .svg or .pdf."),
+    ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(
+            help="Only maps whose name begins so; by default the last layer that looks at the "
+            "source."
+        ),
+    ] = None,
+    bleu_tokenizer: Annotated[
+        str | None,
+        typer.Option(help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab, ko-mecab."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    checkpoint: Checkpoint = "best",
+    device: Device = "cpu",
+    settings: EvaluationSettings = None,
+) -> None:
+    """Compare runs on the same test set: scores with intervals, speed and size.
+
+    Runs that translate: BLEU and chrF by sacrebleu. Intervals and p values come from paired
+    bootstrap resampling, 1,000 samples. Classifiers: accuracy with Wilson's interval and McNemar's
+    exact test, and macro-F1. p is of the difference to the first run. A small p, such as 0.01,
+    means that the difference is hardly chance.
+
+    All runs must have the same test set. If they differ, name one with --source and --reference.
+
+    \b
+    Examples:
+      attlas compare runs/tiny runs/multi30k
+      attlas compare runs/a runs/b --source test.en --reference test.de
+      attlas compare runs/a runs/b --valid --json > scores.json
+      attlas compare runs/a runs/b --text "The cat is sleeping." --output maps.png
+    """
+    with loading():
+        from attlas._output import check_replaceable
+        from attlas.errors import ConfigError
+        from attlas.figures.saving import figure_suffix
+        from attlas.inference import TextClassifier
+        from attlas.jobs.comparison import (
+            Compared,
+            as_text,
+            check_comparable,
+            check_same_test,
+            common_tokenizer,
+            draw_side_by_side,
+            facts_of,
+            label_comparison,
+            timed_labels,
+            timed_translations,
+            tokenizer_remark,
+            translation_scores,
+        )
+        from attlas.jobs.evaluation import labelled_test_set, test_set_of
+        from attlas.jobs.inputs import check_used, decoding_of, run_at, translator_of
+
+    if (text is None) != (output is None):
+        raise ConfigError(
+            "--text and --output together, for a figure",
+            "--text alone" if output is None else "--output alone",
+            "add the other",
+        )
+    if output is not None:
+        figure_suffix(output)
+        check_replaceable(output)
+    opened = [run_at(run, checkpoint) for run in runs]
+    classifies = check_comparable([run for run, _ in opened])
+    checkpoints = [run.store.number_of(name) for run, name in opened]
+    names = [str(run.path) for run, _ in opened]
+    facts, seconds = [], []
+    if classifies:
+        unused = {"--reference": bool(reference), "--text": text is not None}
+        unused["--bleu-tokenizer"] = bleu_tokenizer is not None
+        check_used(unused, "classifiers", "they write no text")
+        sets = [labelled_test_set(run, source, settings or (), valid=valid) for run, _ in opened]
+        check_same_test(names, [one.checksum for one in sets], "--source TEXTS")
+        given = []
+        for (run, _), number in zip(opened, checkpoints, strict=True):
+            classifier = TextClassifier(run, checkpoint=number, device=device)
+            found, took = timed_labels(classifier, sets[0])
+            given.append(found)
+            seconds.append(took)
+            facts.append(facts_of(run, number, classifier.facts))
+        labels = sorted({*sets[0].labels, *(label for one in given for label in one)})
+        scores, signatures = label_comparison(sets[0].labels, given, labels)
+        noun, size = "text", len(sets[0])
+        data = {"name": sets[0].name, "sha256": sets[0].checksum}
+    else:
+        tokenizer = common_tokenizer([run for run, _ in opened], bleu_tokenizer)
+        tests = [test_set_of(run, source, reference or (), valid=valid) for run, _ in opened]
+        check_same_test(
+            names, [one.corpus.checksum for one in tests], "--source TEXTS --reference TRANSLATIONS"
+        )
+        translators, systems = {}, []
+        for (run, _), number in zip(opened, checkpoints, strict=True):
+            config = decoding_of(run, settings)
+            translator = translator_of(run, "attlas", config, number, device)
+            with translator.forked() as faster:
+                found, took = timed_translations(faster, tests[0])
+            systems.append(found)
+            seconds.append(took)
+            translators[str(run.path)] = translator
+            facts.append(facts_of(run, number, translator.facts))
+        if remark := tokenizer_remark(tests[0].corpus.targets, tokenizer):
+            print(remark, file=sys.stderr)
+        scores, signatures = translation_scores(systems, tests[0].references, tokenizer)
+        noun, size = "sentence", len(tests[0].corpus)
+        data = {"name": tests[0].corpus.name, "sha256": tests[0].corpus.checksum}
+    compared = [
+        Compared(*each) for each in zip(names, checkpoints, seconds, scores, facts, strict=True)
+    ]
+    facts_of_data = {**data, f"{noun}s": size}
+    drawn = None
+    if text is not None and output is not None:
+        drawn = draw_side_by_side(translators, text, layer, output)
+    if as_json:
+        report = {
+            "runs": [
+                {"run": one.run, "checkpoint": one.checkpoint, "scores": one.scores,
+                 "seconds": one.seconds, **one.facts}
+                for one in compared
+            ],
+            "signatures": signatures,
+            "data": facts_of_data,
+            **({} if drawn is None else {"translations": drawn}),
+        }  # fmt: skip
+        print(json.dumps(report, ensure_ascii=False, indent=2))
+        return
+    print(as_text(compared, signatures, facts_of_data, noun))
+    if drawn is not None:
+        print()
+        print("\n".join(f"{name}: {translation}" for name, translation in drawn.items()))

@@ -1,0 +1,329 @@
+"""`attlas compare`: several runs on one test set."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attlas._text import count_noun
+from attlas.data import LabelledCorpus
+from attlas.errors import ConfigError, DataError
+from attlas.figures import heatmaps, save
+from attlas.figures.heatmap import HeadMap
+from attlas.figures.trace import maps_of
+from attlas.inference import TextClassifier, Translator
+from attlas.jobs.evaluation import Tested, classified, tokenizer_of, translated
+from attlas.metrics import (
+    BleuTokenizer,
+    better_tokenizers,
+    label_scores,
+    macro_f1,
+    wilson_interval,
+)
+from attlas.recording import Trace
+from attlas.runs import Run
+
+SAMPLES = 1_000
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One run of a comparison.
+
+    Args:
+        run: Its folder.
+        checkpoint: Which checkpoint was scored.
+        seconds: How long the test set took.
+        scores: Each score by its name: value, interval, and p of the difference to the first run.
+        facts: Parameters, bytes of the checkpoint, updates and seconds of the training.
+    """
+
+    run: str
+    checkpoint: str
+    seconds: float
+    scores: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_comparable(runs: Sequence[Run]) -> bool:
+    """Returns True where all runs are classifiers, False where all of them translate.
+
+    Raises:
+        ConfigError: For fewer runs than two, the same run twice, and runs of both tasks.
+    """
+    if len(runs) < 2:
+        raise ConfigError("two runs or more to compare", count_noun(len(runs), "run"), "name them")
+    places = [run.path.resolve() for run in runs]
+    twice = next((run for run in runs if places.count(run.path.resolve()) > 1), None)
+    if twice is not None:
+        raise ConfigError("different runs to compare", f"{twice.path} twice", "leave one out")
+    of_labels = [str(run.path) for run in runs if run.classifies]
+    if of_labels and len(of_labels) < len(runs):
+        others = [str(run.path) for run in runs if not run.classifies]
+        raise ConfigError(
+            "runs that all translate, or all classify",
+            f"{', '.join(others)} for translation and {', '.join(of_labels)} for classification",
+            "compare runs of one task",
+        )
+    return bool(of_labels)
+
+
+def check_same_test(names: Sequence[str], checksums: Sequence[str], option: str) -> None:
+    """That all runs are scored on the same data.
+
+    Raises:
+        DataError: Where the test sets differ.
+    """
+    for name, checksum in zip(names, checksums, strict=True):
+        if checksum != checksums[0]:
+            raise DataError(
+                "the same test set in all runs",
+                f"sha256 {checksums[0][:12]}… in {names[0]} and {checksum[:12]}… in {name}",
+                f"name one for all of them: {option}",
+            )
+
+
+def common_tokenizer(runs: Sequence[Run], asked: str | None) -> BleuTokenizer:
+    """The tokenizer of BLEU, which is one for all.
+
+    Raises:
+        ConfigError: Where the runs were validated with different ones, and none is named.
+    """
+    found = [tokenizer_of(run, asked) for run in runs]
+    for run, tokenizer in zip(runs, found, strict=True):
+        if tokenizer != found[0]:
+            raise ConfigError(
+                "one tokenizer of BLEU for all runs",
+                f"{found[0]} in {runs[0].path} and {tokenizer} in {run.path}",
+                f"choose one: --bleu-tokenizer {found[0]}",
+            )
+    return found[0]
+
+
+def timed_translations(translator: Translator, tested: Tested) -> tuple[list[str], float]:
+    """The translations of what is scored, and the seconds that all of them took."""
+    start = time.perf_counter()
+    found = translated(translator, tested)
+    seconds = time.perf_counter() - start
+    return [found[place].text for place in tested.places], seconds
+
+
+def timed_labels(classifier: TextClassifier, tested: LabelledCorpus) -> tuple[list[str], float]:
+    """The labels of all texts, and the seconds that they took."""
+    start = time.perf_counter()
+    found = classified(classifier, tested)
+    return [one.label for one in found], time.perf_counter() - start
+
+
+def translation_scores(
+    systems: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str | None]],
+    tokenizer: BleuTokenizer,
+    samples: int = SAMPLES,
+) -> tuple[list[dict[str, dict[str, Any]]], dict[str, str]]:
+    """BLEU and chrF of each system, with intervals and p, by paired bootstrap resampling.
+
+    Each resample draws as many sentences as there are, with replacement, the same for all systems
+    (Koehn, 2004). The interval holds 95% of the scores of the resamples. p is the probability of a
+    difference to the first system as large as the one found, if there were none; sacrebleu computes
+    it.
+
+    Args:
+        systems: The translations of each system, of the same sources.
+        references: One list or several; None = there is no such reference.
+        tokenizer: What BLEU counts as a token.
+        samples: How many resamples.
+
+    Returns:
+        For each system, its scores by name; and the signature of each score.
+    """
+    # Only here: sacrebleu is slow to import, and `attlas --help` does not need it.
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.significance import PairedTest
+
+    several: Any = [list(one) for one in references]
+    named: list[tuple[str, Sequence[str]]] = [
+        (str(number), list(texts)) for number, texts in enumerate(systems)
+    ]
+    test = PairedTest(
+        named, {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF()}, several, "bs", samples
+    )
+    signatures, found = test()
+    scores: list[dict[str, dict[str, Any]]] = []
+    every: Any = found
+    first = {name: every[name][0].score for name in signatures}
+    for place in range(len(systems)):
+        own: dict[str, dict[str, Any]] = {}
+        for name in signatures:
+            result = every[name][place]
+            p = None if result.p_value is None else float(result.p_value)
+            if p is not None and result.score == first[name]:
+                p = 1.0  # sacrebleu's count of larger differences is 0 where all of them are 0
+            own[name] = {
+                "value": float(result.score),
+                "low": float(result.mean - result.ci),
+                "high": float(result.mean + result.ci),
+                "p": p,
+            }
+        scores.append(own)
+    return scores, {name: str(signature) for name, signature in signatures.items()}
+
+
+def label_comparison(
+    wanted: Sequence[str], systems: Sequence[Sequence[str]], labels: Sequence[str]
+) -> tuple[list[dict[str, dict[str, Any]]], dict[str, str]]:
+    """Accuracy (Wilson's interval, McNemar's exact test) and macro-F1 of each classifier.
+
+    Args:
+        wanted: The right label of each text.
+        systems: The labels that each classifier gives.
+        labels: All labels.
+
+    Returns:
+        For each classifier, its scores by name; and how each score was measured.
+    """
+    scores: list[dict[str, dict[str, Any]]] = []
+    first = [own == right for own, right in zip(systems[0], wanted, strict=True)]
+    for place, given in enumerate(systems):
+        right = [own == label for own, label in zip(given, wanted, strict=True)]
+        low, high = wilson_interval(sum(right), len(right), _CONFIDENCE)
+        scores.append(
+            {
+                "accuracy": {
+                    "value": 100 * sum(right) / len(right),
+                    "low": 100 * low,
+                    "high": 100 * high,
+                    "p": None if place == 0 else mcnemar(first, right),
+                },
+                "macro-F1": {"value": 100 * macro_f1(label_scores(wanted, given, labels))},
+            }
+        )
+    return scores, {
+        "accuracy": "interval:Wilson|test:McNemar exact|confidence:0.95",
+        "macro-F1": f"average:macro|labels:{len(labels)}|zero_division:0",
+    }
+
+
+def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
+    """min(1, 2 Σ_{i ≤ min(b, c)} C(b + c, i) / 2^(b + c)): McNemar's exact test, two-sided.
+
+    b and c count the texts that only the one, and only the other, has right. McNemar, 1947.
+    """
+    only_first = sum(a and not b for a, b in zip(first, second, strict=True))
+    only_second = sum(b and not a for a, b in zip(first, second, strict=True))
+    both = only_first + only_second
+    ways = sum(math.comb(both, i) for i in range(min(only_first, only_second) + 1))
+    return min(1.0, 2 * ways / 2**both) if both < 1_000 else min(1.0, _ratio(2 * ways, both))
+
+
+def _ratio(ways: int, both: int) -> float:
+    """Ways / 2^both, where neither fits a float."""
+    shift = max(0, ways.bit_length() - 60)
+    return math.ldexp(float(ways >> shift), shift - both)
+
+
+def facts_of(run: Run, checkpoint: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Size and training of a run; facts: of its translator or classifier."""
+    events = run.events()
+    last: dict[str, Any] = next((one for one in reversed(events) if "seconds" in one), {})
+    return {
+        "parameters": facts["parameters"],
+        "bytes": run.store.path(checkpoint).stat().st_size,
+        "updates": last.get("update"),
+        "training_seconds": last.get("seconds"),
+        "seed": run.provenance().get("seed"),
+    }
+
+
+def draw_side_by_side(
+    translators: Mapping[str, Translator], text: str, layer: str | None, path: Path
+) -> dict[str, str]:
+    """Draw where each run looked while it translated one text, and return the translations.
+
+    Raises:
+        DataError: For a text without a word, or a run that looks nowhere.
+    """
+    maps: dict[str, HeadMap] = {}
+    texts: dict[str, str] = {}
+    for name, translator in translators.items():
+        translation = translator(text)
+        texts[name] = translation.text
+        if translation.trace is None:
+            raise DataError("a text to translate", translation.blank, "try another")
+        trace = translation.trace
+        chosen = layer or _last_cross(trace)
+        if chosen is None:
+            raise DataError(
+                "runs that look at their source", f"{name}, which has no attention", "leave it out"
+            )
+        own = maps_of(trace, layer=chosen)
+        maps |= {f"{name}: {place}" if len(own) > 1 else name: map_ for place, map_ in own.items()}
+    save(heatmaps(maps), path)
+    return texts
+
+
+def _last_cross(trace: Trace) -> str | None:
+    """The last layer that looks at the source."""
+    layers = [layer for layer in trace if trace.kind(layer) == "cross"]
+    return layers[-1] if layers else None
+
+
+def as_text(
+    compared: Sequence[Compared], signatures: Mapping[str, str], data: Mapping[str, Any], noun: str
+) -> str:
+    """The comparison for a reader: a table, and what it was measured with."""
+    names = list(signatures)
+    rows = [["run", *names, f"{noun}s/s", "parameters", "MB", "trained in"]]
+    rows += [
+        [
+            one.run,
+            *(_score(one.scores[name]) for name in names),
+            f"{data[f'{noun}s'] / max(one.seconds, 1e-9):,.1f}",
+            f"{one.facts['parameters']:,}",
+            f"{one.facts['bytes'] / 1e6:.1f}",
+            _duration(one.facts["training_seconds"]),
+        ]
+        for one in compared
+    ]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if place <= len(names) else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    lines += ["", f"Brackets: 95% interval. p: of the difference to {compared[0].run}."]
+    lines += [f"{name}: {signature}" for name, signature in signatures.items()]
+    lines.append(f"data: {data['name']}, {count_noun(data[f'{noun}s'], noun)}, {data['sha256']}")
+    return "\n".join(lines)
+
+
+def _score(score: Mapping[str, Any]) -> str:
+    text = f"{score['value']:.2f}"
+    if "low" in score:
+        text += f" [{score['low']:.2f}, {score['high']:.2f}]"
+    if score.get("p") is not None:
+        text += f" p = {score['p']:.3f}"
+    return text
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+def tokenizer_remark(references: Sequence[str], tokenizer: BleuTokenizer) -> str | None:
+    """What to say where this tokenizer does not fit the references."""
+    fitting = better_tokenizers(references, tokenizer)
+    if not fitting:
+        return None
+    return (
+        f"attlas: these references have no spaces between words: BLEU with tokens of {tokenizer} "
+        f"says little; add --bleu-tokenizer {' or '.join(fitting)}"
+    )
