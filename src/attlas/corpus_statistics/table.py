@@ -21,18 +21,42 @@ Kind = Literal["whole", "number", "flag", "text"]
 FORMAT = 2
 """The version of the names of the columns, in the facts that come with a table."""
 
-NUMBERS = (
-    *(
-        "entropy",
-        "normalized_entropy",
-        "effective_keys",
-        "num_visible",
-        "max_weight",
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table: whole numbers, numbers in float64, true or false, or text.
+
+    Args:
+        meaning: What a value is, in Markdown. In formulas, w are the weights of one query, n the
+            keys that it may see, i its position and j that of a key.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+
+
+_NUMBERS = (
+    Column("entropy", "number", "−Σ w log w, in nats"),
+    Column("normalized_entropy", "number", "entropy / log n, from 0 to 1; 0 if n < 2"),
+    Column("effective_keys", "number", "exp(entropy): so many equal weights have this entropy"),
+    Column("num_visible", "number", "n"),
+    Column("max_weight", "number", "max w"),
+    Column(
         "distance",
-        "count_above",
+        "number",
+        "Σ_j w_j \\|i − j\\|, in tokens ([Vig & Belinkov, 2019]"
+        "(https://aclanthology.org/W19-4808/), section 4.3)",
     ),
-    *("first_weight", "last_weight", "self_weight", "previous_weight", "next_weight"),
+    Column("count_above", "number", "how many w > `--threshold`, by default 0.01"),
+    Column("first_weight", "number", "the weight of the first key"),
+    Column("last_weight", "number", "the weight of the last key"),
+    Column("self_weight", "number", "w_i,i"),
+    Column("previous_weight", "number", "w_i,i−1"),
+    Column("next_weight", "number", "w_i,i+1"),
 )
+
+NUMBERS = tuple(column.name for column in _NUMBERS)
 """The statistics of a query that have columns: formulas and units are those of `AttentionMap`."""
 
 RECEIVED = "received"
@@ -42,40 +66,54 @@ ON_SPECIAL = "special_weight"
 """Σ_{j special} w_ij, of the keys whose tokens stand for no text, such as [CLS] and [SEP]."""
 
 ALSO = (ON_SPECIAL, "gini")
-"""What costs another pass over the map, or sorts its rows: has a column where it is asked for."""
+"""Columns on request: they need another pass over the map, or sort its rows."""
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What stands below one name: whole numbers, numbers in float64, true or false, or text."""
-
-    name: str
-    kind: Kind
-
-
-_PLACE = (
-    Column("line", "whole"),
-    Column("layer", "text"),
-    Column("call", "whole"),
-    Column("head", "whole"),
-    Column("kind", "text"),
-    Column("causal", "flag"),
-    Column("queries", "whole"),
-    Column("keys", "whole"),
-    Column("unread", "whole"),
-    Column("finished", "flag"),
+_RECEIVED = Column(
+    RECEIVED, "number", "max_j Σ_i w_ij / Σ_ij w_ij: the largest share of all attention of one key"
 )
-_TOKEN = (Column("position", "whole"), Column("token", "text"), Column("argmax", "whole"))
+_ALSO = (
+    Column(
+        ON_SPECIAL,
+        "number",
+        "Σ w_ij over the special tokens j: `[CLS]`, `[SEP]`, begin, end. "
+        "An unknown word is no special token.",
+    ),
+    Column(
+        "gini",
+        "number",
+        "Σ_k (2k − n − 1) w_(k) / (n Σ w), weights in ascending order: 0 if all are equal, "
+        "(n − 1) / n if one key has everything",
+    ),
+)
+_PLACE = (
+    Column("line", "whole", "the line of the corpus, from 1"),
+    Column("layer", "text", "the path of the module in its model"),
+    Column("call", "whole", "the call of that module, from 0; above 0 if layers share it"),
+    Column("head", "whole", "the head, from 0"),
+    Column("kind", "text", "`self`: queries and keys are of one text; `cross`: of two texts"),
+    Column(
+        "causal", "flag", "true if no query sees a later key; false for `cross`; empty: unknown"
+    ),
+    Column("queries", "whole", "how many queries, special tokens included"),
+    Column("keys", "whole", "how many keys, special tokens included"),
+    Column("unread", "whole", "tokens of the text that were left out"),
+    Column("finished", "flag", "false if the model's own text did not end"),
+)
+_TOKEN = (
+    Column("position", "whole", "the position of the query, from 0"),
+    Column("token", "text", "the token of the query; in a decoder, the token that it predicts"),
+    Column("argmax", "whole", "the key with the largest weight; −1 if the query sees none"),
+)
 
 
 def columns_of(*, by_token: bool, also: Collection[str] = ()) -> tuple[Column, ...]:
-    """Of one row for each head of each layer and text, or for each of its queries.
+    """Return the columns of one row for each head, or for each query of each head.
 
     Args:
-        also: Those of `ALSO` that have a column too.
+        also: The names of `ALSO` that have a column too.
     """
-    numbers = (*NUMBERS, RECEIVED, *(name for name in ALSO if name in also))
-    return (*_PLACE, *(_TOKEN if by_token else ()), *(Column(name, "number") for name in numbers))
+    extra = (column for column in _ALSO if column.name in also)
+    return (*_PLACE, *(_TOKEN if by_token else ()), *_NUMBERS, _RECEIVED, *extra)
 
 
 COLUMNS = columns_of(by_token=False)

@@ -141,7 +141,7 @@ def _plain(given: Any) -> Any:
     return given.tolist() if hasattr(given, "tolist") else given
 
 
-_FORMAT = "attlas trace 2"
+TRACE_FORMAT = "attlas trace 2"
 _SUM = "sha256"  # of all the rest of a file
 _ITSELF = '"" (the model itself)'  # a layer without a path
 
@@ -453,7 +453,7 @@ class Trace(_MapsByPath):
         labels = {"source": self.source, "target": self.target, "axes": self._axes}
         labels |= {"cross_attention": self._cross_attention} if self._cross_attention else {}
         labels |= {"split_reasons": self._split_reasons} if self._split_reasons else {}
-        metadata = {"format": _FORMAT, "maps": _as_json(described)}
+        metadata = {"format": TRACE_FORMAT, "maps": _as_json(described)}
         metadata |= {name: _as_json(value) for name, value in labels.items()}
         self._check_labels()
         # Views of one storage are refused by safetensors; a trace owns its bytes.
@@ -517,9 +517,9 @@ class Trace(_MapsByPath):
     @classmethod
     def _read(cls, file: Any) -> "Trace":
         metadata = file.metadata() or {}
-        if metadata.get("format") != _FORMAT:
+        if metadata.get("format") != TRACE_FORMAT:
             raise CheckpointError(
-                f"a file of format {_FORMAT!r}",
+                f"a file of format {TRACE_FORMAT!r}",
                 repr(metadata.get("format")),
                 "pass a file that Trace.save of this version wrote, or observe the model again",
             )

@@ -173,6 +173,7 @@ def _whole_one_beside(path: Path) -> str | None:
 
 
 BEST, LAST, AVERAGED = "best", "last", "averaged"
+CHECKPOINTS = "checkpoints"
 _SUFFIX = ".safetensors"
 _WRITTEN = (BEST, LAST, CONFIG, PROVENANCE)
 
@@ -187,7 +188,7 @@ class CheckpointStore:
 
     def __init__(self, run: Path) -> None:
         self.run = run
-        self.folder = run / "checkpoints"
+        self.folder = run / CHECKPOINTS
 
     def names(self) -> list[str]:
         """The names of the checkpoints on disk, oldest first, the averaged one at the end."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from torch import nn
 
-from attlas._files import parse_json, stored_bytes, utf8_text
+from attlas._files import LOCK, parse_json, stored_bytes, utf8_text
 from attlas._hardware import device_named
 from attlas.config import Config, read_toml
 from attlas.data import LabelledVocabularies, Vocabularies
@@ -30,10 +30,23 @@ from attlas.models import (
     build,
     build_classifier,
 )
-from attlas.runs.checkpoints import BEST, Checkpoint, CheckpointStore
+from attlas.runs.checkpoints import BEST, CHECKPOINTS, LAST, Checkpoint, CheckpointStore
 from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
 
 METRICS = "metrics.jsonl"
+
+FILES = {
+    CONFIG: "the recipe, with every change by `--set`",
+    PROVENANCE: "seed, data with checksums, commit, machine, versions",
+    **dict.fromkeys(vocabulary_names(), "a vocabulary: it turns texts into ids"),
+    LABELS: "the labels of a classifier",
+    METRICS: "one JSON object a line: losses, scores, speed",
+    f"{CHECKPOINTS}/": "one safetensors file for each checkpoint, with a SHA-256",
+    BEST: "the name of the best checkpoint",
+    LAST: "the name of the last checkpoint",
+    LOCK: "held while a process trains",
+}
+"""The files of a run and what is in them, in Markdown."""
 _PUBLISHED = (CONFIG, PROVENANCE, METRICS, LABELS, *vocabulary_names())
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
