@@ -13,8 +13,7 @@ export interface Excerpt {
 }
 
 export const MOST = 512; // cells of each axis; a larger part is shown by the largest weight of each
-const LEAST = 32; // places that a step closer leaves in view
-const STEP = 8; // how much closer that is
+const STEP = 8; // how much farther one goes at a time
 
 export function whole(layer: Layer): Excerpt {
   return { rows: { from: 0, to: layer.queries }, keys: { from: 0, to: layer.keys } };
@@ -40,25 +39,6 @@ export function group(span: Span, index: number): Span {
   return { from: edge(index), to: edge(index + 1) };
 }
 
-/** The part that two cells and all between them show. */
-export function between(excerpt: Excerpt, rows: [number, number], keys: [number, number]): Excerpt {
-  const over = (span: Span, [one, other]: [number, number]): Span => ({
-    from: group(span, Math.min(one, other)).from,
-    to: group(span, Math.max(one, other)).to,
-  });
-  return { rows: over(excerpt.rows, rows), keys: over(excerpt.keys, keys) };
-}
-
-/** An eighth of each axis around a cell. */
-export function closer(excerpt: Excerpt, row: number, key: number): Excerpt {
-  const around = (span: Span, index: number): Span => {
-    const { from, to } = group(span, index);
-    const size = Math.max(LEAST, Math.ceil(length(span) / STEP));
-    return within(Math.round((from + to) / 2), size, span);
-  };
-  return { rows: around(excerpt.rows, row), keys: around(excerpt.keys, key) };
-}
-
 /** Eight times as much of each axis, around the same middle. */
 export function farther(excerpt: Excerpt, layer: Layer): Excerpt {
   const all = whole(layer);
@@ -79,6 +59,25 @@ export function fitted(excerpt: Excerpt | null, layer: Layer): Excerpt {
   return excerpt !== null && inside(excerpt.rows, layer.queries) && inside(excerpt.keys, layer.keys)
     ? excerpt
     : whole(layer);
+}
+
+/**
+ * What is asked for to show a part: twice as much of it where that comes exactly, so that the reader
+ * can move a little; the whole map where it is small.
+ */
+export function around(view: Excerpt, layer: Layer): Excerpt {
+  if (Math.max(layer.queries, layer.keys) <= MOST) return whole(layer);
+  const wider = (span: Span, most: number): Span => {
+    if (length(span) > MOST) return span;
+    const size = Math.min(Math.max(2 * length(span), 64), MOST);
+    return within(Math.round((span.from + span.to) / 2), size, { from: 0, to: most });
+  };
+  return { rows: wider(view.rows, layer.queries), keys: wider(view.keys, layer.keys) };
+}
+
+export function contains(part: Excerpt, view: Excerpt): boolean {
+  const inside = (a: Span, b: Span) => a.from <= b.from && b.to <= a.to;
+  return inside(part.rows, view.rows) && inside(part.keys, view.keys);
 }
 
 export function same(one: Excerpt, other: Excerpt): boolean {

@@ -1,6 +1,6 @@
 import { type Link, nowhere, read, written } from "./address.ts";
 import type { Answer, Door } from "./door.ts";
-import { type Excerpt, carried, fitted } from "./excerpt.ts";
+import { type Excerpt, around, carried, contains, fitted, same } from "./excerpt.ts";
 import { Page } from "./page.ts";
 import { Problem } from "./problem.ts";
 import { type Sheet, sheet } from "./sheet.ts";
@@ -132,8 +132,13 @@ export class Explorer {
       return this.open(this.opening); // of the text that is on its way
     }
     const { answer } = this.state;
-    if (answer === null) return;
+    const layer = answer?.layers[index];
+    if (answer === null || layer === undefined) return;
+    const view = excerpt ?? carried(this.state.view, change.layer(this.state), layer);
     this.laying.abort();
+    if (this.shows(index, head, view)) {
+      return this.turn(change.viewed(this.state, head, view), remembered);
+    }
     this.coming = { layer: index, head };
     const { signal } = (this.laying = new AbortController());
     this.turn(change.reading(this.state), remembered);
@@ -141,12 +146,19 @@ export class Explorer {
       signal,
       SLOW.weights,
       async () => {
-        const came = await this.sheet(answer, index, head, excerpt, signal);
-        return (state) => (came === null ? state : change.laid(state, head, came));
+        const came = await this.sheet(answer, index, head, around(view, layer), signal);
+        return (state) => (came === null ? state : change.laid(state, head, came, view));
       },
       remembered,
     );
     if (!signal.aborted) this.coming = null;
+  }
+
+  /** Whether the weights that are there show this part of this head, as exactly as they can be. */
+  private shows(index: number, head: number | null, view: Excerpt): boolean {
+    const { sheet } = this.state;
+    if (sheet === null || sheet.layer !== index || !change.holds(this.state, head)) return false;
+    return contains(sheet.excerpt, view) && (!sheet.coarse || same(sheet.excerpt, view));
   }
 
   /**
@@ -155,7 +167,7 @@ export class Explorer {
    */
   private async first(answer: Answer, link: Link | null, signal: AbortSignal): Promise<Came> {
     const from = (state: State) => state;
-    if (answer.map === null) return { sheet: null, overview: null, from };
+    if (answer.map === null) return { sheet: null, view: null, overview: null, from };
     const [tiles, statistics] = await Promise.all([
       this.door.overview(answer.map, signal),
       this.door.statistics(answer.map, signal),
@@ -167,22 +179,24 @@ export class Explorer {
     const layer = Math.min(link?.layer ?? most.layer, last);
     const head = link?.head === "mean" ? null : (link?.head ?? most.head);
     const described = answer.layers[layer];
-    const view = described && link ? fitted(link.view, described) : undefined;
-    const came = await this.sheet(answer, layer, head, view, signal);
-    return { sheet: came, overview, from: (state) => ({ ...state, layer, head }) };
+    if (described === undefined) return { sheet: null, view: null, overview, from };
+    const view = link
+      ? fitted(link.view, described)
+      : carried(this.state.view, change.layer(this.state), described);
+    const came = await this.sheet(answer, layer, head, around(view, described), signal);
+    return { sheet: came, view, overview, from: (state) => ({ ...state, layer, head }) };
   }
 
   private async sheet(
     answer: Answer,
     index: number,
     head: number | null,
-    excerpt: Excerpt | undefined,
+    excerpt: Excerpt,
     signal: AbortSignal,
   ): Promise<Sheet | null> {
     const layer = answer.layers[index];
     if (answer.map === null || layer === undefined) return null;
-    const part = excerpt ?? carried(this.state.sheet?.excerpt ?? null, change.layer(this.state), layer);
-    return sheet(this.door, answer.map, { layer, index, head }, part, signal);
+    return sheet(this.door, answer.map, { layer, index, head }, excerpt, signal);
   }
 
   /** Wait for what changes the state, and say so when it takes longer than `slow` ms. */

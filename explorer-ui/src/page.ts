@@ -1,13 +1,12 @@
 import { Bars } from "./bars.ts";
 import { Choices, type Choosing } from "./choices.ts";
 import { element } from "./element.ts";
-import { type Excerpt, between, closer } from "./excerpt.ts";
+import { type Excerpt, type Span, whole } from "./excerpt.ts";
 import { Frame } from "./frame.ts";
 import { HeadGrid } from "./head-grid.ts";
-import { Heatmap, weightAt } from "./heatmap.ts";
-import { isolated } from "./label.ts";
-import type { Cell } from "./layout.ts";
-import { type Matrix, column, largest, row } from "./matrix.ts";
+import { type Label, direction, isolated } from "./label.ts";
+import { type Cell, MapView, type Piece, weightAt } from "./map-view.ts";
+import { type Matrix, column, head as headOf, largest, mean, row } from "./matrix.ts";
 import { type Ramp, colour, css } from "./ramp.ts";
 import { percent } from "./share.ts";
 import { type Shading, type Tick, shading, ticks } from "./scale.ts";
@@ -34,20 +33,22 @@ export class Page {
   readonly sentence = element("sentence", HTMLTextAreaElement);
   private readonly rows: { source: TokenRow; target: TokenRow };
   private readonly bars = new Bars(element("bars", HTMLElement));
-  private readonly heatmap: Heatmap;
+  private readonly map: MapView;
   private readonly grid: HeadGrid;
   private readonly choices: Choices;
   private readonly frame: Frame;
   private shown: State | null = null;
   private weights: Matrix | null = null;
   private shade: Shading = () => 0;
+  private far: Piece | null = null;
+  private piece: Piece | null = null;
 
   constructor(private readonly wishes: Wishes) {
     this.rows = {
       source: new TokenRow(element("source", HTMLElement), "source", wishes),
       target: new TokenRow(element("target", HTMLElement), "target", wishes),
     };
-    const canvas = element("heatmap", HTMLCanvasElement);
+    const canvas = element("map", HTMLCanvasElement);
     const place = ({ row: index, column: partner }: Cell): Place => {
       return { side: "target", index, partner };
     };
@@ -59,18 +60,10 @@ export class Page {
       ({ layer, head }) => wishes.see(layer, head),
     );
     this.frame = new Frame((excerpt) => wishes.view(excerpt));
-    this.heatmap = new Heatmap(canvas, element("scroll", HTMLElement), {
+    this.map = new MapView(canvas, element("map-room", HTMLElement), {
       point: (cell) => wishes.point(place(cell)),
-      click: (cell) => {
-        const sheet = this.shown?.sheet;
-        if (sheet?.coarse) wishes.view(closer(sheet.excerpt, cell.row, cell.column));
-        else wishes.pin(place(cell));
-      },
-      drag: (from, to) => {
-        const { excerpt } = this.shown?.sheet ?? {};
-        if (excerpt === undefined) return;
-        wishes.view(between(excerpt, [from.row, to.row], [from.column, to.column]));
-      },
+      click: (cell) => wishes.pin(place(cell)),
+      view: (excerpt) => wishes.view(excerpt),
       leave: () => {
         const last = this.shown?.pointed;
         if (last) wishes.point({ side: last.side, index: last.index });
@@ -90,7 +83,8 @@ export class Page {
     if (state.model !== before?.model) this.introduce(state);
     this.report(state, before);
     if (state.answer !== before?.answer) this.tell(state);
-    if (state.sheet !== before?.sheet || state.head !== before.head) this.lay(state);
+    const laid = ["sheet", "head", "view"] as const;
+    if (laid.some((name) => state[name] !== before?.[name])) this.lay(state);
     if (state.scale !== before?.scale) this.scaled(state);
     if (state.order !== before?.order) {
       for (const input of element("order", HTMLElement).querySelectorAll("input")) {
@@ -188,7 +182,9 @@ export class Page {
     if (this.weights === null || sheet === null || shown === null) return;
     const weights = this.weights;
     this.scaled(state);
-    this.frame.show(shown, sheet.excerpt);
+    const view = state.view ?? sheet.excerpt;
+    this.frame.show(shown, view);
+    this.far = far(state);
     const kind = kindOf(state);
     const names = wording.sides(kind);
     element("source-title", HTMLElement).textContent = names.source;
@@ -199,8 +195,8 @@ export class Page {
     const coarse = element("coarse", HTMLElement);
     coarse.textContent = wording.hint(sheet.coarse ? sheet.excerpt : null);
     coarse.hidden = !sheet.coarse;
-    this.fill(sheet, weights);
-    element("heatmap", HTMLElement).setAttribute(
+    this.fill(sheet, weights, view);
+    element("map", HTMLElement).setAttribute(
       "aria-label",
       wording.spoken(weights.rows, weights.columns, kind, sheet.coarse),
     );
@@ -211,7 +207,15 @@ export class Page {
     const shown = layer(state);
     if (this.weights === null || shown === null) return;
     this.shade = shading(state.scale, this.weights, shown.keys);
+    this.far = far(state);
     legend(ticks(state.scale, largest(this.weights)));
+  }
+
+  /** The weights that came, one object as long as they stay the same. */
+  private near(matrix: Matrix, { excerpt }: Sheet): Piece {
+    const { shade, piece } = this;
+    if (piece?.matrix === matrix && piece.excerpt === excerpt && piece.shade === shade) return piece;
+    return (this.piece = { matrix, excerpt, shade });
   }
 
   /** All heads at once. */
@@ -233,17 +237,17 @@ export class Page {
   }
 
   /** The rows of words; a coarse map has none. */
-  private fill({ coarse, rows, keys }: Sheet, weights: Matrix): void {
+  private fill({ coarse, rows, keys, excerpt }: Sheet, weights: Matrix, view: Excerpt): void {
     const [from, to] = [keys.map((label) => label.text), rows.map((label) => label.text)];
     const spoken = (place: Place, word: string, across: string[]) =>
       wording.summary(place, word, toward(weights, place), across);
-    this.rows.source.fill(
-      coarse ? [] : keys,
-      coarse ? [] : from.map((word, index) => spoken({ side: "source", index }, word, to)),
+    const words = (labels: readonly Label[], part: Span, own: Span) =>
+      coarse ? [] : labels.slice(own.from - part.from, own.to - part.from);
+    this.rows.source.fill(words(keys, excerpt.keys, view.keys), view.keys.from - excerpt.keys.from, direction(keys), (index) =>
+      spoken({ side: "source", index }, from[index] ?? "", to),
     );
-    this.rows.target.fill(
-      coarse ? [] : rows,
-      coarse ? [] : to.map((word, index) => spoken({ side: "target", index }, word, from)),
+    this.rows.target.fill(words(rows, excerpt.rows, view.rows), view.rows.from - excerpt.rows.from, direction(rows), (index) =>
+      spoken({ side: "target", index }, to[index] ?? "", from),
     );
   }
 
@@ -254,15 +258,19 @@ export class Page {
     if (weights === null || sheet === null) return;
     const place = active(state);
     const ramp = theme.ramp();
-    this.heatmap.draw({
-      matrix: weights,
-      rows: sheet.rows,
-      columns: sheet.keys,
-      shade: this.shade,
-      ramp,
-      active: place,
-      coarse: sheet.coarse,
-    });
+    const own = layer(state);
+    if (own !== null) {
+      this.map.draw({
+        layer: own,
+        view: state.view ?? sheet.excerpt,
+        far: this.far,
+        near: this.near(weights, sheet),
+        rows: sheet.rows,
+        columns: sheet.keys,
+        ramp,
+        active: place,
+      });
+    }
     for (const side of ["source", "target"] as const) {
       this.rows[side].shade(shades(side, place, state.pinned, weights, this.shade), ramp);
     }
@@ -274,20 +282,39 @@ export class Page {
     }
     const target = place.side === "target";
     const [axis, across] = target ? [sheet.rows, sheet.keys] : [sheet.keys, sheet.rows];
-    const own = axis[place.index]?.text ?? "";
+    const word = axis[place.index]?.text ?? "";
     const partner = place.partner ?? null;
     const weight = weightAt(weights, place);
     readout.textContent =
       weight === null || partner === null
         ? ""
-        : `${isolated(own)} → ${isolated(across[partner]?.text ?? "")}: ${percent(weight)}`;
+        : `${isolated(word)} → ${isolated(across[partner]?.text ?? "")}: ${percent(weight)}`;
     if (sheet.coarse) return;
-    const numbers = toward(weights, place);
+    const view = state.view ?? sheet.excerpt;
+    const [part, shown] = target ? [sheet.excerpt.keys, view.keys] : [sheet.excerpt.rows, view.rows];
+    const [from, to] = [shown.from - part.from, shown.to - part.from];
+    const numbers = toward(weights, place).slice(from, to);
     const kind = kindOf(state);
-    element("distribution-title", HTMLElement).textContent = wording.title(place, own, kind);
+    element("distribution-title", HTMLElement).textContent = wording.title(place, word, kind);
     element("distribution-note", HTMLElement).textContent = wording.note(place, kind, numbers);
-    this.bars.draw(across, numbers, state.order, { ramp, dark: darkness(this.shade, place), partner });
+    const dark = darkness(this.shade, place);
+    this.bars.draw(across.slice(from, to), numbers, state.order, {
+      ramp,
+      dark: (weight, index) => dark(weight, index + from),
+      partner: partner === null ? null : partner - from,
+    });
   }
+}
+
+/** The whole map of the head in view, pooled; of a mean only where the overview is exact. */
+function far(state: State): Piece | null {
+  const shown = layer(state);
+  const tile = state.overview?.tiles[state.layer];
+  if (shown === null || tile === undefined) return null;
+  const exact = tile.rows === shown.queries && tile.keys === shown.keys;
+  if (state.head === null && !exact) return null;
+  const matrix = state.head === null ? mean(tile) : headOf(tile, state.head);
+  return { matrix, excerpt: whole(shown), shade: shading(state.scale, matrix, shown.keys) };
 }
 
 function kindOf(state: State): wording.Kind {

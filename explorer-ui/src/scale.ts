@@ -58,7 +58,7 @@ export interface Tick {
 export function ticks(scale: Scale, most: number): Tick[] {
   const at = (share: number, text: string): Tick => ({ share, text });
   if (scale === "root") {
-    return [0, 0.01, 0.1, 0.5, 1].map((weight) => at(Math.sqrt(weight), percent(weight)));
+    return [0, 0.05, 0.25, 0.5, 1].map((weight) => at(Math.sqrt(weight), percent(weight)));
   }
   if (scale === "absolute") return [0, 0.25, 0.5, 0.75, 1].map((weight) => at(weight, percent(weight)));
   if (scale === "map") return [at(0, "0 %"), at(1, `${percent(most)}, the largest here`)];

@@ -32,6 +32,8 @@ export interface State {
   readonly asked: string | null;
   readonly answer: Answer | null;
   readonly sheet: Sheet | null;
+  /** The part of the map in view; the sheet has it, and maybe more. */
+  readonly view: Excerpt | null;
   /** Of all heads of the answer. */
   readonly overview: Overview | null;
   /** The text of a trace that is open, from 0. */
@@ -66,6 +68,7 @@ export const empty: State = {
   asked: null,
   answer: null,
   sheet: null,
+  view: null,
   overview: null,
   row: null,
   problem: null,
@@ -95,6 +98,7 @@ export function reading(state: State): State {
 /** What is shown of an answer at first. */
 export interface First {
   readonly sheet: Sheet | null;
+  readonly view: Excerpt | null;
   readonly overview: Overview | null;
   readonly row?: number | null;
 }
@@ -104,12 +108,12 @@ export function answered(
   state: State,
   text: string | null,
   answer: Answer,
-  { sheet, overview, row = null }: First,
+  { sheet, view, overview, row = null }: First,
 ): State {
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
-  const now = { asked: text, row, answer, sheet, overview, layer, head };
-  return { ...state, ...idle, ...now, pointed: first(sheet), pinned: null };
+  const now = { asked: text, row, answer, sheet, view, overview, layer, head };
+  return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
 }
 
 /** It did not come. What was there before stays. */
@@ -118,13 +122,32 @@ export function failed(state: State, problem: Problem): State {
 }
 
 /** Other weights of the same answer. What was kept stays kept where the places are the same. */
-export function laid(state: State, head: number | null, sheet: Sheet): State {
+export function laid(state: State, head: number | null, sheet: Sheet, view: Excerpt): State {
   const own = sheet.head ?? headWithin(head, state.answer?.layers[sheet.layer]);
   const now = { layer: sheet.layer, head: own };
-  const kept = state.sheet !== null && alike(state.sheet, sheet);
-  const view = kept ? {} : { pointed: first(sheet), pinned: null };
+  const before = layer(state);
+  const after = state.answer?.layers[sheet.layer];
+  const alike = before?.queries === after?.queries && before?.keys === after?.keys;
+  const from = alike ? state.sheet : null;
+  const places = {
+    pointed: carriedPlace(state.pointed, from, sheet) ?? first(sheet, view),
+    pinned: carriedPlace(state.pinned, from, sheet),
+  };
   const calm = { reading: false, slow: state.slow && state.asking !== null, problem: null };
-  return { ...state, ...calm, ...now, ...view, sheet };
+  return { ...state, ...calm, ...now, ...places, sheet, view };
+}
+
+/** Another part of the weights that are there. What is pointed at stays in view. */
+export function viewed(state: State, head: number | null, view: Excerpt): State {
+  const { sheet, pointed } = state;
+  const now = { ...state, head, view, reading: false };
+  if (sheet === null || sheet.coarse) return now;
+  if (pointed !== null) {
+    const { side, index } = shifted(pointed, sheet.excerpt, 1);
+    const span = side === "target" ? view.rows : view.keys;
+    if (index >= span.from && index < span.to) return now;
+  }
+  return { ...now, pointed: first(sheet, view) };
 }
 
 export function pointedAt(state: State, place: Place): State {
@@ -168,14 +191,9 @@ function headWithin(head: number | null, layer: Layer | undefined): number | nul
   return head === null || layer === undefined || head >= layer.heads ? null : head;
 }
 
-function first(sheet: Sheet | null): Place | null {
+function first(sheet: Sheet | null, view: Excerpt | null): Place | null {
   if (sheet === null || sheet.coarse || sheet.tile.rows === 0) return null;
-  return { side: "target", index: 0 };
-}
-
-function alike(one: Sheet, other: Sheet): boolean {
-  const sizes = one.tile.rows === other.tile.rows && one.tile.keys === other.tile.keys;
-  return sizes && sameExcerpt(one.excerpt, other.excerpt);
+  return { side: "target", index: view === null ? 0 : view.rows.from - sheet.excerpt.rows.from };
 }
 
 function same(a: Place | null, b: Place): boolean {
@@ -184,16 +202,16 @@ function same(a: Place | null, b: Place): boolean {
 
 /** All of this state that a link keeps. What is kept by a click is counted from the text's beginning. */
 export function link(state: State): Link {
-  const { sheet, pinned, answer } = state;
+  const { sheet, pinned, answer, view } = state;
   const excerpt = sheet?.excerpt;
   const own = layer(state);
-  const all = own === null || excerpt === undefined || sameExcerpt(excerpt, whole(own));
+  const all = own === null || view === null || sameExcerpt(view, whole(own));
   return {
     text: state.asked,
     row: state.row,
     layer: answer === null || sheet === null ? null : state.layer,
     head: answer === null || sheet === null ? null : (state.head ?? "mean"),
-    view: all || excerpt === undefined ? null : excerpt,
+    view: all ? null : view,
     pinned: pinned === null || excerpt === undefined ? null : shifted(pinned, excerpt, 1),
     order: state.order,
     scale: state.scale,
@@ -214,11 +232,19 @@ export function repinned(state: State, pinned: Place | null): State {
   if (sheet === null || sheet.coarse) return state;
   if (pinned === null) return { ...state, pinned: null };
   const place = shifted(pinned, sheet.excerpt, -1);
-  const [own, across] = [sheet.tile.rows, sheet.tile.keys];
-  const [most, others] = place.side === "target" ? [own, across] : [across, own];
-  const partner = place.partner ?? 0;
-  const inside = place.index >= 0 && place.index < most && partner >= 0 && partner < others;
-  return inside ? { ...state, pinned: place, pointed: place } : { ...state, pinned: null };
+  return inside(place, sheet) ? { ...state, pinned: place, pointed: place } : { ...state, pinned: null };
+}
+
+function inside({ side, index, partner = 0 }: Place, { tile }: Sheet): boolean {
+  const [most, others] = side === "target" ? [tile.rows, tile.keys] : [tile.keys, tile.rows];
+  return index >= 0 && index < most && partner >= 0 && partner < others;
+}
+
+/** The same place of the text in other weights of it; null where they do not have it, one by one. */
+function carriedPlace(place: Place | null, from: Sheet | null, to: Sheet): Place | null {
+  if (place === null || from === null || from.coarse || to.coarse) return null;
+  const carried = shifted(shifted(place, from.excerpt, 1), to.excerpt, -1);
+  return inside(carried, to) ? carried : null;
 }
 
 /** A place counted from the beginning of the text (sign 1), or of what is in view (−1). */

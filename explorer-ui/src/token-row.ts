@@ -1,4 +1,4 @@
-import { type Label, direction } from "./label.ts";
+import { type Label } from "./label.ts";
 import { type Ramp, colour, css, ink } from "./ramp.ts";
 import { short } from "./share.ts";
 import type { Place, Side } from "./state.ts";
@@ -19,9 +19,17 @@ export interface Shades {
   readonly partner: number | null;
 }
 
+const MOST = 120; // words that are there at a time; the others are counted beside them
+
 /** One sentence as a row of buttons: one stop for Tab, arrow keys inside. */
 export class TokenRow {
+  private labels: readonly Label[] = [];
+  private first = 0;
+  private spoken: (index: number) => string = () => "";
   private buttons: HTMLButtonElement[] = [];
+  private from = 0; // of `labels`, the first that is there
+  private shades: Shades | null = null;
+  private ramp: Ramp | null = null;
 
   constructor(
     private readonly row: HTMLElement,
@@ -31,16 +39,35 @@ export class TokenRow {
     row.addEventListener("keydown", (event) => this.moved(event));
   }
 
-  /** A new sentence. `spoken` is what a screen reader says of each token. */
-  fill(labels: readonly Label[], spoken: readonly string[]): void {
-    this.buttons = labels.map((label, index) => this.button(label, index, spoken[index] ?? ""));
-    this.row.replaceChildren(...this.buttons);
-    this.row.dir = direction(labels);
-    this.reach(0);
+  /**
+   * New words, of which the first has this index, and the direction in which they are read; `spoken` is
+   * what a screen reader says of one.
+   */
+  fill(
+    labels: readonly Label[],
+    first: number,
+    direction: "ltr" | "rtl",
+    spoken: (index: number) => string,
+  ): void {
+    [this.labels, this.first, this.spoken] = [labels, first, spoken];
+    this.row.dir = direction;
+    this.build(0);
   }
 
   shade(shades: Shades, ramp: Ramp): void {
-    this.buttons.forEach((button, index) => {
+    [this.shades, this.ramp] = [shades, ramp];
+    if (shades.active !== null && !this.row.contains(document.activeElement)) {
+      this.bring(shades.active);
+      this.reach(shades.active);
+    }
+    this.paint();
+  }
+
+  private paint(): void {
+    const { shades, ramp } = this;
+    if (shades === null || ramp === null) return;
+    this.buttons.forEach((button, at) => {
+      const index = this.first + this.from + at;
       const weight = shades.weights?.[index] ?? null;
       const share = button.querySelector(".share");
       if (share) share.textContent = weight === null ? "" : short(weight);
@@ -51,9 +78,34 @@ export class TokenRow {
       button.classList.toggle("partner", index === shades.partner);
       button.setAttribute("aria-pressed", String(index === shades.pinned));
     });
-    if (shades.active !== null && !this.row.contains(document.activeElement)) {
-      this.reach(shades.active);
-    }
+  }
+
+  /** The words from this one on, as many as there may be, and how many there are on either side. */
+  private build(from: number): void {
+    const most = Math.max(this.labels.length - MOST, 0);
+    this.from = Math.min(Math.max(from, 0), most);
+    const shown = this.labels.slice(this.from, this.from + MOST);
+    this.buttons = shown.map((label, at) => {
+      const index = this.first + this.from + at;
+      return this.button(label, index, this.spoken(index));
+    });
+    const [before, after] = [this.from, this.labels.length - this.from - shown.length];
+    const count = (number: number) => {
+      const said = document.createElement("span");
+      said.className = "more";
+      said.textContent = `${number.toLocaleString("en")} more`;
+      return number > 0 ? [said] : [];
+    };
+    this.row.replaceChildren(...count(before), ...this.buttons, ...count(after));
+    this.reach(this.first + this.from);
+  }
+
+  /** Have this word among those that are there. */
+  private bring(index: number): void {
+    const at = index - this.first;
+    if (at < 0 || at >= this.labels.length) return;
+    if (at >= this.from && at < this.from + this.buttons.length) return;
+    this.build(at - Math.floor(MOST / 2));
   }
 
   private button(label: Label, index: number, spoken: string): HTMLButtonElement {
@@ -80,7 +132,8 @@ export class TokenRow {
 
   /** Make this token the one that Tab comes to. */
   private reach(index: number): void {
-    this.buttons.forEach((button, i) => (button.tabIndex = i === index ? 0 : -1));
+    const at = index - this.first - this.from;
+    this.buttons.forEach((button, i) => (button.tabIndex = i === at ? 0 : -1));
   }
 
   private moved(event: KeyboardEvent): void {
@@ -88,15 +141,18 @@ export class TokenRow {
     const here = this.buttons.indexOf(document.activeElement as HTMLButtonElement);
     if (here < 0) return;
     const onward = getComputedStyle(this.row).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
-    const last = this.buttons.length - 1;
+    const [at, last] = [here + this.from, this.labels.length - 1];
     const next = {
-      ArrowLeft: onward === "ArrowLeft" ? here + 1 : here - 1,
-      ArrowRight: onward === "ArrowRight" ? here + 1 : here - 1,
+      ArrowLeft: onward === "ArrowLeft" ? at + 1 : at - 1,
+      ArrowRight: onward === "ArrowRight" ? at + 1 : at - 1,
       Home: 0,
       End: last,
     }[event.key];
     if (next === undefined) return;
     event.preventDefault();
-    this.buttons[Math.min(Math.max(next, 0), last)]?.focus();
+    const chosen = Math.min(Math.max(next, 0), last);
+    this.bring(this.first + chosen);
+    this.paint();
+    this.buttons[chosen - this.from]?.focus();
   }
 }

@@ -121,7 +121,7 @@ export function hint(coarse: Excerpt | null): string {
   const size = (span: Span) => Math.ceil(length(span) / cells(span)).toLocaleString("en");
   return (
     `Each cell shows the largest weight of up to ${size(coarse.rows)} × ${size(coarse.keys)}. ` +
-    "Click a cell, or drag over a part of the map, to see it closer."
+    "Click a cell to see its part of the map closer."
   );
 }
 

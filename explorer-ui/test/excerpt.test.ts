@@ -27,33 +27,6 @@ test("a part of up to 512 places is shown as it is", () => {
   assert.equal(excerpt.coarse(excerpt.whole(layer(513, 1))), true);
 });
 
-test("closer and closer, from a hundred thousand places to single weights", () => {
-  let part: Excerpt = excerpt.whole(layer(131_072, 131_072));
-  let steps = 0;
-  for (; excerpt.coarse(part); steps++) {
-    const before = part;
-    const cells = [excerpt.cells(part.rows), excerpt.cells(part.keys)] as const;
-    const [row, key] = [Math.floor(cells[0] / 3), cells[1] - 1];
-    const [rows, keys] = [excerpt.group(part.rows, row), excerpt.group(part.keys, key)];
-    part = excerpt.closer(part, row, key);
-    for (const [now, then, cell] of [
-      [part.rows, before.rows, rows],
-      [part.keys, before.keys, keys],
-    ] as const) {
-      assert.ok(now.from >= then.from && now.to <= then.to);
-      assert.ok(now.from <= cell.from && now.to >= cell.to, "what was clicked stays in view");
-      assert.ok(excerpt.length(now) < excerpt.length(then));
-    }
-  }
-  assert.equal(steps, 3);
-});
-
-test("a side with few places stays whole while one comes closer", () => {
-  const part = excerpt.closer(excerpt.whole(layer(20, 5_000)), 3, 100);
-  assert.deepEqual(part.rows, span(0, 20));
-  assert.equal(excerpt.length(part.keys), 625);
-});
-
 test("farther ends at the whole map", () => {
   const map = layer(1_000, 100);
   const part: Excerpt = { rows: span(990, 1_000), keys: span(0, 5) };
@@ -62,9 +35,26 @@ test("farther ends at the whole map", () => {
   assert.deepEqual(excerpt.farther(excerpt.farther(once, map), map), excerpt.whole(map));
 });
 
-test("a frame drawn in any direction is the part between its corners", () => {
-  const whole = excerpt.whole(layer(1_024, 5));
-  assert.deepEqual(excerpt.between(whole, [3, 1], [4, 2]), { rows: span(2, 8), keys: span(2, 5) });
+test("what is asked for has the part in view, and is exact where the part can be", () => {
+  const map = layer(3_000, 2_000);
+  for (const part of [
+    { rows: span(0, 3), keys: span(1_990, 2_000) },
+    { rows: span(700, 1_200), keys: span(0, 512) },
+    excerpt.whole(map),
+  ]) {
+    const asked = excerpt.around(part, map);
+    assert.ok(excerpt.contains(asked, part));
+    assert.equal(excerpt.coarse(asked), excerpt.coarse(part));
+    assert.ok(excerpt.contains(excerpt.whole(map), asked));
+  }
+  assert.deepEqual(excerpt.around({ rows: span(0, 1), keys: span(0, 1) }, layer(512, 9)), excerpt.whole(layer(512, 9)));
+});
+
+test("a part of a link is shown where the layer has it", () => {
+  const part: Excerpt = { rows: span(1, 2), keys: span(0, 3) };
+  assert.equal(excerpt.fitted(part, layer(2, 3)), part);
+  assert.deepEqual(excerpt.fitted(part, layer(2, 2)), excerpt.whole(layer(2, 2)));
+  assert.deepEqual(excerpt.fitted(null, layer(2, 2)), excerpt.whole(layer(2, 2)));
 });
 
 test("another layer shows the same part where it has as many places, else all of it", () => {

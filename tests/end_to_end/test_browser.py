@@ -169,7 +169,7 @@ def test_pointing_at_a_source_word_shows_who_looked_at_it(visit: Visit) -> None:
 def test_pointing_at_a_cell_of_the_map_names_both_words_and_the_weight(visit: Visit) -> None:
     sentence = "the quick brown fox"
     visit.open(sentence)
-    visit.driver.hover("#heatmap", 0, 30)
+    visit.driver.hover("#map", 0, 30)
     visit.driver.wait("document.querySelector('#readout').textContent !== ''")
     said = visit.text("#readout")
     target, source = said.split(":")[0].split(" → ")
@@ -185,7 +185,7 @@ def test_pointing_at_a_cell_of_the_map_names_both_words_and_the_weight(visit: Vi
 def test_the_map_is_drawn(visit: Visit) -> None:
     visit.open("the quick brown fox")
     colours = visit.driver.run(
-        "const c = document.querySelector('#heatmap'), d = c.getContext('2d')"
+        "const c = document.querySelector('#map'), d = c.getContext('2d')"
         " .getImageData(0, 0, c.width, c.height).data, seen = new Set();"
         " for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255)"
         " seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size"

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
 ]
 
-SOURCE = ["<img/src=x/onerror=alert(1)>", "שלום", "עולם", "\u202eabc", "</s>"]
+SOURCE = ["שלום", "<img/src=x/onerror=alert(1)>", "עולם", "\u202eabc", "</s>"]
 TARGET = ["hello", "world", "javascript:alert(1)", "</s>"]
 HEADS = {"encoder.0": 2, "encoder.1": 4, "decoder.0": 3}
 
@@ -152,7 +152,7 @@ def test_every_part_of_the_state_comes_back_by_its_link(reader: Reader) -> None:
         " document.querySelector('#order input[value=weight]').checked]"
     )
     assert state == ["1", "3", "0", "2", "uniform", "max_weight", True, True]
-    assert reader.words("target") == ["שלום", "עולם", "\u202eabc"]
+    assert reader.words("target") == SOURCE[1:4]
 
 
 def test_a_damaged_link_is_told_and_the_page_shows_what_it_would_without(reader: Reader) -> None:
@@ -163,8 +163,17 @@ def test_a_damaged_link_is_told_and_the_page_shows_what_it_would_without(reader:
 
 
 def test_markup_in_tokens_stays_text(reader: Reader) -> None:
-    assert reader.words("source")[0] == SOURCE[0]
+    assert reader.words("source") == [*SOURCE[:-1], "⟨end⟩"]
     assert reader.driver.run("return document.images.length") == 0
+
+
+def test_a_map_of_words_that_run_to_the_left_runs_as_they_do(reader: Reader) -> None:
+    reader.enter("#v=1&row=0&l=1&h=0&q=0-4&k=0-4")
+    reader.driver.wait("document.querySelector('#source').dir === 'rtl'")
+    reader.driver.run("document.querySelector('#map').focus()")
+    reader.driver.keys([LEFT])  # onward
+    reader.driver.wait("document.querySelector('#readout').textContent !== ''")
+    assert reader.text("#readout").startswith(f"{SOURCE[0]} → {SOURCE[1]}: ")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

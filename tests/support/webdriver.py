@@ -28,6 +28,7 @@ FLAGS = (
 )
 
 ENTER, ESCAPE, TAB = "\ue007", "\ue00c", "\ue004"
+SHIFT, DOWN = "\ue008", "\ue015"
 LEFT, RIGHT, HOME, END = "\ue012", "\ue014", "\ue011", "\ue010"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
@@ -87,6 +88,28 @@ class Driver:
         """Press and release keys, wherever the focus is."""
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         source = {"type": "key", "id": "keys", "actions": actions}
+        self.ask("POST", "/actions", {"actions": [source]})
+
+    @contextlib.contextmanager
+    def held(self, key: str) -> Iterator[None]:
+        """A key that is held meanwhile."""
+
+        def act(kind: str) -> None:
+            source = {"type": "key", "id": "keys", "actions": [{"type": kind, "value": key}]}
+            self.ask("POST", "/actions", {"actions": [source]})
+
+        act("keyDown")
+        try:
+            yield
+        finally:
+            act("keyUp")
+
+    def wheel(self, selector: str, pixels: int) -> None:
+        """Turn the wheel over the middle of an element."""
+        where = {_ELEMENT: self.find(selector)}
+        self.run("arguments[0].scrollIntoView({block: 'center'})", where)
+        turned = {"type": "scroll", "x": 0, "y": 0, "deltaX": 0, "deltaY": pixels, "origin": where}
+        source = {"type": "wheel", "id": "wheel", "actions": [turned]}
         self.ask("POST", "/actions", {"actions": [source]})
 
     def hover(self, selector: str, x: int = 0, y: int = 0) -> None:

@@ -1,0 +1,537 @@
+import type { Layer } from "./door.ts";
+import { type Excerpt, type Span, cells, whole } from "./excerpt.ts";
+import { type Label, direction } from "./label.ts";
+import { type Matrix, at, hidden } from "./matrix.ts";
+import { type Colour, type Ramp, colour, ink } from "./ramp.ts";
+import type { Shading } from "./scale.ts";
+import { short } from "./share.ts";
+import type { Place } from "./state.ts";
+import { tone } from "./theme.ts";
+import { type Size, fit, panned, pixelOf, placeAt, roundPlaces, touched, zoomed } from "./viewport.ts";
+
+/** Weights and the part of the map that they are of. */
+export interface Piece {
+  readonly matrix: Matrix;
+  readonly excerpt: Excerpt;
+  readonly shade: Shading;
+}
+
+/** What a map shows at one moment. Places are counted from the beginning of `near.excerpt`. */
+export interface Picture {
+  readonly layer: Layer;
+  /** The part in view, in whole places. */
+  readonly view: Excerpt;
+  /** The whole map, pooled, which is there at once; and a part of it, as exact as it came. */
+  readonly far: Piece | null;
+  readonly near: Piece;
+  readonly rows: readonly Label[];
+  readonly columns: readonly Label[];
+  readonly ramp: Ramp;
+  readonly active: Place | null;
+}
+
+/** A cell of `near`. */
+export interface Cell {
+  readonly row: number;
+  readonly column: number;
+}
+
+/** What a reader can do with the map. */
+export interface Handling {
+  point(cell: Cell): void;
+  click(cell: Cell): void;
+  /** Another part, when the reader stays there. */
+  view(excerpt: Excerpt): void;
+  leave(): void;
+}
+
+const FONT = 13;
+const LONGEST_LABEL = 112; // px; a longer one ends in "…" and is read in full in its row
+const NAMED = 14; // px of a place, from which each has its name
+const NUMBERED = 28; // px of a cell, from which its number stands in it
+const TALLEST = 560;
+const CLOSER = 8; // how much a click on pooled weights comes closer
+const SETTLED = 120; // ms after the last movement
+const SMALL = 40; // places; in a smaller map the wheel scrolls the page
+
+interface Plan extends Size {
+  readonly left: number;
+  readonly top: number;
+}
+
+/** The weights as a picture that is panned and zoomed: queries go down, keys go across. */
+export class MapView {
+  private picture: Picture | null = null;
+  private shown: Excerpt | null = null; // in parts of places, while the reader moves
+  private plan: Plan | null = null;
+  private bitmaps = new Map<Matrix, HTMLCanvasElement>();
+  private readonly pointers = new Map<number, { x: number; y: number }>();
+  private frame: { from: { x: number; y: number }; to: { x: number; y: number } } | null = null;
+  private travelled = 0;
+  private settling: ReturnType<typeof setTimeout> | undefined;
+  private readonly marks = document.createElement("canvas");
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly room: HTMLElement,
+    private readonly handling: Handling,
+  ) {
+    this.marks.className = "marks";
+    this.marks.ariaHidden = "true";
+    canvas.after(this.marks);
+    canvas.addEventListener("pointermove", (event) => this.moved(event));
+    canvas.addEventListener("pointerdown", (event) => this.pressed(event));
+    canvas.addEventListener("pointerup", (event) => this.released(event));
+    canvas.addEventListener("pointercancel", (event) => this.pointers.delete(event.pointerId));
+    canvas.addEventListener("pointerleave", () => handling.leave());
+    canvas.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
+    canvas.addEventListener("keydown", (event) => this.typed(event));
+    new ResizeObserver(() => this.redraw()).observe(room);
+  }
+
+  /** Show a picture. What is painted once stays painted; pointing draws nothing but its marks. */
+  draw(picture: Picture): void {
+    const before = this.picture;
+    this.picture = picture;
+    const same = (...names: (keyof Picture)[]) => names.every((name) => picture[name] === before?.[name]);
+    const kept = picture.near.shade === before?.near.shade && picture.far?.shade === before.far?.shade;
+    if (!kept || !same("ramp")) this.bitmaps.clear();
+    if (this.shown === null || !same("layer") || !alike(touched(this.shown), picture.view)) {
+      this.shown = picture.view;
+    }
+    const still = same("layer", "view", "far", "near", "rows", "columns", "ramp");
+    if (still && this.plan !== null) this.mark();
+    else this.redraw();
+  }
+
+  private get rightToLeft(): boolean {
+    return this.picture !== null && direction(this.picture.columns) === "rtl";
+  }
+
+  /** The cell of the weights that came, under a point of the canvas. */
+  private cellAt(x: number, y: number): Cell | null {
+    const { picture, plan, shown } = this;
+    if (picture === null || plan === null || shown === null) return null;
+    const [across, down] = [x - plan.left, y - plan.top];
+    if (across < 0 || down < 0 || across >= plan.width || down >= plan.height) return null;
+    const along = this.rightToLeft ? plan.width - across : across;
+    const row = cellOf(picture.near.excerpt.rows, placeAt(shown.rows, down, plan.height));
+    const column = cellOf(picture.near.excerpt.keys, placeAt(shown.keys, along, plan.width));
+    return row === null || column === null ? null : { row, column };
+  }
+
+  private point(event: MouseEvent): { x: number; y: number } {
+    const box = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  private moved(event: PointerEvent): void {
+    const here = this.point(event);
+    const before = this.pointers.get(event.pointerId);
+    if (before === undefined) {
+      const cell = this.cellAt(here.x, here.y);
+      if (cell !== null) this.handling.point(cell);
+      return;
+    }
+    this.pointers.set(event.pointerId, here);
+    this.travelled += Math.abs(here.x - before.x) + Math.abs(here.y - before.y);
+    if (this.frame !== null) {
+      this.frame = { from: this.frame.from, to: here };
+      return this.mark();
+    }
+    const [one, other] = [...this.pointers.values()];
+    if (one === undefined) return;
+    if (other === undefined) return this.pan(before.x - here.x, before.y - here.y);
+    const still = here === one ? other : one;
+    const distance = (point: { x: number; y: number }) => Math.hypot(point.x - still.x, point.y - still.y);
+    const middle = { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 };
+    this.zoom(middle, distance(here) / Math.max(distance(before), 1));
+  }
+
+  private pressed(event: PointerEvent): void {
+    if (event.button !== 0) return;
+    const here = this.point(event);
+    this.canvas.setPointerCapture(event.pointerId);
+    this.pointers.set(event.pointerId, here);
+    this.travelled = 0;
+    this.frame = event.shiftKey ? { from: here, to: here } : null;
+  }
+
+  private released(event: PointerEvent): void {
+    if (!this.pointers.delete(event.pointerId)) return;
+    const { frame, picture } = this;
+    this.frame = null;
+    if (frame !== null && this.travelled > 4) return this.enter(frame);
+    if (this.travelled > 4 || picture === null) return;
+    const here = this.point(event);
+    const cell = this.cellAt(here.x, here.y);
+    if (cell === null) return;
+    const { rows, keys } = picture.near.excerpt;
+    const coarse = rows.to - rows.from > cells(rows) || keys.to - keys.from > cells(keys);
+    if (coarse) this.zoom(here, CLOSER);
+    else this.handling.click(cell);
+  }
+
+  /** Show what is within a frame that was drawn. */
+  private enter({ from, to }: { from: { x: number; y: number }; to: { x: number; y: number } }): void {
+    const { plan, shown } = this;
+    if (plan === null || shown === null) return;
+    const flip = (x: number) => (this.rightToLeft ? plan.width - (x - plan.left) : x - plan.left);
+    const span = (whole: Span, a: number, b: number, size: number): Span => ({
+      from: placeAt(whole, Math.max(Math.min(a, b), 0), size),
+      to: placeAt(whole, Math.min(Math.max(a, b), size - 1), size) + 1,
+    });
+    this.go({
+      rows: span(shown.rows, from.y - plan.top, to.y - plan.top, plan.height),
+      keys: span(shown.keys, flip(from.x), flip(to.x), plan.width),
+    });
+  }
+
+  private wheeled(event: WheelEvent): void {
+    const { picture, shown } = this;
+    if (picture === null || shown === null) return;
+    const { layer } = picture;
+    const all = alike(touched(shown), whole(layer));
+    const small = Math.max(layer.queries, layer.keys) <= SMALL;
+    if (!event.ctrlKey && (small || (all && event.deltaY > 0))) return; // the page scrolls
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    this.zoom(this.point(event), Math.exp(-event.deltaY * lines * 0.002));
+  }
+
+  private typed(event: KeyboardEvent): void {
+    const { picture, plan } = this;
+    if (event.ctrlKey || event.altKey || event.metaKey || picture === null || plan === null) return;
+    const { active, near, layer } = picture;
+    const here: Cell = {
+      row: (active?.side === "target" ? active.index : active?.partner) ?? 0,
+      column: (active?.side === "target" ? active.partner : active?.index) ?? 0,
+    };
+    const onward = this.rightToLeft ? -1 : 1;
+    const steps: Record<string, [number, number]> = {
+      ArrowUp: [-1, 0],
+      ArrowDown: [1, 0],
+      ArrowLeft: [0, -onward],
+      ArrowRight: [0, onward],
+    };
+    const step = steps[event.key];
+    const middle = this.middleOf(here) ?? { x: plan.left + plan.width / 2, y: plan.top + plan.height / 2 };
+    if (step !== undefined) {
+      const clamp = (place: number, most: number) => Math.min(Math.max(place, 0), most - 1);
+      const row = clamp(here.row + step[0], near.matrix.rows);
+      const column = clamp(here.column + step[1], near.matrix.columns);
+      this.handling.point({ row, column });
+    } else if (event.key === "+" || event.key === "=") this.zoom(middle, 2);
+    else if (event.key === "-") this.zoom(middle, 0.5);
+    else if (event.key === "0") this.go(whole(layer));
+    else if (event.key === "Enter" || event.key === " ") this.handling.click(here);
+    else return;
+    event.preventDefault();
+  }
+
+  private zoom({ x, y }: { x: number; y: number }, factor: number): void {
+    const { picture, plan, shown } = this;
+    if (picture === null || plan === null || shown === null) return;
+    const share = (pixels: number, size: number) => Math.min(Math.max(pixels / size, 0), 1);
+    const across = share(x - plan.left, plan.width);
+    this.go({
+      rows: zoomed(shown.rows, share(y - plan.top, plan.height), factor, picture.layer.queries, plan.height),
+      keys: zoomed(
+        shown.keys,
+        this.rightToLeft ? 1 - across : across,
+        factor,
+        picture.layer.keys,
+        plan.width,
+      ),
+    });
+  }
+
+  private pan(x: number, y: number): void {
+    const { picture, plan, shown } = this;
+    if (picture === null || plan === null || shown === null) return;
+    this.go({
+      rows: panned(shown.rows, y, picture.layer.queries, plan.height),
+      keys: panned(shown.keys, this.rightToLeft ? -x : x, picture.layer.keys, plan.width),
+    });
+  }
+
+  /** Another part: at once with the weights that are there, and sharper when the reader stays. */
+  private go(excerpt: Excerpt): void {
+    this.shown = excerpt;
+    this.redraw();
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.handling.view(touched(excerpt)), SETTLED);
+  }
+
+  private redraw(): void {
+    const { picture, shown } = this;
+    const room = this.room.clientWidth;
+    const pen = this.canvas.getContext("2d");
+    if (picture === null || shown === null || pen === null || room === 0) return;
+    const family = getComputedStyle(document.body).fontFamily;
+    pen.font = `600 ${FONT}px ${family}`;
+    const plan = planned(pen, picture, room);
+    this.plan = plan;
+    const pixels = Math.max(1, window.devicePixelRatio);
+    const [width, height] = [plan.left + plan.width + 4, plan.top + plan.height + 4];
+    for (const canvas of [this.canvas, this.marks]) {
+      const size = [Math.round(width * pixels), Math.round(height * pixels)] as const;
+      if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+      canvas.style.setProperty("width", `${width}px`);
+      canvas.style.setProperty("height", `${height}px`);
+      canvas.getContext("2d")?.setTransform(pixels, 0, 0, pixels, 0, 0);
+    }
+    pen.clearRect(0, 0, width, height);
+    pen.save();
+    pen.beginPath();
+    pen.rect(plan.left, plan.top, plan.width, plan.height);
+    pen.clip();
+    for (const piece of [picture.far, picture.near]) {
+      if (piece !== null) this.paint(pen, picture, piece, plan, shown);
+    }
+    this.write(pen, picture, plan, shown, family);
+    pen.restore();
+    this.name(pen, picture, plan, shown, family);
+    this.mark();
+  }
+
+  private paint(pen: CanvasRenderingContext2D, picture: Picture, piece: Piece, plan: Plan, shown: Excerpt): void {
+    const { rows, keys } = piece.excerpt;
+    const x = pixelOf(shown.keys, keys.from, plan.width);
+    const y = pixelOf(shown.rows, rows.from, plan.height);
+    const width = pixelOf(shown.keys, keys.to, plan.width) - x;
+    const height = pixelOf(shown.rows, rows.to, plan.height) - y;
+    pen.save();
+    pen.translate(plan.left, plan.top);
+    if (this.rightToLeft) {
+      pen.translate(plan.width, 0);
+      pen.scale(-1, 1);
+    }
+    pen.clearRect(x, y, width, height);
+    pen.fillStyle = hatched(pen) ?? tone("line");
+    pen.fillRect(x, y, width, height);
+    pen.imageSmoothingEnabled = false;
+    const bitmap = this.bitmaps.get(piece.matrix) ?? painted(piece, picture.ramp);
+    this.bitmaps.set(piece.matrix, bitmap);
+    if (bitmap.width > 0 && bitmap.height > 0) pen.drawImage(bitmap, x, y, width, height);
+    pen.restore();
+  }
+
+  /** Lines between the cells, and their numbers, when near. */
+  private write(pen: CanvasRenderingContext2D, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
+    const across = plan.width / (shown.keys.to - shown.keys.from);
+    const down = plan.height / (shown.rows.to - shown.rows.from);
+    const { matrix, excerpt } = picture.near;
+    if (Math.min(across, down) < 8 || exactCells(excerpt) === null) return;
+    pen.fillStyle = tone("paper");
+    const [rows, keys] = [inView(excerpt.rows, shown.rows), inView(excerpt.keys, shown.keys)];
+    for (let row = rows.from; row <= rows.to; row++) {
+      pen.fillRect(plan.left, plan.top + pixelOf(shown.rows, row, plan.height) - 0.5, plan.width, 1);
+    }
+    for (let key = keys.from; key <= keys.to; key++) {
+      pen.fillRect(this.x(key, plan, shown) - 0.5, plan.top, 1, plan.height);
+    }
+    if (Math.min(across, down) < NUMBERED) return;
+    pen.font = `11px ${family}`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    for (let row = rows.from; row < rows.to; row++) {
+      for (let key = keys.from; key < keys.to; key++) {
+        const [line, column] = [row - excerpt.rows.from, key - excerpt.keys.from];
+        if (hidden(matrix, line, column)) continue;
+        const weight = at(matrix, line, column);
+        pen.fillStyle = ink(colour(picture.ramp, picture.near.shade(weight, line)));
+        const y = plan.top + pixelOf(shown.rows, row + 0.5, plan.height);
+        pen.fillText(short(weight), this.x(key + 0.5, plan, shown), y);
+      }
+    }
+  }
+
+  /** The names of the places along both axes when near, round numbers when far. */
+  private name(pen: CanvasRenderingContext2D, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
+    pen.textBaseline = "middle";
+    const exact = exactCells(picture.near.excerpt);
+    const write = (label: string) => {
+      pen.font = `${FONT}px ${family}`;
+      pen.fillStyle = tone("quiet");
+      pen.fillText(shortened(pen, label), 0, 0);
+    };
+    const along = (span: Span, size: number, gap: number): [number, boolean][] => {
+      const named = exact !== null && size / (span.to - span.from) >= NAMED;
+      const places = named ? each(inView({ from: 0, to: Infinity }, span)) : roundPlaces(span, size, gap);
+      return places.map((place) => [place, named]);
+    };
+    for (const [row, named] of along(shown.rows, plan.height, 24)) {
+      const label = picture.rows[row - picture.near.excerpt.rows.from]?.text;
+      if (named && label === undefined) continue;
+      const y = plan.top + pixelOf(shown.rows, row + 0.5, plan.height);
+      if (y < plan.top || y > plan.top + plan.height) continue;
+      pen.save();
+      pen.textAlign = "right";
+      pen.translate(plan.left - 8, y);
+      write(named ? (label ?? "") : row.toLocaleString("en"));
+      pen.restore();
+    }
+    for (const [key, named] of along(shown.keys, plan.width, 56)) {
+      const label = picture.columns[key - picture.near.excerpt.keys.from]?.text;
+      if (named && label === undefined) continue;
+      const x = this.x(key + 0.5, plan, shown);
+      if (x < plan.left || x > plan.left + plan.width) continue;
+      pen.save();
+      pen.textAlign = named ? "left" : "center";
+      pen.translate(x, plan.top - (named ? 8 : 12));
+      if (named) pen.rotate(-Math.PI / 2);
+      write(named ? (label ?? "") : key.toLocaleString("en"));
+      pen.restore();
+    }
+  }
+
+  private x(key: number, plan: Plan, shown: Excerpt): number {
+    const along = pixelOf(shown.keys, key, plan.width);
+    return plan.left + (this.rightToLeft ? plan.width - along : along);
+  }
+
+  private middleOf({ row, column }: Cell): { x: number; y: number } | null {
+    const { picture, plan, shown } = this;
+    if (picture === null || plan === null || shown === null) return null;
+    const { rows, keys } = picture.near.excerpt;
+    const middle = (span: Span, index: number) => {
+      const size = (span.to - span.from) / cells(span);
+      return span.from + (index + 0.5) * size;
+    };
+    const x = this.x(middle(keys, column), plan, shown);
+    return { x, y: plan.top + pixelOf(shown.rows, middle(rows, row), plan.height) };
+  }
+
+  /** The crosshair and the frame that is drawn, on a canvas of their own. */
+  private mark(): void {
+    const { picture, plan, shown } = this;
+    const pen = this.marks.getContext("2d");
+    if (picture === null || plan === null || shown === null || pen === null) return;
+    pen.clearRect(0, 0, plan.left + plan.width + 4, plan.top + plan.height + 4);
+    pen.strokeStyle = tone("accent");
+    pen.lineWidth = 2;
+    if (this.frame !== null) {
+      const { from, to } = this.frame;
+      pen.setLineDash([6, 4]);
+      pen.strokeRect(Math.min(from.x, to.x), Math.min(from.y, to.y), Math.abs(to.x - from.x), Math.abs(to.y - from.y));
+      pen.setLineDash([]);
+    }
+    const { active } = picture;
+    if (active === null) return;
+    const { rows, keys } = picture.near.excerpt;
+    const target = active.side === "target";
+    const [row, column] = target ? [active.index, active.partner] : [active.partner, active.index];
+    pen.save();
+    pen.beginPath();
+    pen.rect(plan.left - 1, plan.top - 1, plan.width + 2, plan.height + 2);
+    pen.clip();
+    const edges = (span: Span, index: number): [number, number] => {
+      const size = (span.to - span.from) / cells(span);
+      return [span.from + index * size, span.from + (index + 1) * size];
+    };
+    const band = (index: number | undefined, span: Span, across: boolean): [number, number] | null => {
+      if (index === undefined) return null;
+      const [from, to] = edges(span, index);
+      if (!across) return [pixelOf(shown.rows, from, plan.height) + plan.top, pixelOf(shown.rows, to, plan.height) + plan.top];
+      const ends = [this.x(from, plan, shown), this.x(to, plan, shown)];
+      return [Math.min(...ends), Math.max(...ends)];
+    };
+    const [down, along] = [band(row, rows, false), band(column, keys, true)];
+    if (down !== null) pen.strokeRect(plan.left, down[0], plan.width, Math.max(down[1] - down[0], 1));
+    if (along !== null) pen.strokeRect(along[0], plan.top, Math.max(along[1] - along[0], 1), plan.height);
+    if (down !== null && along !== null) {
+      pen.lineWidth = 3;
+      pen.strokeRect(along[0], down[0], Math.max(along[1] - along[0], 1), Math.max(down[1] - down[0], 1));
+    }
+    pen.restore();
+  }
+}
+
+function planned(pen: CanvasRenderingContext2D, picture: Picture, room: number): Plan {
+  const exact = exactCells(picture.near.excerpt) !== null;
+  const widest = (labels: readonly Label[]) =>
+    labels.reduce((most, { text }) => Math.max(most, Math.min(pen.measureText(text).width, LONGEST_LABEL)), 0);
+  const numbers = pen.measureText(picture.layer.queries.toLocaleString("en")).width;
+  const left = Math.ceil(Math.max(exact ? widest(picture.rows) : 0, numbers) + 12);
+  const top = Math.ceil((exact ? widest(picture.columns) : FONT) + 14);
+  return { left, top, ...fit(picture.layer, { width: Math.max(room - left - 4, 40), height: TALLEST }) };
+}
+
+/** The part where every cell is one weight; null where cells are pooled. */
+function exactCells({ rows, keys }: Excerpt): Excerpt | null {
+  const exact = (span: Span) => span.to - span.from === cells(span);
+  return exact(rows) && exact(keys) ? { rows, keys } : null;
+}
+
+/** The cell of a part in which a place is; null where it is outside. */
+function cellOf(span: Span, place: number): number | null {
+  if (place < span.from || place >= span.to) return null;
+  const [count, length] = [cells(span), span.to - span.from];
+  return Math.floor(((place - span.from + 1) * count - 1) / length);
+}
+
+function inView(span: Span, shown: Span): Span {
+  return {
+    from: Math.max(span.from, Math.floor(shown.from)),
+    to: Math.min(span.to, Math.ceil(shown.to)),
+  };
+}
+
+function each({ from, to }: Span): number[] {
+  return Array.from({ length: Math.max(to - from, 0) }, (_, index) => from + index);
+}
+
+function alike(one: Excerpt, other: Excerpt): boolean {
+  const same = (a: Span, b: Span) => a.from === b.from && a.to === b.to;
+  return same(one.rows, other.rows) && same(one.keys, other.keys);
+}
+
+/** One pixel a weight, to be enlarged: as fast for a million cells as for a hundred. */
+function painted({ matrix, shade }: Piece, ramp: Ramp): HTMLCanvasElement {
+  const small = document.createElement("canvas");
+  if (matrix.rows === 0 || matrix.columns === 0) return small;
+  [small.width, small.height] = [matrix.columns, matrix.rows];
+  const image = new ImageData(matrix.columns, matrix.rows);
+  for (let i = 0; i < matrix.values.length; i++) {
+    const weight = matrix.values[i] ?? 0;
+    if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
+    const [red, green, blue]: Colour = colour(ramp, shade(weight, Math.floor(i / matrix.columns)));
+    image.data[4 * i] = red;
+    image.data[4 * i + 1] = green;
+    image.data[4 * i + 2] = blue;
+    image.data[4 * i + 3] = 255;
+  }
+  small.getContext("2d")?.putImageData(image, 0, 0);
+  return small;
+}
+
+/** What lies where no query may look. */
+function hatched(pen: CanvasRenderingContext2D): CanvasPattern | null {
+  const small = document.createElement("canvas");
+  [small.width, small.height] = [8, 8];
+  const own = small.getContext("2d");
+  if (own === null) return null;
+  own.strokeStyle = tone("line");
+  for (const shift of [-8, 0, 8]) {
+    own.moveTo(shift, 8);
+    own.lineTo(shift + 8, 0);
+  }
+  own.stroke();
+  return pen.createPattern(small, "repeat");
+}
+
+function shortened(pen: CanvasRenderingContext2D, text: string): string {
+  if (pen.measureText(text).width <= LONGEST_LABEL) return text;
+  const letters = Array.from(text.slice(0, 200));
+  while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > LONGEST_LABEL) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+/** The value under a place that names a cell. */
+export function weightAt(matrix: Matrix, place: Place): number | null {
+  if (place.partner === undefined) return null;
+  return place.side === "target"
+    ? at(matrix, place.index, place.partner)
+    : at(matrix, place.partner, place.index);
+}
