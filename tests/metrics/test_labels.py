@@ -46,3 +46,10 @@ def test_a_label_that_nobody_names_is_said_not_to_count() -> None:
 def test_unequal_counts_are_an_error() -> None:
     with pytest.raises(AttlasError, match="one predicted label for each expected one"):
         label_scores(["a"], [], "a")
+
+
+def test_a_label_is_not_taken_for_the_list_of_its_letters() -> None:
+    with pytest.raises(AttlasError, match="lists of labels"):
+        label_scores("abba", ["a", "b", "b", "a"], LABELS)
+    with pytest.raises(AttlasError, match="lists of labels"):
+        label_scores(["a", "b", "b", "a"], "abba", LABELS)

@@ -51,6 +51,14 @@ def test_any_text_is_scored_as_sacrebleu_scores_it(tokenizer, data, hypotheses):
     agrees(hypotheses, [first, *data.draw(st.lists(other, max_size=2))], tokenizer)
 
 
+@pytest.mark.parametrize(
+    ("hypotheses", "references"), [("abc", ["a", "b", "c"]), (["a", "b", "c"], "abc"), ("a", "a")]
+)
+def test_a_text_is_not_taken_for_the_list_of_its_letters(hypotheses, references):
+    with pytest.raises(AttlasError, match=r"lists of translations.*\[text\] for text"):
+        corpus_score(hypotheses, references)
+
+
 def test_several_references_are_counted_in_the_signatures():
     several = corpus_score(HYPOTHESES, [REFERENCES, HYPOTHESES])
     assert several.bleu.value > 99

@@ -130,6 +130,14 @@ def test_tensors_of_two_to_five_axes_are_read(shape):
     torch.testing.assert_close(trace[""].weights().flatten(), expected.flatten())
 
 
+def test_vectors_of_no_width_look_evenly():
+    query, value, model = torch.randn(2, 2, 5, 0), torch.randn(2, 2, 5, 3), Fused()
+    plain = model(query, query, value)
+    with observe(model) as trace:
+        assert torch.equal(model(query, query, value), plain)
+    torch.testing.assert_close(trace[""].weights() @ value, plain)
+
+
 def test_a_function_that_was_imported_by_name_is_heard_too():
     query, model = torch.randn(1, 2, 3, 4), Fused(imported_by_name)
     with observe(model) as trace:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
-from attlas.errors import AttlasError, DataError
+from attlas.errors import AttlasError, DataError, quoted
 
 # How many tokens, and how many whole sequences, are right.
 
@@ -145,6 +145,9 @@ def macro_f1_signature(scores: Mapping[str, LabelScore]) -> str:
 
 
 def _check_alike(expected: Sequence[str], predicted: Sequence[str]) -> None:
+    for labels in (expected, predicted):
+        if isinstance(labels, str):  # whose letters would be taken for labels
+            raise DataError("lists of labels", quoted(labels), "write [label] for label")
     if len(expected) != len(predicted):
         raise DataError(
             "one predicted label for each expected one",

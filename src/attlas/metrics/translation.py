@@ -192,6 +192,11 @@ def _several(references: References) -> Sequence[Sequence[str | None]]:
 
 
 def _checked(hypotheses: Sequence[str], references: Sequence[Sequence[str | None]]) -> None:
+    for texts in (hypotheses, *references):
+        if isinstance(texts, str):  # whose letters would be taken for texts
+            raise DataError(
+                "lists of translations and of references", quoted(texts), "write [text] for text"
+            )
     for texts in references:
         if len(hypotheses) != len(texts):
             raise DataError(

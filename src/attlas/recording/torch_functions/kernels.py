@@ -27,7 +27,7 @@ from attlas.recording.torch_functions.heads import (
     shared_keys,
 )
 from attlas.recording.torch_functions.masks import MaskSpec, mask_spec_of, with_causal_pattern
-from attlas.recording.torch_functions.tensors import unreadable
+from attlas.recording.torch_functions.tensors import default_scale, unreadable
 
 # A call of `F.scaled_dot_product_attention`: its attention map, and its explicit twin.
 
@@ -69,7 +69,7 @@ class FusedCall:
             parse_mask = with_causal_pattern(parse_mask, query_offset)
             mask = mask if self.is_causal else None
         mask = None if mask is None else fold.open(mask)
-        scale = float(self.query.shape[-1] ** -0.5) if self.scale is None else float(self.scale)
+        scale = default_scale(self.query) if self.scale is None else float(self.scale)
         query, keys = fold.open(self.query), key_fold.open(self.key, shared=True)
         return factored_map(query, keys, scale, mask, site.module, parse_mask, repeats=repeats)
 

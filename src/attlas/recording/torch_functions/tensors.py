@@ -60,6 +60,11 @@ HOLLOW = (
 _PLAIN = {Tensor, nn.Parameter}
 
 
+def default_scale(query: Tensor) -> float:
+    """1/√width, by which torch divides scores of its own accord; vectors of no width have none."""
+    return float(max(query.shape[-1], 1) ** -0.5)
+
+
 def unreadable(*tensors: Any) -> str | None:
     """Why no attention map can be made of these, of which some may be no tensors; None where one
     can."""

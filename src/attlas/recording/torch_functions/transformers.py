@@ -16,7 +16,7 @@ from attlas.patterns import Pattern, both, causal, everywhere, window
 from attlas.recording.maps.factored import FactoredAttentionMap, may_differ_by
 from attlas.recording.torch_functions.context import TrackingContext
 from attlas.recording.torch_functions.masks import MaskSpec, mask_spec_of
-from attlas.recording.torch_functions.tensors import unreadable
+from attlas.recording.torch_functions.tensors import default_scale, unreadable
 
 _UNREADABLE = ("s_aux", "cache", "cu_seq_lens_q", "cu_seqlens_q")
 """Logits of sinks, paged caches and packed texts: what an attention map has no words for."""
@@ -80,7 +80,7 @@ class InterfaceCall:
             query,
             key,
             value,
-            float(query.shape[-1] ** -0.5 if scale is None else scale),
+            default_scale(query) if scale is None else float(scale),
             pattern,
             token_mask,
             allowed,
