@@ -15,7 +15,14 @@ _PAIRS_AT_ONCE = 2**26  # numbers in (batch, queries, keys, hidden_dim): 256 MiB
 class AdditiveAttention(ScoredAttention):
     """v · tanh(W q + U k)    Bahdanau, Cho & Bengio, 2015, section 3.1 and appendix A.1.2.
 
-    Query, source and hidden widths are independent; the values read are the source itself.
+    Query, source and hidden widths are independent. The values are the source itself.
+
+    Example:
+        >>> import torch, attlas
+        >>> attention = attlas.layers.AdditiveAttention(query_dim=6, key_dim=8, hidden_dim=16)
+        >>> context, weights = attention(torch.randn(2, 6), torch.randn(2, 5, 8))
+        >>> tuple(context.shape), tuple(weights.shape)
+        ((2, 8), (2, 5))
     """
 
     def __init__(

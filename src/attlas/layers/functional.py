@@ -118,7 +118,15 @@ def scaled_dot_product_attention_with_weights(
         context, weights = attlas.scaled_dot_product_attention_with_weights(query, key, value)
 
     The weights have the axes of the query, with keys in place of width. They are ≥ 0 and sum to 1
-    over the allowed positions. O(heads · queries · keys) memory. Arguments and errors: as there.
+    over the allowed positions. O(heads · queries · keys) memory. The arguments and errors are those
+    of `scaled_dot_product_attention`.
+
+    Example:
+        >>> import torch, attlas
+        >>> query, key = torch.zeros(3, 4), torch.zeros(2, 4)
+        >>> output, weights = attlas.scaled_dot_product_attention_with_weights(query, key, key)
+        >>> weights.tolist()
+        [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
     pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
     dropout = Dropout(dropout_p)

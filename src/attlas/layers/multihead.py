@@ -62,7 +62,15 @@ class MultiheadAttention(DotProductAttention):
         positions: turns queries and keys by their positions; None = order does not matter.
 
     Raises:
-        AttlasError: sizes that do not fit together.
+        AttlasError: If sizes do not fit together.
+
+    Example:
+        >>> import torch, attlas
+        >>> attention = attlas.layers.MultiheadAttention(16, 4, batch_first=True)
+        >>> x = torch.randn(2, 5, 16)
+        >>> output, weights = attention(x, x, x)
+        >>> tuple(output.shape), tuple(weights.shape)
+        ((2, 5, 16), (2, 5, 5))
     """
 
     _qkv_same_embed_dim = False  # torch's own encoder layer then leaves its fast path, and calls us

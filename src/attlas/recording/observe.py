@@ -142,31 +142,42 @@ def observe(
     heads: int | Sequence[int] | None = None,
     last_calls: int | None = None,
 ) -> WithBlock[Trace]:
-    """Record an attention map per attention call of `model` in this thread.
+    """Record an attention map for each attention call of `model` in this thread.
 
-    Heard are layers of attlas, and whatever calls `F.scaled_dot_product_attention`, is or holds an
-    `nn.MultiheadAttention`, or multiplies a softmax with values: PyTorch's Transformers, those of
-    Hugging Face with any kernel that runs in PyTorch, one's own. Layers go by the path of the
-    module that computes them. The steps of a generation with a cache become one map.
+    `observe` records the layers of attlas, `nn.MultiheadAttention`, and every call of
+    `F.scaled_dot_product_attention` or product of a softmax with values. So it reads PyTorch's
+    Transformers, your own models, and those of Hugging Face with any kernel that runs in PyTorch. A
+    layer has the path of the module that computes it. The steps of a generation with a cache become
+    one map.
 
-    The outputs, kernels and gradients of the model are the same with and without it; attention maps
-    are detached from the graph. Two ways are shorter while nobody looks: PyTorch's own Transformers
-    leave their inference fast path (outputs agree to 1e-6, but for padding, which that sets to 0),
-    and a search of attlas's own models its short ways through steps and padding (log-probabilities
-    differ by the rounding of float32, which may decide between equals). A trace that stayed empty
-    raises and says why, unless the block itself raised first. What looked beside others and could
-    not be read is told in a warning: where, how often and why.
+    The model has the same outputs, kernels and gradients inside the block. Attention maps are
+    detached from the graph. There are two exceptions. PyTorch's Transformers leave their inference
+    fast path: outputs agree to 1e-6, except in padding, which that path sets to 0. A search of
+    attlas's own models leaves its shortcuts: log-probabilities differ by the rounding of float32,
+    which may decide between equal scores.
+
+    An empty trace raises an error that says why, unless the block raised one. A warning names the
+    attention that could not be read: where, how often and why.
 
     Args:
-        layers: Paths of the layers to keep, or patterns such as "encoder.*".
-        heads: Of each of them, by number.
-        last_calls: So many calls of each layer, the newest. None = all. What is not kept costs no
-            memory.
+        layers: Paths of the layers to keep, or patterns such as "encoder.*"; None = all.
+        heads: The numbers of the heads to keep; None = all.
+        last_calls: How many calls of each layer to keep, the newest; None = all. What is not kept
+            costs no memory.
 
     Raises:
-        AttlasError: If nothing was heard or kept, for what is no path, number of a head or number
-            of calls, and for a compiled model. A compiled function within one runs as it is
+        AttlasError: If nothing was recorded or kept, or an argument has no such form.
+        UnsupportedError: For a compiled model. A compiled function inside a model runs as it is
             written.
+
+    Example:
+        >>> import torch, attlas
+        >>> model = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+        >>> x = torch.randn(1, 3, 16)
+        >>> with attlas.observe(model) as trace:
+        ...     output, _ = model(x, x, x)
+        >>> list(trace), trace[""].shape
+        ([''], (1, 4, 3, 3))
     """
     check_module(model)
     check_not_compiled(model)

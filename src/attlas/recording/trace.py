@@ -169,11 +169,21 @@ else:  # a checker of types would read a map of a `Mapping[…]`, and a layer ma
 class Trace(_MapsByPath):
     """A mapping from the path of each layer to its attention map, and the tokens of the axes.
 
-    Layers are in the order of their first call: `for path, attention_map in trace.items()`. A layer
-    with several calls that are not one map has them as `trace.calls(path)`.
+    Layers are in the order of their first call: `for path, attention_map in trace.items()`. If the
+    calls of a layer are several maps, `trace.calls(path)` has them.
 
-    `source` (keys) and `target` (queries) hold one list of tokens per batch row, where known.
-    `attlas.figures.plot_trace(trace)` draws it, `attlas figure` a saved one.
+    `source` (keys) and `target` (queries) hold one list of tokens for each batch row, if known.
+    `attlas.figures.plot_trace(trace)` draws a trace; `attlas figure` draws a saved one.
+
+    Example:
+        >>> import numpy, torch, attlas
+        >>> model = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+        >>> x = torch.randn(1, 3, 16)
+        >>> with attlas.observe(model) as trace:
+        ...     output, _ = model(x, x, x)
+        >>> trace.label(source=[["my", "own", "words"]])
+        >>> [numpy.asarray(attention_map).shape for attention_map in trace.values()]
+        [(1, 4, 3, 3)]
     """
 
     def __init__(self) -> None:

@@ -31,17 +31,26 @@ class Statistics:
     """
 
     def summary(self, *names: str, threshold: float = THRESHOLD) -> Summary:
-        """Several of these at once, from one pass: `summary("entropy", "received")`.
+        """Several statistics at once, from one pass: `summary("entropy", "received")`.
 
-        Without names: all but `gini`, which has to sort every row, and without what needs places
-        that nobody knows.
+        Without names, it has all but `gini`, which sorts every row. If the positions of the queries
+        are unknown, it leaves out what needs them.
 
         Args:
-            threshold: Of `count_above`.
+            names: The statistics: names of the methods of this class.
+            threshold: The threshold of `count_above`.
 
         Raises:
-            AttlasError: For a name that there is not, a threshold that is no weight, and for what
-                needs to know where the queries stand, of an attention map that does not.
+            AttlasError: For an unknown name, for a threshold that is no weight, and for a statistic
+                that needs positions, if the map has none.
+
+        Example:
+            >>> import torch, attlas
+            >>> weights = torch.tensor([[[[0.5, 0.5], [1.0, 0.0]]]])
+            >>> attention_map = attlas.recording.DenseAttentionMap(weights)
+            >>> summary = attention_map.summary("max_weight", "num_visible")
+            >>> summary.max_weight.tolist()
+            [[[0.5, 1.0]]]
         """
         return summarize(self._map, names, threshold)
 
