@@ -249,7 +249,7 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold the folder for the length of the block: one trainer per run.
 
     Raises:
-        AttlasError: If somebody else holds it.
+        AttlasError: If another process holds it.
     """
     with held(folder / LOCK) as acquired:
         if not acquired:
@@ -265,7 +265,7 @@ def locked(folder: Path) -> Iterator[None]:
 def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold this file, made if need be, for the length of the block; whether it is ours.
 
-    It is not where somebody else holds it, unless we `wait` until nobody does. The system lets go
+    It is not where another process holds it, unless we `wait` until nobody does. The system lets go
     of it when a process dies.
 
     Raises:

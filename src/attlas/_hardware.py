@@ -107,7 +107,7 @@ _STATUS = Path("/proc/self/status")  # of Linux
 
 
 def peak_memory() -> int | None:
-    """The most bytes of memory that this process has held at a time; None where nobody knows.
+    """The most bytes of memory that this process has held at a time; None if unknown.
 
     On Linux that of the program itself: what `resource` says there may be of whoever started it.
     """

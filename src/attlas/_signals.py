@@ -22,7 +22,7 @@ def leave_at_once() -> None:
 
 
 def leave_in_order() -> None:
-    """Ctrl-C raises `KeyboardInterrupt`, as ever."""
+    """Ctrl-C raises `KeyboardInterrupt`, as always."""
     if _ours():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

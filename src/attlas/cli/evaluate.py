@@ -90,7 +90,7 @@ def evaluate(
             translator_of,
         )
 
-    check_writable(output)  # better told before the work than after it
+    check_writable(output)  # better reported before the work than after it
     opened, checkpoint = run_at(run, checkpoint)
     # A training may name another one best while this one is scored.
     checkpoint = opened.store.number_of(checkpoint)

@@ -91,7 +91,7 @@ def figure(
     style = Style(query, statistics, cmap, fmt, vmin, vmax)
     style.check()
     check_text(subject, text)
-    figure_suffix(output)  # better told before the work than after it
+    figure_suffix(output)  # better reported before the work than after it
     check_replaceable(output)
     check_replaceable(save_trace)
     check_distinct([subject], [output, save_trace])

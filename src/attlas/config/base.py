@@ -31,7 +31,7 @@ Group = type[BaseModel]
 class SettingPath:
     """The keys that lead to a setting, and the group of settings in which it stands.
 
-    `tag` is the setting by which `kinds` of that group are told apart; None where there is one.
+    `tag` is the setting by which `kinds` of that group are distinguished; None where there is one.
     """
 
     keys: tuple[str, ...]
@@ -292,7 +292,7 @@ def descriptions(config: Group) -> Mapping[str, str]:
 def explanations(settings: "Config", before: str = "") -> dict[str, str]:
     """The meaning of each setting and each table in this group, by its dotted name.
 
-    Of a setting by which tables are told apart, the meaning is the kinds that there are.
+    Of a setting by which tables are distinguished, the meaning is the kinds that there are.
     """
     found: dict[str, str] = {}
     meanings = descriptions(type(settings))

@@ -27,7 +27,7 @@ from attlas.runs.loaded import short_digest, text_digest
 def no_logits(model: nn.Module) -> Iterator[None]:
     """Give the head no tokens, so that (batch, 0, vocabulary) logits come of a pass.
 
-    The head comes after all layers, so that each of them is computed as ever. A model that is a
+    The head comes after all layers, so that each of them is computed as always. A model that is a
     body, without a head, is left alone, and so is one whose head is another thing than a linear map
     (FSMT and UDOP name an embedding, which is read before the layers too).
     """

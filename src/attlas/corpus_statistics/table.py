@@ -131,7 +131,7 @@ class Measured:
 
     Args:
         of_heads: A number for each head.
-        of_queries: (heads, queries) of each statistic; None where nobody asked for single queries.
+        of_queries: (heads, queries) of each statistic; None unless single queries were requested.
         tokens, argmax: Of these queries.
     """
 
@@ -165,7 +165,7 @@ def measure_map(
     Args:
         tokens: Names of the queries, where each of them is to have numbers too. In self-attention
             the `received` of a query is the share of the key at its place; else it is NaN, as is
-            what depends on places of queries that nobody knows.
+            what depends on places of queries that are unknown.
         threshold: Of `count_above`.
         also: Further ones, of `ALSO`.
     """

@@ -123,7 +123,7 @@ def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> li
 
 
 def _words(text: str) -> str:
-    """What a text is told apart by: two that differ in white space alone read alike."""
+    """What a text is distinguished by: two that differ in white space alone read alike."""
     return " ".join(text.split())
 
 
@@ -171,7 +171,7 @@ EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 
 
 class DataSettings(Config, ABC):
-    """Where sentence pairs come from; told apart by `kind`."""
+    """Where sentence pairs come from; distinguished by `kind`."""
 
     @abstractmethod
     def corpus(self, split: SplitName) -> Corpus:

@@ -373,7 +373,7 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
 
     Args:
         unlabelled: What to do with a text without a label; "skip" leaves it out, and reports it.
-            Labels that differ in case or in Unicode form alone stay different, and are told.
+            Labels that differ in case or in Unicode form alone stay different, and are reported.
 
     Raises:
         DataError: With its place for a text without a label, or with half a character.

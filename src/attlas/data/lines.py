@@ -32,7 +32,7 @@ class MissingFileError(DataError):
 
 @contextmanager
 def coming_from(origin: str, setting: str) -> Iterator[None]:
-    """Of a file that is missing in the block, say where it is to be had; "" = nobody knows.
+    """Of a file that is missing in the block, say where it is to be had; "" = unknown.
 
     Args:
         setting: The one that names the file, such as "data.train".

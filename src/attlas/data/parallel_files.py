@@ -267,7 +267,7 @@ def _chosen(
     rows: Sequence[tuple[int, list[str]]],
     name: str,
 ) -> tuple[int, int] | tuple[str, str]:
-    """The columns, which are the first two where nobody says which, and no header is likely."""
+    """The columns, which are the first two by default, and no header is likely."""
     if columns is not None:
         return columns
     if data_suffix(name) == ".csv" and rows:

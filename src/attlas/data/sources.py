@@ -408,7 +408,7 @@ def attribution() -> str:
 # The toy tasks: sequences whose right answer, and whose right attention, is known.
 
 
-_FEW = 1_000  # so many sequences are listed and dealt out; more are told apart by their hash
+_FEW = 1_000  # so many sequences are listed and dealt out; more are distinguished by their hash
 
 _SIDES = ("test", "valid", *["train"] * 8)  # a tenth, a tenth, and the rest
 TASKS: dict[str, Callable[[Sequence[int]], list[int]]] = {

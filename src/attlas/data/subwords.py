@@ -151,7 +151,7 @@ class Subwords(Vocabulary):
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """Those that somebody defined: sentencepiece puts them before the bytes."""
+        """Those that the user defined: sentencepiece puts them before the bytes."""
         first = next(id_ for id_ in range(len(SPECIAL), len(self)) if self._processor.is_byte(id_))
         return tuple(self._labels[len(SPECIAL) : first])
 

@@ -277,7 +277,7 @@ class LabelledVocabularies:
         try:
             names = parse_json(utf8_text(stored_bytes(path)))
             if isinstance(names, list) and all(isinstance(name, str) for name in names):
-                "".join(names).encode()  # JSON can spell half a character, which nobody could print
+                "".join(names).encode()  # JSON can spell half a character, which cannot be printed
         except (OSError, ValueError) as error:
             raise CheckpointError(
                 f"a list of labels at {path}", str(error), "restore that file"

@@ -45,7 +45,7 @@ class Vocabulary(Protocol):
         """Write the vocabulary; `load_vocabulary` reads it back."""
 
 
-# Symbols that somebody defines: placeholders and tags, each of which is one token.
+# Symbols that the user defines: placeholders and tags, each of which is one token.
 
 
 _OF_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -217,7 +217,7 @@ class Words(ListVocabulary):
 class Characters(ListVocabulary):
     """Unicode code points; decode(encode(text)) == text where every one of them is known.
 
-    A token of several is a symbol that somebody defined, and one token wherever it stands.
+    A token of several is a symbol that the user defined, and one token wherever it stands.
     """
 
     kind = "characters"
@@ -256,7 +256,7 @@ def load_list_vocabulary(path: Path) -> ListVocabulary:
         kind, tokens = kinds[table["kind"]], table["tokens"]
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise TypeError("its tokens are no list of texts")
-        "".join(tokens).encode()  # JSON can spell half a character, which nobody could print
+        "".join(tokens).encode()  # JSON can spell half a character, which cannot be printed
         form = table.get("normalization", "none")
         if form not in get_args(Normalization):
             raise ValueError(f"an unknown normalization {form!r}")

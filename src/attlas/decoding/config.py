@@ -104,7 +104,7 @@ def idle_settings(method: str) -> frozenset[str]:
 
 
 def check_in_use(method: str, chosen: Collection[str]) -> None:
-    """Raise `AttlasError` if a setting that somebody chose has no effect with this method."""
+    """Raise `AttlasError` if a setting that the user chose has no effect with this method."""
     for other, keys in _OF_METHOD.items():
         idle = [key for key in keys if key in idle_settings(method) and key in chosen]
         if idle:

@@ -197,7 +197,7 @@ def _labels(axis: str, cell: str, count: int, tokens: Sequence[str] | None) -> t
 # The cells in which a map is drawn: its weights, or what is left of them when it is long.
 
 
-MOST_CELLS = 1024  # a side; more could not be told apart on paper
+MOST_CELLS = 1024  # a side; more could not be distinguished on paper
 _BLOCK = 4_000_000  # weights held at once while a longer map is pooled
 _ROUNDING = 1e-2  # by which a weight in half precision may be above 1
 

@@ -29,7 +29,7 @@ from attlas.figures.layout import (
 )
 
 _WIDTH, _HEIGHT = 4.5, 2.6  # inches of a line plot
-# Okabe & Ito's colours, told apart by every eye; with the dashes four times as many series are.
+# Okabe & Ito's colours, distinguished by every eye; with the dashes four times as many series are.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 _DASHES = ("-", "--", ":", "-.")
 _MARKED = 60  # points up to which each has a mark

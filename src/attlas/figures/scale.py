@@ -15,7 +15,7 @@ from attlas.errors import AttlasError, quoted
 from attlas.figures.layout import INK
 
 SEQUENTIAL = "Blues"  # light = little, dark = much; keeps its order in greyscale and to every eye
-DIVERGING = "RdBu_r"  # blue = below 0, white = 0, red = above; told apart by every eye
+DIVERGING = "RdBu_r"  # blue = below 0, white = 0, red = above; distinguished by every eye
 _WITH_A_MIDDLE = frozenset(
     {
         *("BrBG", "PRGn", "PiYG", "PuOr", "RdBu", "RdGy", "RdYlBu", "RdYlGn", "Spectral"),

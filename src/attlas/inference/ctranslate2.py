@@ -120,7 +120,7 @@ class FastTranslator(Translator):
     the table of positions of the export; also with a prefix, a `min_length`, a `length_penalty`
     above 1, or a forbidden <unk>, where the two would differ. An export in 8 bits is computed with
     in 32 where this CPU would cut products of 8 bits off (`saturates`): a third slower, and right.
-    Traces, alignments and the words that stand for <unk> come from attlas's own model, as ever.
+    Traces, alignments and the words that stand for <unk> come from attlas's own model, as always.
 
     Raises:
         AttlasError: Without CTranslate2, for a folder that is no such export, and for a search that

@@ -94,7 +94,7 @@ def parallel_map(
     them are hardly faster than one, and may be slower. So each item has one thread of its own, and
     torch lets go of Python's lock while it computes. Begun in the order of the items; what comes
     out is the same as one after the other, which is how it is done where there is one thread or
-    one item, where somebody listens to the model (listeners belong to their thread, and so do
+    one item, while a listener is active (listeners belong to their thread, and so do
     autocast and modes that see every operator), and on other devices.
     """
     threads = min(at_a_time(model), len(items))
@@ -445,7 +445,7 @@ class Translator:
         """`with translator.forked() as faster`: one whose `stream` searches in child processes.
 
         As many as torch has threads, up to 16, and only where that is faster: on a CPU, on Linux,
-        where nobody listens to the model; elsewhere it is this one. The children see the model as
+        while no listener is active; elsewhere it is this one. The children see the model as
         it is now. For a program that does nothing but translate, before it opens what it writes:
         see `ForkPool`.
         """
@@ -471,7 +471,7 @@ class Translator:
 
     @property
     def _rows(self) -> int:
-        """How many lines are searched for at a time, where nobody says it."""
+        """How many lines are searched for at a time, by default."""
         each = {"greedy": 1, "beam": self.config.num_beams, "sample": self.config.n_best}
         return max(1, _HYPOTHESES // each[self.config.method])
 

@@ -51,7 +51,7 @@ def check_text(subject: Path, text: str | None) -> None:
 
 
 def trace_of_run(translator: Translator, text: str) -> Trace:
-    """The trace of a translation; text and translation are told on the standard error."""
+    """The trace of a translation; text and translation are printed on the standard error."""
     translation = translator(text)
     print(f"{text} → {translation.text}", file=sys.stderr)
     for remark in translation_remarks(translation.cut, translation.finished):

@@ -100,7 +100,7 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
             check_given_again(run.path, f"give it again (< DATA), or name {_FILES}")
         with instead_of_data(_FILES):
             corpus = data.corpus(split)
-        assert isinstance(corpus, Corpus)  # a classifier's run has been told apart before
+        assert isinstance(corpus, Corpus)  # a classifier's run has been distinguished before
         if not corpus.pairs:
             raise DataError(
                 f"sentence pairs in the {split} set of {run.path}",
@@ -176,7 +176,7 @@ def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
 
 
 def translated(translator: Translator, tested: Tested) -> list[Translation]:
-    """The translations, in order; what a reader has to know of them is told."""
+    """The translations, in order; what a reader has to know of them is reported."""
     console = Console(stderr=True)
     found = list(
         track(

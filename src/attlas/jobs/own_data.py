@@ -417,7 +417,7 @@ _LABEL_NAMES = (
 
 
 def _fields_of_texts(path: str, asked: Mapping[str, Any]) -> list[Choice]:
-    """Which fields hold the text and the label, where nobody says so."""
+    """Which fields hold the text and the label, by default."""
     of_json = data_suffix(path) not in (".csv", ".tsv") and not asked.get("separator")
     values: dict[str, set[str]] = {}
     found: list[Choice] = []

@@ -198,7 +198,7 @@ def warn_long(
 
 
 class Remarks:
-    """What a reader has to know of some of many lines, told on the standard error.
+    """What a reader has to know of some of many lines, printed on the standard error.
 
     Of a few lines each by itself, of more one sentence for all of them, with their number.
 

@@ -33,7 +33,7 @@ from attlas.recording import FactoredAttentionMap
 
 
 class DotProductAttention(Attention):
-    """softmax(scale · q kᵀ) v per head, whose weights are computed only if somebody asks for them.
+    """softmax(scale · q kᵀ) v per head, whose weights are computed only on request.
 
     Reading runs a kernel, the banded one where the pattern has a narrow band and the dense one
     otherwise (`fused_attention` says which weights it holds meanwhile). Observing keeps queries and
@@ -94,7 +94,7 @@ class DotProductAttention(Attention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> Float[Tensor, "batch queries context_dim"]:
-        """What every head reads, by a fused kernel unless somebody intervenes."""
+        """What every head reads, by a fused kernel unless `intervene` is active."""
         heads, start = self._split_query(query, cache, query_offset)
         return self._attend_heads(heads, cache, start, query_offset)
 
@@ -122,7 +122,7 @@ class DotProductAttention(Attention):
         position: int,
         bias: Float[Tensor, "#batch 1 #rows_of_each keys"] | None,
     ) -> Float[Tensor, "rows context_dim"]:
-        """What `attend` returns for one query a row, all at `position`, where nobody observes.
+        """What `attend` returns for one query a row, all at `position`, outside of `observe`.
 
         Neighbouring rows may share a cache.
 

@@ -306,7 +306,7 @@ def onednn_is_faster() -> bool:
 
 
 def keep_few_kernels() -> None:
-    """Let oneDNN keep few kernels, unless somebody said how many; it asks when it makes its first,
+    """Let oneDNN keep few kernels, unless the user said how many; it asks when it makes its first,
     of an LSTM perhaps, on whatever processor."""
     for cached in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(cached, str(_KERNELS))

@@ -20,7 +20,7 @@ class _Step(NamedTuple):
 
 
 class GrowingDenseMap:
-    """A map that grows by the weights of each step, put together when somebody asks."""
+    """A map that grows by the weights of each step, put together on request."""
 
     def __init__(self, attention_map: DenseAttentionMap, heads: int | None = None) -> None:
         self._steps = [_Step(attention_map, None)]
@@ -46,7 +46,7 @@ class GrowingDenseMap:
         the keys are as many as before, of another text.
 
         Args:
-            cross_attention: Which of the two it is, None = nobody knows.
+            cross_attention: Which of the two it is, None = unknown.
             growth: What the same step has made of self-attention in other layers; no keys tell
                 whether rows have changed places, or keys were cropped. Of one row the former is
                 certain without.

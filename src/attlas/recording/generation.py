@@ -109,7 +109,7 @@ class RowParents(NamedTuple):
 
     @classmethod
     def of(cls, parents: Int[Tensor, " batch"] | None) -> "RowParents | None":
-        """The same as short as it can be said; None where nobody knows."""
+        """The same as short as it can be said; None if unknown."""
         if parents is None:
             return None
         own = torch.arange(len(parents), device=parents.device)
@@ -231,7 +231,7 @@ class MapPart:
 
 class GrowingFactoredMap:
     """A map that grows by the steps of a generation, which are kept one by one and put together
-    when somebody asks: what a step costs does not depend on how many there were."""
+    on request: what a step costs does not depend on how many there were."""
 
     def __init__(
         self,
@@ -563,7 +563,7 @@ def append_cross_attention_step(
 
     Args:
         parents: From which rows each row may have gone on, as self-attention knows it; without it,
-            rows of the same source are not told apart, and such a step does not go on.
+            rows of the same source are not distinguished, and such a step does not go on.
     """
     if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None

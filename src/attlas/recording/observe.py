@@ -240,7 +240,7 @@ _NO_SOFTMAX = (
 
 
 def _why(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
-    """Why nothing was heard, and what to do."""
+    """Why nothing was recorded, and what to do."""
     name = type(model).__name__
     call = "call this model inside the block, in this thread"
     if has_only_hooked_attention(model):

@@ -356,7 +356,7 @@ class Recorder:
 
 @dataclass(eq=False, slots=True)
 class _Call:
-    """One map of a layer: of which cache, what is kept of it, and when it was heard last.
+    """One map of a layer: of which cache, what is kept of it, and when it was recorded last.
 
     Args:
         inner_part: Whether its queries are known not to be the newest of its keys.

@@ -27,7 +27,7 @@ def to_tensors(attention_map: AttentionMap) -> tuple[dict[str, Tensor], dict[str
     """Its tensors and its facts.
 
     Raises:
-        AttlasError: For a pattern of one's own, for an attention map of another form, and for
+        AttlasError: For a pattern of your own, for an attention map of another form, and for
             tensors that do not fit each other, as in `from_tensors`.
     """
     if isinstance(attention_map, DenseAttentionMap):
@@ -116,7 +116,7 @@ def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
 
 
 def _first(facts: Mapping[str, Any]) -> int | None:
-    """Where the first query stands; None = nobody knows."""
+    """Where the first query stands; None = unknown."""
     return None if facts["query_offset"] is None else int(fact(facts, "query_offset", int))
 
 

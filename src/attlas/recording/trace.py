@@ -1,4 +1,4 @@
-"""A trace: the attention maps of every attention layer while somebody observed."""
+"""A trace: the attention maps of every attention layer of an observed model."""
 
 import json
 import os
@@ -204,7 +204,7 @@ class Trace(_MapsByPath):
         self._split_reasons[layer] = known if why in known else (*known, why)
 
     def split_reasons(self, layer: str) -> tuple[str, ...]:
-        """Why the calls of a layer are not one map; nothing where nobody said."""
+        """Why the calls of a layer are not one map; nothing if unknown."""
         self.calls(layer)
         return self._split_reasons.get(layer, ())
 
@@ -449,7 +449,7 @@ class Trace(_MapsByPath):
         a SHA-256 of all of it.
 
         Raises:
-            AttlasError: For what no file can hold: a pattern of one's own, a label that is no valid
+            AttlasError: For what no file can hold: a pattern of your own, a label that is no valid
                 Unicode; for labels that fit no axis; and where the file cannot be written.
         """
         tensors: dict[str, Tensor] = {}
@@ -682,7 +682,7 @@ def _as_json(value: Any) -> str:
 
 def _from_json(text: str) -> Any:
     value = parse_json(text)
-    _as_json(value)  # JSON can spell half a character, which nobody could print
+    _as_json(value)  # JSON can spell half a character, which cannot be printed
     return value
 
 

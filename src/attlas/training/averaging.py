@@ -19,7 +19,7 @@ class NoAveraging(Config):
 class LastAveraging(Config):
     """At the end, the mean of the last `count` checkpoints    Vaswani et al., 2017, section 6.1.
 
-    Of fewer where no more were saved, which is told.
+    Of fewer where no more were saved, which is reported.
     """
 
     kind: Literal["last"] = "last"

@@ -456,7 +456,7 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
     the whole process, and so for you to call.
 
     Args:
-        report: Is told every `Event` of the training, as it happens; `Progress` shows them to
+        report: Called with every `Event` of the training, as it happens; `Progress` shows them to
             people.
 
     Raises:

@@ -157,7 +157,7 @@ class Validator:
         state: TrainingState,
         best: tuple[float, float] | None,
     ) -> tuple[tuple[float, float], bool]:
-        """The value of the criterion, and whether it beats the best; both are told."""
+        """The value of the criterion, and whether it beats the best; both are reported."""
         found = self.task.measure(model)
         value = found.criterion_value(self.criterion.criterion)
         better = self.criterion.better(value, best)

@@ -22,7 +22,7 @@ from attlas.recording import AttentionMap, Trace
 from attlas.recording.generation import with_cross_position
 
 RADIUS = 2
-"""How far `local` looks, in keys, where nobody says otherwise."""
+"""How far `local` looks, in keys, by default."""
 
 
 def roles(
@@ -44,7 +44,7 @@ def roles(
     separator    Σ w_ij over the `separators`                   (Clark et al., 2019, section 3.2)
     local        Σ w_ij over |i − j| ≤ `radius`: ours; of windows see Luong et al., 2015
     positional   max_o of the share of queries with argmax_j w_ij = i + o    (Voita et al., 2019,
-                 section 5.1; the offset is told), of two queries at least
+                 section 5.1; the offset is reported), of two queries at least
     rare         the share with argmax_j w_ij at the token with the least of the `counts` of its
                  text                                           (Voita et al., 2019, section 5.3)
     induction    Σ w_ij over t_(j−1) = t_i, j ≤ i, of the `tokens` t: prefix matching (Olsson et

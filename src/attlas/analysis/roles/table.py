@@ -35,7 +35,7 @@ THRESHOLDS: Mapping[str, float] = MappingProxyType(
 """From which score on a head has a role."""
 
 ROLES = tuple(THRESHOLDS)
-"""The names of all roles; what they mean is told at `attlas.analysis.roles.roles`."""
+"""The names of all roles; what they mean is described at `attlas.analysis.roles.roles`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class RoleTable:
         """The head that has a role the most: its layer, its number, and how far.
 
         Raises:
-            AttlasError: If nobody was asked for it.
+            AttlasError: If no text could show it.
         """
         found = [
             (layer, head, self.role(layer, head, name))

@@ -1,4 +1,4 @@
-"""What the values of each layer are made of, heard while a model runs."""
+"""What the values of each layer are made of, recorded while a model runs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -118,7 +118,7 @@ class AttentionDecoder(RecurrentDecoder, ABC):
         """The context of one query a row, noted, and the state with what it covered.
 
         Rows that share a source ask its one cache as so many queries, where nothing tells them
-        apart but the query, and nobody listens, who would want a batch row for each.
+        apart but the query, and no listener is active, who would want a batch row for each.
         """
         cache, coverage = self._cache_and_coverage(state)
         source, hook = state.source, self.attention.hook

@@ -183,7 +183,7 @@ class TransformerDecoder(nn.Module):
 
     def step(self, x: Rows, state: TransformerState) -> tuple[Rows, TransformerState]:
         """`forward` for the newest position of each row: the same with fewer and larger products,
-        where no gradient is wanted, nobody listens and no weight is to be dropped.
+        where no gradient is wanted, no listener is active and no weight is to be dropped.
         """
         sources = state.source.layers[0]
         if not self._can_step_fast(state):

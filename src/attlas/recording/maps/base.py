@@ -17,7 +17,7 @@ from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
 from attlas.recording.maps.statistics import Summary, summarize
 
 THRESHOLD = 0.01
-"""A weight above it counts as looked at, where nobody says otherwise."""
+"""A weight above it counts as looked at, by default."""
 
 
 class Statistics:
@@ -206,7 +206,7 @@ class AttentionMap(Statistics, ABC):
     @property
     @abstractmethod
     def position(self) -> int | None:
-        """Where the first query stands, counted as keys are; None = nobody knows."""
+        """Where the first query stands, counted as keys are; None = unknown."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:

@@ -42,7 +42,7 @@ class Block:
 
     Args:
         scores: Log w, up to a constant of each row; anything finite where w is 0.
-        query_offset: The position of the first query, counted as keys are, None = nobody knows;
+        query_offset: The position of the first query, counted as keys are, None = unknown;
             ends(): the first real key of the batch row, and the last.
         scratch: To write into, until the next who does.
     """
@@ -136,7 +136,7 @@ class BlockSource(Protocol):
 
     @property
     def position(self) -> int | None:
-        """Where the first query stands, counted as keys are; None = nobody knows."""
+        """Where the first query stands, counted as keys are; None = unknown."""
 
     @property
     def device(self) -> torch.device:

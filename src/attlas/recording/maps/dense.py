@@ -19,7 +19,7 @@ class DenseAttentionMap(AttentionMap):
 
     Args:
         allowed: Which keys each query may look at; None = all of them, as far as anybody knows.
-            first: where the first query stands, counted as keys are; None = nobody knows. "own":
+            first: where the first query stands, counted as keys are; None = unknown. "own":
             where there are as many queries as keys, each stands at its own; of other maps nobody
             knows.
     """

@@ -30,7 +30,7 @@ class FactoredAttentionMap(AttentionMap):
     keys (grouped-query attention) are heads // num_kv_heads to a key head, in order.
 
     Args:
-        query_offset: Where the first query stands, counted as keys are; None = nobody knows, which
+        query_offset: Where the first query stands, counted as keys are; None = unknown, which
             a pattern that looks everywhere allows.
         bias: What is added to the scores (float; Shaw et al., 2018; T5; ALiBi), or which keys may
             be looked at where no pattern says it (bool; True = may).

@@ -163,7 +163,7 @@ QUICK = tuple(name for name in NAMES if name != "gini")
 def summarize(attention_map: BlockSource, names: tuple[str, ...], threshold: float) -> Summary:
     """These statistics, or all the quick ones where none is named.
 
-    Where the queries stand at places that nobody knows, all the quick ones that need none.
+    Where the queries stand at places that are unknown, all the quick ones that need none.
 
     Raises:
         AttlasError: For a name that there is not, for a threshold that is no weight, and for what

@@ -46,7 +46,7 @@ class RecordedCall(NamedTuple):
     @property
     def cut(self) -> "AxisSlice | None":
         """Which part of an axis was taken, or, of a join, all places of the axis of which there are
-        more now; None where nobody knows."""
+        more now; None if unknown."""
         if self.view is None:
             return None
         return _joined(*self.view) if self.function in JOINING else _taken(*self.view)

@@ -110,7 +110,7 @@ class _Cropping(NamedTuple):
 
 
 class Contents:
-    """The contents of tensors that are alive, for as long as nobody changes them.
+    """The contents of tensors that are alive, for as long as they are not changed.
 
     A cache that appends, copies, crops, chooses rows or writes to its room says by that alone what
     it holds; no number is compared.

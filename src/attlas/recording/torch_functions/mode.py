@@ -74,7 +74,7 @@ from attlas.recording.torch_functions.weights import (
     handle_write_or,
 )
 
-# Functions that torch.compile has taken over run as they are written while somebody looks.
+# Functions that torch.compile has taken over run as they are written while a model is observed.
 
 
 _lock = threading.Lock()
@@ -213,7 +213,7 @@ class AttentionMode(TorchFunctionMode):
             result = func(*args, **kwargs)
             tracking.origins.calls.record(name, args, kwargs, result)
             return result
-        if not self._kept():  # nobody listens any more
+        if not self._kept():  # no listener is active any more
             return func(*args, **kwargs)
         if opens:
             with self, tracking.with_extra_keys(count_extra_keys(args, kwargs)):

@@ -82,7 +82,7 @@ class ScoreInfo:
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
-        """The tensors of which this holds true for as long as nobody changes them."""
+        """The tensors of which this holds true for as long as they are not changed."""
         return self.left, self.right, *self.masks
 
     def scaled(self, factor: float) -> "ScoreInfo | None":
@@ -215,7 +215,7 @@ def reshaped_axes(
     many there are in each if both have become one; None where they are not whole any more."""
     first, second = axes
     behind = prod(before[second % len(before) + 1 :])
-    if pair is not None:  # may be told apart again
+    if pair is not None:  # may be distinguished again
         for place in range(-1, -len(after), -1):
             apart = after[place - 1], after[place]
             if apart == pair and prod(after[place % len(after) + 1 :]) == behind:
@@ -256,7 +256,7 @@ class WeightInfo:
         steps: What was done to it since, dropout and changes of type or shape.
         pending: Who is to hear of it.
         keys: Which axis has the keys, counted from the last.
-        queries: Which has the queries, None = nobody knows.
+        queries: Which has the queries, None = unknown.
         folded: Whether texts, or heads, and queries are still one axis.
         pair: How many queries and keys there are where both are one axis.
     """
@@ -292,7 +292,7 @@ class WeightInfo:
         return self.elsewhere(self.keys, self.queries, *others)
 
     def unfolded(self, weights: Tensor, result: Tensor) -> "WeightInfo | None":
-        """The same of folded weights whose texts and queries were told apart; None where not."""
+        """The same of folded weights whose texts and queries were distinguished; None where not."""
         if result.ndim < 3 or result.shape[-1] != weights.shape[-1]:
             return None
         origin = None if self.origin is None else self.origin.reshape(result.shape)
