@@ -34,8 +34,8 @@ export function coarse(excerpt: Excerpt): boolean {
 }
 
 /** The places of cell `index`: it begins at ⌊index · length / cells⌋, as the server has it. */
-export function group(span: Span, index: number): Span {
-  const edge = (i: number) => span.from + Math.floor((i * length(span)) / cells(span));
+export function group(span: Span, index: number, count = cells(span)): Span {
+  const edge = (i: number) => span.from + Math.floor((i * length(span)) / count);
   return { from: edge(index), to: edge(index + 1) };
 }
 

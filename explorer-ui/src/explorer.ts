@@ -1,9 +1,9 @@
 import { type Link, nowhere, read, written } from "./address.ts";
-import type { Answer, Door } from "./door.ts";
+import type { Answer, Door, Layer } from "./door.ts";
 import { type Excerpt, around, carried, contains, fitted, same } from "./excerpt.ts";
 import { Page } from "./page.ts";
 import { Problem } from "./problem.ts";
-import { type Sheet, sheet } from "./sheet.ts";
+import { type Sheet, preview, sheet, takesLong } from "./sheet.ts";
 import * as change from "./state.ts";
 import type { State } from "./state.ts";
 
@@ -104,7 +104,10 @@ export class Explorer {
       const came = await this.first(answer, link, signal);
       return (state) => kept(change.answered(came.from(state), null, answer, { ...came, row }), link);
     });
-    if (!signal.aborted) this.opening = null;
+    if (signal.aborted) return;
+    this.opening = null;
+    const { sheet, layer, head, view } = this.state;
+    if (sheet?.preview && view !== null) await this.lay(layer, head, view); // read all of it now
   }
 
   /** The reader chose a head: of the weights that are there, or of others. */
@@ -141,6 +144,8 @@ export class Explorer {
     }
     this.coming = { layer: index, head };
     const { signal } = (this.laying = new AbortController());
+    const early = this.preview(layer, index, head, view);
+    if (early !== null) this.turn(change.laid(this.state, head, early, view), remembered);
     this.turn(change.reading(this.state), remembered);
     await this.wait(
       signal,
@@ -154,10 +159,18 @@ export class Explorer {
     if (!signal.aborted) this.coming = null;
   }
 
+  /** What is shown of a head before its weights have come, where they take long. */
+  private preview(layer: Layer, index: number, head: number | null, view: Excerpt): Sheet | null {
+    const { overview, sheet } = this.state;
+    const there = sheet?.layer === index && change.holds(this.state, head);
+    return there ? null : early(overview, layer, index, head, view);
+  }
+
   /** Whether the weights that are there show this part of this head, as exactly as they can be. */
   private shows(index: number, head: number | null, view: Excerpt): boolean {
     const { sheet } = this.state;
     if (sheet === null || sheet.layer !== index || !change.holds(this.state, head)) return false;
+    if (sheet.preview) return false;
     return contains(sheet.excerpt, view) && (!sheet.coarse || same(sheet.excerpt, view));
   }
 
@@ -183,7 +196,9 @@ export class Explorer {
     const view = link
       ? fitted(link.view, described)
       : carried(this.state.view, change.layer(this.state), described);
-    const came = await this.sheet(answer, layer, head, around(view, described), signal);
+    const came =
+      early(overview, described, layer, head, view) ??
+      (await this.sheet(answer, layer, head, around(view, described), signal));
     return { sheet: came, view, overview, from: (state) => ({ ...state, layer, head }) };
   }
 
@@ -234,6 +249,18 @@ export class Explorer {
     this.page.show(state);
     if (remembered && state.asking === null && !state.reading) remember(change.link(state));
   }
+}
+
+function early(
+  overview: change.Overview | null,
+  layer: Layer,
+  index: number,
+  head: number | null,
+  view: Excerpt,
+): Sheet | null {
+  const tile = overview?.tiles[index];
+  if (tile === undefined || !takesLong(layer, view)) return null;
+  return preview(tile, layer, index, Math.min(head ?? 0, layer.heads - 1));
 }
 
 /** What the address says; nothing, and what is wrong with it, where it is damaged. */

@@ -1,5 +1,5 @@
 import type { Layer } from "./door.ts";
-import { type Excerpt, type Span, cells, whole } from "./excerpt.ts";
+import { type Excerpt, type Span, group, whole } from "./excerpt.ts";
 import { type Label, direction } from "./label.ts";
 import { type Matrix, at, hidden } from "./matrix.ts";
 import { type Colour, type Ramp, colour, ink } from "./ramp.ts";
@@ -115,8 +115,9 @@ export class MapView {
     const [across, down] = [x - plan.left, y - plan.top];
     if (across < 0 || down < 0 || across >= plan.width || down >= plan.height) return null;
     const along = this.rightToLeft ? plan.width - across : across;
-    const row = cellOf(picture.near.excerpt.rows, placeAt(shown.rows, down, plan.height));
-    const column = cellOf(picture.near.excerpt.keys, placeAt(shown.keys, along, plan.width));
+    const { excerpt, matrix } = picture.near;
+    const row = cellOf(excerpt.rows, matrix.rows, placeAt(shown.rows, down, plan.height));
+    const column = cellOf(excerpt.keys, matrix.columns, placeAt(shown.keys, along, plan.width));
     return row === null || column === null ? null : { row, column };
   }
 
@@ -166,9 +167,7 @@ export class MapView {
     const here = this.point(event);
     const cell = this.cellAt(here.x, here.y);
     if (cell === null) return;
-    const { rows, keys } = picture.near.excerpt;
-    const coarse = rows.to - rows.from > cells(rows) || keys.to - keys.from > cells(keys);
-    if (coarse) this.zoom(here, CLOSER);
+    if (!exact(picture.near)) this.zoom(here, CLOSER);
     else this.handling.click(cell);
   }
 
@@ -322,7 +321,7 @@ export class MapView {
     const across = plan.width / (shown.keys.to - shown.keys.from);
     const down = plan.height / (shown.rows.to - shown.rows.from);
     const { matrix, excerpt } = picture.near;
-    if (Math.min(across, down) < 8 || exactCells(excerpt) === null) return;
+    if (Math.min(across, down) < 8 || !exact(picture.near)) return;
     pen.fillStyle = tone("paper");
     const [rows, keys] = [inView(excerpt.rows, shown.rows), inView(excerpt.keys, shown.keys)];
     for (let row = rows.from; row <= rows.to; row++) {
@@ -350,14 +349,14 @@ export class MapView {
   /** The names of the places along both axes when near, round numbers when far. */
   private name(pen: CanvasRenderingContext2D, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
     pen.textBaseline = "middle";
-    const exact = exactCells(picture.near.excerpt);
+    const single = exact(picture.near);
     const write = (label: string) => {
       pen.font = `${FONT}px ${family}`;
       pen.fillStyle = tone("quiet");
       pen.fillText(shortened(pen, label), 0, 0);
     };
     const along = (span: Span, size: number, gap: number): [number, boolean][] => {
-      const named = exact !== null && size / (span.to - span.from) >= NAMED;
+      const named = single && size / (span.to - span.from) >= NAMED;
       const places = named ? each(inView({ from: 0, to: Infinity }, span)) : roundPlaces(span, size, gap);
       return places.map((place) => [place, named]);
     };
@@ -395,12 +394,12 @@ export class MapView {
     const { picture, plan, shown } = this;
     if (picture === null || plan === null || shown === null) return null;
     const { rows, keys } = picture.near.excerpt;
-    const middle = (span: Span, index: number) => {
-      const size = (span.to - span.from) / cells(span);
-      return span.from + (index + 0.5) * size;
-    };
-    const x = this.x(middle(keys, column), plan, shown);
-    return { x, y: plan.top + pixelOf(shown.rows, middle(rows, row), plan.height) };
+    const { matrix } = picture.near;
+    const middle = (span: Span, index: number, count: number) =>
+      span.from + ((index + 0.5) * (span.to - span.from)) / count;
+    const x = this.x(middle(keys, column, matrix.columns), plan, shown);
+    const y = pixelOf(shown.rows, middle(rows, row, matrix.rows), plan.height);
+    return { x, y: plan.top + y };
   }
 
   /** The crosshair and the frame that is drawn, on a canvas of their own. */
@@ -419,7 +418,8 @@ export class MapView {
     }
     const { active } = picture;
     if (active === null) return;
-    const { rows, keys } = picture.near.excerpt;
+    const { excerpt, matrix } = picture.near;
+    const { rows, keys } = excerpt;
     const target = active.side === "target";
     const [row, column] = target ? [active.index, active.partner] : [active.partner, active.index];
     pen.save();
@@ -427,8 +427,8 @@ export class MapView {
     pen.rect(plan.left - 1, plan.top - 1, plan.width + 2, plan.height + 2);
     pen.clip();
     const edges = (span: Span, index: number): [number, number] => {
-      const size = (span.to - span.from) / cells(span);
-      return [span.from + index * size, span.from + (index + 1) * size];
+      const { from, to } = group(span, index, span === rows ? matrix.rows : matrix.columns);
+      return [from, to];
     };
     const band = (index: number | undefined, span: Span, across: boolean): [number, number] | null => {
       if (index === undefined) return null;
@@ -449,25 +449,25 @@ export class MapView {
 }
 
 function planned(pen: CanvasRenderingContext2D, picture: Picture, room: number): Plan {
-  const exact = exactCells(picture.near.excerpt) !== null;
+  const single = exact(picture.near);
   const widest = (labels: readonly Label[]) =>
     labels.reduce((most, { text }) => Math.max(most, Math.min(pen.measureText(text).width, LONGEST_LABEL)), 0);
   const numbers = pen.measureText(picture.layer.queries.toLocaleString("en")).width;
-  const left = Math.ceil(Math.max(exact ? widest(picture.rows) : 0, numbers) + 12);
-  const top = Math.ceil((exact ? widest(picture.columns) : FONT) + 14);
+  const left = Math.ceil(Math.max(single ? widest(picture.rows) : 0, numbers) + 12);
+  const top = Math.ceil((single ? widest(picture.columns) : FONT) + 14);
   return { left, top, ...fit(picture.layer, { width: Math.max(room - left - 4, 40), height: TALLEST }) };
 }
 
-/** The part where every cell is one weight; null where cells are pooled. */
-function exactCells({ rows, keys }: Excerpt): Excerpt | null {
-  const exact = (span: Span) => span.to - span.from === cells(span);
-  return exact(rows) && exact(keys) ? { rows, keys } : null;
+/** Whether every cell is one weight. */
+function exact({ matrix, excerpt }: Piece): boolean {
+  const { rows, keys } = excerpt;
+  return rows.to - rows.from === matrix.rows && keys.to - keys.from === matrix.columns;
 }
 
 /** The cell of a part in which a place is; null where it is outside. */
-function cellOf(span: Span, place: number): number | null {
+function cellOf(span: Span, count: number, place: number): number | null {
   if (place < span.from || place >= span.to) return null;
-  const [count, length] = [cells(span), span.to - span.from];
+  const length = span.to - span.from;
   return Math.floor(((place - span.from + 1) * count - 1) / length);
 }
 

@@ -150,7 +150,7 @@ export class Page {
     const result = element("result", HTMLElement);
     result.hidden = answer?.text == null;
     result.classList.toggle("stale", busy && answer !== null);
-    element("looking", HTMLElement).classList.toggle("stale", busy || reading);
+    element("looking", HTMLElement).classList.toggle("stale", busy || (reading && !state.sheet?.preview));
     element("ask", HTMLElement).classList.toggle("busy", busy);
     const progress = element("progress", HTMLElement);
     progress.textContent = wording.progress(state);
@@ -193,7 +193,7 @@ export class Page {
       element(id, HTMLElement).hidden = sheet.coarse;
     }
     const coarse = element("coarse", HTMLElement);
-    coarse.textContent = wording.hint(sheet.coarse ? sheet.excerpt : null);
+    coarse.textContent = wording.hint(sheet.coarse ? sheet.excerpt : null, sheet.preview ? sheet.tile : null);
     coarse.hidden = !sheet.coarse;
     this.fill(sheet, weights, view);
     element("map", HTMLElement).setAttribute(

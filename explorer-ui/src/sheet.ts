@@ -1,5 +1,5 @@
 import type { Door, Layer } from "./door.ts";
-import { type Excerpt, type Span, cells, coarse, group } from "./excerpt.ts";
+import { type Excerpt, type Span, cells, coarse, group, whole } from "./excerpt.ts";
 import { type Label, labels, numbered } from "./label.ts";
 import type { Tile } from "./tile.ts";
 
@@ -12,8 +12,32 @@ export interface Sheet {
   readonly head: number | null;
   /** Whether a cell is the largest of several weights. */
   readonly coarse: boolean;
+  /** Whether it is the small picture of the head, which is shown while the weights are read. */
+  readonly preview: boolean;
   readonly rows: readonly Label[];
   readonly keys: readonly Label[];
+}
+
+const LONG = 1 << 26; // weights of a map, from which reading them all takes a reader's patience
+
+/** Whether a part of such a map is first shown as its overview has it. */
+export function takesLong(layer: Layer, excerpt: Excerpt): boolean {
+  return coarse(excerpt) && layer.queries * layer.keys > LONG;
+}
+
+/** The whole map of a head as the overview has it. */
+export function preview(overview: Tile, layer: Layer, index: number, head: number): Sheet {
+  const size = overview.rows * overview.keys;
+  const tile = {
+    ...overview,
+    heads: 1,
+    scales: overview.scales.slice(head, head + 1),
+    levels: overview.levels.slice(head * size, (head + 1) * size),
+  };
+  const excerpt = whole(layer);
+  const rows = groups(excerpt.rows, tile.rows);
+  const keys = groups(excerpt.keys, tile.keys);
+  return { layer: index, excerpt, tile, head, coarse: true, preview: true, rows, keys };
 }
 
 const MOST_WEIGHTS = 1 << 22; // of a tile that holds all heads
@@ -43,15 +67,16 @@ export async function sheet(
     tile,
     head: only,
     coarse: pooled,
+    preview: false,
     rows: axis(excerpt.rows, tokens.rows),
     keys: axis(excerpt.keys, tokens.keys),
   };
 }
 
 /** The cells of an axis by the places that they stand for, counted from 0. */
-function groups(span: Span): Label[] {
-  return Array.from({ length: cells(span) }, (_, index) => {
-    const { from, to } = group(span, index);
+function groups(span: Span, count = cells(span)): Label[] {
+  return Array.from({ length: count }, (_, index) => {
+    const { from, to } = group(span, index, count);
     return numbered(to - from === 1 ? `${from}` : `${from}–${to - 1}`);
   });
 }

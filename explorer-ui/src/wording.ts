@@ -4,6 +4,7 @@ import { isolated } from "./label.ts";
 import { top } from "./matrix.ts";
 import { percent } from "./share.ts";
 import type { Place, State } from "./state.ts";
+import type { Tile } from "./tile.ts";
 
 /** The facts about a model as short phrases; what is not known is not said. */
 export function phrases(facts: Facts): string[] {
@@ -116,11 +117,16 @@ export function note(place: Place, kind: Kind, weights: readonly number[]): stri
 }
 
 /** What can be done with the map in view. */
-export function hint(coarse: Excerpt | null): string {
+export function hint(coarse: Excerpt | null, preview: Tile | null = null): string {
   if (coarse === null) return "";
-  const size = (span: Span) => Math.ceil(length(span) / cells(span)).toLocaleString("en");
+  const [rows, keys] = preview ? [preview.rows, preview.keys] : [cells(coarse.rows), cells(coarse.keys)];
+  const size = (span: Span, count: number) => Math.ceil(length(span) / count).toLocaleString("en");
+  if (preview?.sampled) {
+    const [all, some] = [size(coarse.rows, rows), size(coarse.keys, keys)];
+    return `A sample: of ${all} tokens that look, each cell shows one, and its largest weight of up to ${some}.`;
+  }
   return (
-    `Each cell shows the largest weight of up to ${size(coarse.rows)} × ${size(coarse.keys)}. ` +
+    `Each cell shows the largest weight of up to ${size(coarse.rows, rows)} × ${size(coarse.keys, keys)}. ` +
     "Click a cell to see its part of the map closer."
   );
 }

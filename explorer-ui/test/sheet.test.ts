@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Door, Layer, Part } from "../src/door.ts";
 import { type Excerpt, cells, whole } from "../src/excerpt.ts";
-import { sheet } from "../src/sheet.ts";
+import { preview, sheet, takesLong } from "../src/sheet.ts";
 import { layerOf, tileOf } from "./made.ts";
 
 /** A door that notes what it was asked for. */
@@ -56,4 +56,16 @@ test("so many heads that their weights are millions come one by one", async () =
 
 test("a head that this layer lacks becomes its last", async () => {
   assert.equal((await ask(layer(1_000, 2), 7)).sheet.head, 1);
+});
+
+test("while a long map is read, its head is shown as the overview has it", () => {
+  const long = layer(100_000, 2);
+  assert.deepEqual([takesLong(long, whole(long)), takesLong(layer(3_000), whole(layer(3_000)))], [true, false]);
+  const near = { rows: { from: 0, to: 9 }, keys: { from: 0, to: 9 } };
+  assert.equal(takesLong(long, near), false);
+  const shown = preview(tileOf([2, 2, 2], [1, 2, 3, 4, 5, 6, 7, 8]), long, 4, 1);
+  assert.deepEqual([shown.layer, shown.head, shown.coarse, shown.preview], [4, 1, true, true]);
+  assert.deepEqual([...shown.tile.levels], [5, 6, 7, 8]);
+  assert.deepEqual(shown.rows.map((label) => label.text), ["0–49999", "50000–99999"]);
+  assert.deepEqual(shown.excerpt, whole(long));
 });

@@ -26,6 +26,7 @@ const sheet: Sheet = {
   tile,
   head: null,
   coarse: false,
+  preview: false,
   rows: [],
   keys: [],
 };

@@ -1,13 +1,16 @@
 """All heads in a real browser: seen at once, reached by mouse and keys, and kept by a link."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 import torch
 from starlette.testclient import TestClient
 
-from attlas.explorer import app
-from attlas.recording import DenseAttentionMap, Trace
+from attlas.explorer import app, overview
+from attlas.explorer.maps import Layer, MapWindow
+from attlas.patterns import everywhere
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
 from support.webdriver import END, ENTER, HOME, LEFT, RIGHT, Driver
 
@@ -174,6 +177,29 @@ def test_a_map_of_words_that_run_to_the_left_runs_as_they_do(reader: Reader) -> 
     reader.driver.keys([LEFT])  # onward
     reader.driver.wait("document.querySelector('#readout').textContent !== ''")
     assert reader.text("#readout").startswith(f"{SOURCE[0]} → {SOURCE[1]}: ")
+
+
+def test_a_long_map_is_shown_at_once_by_a_sample_and_then_whole(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length, read = 8_500, threading.Event()
+    query, keys = torch.randn(2, 1, 1, length, 4, generator=torch.Generator().manual_seed(6))
+    trace = Trace()
+    trace.record("a", FactoredAttentionMap(query, keys, 0.5, everywhere, 0))
+    whole = MapWindow.tile
+
+    def slowly(window: MapWindow, layer: Layer, stop: threading.Event | None = None) -> bytes:
+        read.wait(60)
+        return whole(window, layer, stop)
+
+    monkeypatch.setattr(MapWindow, "tile", slowly)
+    monkeypatch.setattr(overview, "_MOST_READ", 1 << 20)
+    with serving(app(trace)) as url, well_behaved(driver, url):
+        driver.open(url)
+        driver.wait("document.querySelector('#coarse').textContent.startsWith('A sample')")
+        driver.wait("document.querySelector('#map').width > 300")
+        read.set()
+        driver.wait("document.querySelector('#coarse').textContent.includes('17 × 17')", seconds=60)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
