@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
@@ -13,6 +14,10 @@ from typing import Self
 
 INTERRUPTED = 130
 MESSAGE = "attlas: interrupted"
+# A second Ctrl-C within so many seconds is the first one again: a key was pressed twice, or a
+# launcher such as make passes on what its child has had already.
+GRACE = 0.5
+_first: float | None = None  # when Ctrl-C came since the command began
 
 
 def leave_at_once() -> None:
@@ -22,9 +27,12 @@ def leave_at_once() -> None:
 
 
 def leave_in_order() -> None:
-    """Ctrl-C raises `KeyboardInterrupt`, as always."""
+    """Ctrl-C raises `KeyboardInterrupt` once. While the command ends because of it, another one is
+    ignored for `GRACE` seconds; after them it ends the process at once."""
+    global _first
     if _ours():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _first = None
+        signal.signal(signal.SIGINT, _interrupt)
 
 
 def stay() -> None:
@@ -36,16 +44,29 @@ def stay() -> None:
 @contextmanager
 def loading() -> Iterator[None]:
     """`with loading(): from … import …`, for what a command imports before it works."""
+    before = signal.getsignal(signal.SIGINT)
     leave_at_once()
     try:
         yield
     finally:
-        leave_in_order()
+        if signal.getsignal(signal.SIGINT) is _leave:
+            signal.signal(signal.SIGINT, before)
 
 
 def _ours() -> bool:
     here = threading.current_thread() is threading.main_thread()
-    return here and signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _leave)
+    ours = (signal.default_int_handler, _leave, _interrupt)
+    return here and signal.getsignal(signal.SIGINT) in ours
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _first
+    now = time.monotonic()
+    if _first is None:
+        _first = now
+        raise KeyboardInterrupt
+    if now - _first > GRACE:
+        _leave(number, frame)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
@@ -55,7 +76,10 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 class Interrupts:
-    """Inside the block, the first Ctrl-C only sets `requested`; the second one raises at once.
+    """Inside the block, the first Ctrl-C only sets `requested`; a second one raises at once.
+
+    It does so more than `GRACE` seconds after the first, and not after `finish`: then what was
+    announced at the first is being done.
 
     An update stopped half-way would leave weights that no update leads to. Outside the main thread
     Python allows no handler, and Ctrl-C goes to the main thread as ever. Where the process ignores
@@ -72,6 +96,8 @@ class Interrupts:
 
     def __init__(self, told: Callable[[], None], *, alone: bool = False) -> None:
         self.requested = False
+        self._at = 0.0
+        self._finishing = False
         self._telling = threading.Thread(target=told, daemon=True)
         self._before = {}
         if threading.current_thread() is threading.main_thread():
@@ -97,8 +123,16 @@ class Interrupts:
         if self.requested:
             self._telling.join()
 
+    def finish(self) -> None:
+        """Let no further Ctrl-C disturb the rest of the block."""
+        self._finishing = True
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        global _first
+        now = time.monotonic()
         if self.requested:
+            if self._finishing or now - self._at <= GRACE:
+                return
             raise KeyboardInterrupt
-        self.requested = True
+        self.requested, self._at, _first = True, now, now
         self._telling.start()

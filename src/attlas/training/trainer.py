@@ -240,6 +240,7 @@ def run_session(task: AnyTask, learner: Learner[Any, Any], folder: Path, report:
         ):
             while (reason := limit_reached(settings, session.state, clock.seconds())) is None:
                 if interrupts.requested:
+                    interrupts.finish()  # what was announced is saved, whatever is pressed
                     session.save()
                     learner.process_group.send(Command.INTERRUPTED)
                     raise KeyboardInterrupt
