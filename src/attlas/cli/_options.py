@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder that train wrote.")]
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a run, written by attlas train.")
+]
 Checkpoint = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help='Which checkpoint: "best", "last", "averaged" or the number of one.',
+        help='Which checkpoint: "best", "last", "averaged" or the number of a checkpoint.',
     ),
 ]
 Device = Annotated[str, typer.Option(help='Where to compute: "cpu", "cuda", "cuda:1" or "auto".')]
@@ -43,4 +45,4 @@ EvaluationSettings = Annotated[
         "data.label; may be given several times.",
     ),
 ]
-NumBeams = Annotated[int | None, typer.Option(min=1, help="Search by beam, this wide.")]
+NumBeams = Annotated[int | None, typer.Option(min=1, help="Use beam search with this many beams.")]

@@ -32,23 +32,26 @@ def classify(
         ),
     ] = None,
     layer: Annotated[
-        str | None, typer.Option(help="In the figure, only maps whose name begins with this.")
+        str | None, typer.Option(help="In the figure, draw only maps whose name begins with this.")
     ] = None,
     window: Annotated[
-        int, typer.Option(min=1, help="Texts to classify together at most; more are faster.")
+        int,
+        typer.Option(
+            min=1, help="How many texts are classified together at most. More are faster."
+        ),
     ] = 512,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
 ) -> None:
-    """Say which label each text has.
+    """Give each text a label.
 
-    One line comes out for each text: its label, a tab, and the probability of that label; a line
-    of the input is a text. What has come in is classified as soon as no more is there to be read.
-    Texts are read whole. A line without a word, or with none that the model knows, is classified
-    too, as a text of which nothing is known; a remark on the standard error names it, as it does
-    one that is longer than a model with learned positions can read. With --json the same is in the
-    line itself: "known" is false of the first, "unread" counts the tokens of the second that had no
-    part in its label.
+    Each line of the input is a text. For each text, one line is written: the label, a tab, and the
+    probability of the label. With --json, a line is an object with the probabilities of all labels.
+
+    A line is classified as soon as it has arrived. Long texts are read whole. Two kinds of texts
+    get a remark on the standard error: a text of which the model knows no word ("known" is false
+    with --json), and a text that is longer than the model can read ("unread" counts the tokens
+    that were left out).
 
     \b
     Examples:

@@ -24,7 +24,9 @@ def compare(
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(help="Its right translation, line by line; may be given several times."),
+        typer.Option(
+            help="The right translations, line by line. Repeat the option for several files."
+        ),
     ] = None,
     valid: Annotated[
         bool, typer.Option("--valid", help="Use the validation sets instead of the test sets.")

@@ -20,17 +20,24 @@ def evaluate(
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(help="Its right translation, line by line; several are given one by one."),
+        typer.Option(
+            help="The right translations, line by line. Repeat the option for several files."
+        ),
     ] = None,
     valid: Annotated[
         bool, typer.Option("--valid", help="Take the validation set instead of the test set.")
     ] = False,
     examples: Annotated[
-        int, typer.Option(min=0, help="Show so many examples: right translations, wrong labels.")
+        int,
+        typer.Option(min=0, help="Show this many examples: right translations, or wrong labels."),
     ] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Keep what comes out in this file; .gz is gzipped."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Save the translations or labels in this file. A name in .gz is gzipped.",
+        ),
     ] = None,
     bleu_tokenizer: Annotated[
         str | None,
@@ -47,18 +54,19 @@ def evaluate(
     engine: Engine = "attlas",
     settings: EvaluationSettings = None,
 ) -> None:
-    """Translate a test set and score the translations; or, for a classifier, label it.
+    """Score a run on a test set.
 
-    BLEU, chrF and TER come from sacrebleu, with its signatures. Every number comes with what it was
-    measured on and how: the data and its checksum, the search, the checkpoint, the seed. --engine
-    is that of translate: what an export to ctranslate2 is worth. A line without a reference,
-    or without a text, is translated and not scored; where --reference is given several times, an
-    empty line is none.
+    A run that translates: BLEU, chrF and TER by sacrebleu, with their signatures. A line without a
+    text or without a reference is not scored. With several --reference files, an empty line means
+    that this file has no reference for it. --engine scores an export instead of the run itself.
 
-    Of a classifier: the part of the labels that is right, with the interval in which it lies for
-    all texts of this kind (Wilson, 95 %), and what was taken for what. --source is then a file of
-    labelled texts, with the fields that the run's recipe names or --set data.text=… and
-    data.label=…; or a folder for each label, or a folder such as aclImdb, of which test is taken.
+    A classifier: accuracy with its 95% interval (Wilson), macro-F1, and a table of right and given
+    labels. --source is a file of labelled texts, or a folder with a folder for each label. The
+    names of its fields come from the recipe of the run, or from --set data.text=NAME and --set
+    data.label=NAME.
+
+    The report also says what was measured and how: the data and its checksum, the search, the
+    checkpoint and the seed.
 
     \b
     Examples:

@@ -26,17 +26,22 @@ def export(
 ) -> None:
     """Write a run as a folder that other programs read.
 
-    safetensors: the weights of any model, its recipe and its vocabularies. huggingface: a Marian
-    model of transformers; the Transformer with norm = "post", LayerNorm, sinusoidal positions
-    and relu or gelu. ctranslate2: a fast translator, also with 8-bit weights; any Transformer whose
-    attention may look everywhere. onnx: encoder.onnx and decoder.onnx (one step, with the past in
-    and out) for onnxruntime, of any model that translates; of any classifier classifier.onnx. A
-    program beside them uses them without attlas.
+    safetensors: the weights, the recipe and the vocabularies of any run.
 
-    huggingface and onnx also write down how to search, as the run does or --set says.
+    huggingface: a Marian model of transformers. The run must be a Transformer with norm = "post",
+    LayerNorm, sinusoidal positions, and relu or gelu.
 
-    The folder is there whole or not at all. Its README.md says how to use it; attlas.json in it
-    names the checkpoint and has the run's provenance.
+    ctranslate2: a fast translator, also with 8-bit weights. The run must be a Transformer without
+    attention patterns.
+
+    onnx: encoder.onnx and decoder.onnx for onnxruntime, from any run that translates;
+    classifier.onnx from any classifier. A program in the folder shows how to use them without
+    attlas.
+
+    huggingface and onnx also contain the settings of the search: those of the run, or of --set.
+
+    If the export fails, no folder is left. README.md in the folder explains how to use it.
+    attlas.json names the checkpoint and the origin of the run.
 
     \b
     Examples:

@@ -15,21 +15,25 @@ def figure(
         Path, typer.Argument(metavar="RUN|TRACE", help="A run, or a trace that was saved.")
     ],
     text: Annotated[
-        str | None, typer.Argument(help="What the run is to translate; none for a trace.")
+        str | None, typer.Argument(help="The text that the run translates. A trace needs none.")
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A file that ends in .png, .svg or .pdf.")
     ] = Path("map.png"),
     layer: Annotated[
         str | None,
-        typer.Option(help="Only maps whose name begins with this; a wrong name lists some."),
+        typer.Option(
+            help="Only maps whose name begins with this. A wrong name lists those there are."
+        ),
     ] = None,
     query: Annotated[
         int | None,
-        typer.Option(min=0, help="A bar chart of this target token or query alone, from 0."),
+        typer.Option(
+            min=0, help="Draw bars for this target token or query only. Numbers start at 0."
+        ),
     ] = None,
     head: Annotated[
-        int | None, typer.Option(min=0, help="Only this head of each layer, from 0.")
+        int | None, typer.Option(min=0, help="Only this head of each layer. Numbers start at 0.")
     ] = None,
     statistics: Annotated[
         bool,
@@ -45,24 +49,26 @@ def figure(
         str | None, typer.Option(help='How the numbers are written, such as ".3f" or ".0%".')
     ] = None,
     vmin: Annotated[
-        float | None, typer.Option(help="The weight with the first colour; 0 unless it is set.")
+        float | None, typer.Option(help="The weight that has the first colour. Default: 0.")
     ] = None,
     vmax: Annotated[
-        float | None, typer.Option(help="The weight with the last colour; else the largest.")
+        float | None,
+        typer.Option(help="The weight that has the last colour. Default: the largest weight."),
     ] = None,
-    row: Annotated[int, typer.Option(min=0, help="Which text of a trace, from 0.")] = 0,
+    row: Annotated[int, typer.Option(min=0, help="Which text of a trace. Numbers start at 0.")] = 0,
     save_trace: Annotated[
-        Path | None, typer.Option(help="Keep the trace as well, as a .safetensors file.")
+        Path | None, typer.Option(help="Save the trace, too, as a .safetensors file.")
     ] = None,
     num_beams: NumBeams = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     settings: SearchSettings = None,
 ) -> None:
-    """Draw where a model looked, into a file.
+    """Draw an attention map into a file.
 
-    The map has the target down and the source across; of self-attention, the query down and the key
-    across. Several layers or heads stand side by side, on one scale.
+    The rows of the map are target tokens, and its columns are source tokens. In self-attention, the
+    rows are queries and the columns are keys. Several layers or heads are drawn side by side, with
+    one colour scale.
 
     \b
     Examples:

@@ -10,7 +10,12 @@ from attlas.cli._options import Settings
 
 
 def inspect(
-    subject: Annotated[str, typer.Argument(metavar="RUN|TRACE|RECIPE", help="What to look into.")],
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|TRACE|RECIPE", help="The folder of a run, a saved trace, or a recipe."
+        ),
+    ],
     settings: Settings = None,
 ) -> None:
     """Show what is in a run, a saved trace or a recipe.

@@ -15,10 +15,13 @@ def look(
         Path, typer.Argument(metavar="RUN|TRACE", help="A run, or a trace that was saved.")
     ],
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Where to listen; 0 = any free port.")
+        int, typer.Option(min=0, max=65535, help="The port of the server; 0 = any free port.")
     ] = 8642,
     host: Annotated[
-        str, typer.Option(help="Who may look: 127.0.0.1 is this machine alone.")
+        str,
+        typer.Option(
+            help="The address of the server; 127.0.0.1 can be reached from this machine only."
+        ),
     ] = "127.0.0.1",
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
@@ -30,9 +33,9 @@ def look(
 ) -> None:
     """Open the explorer in the browser.
 
-    Of a run: type a sentence, read its translation, see where the model looked. Of a trace, which
-    any model can leave: see where it looked, however long the text. Everything stays on this
-    machine. Ctrl-C ends it.
+    With a run: type a sentence, read its translation, and see where the model looked. With a saved
+    trace of any model: see where the model looked. Nothing is sent to another machine. Ctrl-C ends
+    the explorer.
 
     \b
     Examples:

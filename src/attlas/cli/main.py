@@ -28,9 +28,10 @@ app = typer.Typer(
   attlas train                                  train the demo, into runs/demo
   echo "The cat is sleeping on the sofa." | attlas translate runs/demo
   attlas figure runs/demo "The cat is sleeping on the sofa." --output map.png
-  attlas look runs/demo                         the same in the browser
+  attlas look runs/demo                         show the attention in the browser
+  attlas train --pairs my.tsv                   train on your own sentence pairs
 
-Exit codes: 0 done, 2 a mistake in what was given, 1 a mistake in attlas, 130 Ctrl-C.""",
+Exit codes: 0 success, 2 wrong input, 1 a fault in attlas, 130 Ctrl-C.""",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # plain text reads well everywhere, and is there at once

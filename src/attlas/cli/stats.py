@@ -23,13 +23,16 @@ def stats(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="What a model that writes is to have written, line by line."),
+        typer.Option(help="The translations that a translating model reads, line by line."),
     ] = None,
     by: Annotated[
         str, typer.Option(help="One row for each head of a layer and text, or for each token.")
     ] = "head",
     threshold: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="A greater weight counts in the column above.")
+        float,
+        typer.Option(
+            min=0.0, max=1.0, help="Count weights greater than this in the column count_above."
+        ),
     ] = 0.01,
     also: Annotated[
         list[str] | None,
@@ -42,7 +45,10 @@ def stats(
         ),
     ] = None,
     max_tokens: Annotated[
-        int, typer.Option(min=1, help="Padded tokens to read at once at most; fewer need less.")
+        int,
+        typer.Option(
+            min=1, help="How many padded tokens are read at once at most. Fewer need less memory."
+        ),
     ] = 2048,
     num_beams: NumBeams = None,
     checkpoint: Checkpoint = "best",
@@ -51,15 +57,14 @@ def stats(
 ) -> None:
     """Measure where a model looks in every text of a corpus.
 
-    The model is a run, or a model of Hugging Face with its tokenizer in a folder on this machine.
-    A run that translates, and an encoder-decoder of Hugging Face, read each line with its line of
-    --target; without it, with what they write themselves, by greedy search, or as --num-beams and
-    --set say of a run. Any other model reads the line alone. A line without a word has no rows.
+    The model is a run, or a folder with a Hugging Face model and its tokenizer. A model that
+    translates reads each line together with its line of --target. Without --target, it reads what
+    it writes itself, by greedy search; for a run, --num-beams and --set change the search. Any
+    other model reads the line alone. A line without a word has no rows.
 
     \b
     One row for each line, layer and head, in this order, with these columns:
-      line, layer, call, head       from 1 the line, from 0 the head; call counts the calls of a
-                                    layer
+      line, layer, call, head       lines start at 1, calls of a layer and heads at 0
       kind, causal                  self or cross; whether no query looks at what comes after it
       queries, keys, unread        tokens that look, that are looked at, and that were left out
                                     because the model has no positions for them
@@ -80,12 +85,13 @@ def stats(
     received is then the share of its own key, and there is none where kind is cross.
     docs/reference/columns.md has the formulas.
 
-    What the numbers depend on, checksums of model and corpus among it, is in the Parquet file as
-    its metadata "attlas", and beside a CSV file in NAME.json. Parquet needs attlas[parquet].
+    Checksums of the model and the corpus, and all settings, are saved with the numbers: in the
+    metadata "attlas" of a Parquet file, or in NAME.json beside a CSV file. Parquet needs
+    attlas[parquet].
 
-    The corpus is read in one stream. The output is there whole or not at all. The same command
-    after a kill, or after Ctrl-C, goes on where it stopped, and ends with the same table; where the
-    model, the corpus or a setting has changed since, it says so instead.
+    The output appears only when it is complete. After Ctrl-C or a kill, the same command continues
+    and writes the same table. If the model, the corpus or a setting has changed since, it stops
+    with an error.
 
     \b
     Examples:

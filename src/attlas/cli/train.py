@@ -42,8 +42,8 @@ def train(
         str | None,
         typer.Option(
             "--init-from",
-            help="A run whose weights and vocabulary the training begins with: other data, other "
-            "settings, the same architecture.",
+            help="A run whose weights and vocabulary the training begins with. Its model must have "
+            "the same architecture.",
         ),
     ] = None,
     pairs: Annotated[
@@ -66,22 +66,26 @@ def train(
     ] = None,
     settings: Settings = None,
 ) -> None:
-    """Train a model, or go on with a run that was interrupted.
+    """Train a model, or continue a run that was interrupted.
 
-    Without a recipe: that of the run in --out if there is one, else that of the run in --init-from,
-    else the demo, which learns English to German from the corpus that comes with attlas.
+    The simplest way to train on your own text is --pairs FILE: attlas chooses all settings by the
+    size of the data, and writes them into a recipe.
+
+    Without a recipe and without data, attlas continues the run in --out if there is one. Otherwise
+    it uses the recipe of the run in --init-from. Otherwise it trains the demo, which translates
+    English to German.
 
     \b
     Examples:
-      attlas train
-      attlas train multi30k --out runs/m30k --set training.learning_rate=5e-4
-      attlas train my.toml --set model.attention=dot
-      attlas train imdb                             a classifier of film reviews
-      attlas train runs/my                          go on with it
-      attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
+      attlas train                                  the demo
       attlas train --pairs my.tsv                   your own sentence pairs, into runs/my
       attlas train --pairs my.en my.de --out runs/en-de
       attlas train --labels reviews.csv             your own texts with labels
+      attlas train multi30k --out runs/m30k --set training.learning_rate=5e-4
+      attlas train my.toml --set model.attention=dot
+      attlas train imdb                             a classifier of film reviews
+      attlas train runs/my                          continue this run
+      attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
     """
     with loading():
         from attlas._hardware import device_called, disable_malloc_trim

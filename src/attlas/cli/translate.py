@@ -38,10 +38,11 @@ def translate(
     ] = "-",
     num_beams: NumBeams = None,
     n_best: Annotated[
-        int | None, typer.Option(min=1, help="Write so many translations per line (see above).")
+        int | None,
+        typer.Option(min=1, help="Write this many translations for each line (see above)."),
     ] = None,
     prefix: Annotated[
-        str | None, typer.Option(help="Words with which each translation has to begin.")
+        str | None, typer.Option(help="The words that each translation begins with.")
     ] = None,
     alignments: Annotated[
         Path | None, typer.Option(help="Write word alignments here: i-j pairs, one line per line.")
@@ -56,31 +57,28 @@ def translate(
 ) -> None:
     """Translate text line by line.
 
-    As many lines come out as went in, empty ones included; after a line that cannot be read, which
-    is named, none. Only a line feed ends a line, and the text is UTF-8. What has come in is
-    translated as soon as no more is there to be read, so that a program may write a line and wait
-    for its answer; of a long text, --window lines are translated together, which is faster and
-    changes nothing in what comes out.
+    For each line of the input, one line is written, also for an empty line. The text is UTF-8, and
+    only a line feed ends a line. After a line that cannot be read, attlas stops with an error. A
+    line is translated as soon as it has arrived. With a file as input, --window lines are
+    translated together, which is faster. The translations stay the same.
 
-    With --n-best N, or --set decoding.n_best=N, a line becomes up to N lines "number |||
-    translation ||| score", numbers from 0 and the best translation first. A translation may itself
-    contain " ||| ", which is written as it is: the number ends at the first " ||| " and the score
-    begins after the last. --alignments has the Pharaoh format: word i of the source is aligned to
-    word j of the best translation, words being what white space separates, from 0.
+    --n-best N writes up to N lines "number ||| translation ||| score" for each line of the input,
+    the best one first. Numbers start at 0. A translation may contain " ||| " itself, so split at
+    the first and at the last one.
 
-    --engine ctranslate2 translates by what attlas export RUN --to ctranslate2 wrote; with
-    --quantization int8 there, ctranslate2-int8, which is faster; with --out FOLDER there, --engine
-    FOLDER. Its search is the same: see the README.md of that folder. What is too long for it, and
-    all with a --prefix, a min_length, a length_penalty above 1 or a forbidden <unk>, attlas
-    translates itself.
+    --alignments writes the Pharaoh format: i-j means that word i of the source is aligned to word j
+    of the best translation. Words are separated by white space, and numbers start at 0.
 
-    With FILES --into FOLDER, each file becomes one of the same name in FOLDER, whole or not at all.
-    The same command after a kill, or after Ctrl-C, leaves what is done and goes on where it
-    stopped, with the same bytes in the end; where the text, the run or a setting has changed since,
-    it says so instead. A file that fails keeps no other from being done; at the end the failed ones
-    are named with their reasons, and the exit code is 2. Several processes may be given the same
-    files and folder: none does what another is at. --shard 2/8 takes every eighth file, from the
-    second, by their names.
+    --engine ctranslate2 uses the export that attlas export RUN --to ctranslate2 wrote. Exports with
+    --quantization int8 are called ctranslate2-int8. For an export in another folder, name the
+    folder. attlas itself still translates what this engine cannot: sources that are too long, and
+    searches with --prefix, min_length, length_penalty above 1, or unknown = "forbid".
+
+    FILES --into FOLDER translates many files. Each file becomes a file of the same name in FOLDER,
+    and appears there only when it is complete. After Ctrl-C or a kill, the same command continues.
+    If the text, the run or a setting has changed since, it stops with an error. If a file fails,
+    the others are still translated; the exit code is then 2. Several processes may work on the same
+    files and folder. --shard 2/8 takes every eighth file, starting with the second.
 
     \b
     Examples:
