@@ -9,10 +9,12 @@ JOBS   ?= 2
 DATA   ?= multi30k
 MODEL  ?= runs/small
 QUICK  ?= no
+DIST   ?= dist
+LOWEST ?= $(addprefix tests/,config data decoding explorer figures layers metrics models ops patterns runs training)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench format browser page node build lock clean
+.PHONY: help demo test check docs bench format browser page node build package lowest lock clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
@@ -24,6 +26,8 @@ help:
 	@echo "             (SUITES=quality takes hours; with one suite, MORE=options of its script measures a part of it)"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make build   a wheel and a source distribution in dist/, the same bytes for the same commit"
+	@echo "make package build them, and try the wheel in an empty environment, and with uv"
+	@echo "make lowest  tests with the oldest versions of the dependencies (constraints-lowest.txt)"
 	@echo "make lock    write requirements.lock anew from constraints.txt (asks PyPI)"
 	@echo "make clean   remove the environment and what was built; runs/ stays"
 
@@ -69,11 +73,13 @@ format: $(VENV)/.installed-tests
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+check: export PYTHONDONTWRITEBYTECODE =
 check: $(VENV)/.installed-tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not browser"
+	@$(BIN)/mypy & types=$$!; \
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not browser" --few; \
+	tests=$$?; wait $$types && exit $$tests
 
 # Warnings are errors. ATTLAS_DOCS_OFFLINE=1 links to no other site.
 docs: $(VENV)/.installed-docs
@@ -108,7 +114,22 @@ node: $(VENV)/.installed-tests
 build: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 315532800)
 build: $(VENV)/.installed-tests
 	@$(PIP) build==1.6.1
-	@$(BIN)/python -m build --no-isolation --outdir dist .
+	@$(BIN)/python -m build --no-isolation --outdir $(DIST) .
+
+# The archives are those of this checkout alone, whatever dist/ holds.
+package: $(VENV)/.installed-tests
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@rm -rf build/package
+	@$(MAKE) --no-print-directory build DIST=build/package
+	@$(BIN)/python scripts/try_package.py build/package --uv $(BIN)/uv
+
+# Without the extras, whose oldest versions do not go together.
+lowest: $(VENV)/.made
+	@$(PYTHON) -m venv $(VENV)/lowest
+	@$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt --editable .
+	@$(VENV)/lowest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt \
+	  pytest pytest-timeout pytest-xdist hypothesis beartype httpx httpx2 setuptools
+	@$(VENV)/lowest/bin/python -m pytest -q -n $(JOBS) -W ignore::DeprecationWarning --few -m "not slow and not browser" $(LOWEST)
 
 # Of every file on PyPI, for all machines: elsewhere the same version may be another file.
 lock: $(VENV)/.installed-tests
@@ -118,13 +139,16 @@ lock: $(VENV)/.installed-tests
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url >> requirements.lock.new
 	@mv requirements.lock.new requirements.lock
 
-test: export PATH := $(abspath $(BIN)):$(PATH)
+# No `abspath`, which would cut the path of the checkout where it has a space.
+test: export PATH := $(if $(filter /%,$(BIN)),$(BIN),$(CURDIR)/$(BIN)):$(PATH)
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-tests $(VENV)/.transformers4 browser node
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
-	@CI= PYTHONPATH=$(VENV)/transformers4 $(BIN)/python -m pytest -q -n $(JOBS) -W ignore::DeprecationWarning \
-	  tests/referees/test_huggingface_attention.py tests/referees/test_huggingface_kernels.py
+	@$(BIN)/mypy & types=$$!; \
+	CI= PYTHONPATH=$(VENV)/transformers4 $(BIN)/python -m pytest -q -n 1 -W ignore::DeprecationWarning \
+	  tests/referees/test_huggingface_attention.py tests/referees/test_huggingface_kernels.py; \
+	tests=$$?; wait $$types && exit $$tests
 	@ATTLAS_HYPOTHESIS=thorough $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --timeout 900
 
 clean:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -78,6 +79,13 @@ def test_the_lock_file_has_the_versions_of_the_constraints_and_a_hash_of_every_f
     names = {pin.partition("==")[0] for pin in constrained()}
     # Beside them it has what they need on machines of other kinds.
     assert {pin for pin in found if pin.partition("==")[0] in names} == constrained()
+
+
+def test_the_lowest_versions_are_the_bounds_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert pins == sorted(bound.replace(">=", "==") for bound in project["dependencies"])
 
 
 def test_the_lock_file_names_no_index_and_no_place_on_a_disk() -> None:
