@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item.nodeid in kept]
 
 
-CHECKED = 0.3  # seconds
+CHECKED = 0.15  # seconds
 
 
 @pytest.hookimpl(wrapper=True)

@@ -58,6 +58,7 @@ def test_a_hundredth_of_the_output_is_all_that_may_move():
     assert float(found.distance) == pytest.approx(0.01, rel=0.01)
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(
     st.floats(0.05, 0.95), st.floats(-3, 3), st.floats(-3, 3), st.sampled_from([0.01, 0.05, 0.3])
@@ -153,6 +154,7 @@ class Tiny:
         return best
 
 
+@pytest.mark.slow
 def test_at_its_defaults_it_finds_what_a_grid_of_the_simplex_finds():
     tiny = Tiny(seed=0, each=5)
     best = tiny.best([0.01, 1.0])
@@ -169,6 +171,7 @@ def test_at_its_defaults_it_finds_what_a_grid_of_the_simplex_finds():
     torch.testing.assert_close(found.gap, found.at_most - found.divergence)
 
 
+@pytest.mark.slow
 def test_a_looser_bound_finds_no_less_than_a_tighter_one():
     tiny = Tiny(seed=1, each=1)
     before = torch.zeros(len(tiny.own)).double()

@@ -78,6 +78,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("walk", "most"), [("text", 30), ("trace", 48), ("command", 55)])
 def test_a_sentence_walks_through_few_files(walked: dict[str, int], walk: str, most: int) -> None:
     assert 10 < walked[walk] <= most

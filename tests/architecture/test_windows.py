@@ -60,6 +60,7 @@ SIGNALS = "SIGPIPE SIGKILL SIGHUP SIGALRM SIGUSR1 SIGUSR2 SIGCHLD SIGQUIT SIGSTO
 OF_SYSTEM = "fork register_at_fork pread pwrite getuid geteuid nice WNOHANG"
 
 
+@pytest.mark.slow
 def test_every_module_is_loaded_without_what_windows_lacks(tmp_path: Path) -> None:
     command = [sys.executable, "-c", LOADED, MODULES, SIGNALS, OF_SYSTEM, tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -95,6 +95,7 @@ def test_every_case_gets_its_own_blocks_and_a_line_for_each_contender(
         assert text.count(f"| {name} |") == len(cells)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MARK.exists(), reason="only Linux tells of a process's peak")
 def test_a_peak_is_what_one_pass_adds() -> None:
     command = [sys.executable, str(BENCHMARKS / "layers_speed.py"), "--threads", "1"]

@@ -61,6 +61,7 @@ def test_a_c_library_without_the_setting_is_left_alone(monkeypatch: pytest.Monke
     assert not disable_malloc_trim()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not GLIBC, reason="only glibc gives freed memory back at once")
 def test_kept_memory_is_not_asked_of_the_system_again() -> None:
     assert 5 * faults("kept") < faults("given back")
@@ -97,6 +98,7 @@ print(gave, before - resident())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not GLIBC, reason="only glibc keeps freed memory")
 def test_freed_memory_is_given_back_on_request() -> None:
     done = subprocess.run(

@@ -25,6 +25,7 @@ def children_of(process: int) -> list[int]:
     return [int(child) for child in listed.read_text(encoding="ascii").split()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--n-best", "2"], ["--window", "7"]])
 def test_two_processes_write_what_one_writes(run: Path, options: list[str]) -> None:
     one, two = (
@@ -41,6 +42,7 @@ def test_two_processes_write_what_one_writes(run: Path, options: list[str]) -> N
     assert two.count(b"\n") >= LINES.count(b"\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_children_too(run: Path, tmp_path: Path) -> None:
     text = tmp_path / "long.txt"
     text.write_bytes(LINES * 500)

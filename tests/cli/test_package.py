@@ -79,6 +79,7 @@ def imported_by(*arguments: str, text: str = "") -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.slow
 def test_translating_a_line_imports_no_more_than_it_uses(run: Path, tmp_path: Path) -> None:
     links = tmp_path / "links"  # which are read off a trace: somebody listens to the model
     modules = imported_by("translate", str(run), "--alignments", str(links), text="1 2 3\n")
@@ -90,6 +91,7 @@ def test_translating_a_line_imports_no_more_than_it_uses(run: Path, tmp_path: Pa
     assert not of_attlas & {"analysis", "explorer", "export", "figures", "metrics", "training"}
 
 
+@pytest.mark.slow
 def test_classifying_a_text_does_not_import_the_compiler(labelling: Path) -> None:
     assert not {
         name

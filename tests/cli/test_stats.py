@@ -288,6 +288,7 @@ def test_two_processes_do_not_write_one_table(bert: Path, corpus: Path, tmp_path
     assert error.startswith(f"attlas: expected {out} for this process alone; got another process")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_a_process_that_is_killed_goes_on_and_ends_alike(
     run: Path, tmp_path: Path, name: str

@@ -222,6 +222,7 @@ def test_a_corpus_of_which_the_model_reads_no_token_is_told_and_forgotten(
     assert stats(labelling, path, "-o", out)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "endless"])
 def test_a_command_that_is_stopped_loses_no_more_than_a_window_of_lines(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

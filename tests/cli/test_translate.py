@@ -320,6 +320,7 @@ def test_a_folder_that_does_not_exist_is_the_callers_mistake(run: Path, tmp_path
     assert "expected to write" in error
 
 
+@pytest.mark.slow
 def test_a_program_may_write_a_line_and_wait_for_its_answer(run: Path) -> None:
     lines = ["1 2 3", "", "4 5", "6"]
     wanted = translate(run, text="\n".join(lines))[1].split("\n")

@@ -90,6 +90,7 @@ print(json.dumps(drawn[3]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_an_epoch_is_drawn_alike_in_every_process_and_whatever_was_drawn_before(kind):
     def drawn(*epochs):

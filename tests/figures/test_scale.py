@@ -395,6 +395,7 @@ def test_a_traces_figure_has_the_scale_of_the_caller() -> None:
 # Files.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_every_new_figure_is_the_same_bytes_each_time(suffix: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(0)

@@ -32,6 +32,7 @@ def alive(process: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers()), st.integers(1, 3))
 @settings(deadline=None, max_examples=20)
 def test_a_map_is_the_work_on_each_item_in_order(items: list[int], count: int) -> None:

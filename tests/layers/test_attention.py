@@ -338,6 +338,7 @@ for wrong in (
 """
 
 
+@pytest.mark.slow
 def test_what_is_of_another_type_is_told_without_a_checker_of_types():
     # The tests run with one, which would speak first; an installed attlas has none.
     command = [sys.executable, "-c", WRONG_TYPES]

@@ -147,6 +147,7 @@ for radius in (np.int64(3), np.uint8(3), True, np.bool_(True), 3.0, np.float32(3
 """
 
 
+@pytest.mark.slow
 def test_a_radius_is_a_whole_number_of_python_or_of_numpy():
     # The tests run with a checker of types, which would speak first; an installed attlas has none.
     command = [sys.executable, "-c", RADII]

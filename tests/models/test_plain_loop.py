@@ -128,6 +128,7 @@ def test_weights_are_those_of_an_intervention(looking: SequenceToSequence[Any]) 
     torch.testing.assert_close(weights, wanted.double(), check_dtype=False)
 
 
+@pytest.mark.slow
 def test_a_loop_of_plain_pytorch_learns_to_reverse_four_symbols() -> None:
     torch.manual_seed(0)
     begin, source = 1, torch.randint(2, 6, (256, 4))

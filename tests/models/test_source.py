@@ -26,7 +26,7 @@ CONFIGS: dict[str, TransformerConfig | RecurrentConfig] = {
     "plain": RecurrentConfig(embed_dim=8, hidden_dim=8, encoder_hidden_dim=8, attention="none"),
 }
 WRONG = [
-    (torch.ones(3, 5, dtype=torch.long), "int64 of shape (3, 5)"),  # a tokenizer's attention mask
+    (torch.ones(3, 5, dtype=torch.half), "float16 of shape (3, 5)"),
     (torch.ones(3, 5), "float32 of shape (3, 5)"),
     (torch.ones(3, 4, dtype=torch.bool), "bool of shape (3, 4)"),
 ]

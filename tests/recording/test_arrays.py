@@ -265,6 +265,7 @@ def test_an_array_of_xarray_has_named_axes_and_the_tokens():
         trace.to_xarray("decoder.0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extra", "asked"), [("pandas", "to_dataframe()"), ("xarray", "to_xarray('a')")]
 )

@@ -75,6 +75,7 @@ def test_what_may_be_self_attention_is_not_called_cross():
     assert trace.kind("") == "cross"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["torch.ones(2, 3)", "torch.ones(1, 1, 2, 2).numpy()"])
 def test_weights_that_are_no_tensor_of_four_axes_are_refused(wrong):
     code = (

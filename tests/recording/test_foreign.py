@@ -440,6 +440,7 @@ for heads in (1, np.int64(1), torch.tensor(1), [1], range(1, 2), np.array([1]), 
 """
 
 
+@pytest.mark.slow
 def test_what_is_no_path_and_no_number_of_a_head_is_told():
     """Where nobody checks types; a mask of heads, which would be heads 1 and 0, is none either."""
     done = subprocess.run([sys.executable, "-c", CHOICES], capture_output=True, text=True)

@@ -299,6 +299,7 @@ def bytes_of_steps(model, prompt, *, seen, places):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_what_a_step_costs_does_not_grow_with_what_was_kept(name):
     model, prompt = made(name), torch.full((1, 8), 5)
@@ -309,6 +310,7 @@ def test_what_a_step_costs_does_not_grow_with_what_was_kept(name):
     assert more[2] == more[1] == more[0], more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama", "bloom", "t5"])
 def test_a_step_follows_no_more_calls_the_longer_the_text_has_grown(name, monkeypatch):
     model, counts, per_step = made(name), {"at": 0, "record": 0}, []

@@ -160,6 +160,7 @@ with torch.no_grad(), observe(model, layers=["0.*", "9.*"]):
 """
 
 
+@pytest.mark.slow
 def test_the_warning_of_a_pattern_of_no_layer_names_the_line_of_the_block(tmp_path):
     """In a process where nobody checks types, which puts functions in between."""
     (tmp_path / "lines.py").write_text(LINES)

@@ -46,6 +46,7 @@ def test_a_folder_holds_everything_that_a_classifiers_run_is(lines: Path, tmp_pa
     assert run.classifier("best").training is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rdrop_alpha", [0.0, 1.0])
 def test_it_learns_what_one_word_tells(lines: Path, tmp_path: Path, rdrop_alpha: float) -> None:
     told: list[Event] = []
