@@ -30,7 +30,7 @@ BAD = {
     "missing": "got no file at {path}",
     "gzip": "a whole gzip file at {path}",
     "theirs": "got a file there that was not translated into this folder",
-    "pipe": "got {path}, which is none",
+    "pipe": "got {path}, which is no regular file",
 }
 
 
