@@ -146,6 +146,16 @@ def test_a_source_needs_its_reference(
     assert said in error
 
 
+def test_the_standard_input_is_read_once(run: Path, files: tuple[Path, Path]) -> None:
+    given = ["--source", "-", "--reference", files[1], "--reference", "-"]
+    code, out, error = called("evaluate", run, *given, text="1\n")
+    assert (code, out) == (2, "")
+    assert "expected one use of the standard input; got 2 uses" in error
+    code, out, error = called("compare", run, run, "--source", "-", "--reference", files[1])
+    assert (code, out) == (2, "")
+    assert "expected one use of the standard input; got 2 uses" in error
+
+
 def test_a_test_set_that_is_gone_is_told_with_the_options_that_name_another(
     run: Path, tmp_path: Path
 ) -> None:

@@ -439,7 +439,7 @@ def test_mistakes_are_told_in_one_sentence(
         ([bert, corpus, "--checkpoint", "last", "-o", out], "got --checkpoint"),
         ([run, corpus, "--target", short, "-o", out], f"a line of {short} beside each of the 6"),
         ([run, corpus, "--target", short, "--num-beams", "2", "-o", out], "got --num-beams"),
-        ([run, "-", "--target", "-", "-o", out], "the standard input for both"),
+        ([run, "-", "--target", "-", "-o", out], "one use of the standard input; got 2 uses"),
         ([run, corpus, "--checkpoint", "12", "-o", out], "a checkpoint '12'"),
         ([blind_run, corpus, "-o", out], "a model with attention"),
         ([bert, corpus, "--device", "nonsense", "-o", out], "a device that torch can use"),

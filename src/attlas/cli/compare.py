@@ -91,7 +91,13 @@ def compare(
             translation_scores,
         )
         from attlas.jobs.evaluation import labelled_test_set, test_set_of
-        from attlas.jobs.inputs import check_used, decoding_of, run_at, translator_of
+        from attlas.jobs.inputs import (
+            check_distinct,
+            check_used,
+            decoding_of,
+            run_at,
+            translator_of,
+        )
 
     if (text is None) != (output is None):
         raise ConfigError(
@@ -102,6 +108,7 @@ def compare(
     if output is not None:
         figure_suffix(output)
         check_replaceable(output)
+    check_distinct([source, *(reference or ())] * len(runs), [output])  # each run reads them
     opened = [run_at(run, checkpoint) for run in runs]
     classifies = check_comparable([run for run, _ in opened])
     checkpoints = [run.store.number_of(name) for run, name in opened]

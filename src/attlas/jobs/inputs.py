@@ -262,14 +262,22 @@ def instead_of_data(options: str) -> Iterator[None]:
 
 
 def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:
-    """Check that nothing is written over what is read, and nothing twice; None = no such file.
+    """Check that nothing is written over what is read, nothing is written twice, and the standard
+    input is read once; None = no such file.
 
     "-" is the standard input of what is read, and the standard output of what is written.
 
     Raises:
-        AttlasError: If a file would be read and written, or written twice.
+        AttlasError: If a file would be read and written, or written twice, or if the standard input
+            would be read twice.
     """
-    taken = {_identity(path) for path in read if path is not None and str(path) != STANDARD}
+    names = [path for path in read if path is not None]
+    uses = sum(str(path) == STANDARD for path in names)
+    if uses > 1:
+        raise AttlasError(
+            "one use of the standard input", f"{uses} uses", 'name a file in place of "-"'
+        )
+    taken = {_identity(path) for path in names if str(path) != STANDARD}
     for path in written:
         if path is None:
             continue

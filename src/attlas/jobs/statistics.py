@@ -527,12 +527,6 @@ def _checked(options: StatisticsOptions) -> tuple[Path, Table]:
     table = table_at(options.output, columns)
     check_replaceable(options.output)
     check_distinct([options.corpus, options.target], [options.output, table.beside(options.output)])
-    if options.corpus == options.target == STANDARD:
-        raise AttlasError(
-            "a corpus and its target from two places",
-            "the standard input for both",
-            "name a file for one of them",
-        )
     for name in (options.corpus, options.target):
         if name is not None:
             check_has_words(name)
