@@ -121,8 +121,8 @@ async def _nobody_listens(request: Request, error: Exception) -> Response:
 class _InJson:
     """What goes wrong is told in JSON, also where it is Starlette that says it, as of ranges."""
 
-    def __init__(self, inner: ASGIApp) -> None:
-        self._inner = inner
+    def __init__(self, app: ASGIApp) -> None:
+        self._inner = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         retold = False
@@ -159,8 +159,8 @@ def _said_plainly(scope: Scope) -> AttlasError:
 class _Catching:
     """Whatever else goes wrong is ours: the terminal gets the traceback, the page a sentence."""
 
-    def __init__(self, inner: ASGIApp) -> None:
-        self._inner = inner
+    def __init__(self, app: ASGIApp) -> None:
+        self._inner = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False

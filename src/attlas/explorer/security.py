@@ -77,8 +77,8 @@ class Guard:
     address cannot be rebound. Web sockets, which the page has no use for, are closed.
     """
 
-    def __init__(self, inner: ASGIApp, hosts: Collection[str] = ()) -> None:
-        self._inner = inner
+    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
+        self._inner = app
         self._names = _LOCAL | {normalized_host(host) for host in hosts}
         self._any_address = not EVERYWHERE.isdisjoint(self._names)
 
