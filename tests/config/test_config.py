@@ -158,7 +158,7 @@ def test_a_setting_left_over_from_another_kind_is_told_from_an_unknown_one() -> 
     with pytest.raises(AttlasError) as caught:
         Zoo.read(table, "zoo.toml")
     assert caught.value.got == "`animal.whiskers`, which is of kind = 'cat', beside kind = 'dog'"
-    assert "write the whole group anew: animal = { kind = …, … }" in caught.value.hint
+    assert "write the whole group again: animal = { kind = …, … }" in caught.value.hint
     anew = overridden(table, ["animal={ kind = 'dog', tail = 2 }"])
     assert Zoo.read(anew, "zoo.toml").animal == Dog(tail=2.0)
 

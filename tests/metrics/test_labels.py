@@ -32,13 +32,13 @@ def test_each_label_is_counted_over_all_texts(pairs: list[tuple[str, str]]) -> N
 
 def test_the_worked_example_of_scikit_learn() -> None:
     """The user guide has: f1_score([0, 1, 2, 0, 1, 2], [0, 2, 1, 0, 0, 1], average="macro")."""
-    scores = label_scores("012012", "021001", "012")
+    scores = label_scores([*"012012"], [*"021001"], "012")
     assert macro_f1(scores) == pytest.approx(0.26666, abs=1e-5)
     assert macro_f1_signature(scores) == "average:macro|labels:3|of:3|zero_division:0"
 
 
 def test_a_label_that_nobody_names_is_said_not_to_count() -> None:
-    scores = label_scores("aab", "aaa", LABELS)
+    scores = label_scores([*"aab"], [*"aaa"], LABELS)
     assert macro_f1(scores) == pytest.approx((0.8 + 0.0) / 2)
     assert macro_f1_signature(scores) == "average:macro|labels:2|of:4|zero_division:0"
 
