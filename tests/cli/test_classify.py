@@ -43,8 +43,8 @@ def test_what_many_lines_of_a_file_have_in_common_is_told_once_with_their_number
     assert (code, out.count("\n")) == (0, 60)
     assert told.splitlines() == [
         "attlas: 20 lines (2, 5, 8, 11, …): there is no word in them",
-        "attlas: 20 lines (3, 6, 9, 12, …): none of their words is in the vocabulary, so that "
-        "their labels tell nothing of them",
+        "attlas: 20 lines (3, 6, 9, 12, …): none of their words is in the vocabulary, so "
+        "their labels say nothing about them",
     ]
     _, _, told = classify(labelling, *[""] * 5)
     assert told == "attlas: 5 texts (1, 2, 3, 4, …): there is no word in them\n"

@@ -174,8 +174,8 @@ def test_a_text_of_which_the_vocabulary_has_nothing_is_told_so(
     code, out, told = called("classify", labelling, text="a zebra\nzebra quagga\n\n")
     assert (code, out.count("\n")) == (0, 3)
     assert told.splitlines() == [
-        "attlas: line 2: none of its words is in the vocabulary, so that its label tells nothing "
-        "of it",
+        "attlas: line 2: none of its words is in the vocabulary, so its label says nothing about "
+        "it",
         "attlas: line 3: there is no word in it",
     ]
     entries = [{"text": text, "label": "pos"} for text in ("a zebra", "zebra", "quagga")]

@@ -92,7 +92,7 @@ def test_a_run_wants_a_text_and_a_trace_wants_none(run: Path, trace: Path, tmp_p
     assert "expected a text to translate" in error
     code, _, error = figure(trace, "a text", "-o", tmp_path / "m.png")
     assert code == 2
-    assert "expected no text beside a trace" in error
+    assert "expected no text with a trace" in error
 
 
 @pytest.mark.parametrize("text", ["", " \t "])

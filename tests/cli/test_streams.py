@@ -56,8 +56,8 @@ def test_a_full_disk_is_told_without_a_command_too(what: str) -> None:
     code, error = shell(f"{ATTLAS} {what} > /dev/full")
     assert code == 2
     assert error == (
-        "attlas: expected to use the standard output, or a file; got No space left on device; mend "
-        "that\n"
+        "attlas: expected to use the standard output, or a file; got No space left on device; make "
+        "it readable and writable\n"
     )
 
 
