@@ -412,7 +412,9 @@ def test_a_model_in_training_mode_is_not_read_again() -> None:
 
 
 def test_a_prefix_that_the_model_cannot_write_is_an_error() -> None:
-    with pytest.raises(AttlasError, match=r"expected a prefix of words .*got 'x foo', of which"):
+    with pytest.raises(
+        AttlasError, match=r"expected a prefix of words .*got 'x foo', a part of which"
+    ):
         table()("a b", prefix="x foo")
 
 

@@ -435,26 +435,26 @@ Z = np.zeros
             {},
             "expected query (batch, queries, dim), key (batch, keys, dim) and value (batch, "
             "keys, value_dim); got query (3, 2, 4), key (2, 3, 4), value (2, 3, 4); make batch "
-            "the same wherever it stands",
+            "the same everywhere",
         ),
         (
             (Z((2, 4)), Z((3, 4)), Z((5, 4))),
             {},
             "expected query (queries, dim), key (keys, dim) and value (keys, value_dim); got "
-            "query (2, 4), key (3, 4), value (5, 4); make keys the same wherever it stands",
+            "query (2, 4), key (3, 4), value (5, 4); make keys the same everywhere",
         ),
         (
             (Z((2, 4)), Z((3, 5)), Z((3, 4))),
             {},
             "expected query (queries, dim), key (keys, dim) and value (keys, value_dim); got "
-            "query (2, 4), key (3, 5), value (3, 4); make dim the same wherever it stands",
+            "query (2, 4), key (3, 5), value (3, 4); make dim the same everywhere",
         ),
         (
             (Z((1, 4, 2, 3)), Z((1, 2, 2, 3)), Z((1, 4, 2, 3))),
             {},
             "expected query (batch, heads, queries, dim), key (batch, kv_heads, keys, dim) and "
             "value (batch, kv_heads, keys, value_dim); got query (1, 4, 2, 3), key (1, 2, 2, "
-            "3), value (1, 4, 2, 3); make kv_heads the same wherever it stands",
+            "3), value (1, 4, 2, 3); make kv_heads the same everywhere",
         ),
         (
             (Z((1, 4, 2, 3)), Z((1, 3, 2, 3)), Z((1, 3, 2, 3))),

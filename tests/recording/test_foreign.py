@@ -356,7 +356,7 @@ def test_a_softmax_that_is_multiplied_with_nothing_is_no_attention():
             return (source @ source.mT).softmax(-1)
 
     model = Scoring()
-    with pytest.raises(AttlasError, match="no product with values followed"), observe(model):
+    with pytest.raises(AttlasError, match="without a product with values after it"), observe(model):
         model(torch.randn(1, 3, 4))
 
 

@@ -311,7 +311,9 @@ def test_calls_that_are_not_one_map_say_why():
     with observe(model) as trace:
         model(torch.randn(1, 2, 5, 8))
         model(torch.randn(3, 2, 5, 8))
-    with pytest.raises(AttlasError, match=r"2 calls, which do not go on .* 1 × 2 and 3 × 2 texts"):
+    with pytest.raises(
+        AttlasError, match=r"2 calls, which do not continue each other: .* 1 × 2 and 3 × 2 texts"
+    ):
         trace[""]
     with observe(model) as trace:
         model(torch.randn(1, 2, 5, 8))

@@ -307,7 +307,7 @@ def test_a_softmax_of_a_product_that_goes_another_way_is_told_whatever_its_modul
 
     model = nn.ModuleList([Calling(F.scaled_dot_product_attention), Calling(summed)])
     model.forward = lambda *given: [layer(*given) for layer in model]
-    told = r"\['1'\] \(1 × each\): a softmax of the product of two tensors, which no product with"
+    told = r"\['1'\] \(1 × each\): a softmax of the product of two tensors, without a product with"
     with pytest.warns(UserWarning, match=told), observe(model) as trace:
         model(*vectors(1, 2, QUERIES, 4))
     assert tuple(trace) == ("0",)

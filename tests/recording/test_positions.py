@@ -188,7 +188,7 @@ def test_where_nothing_says_where_queries_stand_nobody_pretends_to_know(kind, fu
         for attention_map in trace.calls(layer):
             assert attention_map.position is None
             for name in PLACED:
-                with pytest.raises(AttlasError, match="where its queries stand"):
+                with pytest.raises(AttlasError, match="positions of its queries"):
                     getattr(attention_map, name)()
                 with pytest.raises(AttlasError, match=name):
                     attention_map.summary("entropy", name)

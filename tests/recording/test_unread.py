@@ -63,7 +63,7 @@ def test_a_forward_that_was_compiled_says_so():
 
 def test_a_softmax_that_no_product_follows_is_told():
     model = Calling(lambda scores, values: (scores.softmax(-1)[..., None] * values).sum(-2))
-    with pytest.raises(AttlasError, match="no product with values followed"), observe(model):
+    with pytest.raises(AttlasError, match="without a product with values after it"), observe(model):
         model(torch.randn(2, 3, 5), torch.randn(2, 3, 5, 4))
 
 

@@ -459,7 +459,9 @@ def test_a_training_does_not_go_on_in_numbers_that_the_device_lacks() -> None:
     one = learner()
     checkpoint = one.checkpoint({})
     elsewhere = replace(checkpoint, facts={**checkpoint.facts, "numbers": "float16"})
-    with pytest.raises(AttlasError, match=r"float16, in which this training began.* go on where"):
+    with pytest.raises(
+        AttlasError, match=r"float16, in which this training began.*continue on such a device"
+    ):
         one.restore(elsewhere, Path("here"))
 
 

@@ -31,7 +31,7 @@ _NOT_MULTIPLIED = (
     "a softmax that is not multiplied with values by a product over its keys; weights of sampled "
     "points (deformable attention) are such, as they have no axis of keys"
 )
-_NOT_FOLLOWED = "a softmax of the product of two tensors, which no product with values followed"
+_NOT_FOLLOWED = "a softmax of the product of two tensors, without a product with values after it"
 
 
 @dataclass(eq=False, slots=True)
