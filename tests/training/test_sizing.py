@@ -15,8 +15,8 @@ from attlas.training.sizing import (
     SET_BY_USER,
     DataSize,
     as_tables,
+    choice_rows,
     choose,
-    rows_of,
     warnings_of,
 )
 
@@ -164,7 +164,7 @@ def test_of_too_few_pairs_the_user_hears_before_the_training() -> None:
 
 def test_every_choice_has_a_value_and_a_reason_in_words() -> None:
     for size in (pairs(3_000), pairs(300, common=0.0), texts(a=200, b=300)):
-        for setting, value, why in rows_of(choose(size)):
+        for setting, value, why in choice_rows(choose(size)):
             assert setting.count(".") >= 1
             assert value
             assert 5 < len(why) <= 70, (setting, why)

@@ -38,8 +38,8 @@ from attlas.training.sizing import (
     Choice,
     DataSize,
     as_tables,
+    choice_rows,
     choose,
-    rows_of,
     warnings_of,
 )
 
@@ -66,7 +66,7 @@ class OwnRecipe:
 
     def table(self) -> str:
         """Setting, value and reason, in columns."""
-        rows = [("setting", "value", "why"), *rows_of(self.choices)]
+        rows = [("setting", "value", "why"), *choice_rows(self.choices)]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         return "\n".join(
             f"{name:<{widths[0]}}  {value:<{widths[1]}}  {why}".rstrip()

@@ -403,7 +403,7 @@ def as_tables(choices: Sequence[Choice]) -> dict[str, Any]:
     return tables
 
 
-def rows_of(choices: Sequence[Choice]) -> Iterator[tuple[str, str, str]]:
+def choice_rows(choices: Sequence[Choice]) -> Iterator[tuple[str, str, str]]:
     """The choices in words: setting, value, reason."""
     for choice in choices:
         value = choice.value
