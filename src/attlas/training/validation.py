@@ -25,9 +25,9 @@ class Evaluation:
     """Translations of a corpus in its order, their BLEU, and the part that is `exactly_right`.
 
     Args:
-        token_accuracy: Of the tokens, place by place (see `attlas.metrics`). average_length and
-            reference_length: how many tokens a translation has, and a reference, without the end
-            token.
+        token_accuracy: Of the tokens, place by place (see `attlas.metrics`).
+        average_length: Tokens of a translation, without the end token.
+        reference_length: Tokens of a reference, without the end token.
     """
 
     translations: tuple[str, ...]

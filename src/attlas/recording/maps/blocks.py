@@ -21,7 +21,7 @@ def position_error(question: str, queries: int, num_keys: int) -> AttlasError:
         f"a map that knows the positions of its queries among its keys, for {question}",
         f"one of {queries:,} queries and {num_keys:,} keys that does not",
         "ask for what needs no positions; or, where you know the key of the first query, give it: "
-        "dataclasses.replace(attention_map, first=…)",
+        "dataclasses.replace(attention_map, query_offset=…)",
     )
 
 

@@ -18,10 +18,10 @@ class DenseAttentionMap(AttentionMap):
     """The weights themselves: recurrent attention, or arrays that a user brings.
 
     Args:
-        allowed: Which keys each query may look at; None = all of them, as far as anybody knows.
-            first: where the first query stands, counted as keys are; None = unknown. "own":
-            where there are as many queries as keys, each stands at its own; of other maps nobody
-            knows.
+        allowed: Which keys each query may look at; None = all of them.
+        query_offset: The position of the first query, counted as keys are; None = unknown. "own":
+            where there are as many queries as keys, each has the position of its own key; of
+            other maps the positions are unknown.
     """
 
     values: Float[Tensor, "batch heads queries keys"]
