@@ -16,14 +16,23 @@ export interface Choosing {
 
 /** The lists from which a text of a trace, a layer and a head are chosen. */
 export class Choices {
-  private readonly text = element("text", HTMLSelectElement);
-  private readonly layer = element("layer", HTMLSelectElement);
-  private readonly head = element("head", HTMLSelectElement);
-  private readonly scale = element("scale", HTMLSelectElement);
-  private readonly statistic = element("statistic", HTMLSelectElement);
-  private readonly sorted = element("sorted", HTMLInputElement);
+  private readonly text: HTMLSelectElement;
+  private readonly layer: HTMLSelectElement;
+  private readonly head: HTMLSelectElement;
+  private readonly scale: HTMLSelectElement;
+  private readonly statistic: HTMLSelectElement;
+  private readonly sorted: HTMLInputElement;
 
-  constructor(choosing: Choosing) {
+  constructor(
+    private readonly root: ShadowRoot,
+    choosing: Choosing,
+  ) {
+    this.text = element(root, "text", HTMLSelectElement);
+    this.layer = element(root, "layer", HTMLSelectElement);
+    this.head = element(root, "head", HTMLSelectElement);
+    this.scale = element(root, "scale", HTMLSelectElement);
+    this.statistic = element(root, "statistic", HTMLSelectElement);
+    this.sorted = element(root, "sorted", HTMLInputElement);
     this.text.addEventListener("change", () => choosing.text(Number(this.text.value)));
     this.layer.addEventListener("change", () => choosing.layer(Number(this.layer.value)));
     this.head.addEventListener("change", () => {
@@ -40,7 +49,7 @@ export class Choices {
   offerTexts(texts: readonly string[]): void {
     const named = texts.map((text, row): Item => [String(row), listed(row, text)]);
     options(this.text, named);
-    element("texts", HTMLElement).hidden = texts.length < 2;
+    element(this.root, "texts", HTMLElement).hidden = texts.length < 2;
   }
 
   offerLayers(answer: Answer): void {
@@ -70,7 +79,7 @@ export class Choices {
     const shown = sheet.head ?? head;
     this.head.value = shown === null ? "" : String(shown);
     this.layer.value = String(layer);
-    element("choices", HTMLElement).hidden = answer.layers.length < 2 && heads < 2;
+    element(this.root, "choices", HTMLElement).hidden = answer.layers.length < 2 && heads < 2;
   }
 }
 

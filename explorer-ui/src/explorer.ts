@@ -4,13 +4,22 @@ import { type Excerpt, around, carried, contains, fitted, same } from "./excerpt
 import { Page } from "./page.ts";
 import { Problem } from "./problem.ts";
 import { type Sheet, preview, sheet, takesLong } from "./sheet.ts";
+import type { Theme } from "./theme.ts";
 import * as change from "./state.ts";
 import type { State } from "./state.ts";
 
 // ms without an answer, after which the page says that it is still waiting
 const SLOW = { translation: 4000, weights: 500 };
 
-/** The one who acts: takes the reader's wishes to the door, and what comes back to the page. */
+/** Where the link to what is shown stands: the address bar, where an explorer has a page of its own. */
+export interface Address {
+  read(): string;
+  write(hash: string): void;
+  /** Call this whenever the reader changes the address; what comes back ends that. */
+  whenChanged(follow: () => void): () => void;
+}
+
+/** Takes what the reader does to the door, and what comes back to the page. */
 export class Explorer {
   private state: State = change.empty;
   private current = new AbortController();
@@ -19,8 +28,13 @@ export class Explorer {
   private coming: { layer: number; head: number | null } | null = null;
   private readonly page: Page;
 
-  constructor(private readonly door: Door) {
-    this.page = new Page({
+  constructor(
+    private readonly door: Door,
+    root: ShadowRoot,
+    theme: Theme,
+    private readonly address: Address | null,
+  ) {
+    this.page = new Page(root, theme, {
       translate: (text) => void this.translate(text),
       text: (row) => void this.open(row),
       point: (place) => this.turn(change.pointedAt(this.state, place)),
@@ -243,11 +257,17 @@ export class Explorer {
     return this.current.signal;
   }
 
+  /** Let go of everything that is under way. */
+  stop(): void {
+    this.current.abort();
+    this.laying.abort();
+  }
+
   private turn(state: State, remembered = true): void {
     if (state === this.state) return;
     this.state = state;
     this.page.show(state);
-    if (remembered && state.asking === null && !state.reading) remember(change.link(state));
+    if (remembered && state.asking === null && !state.reading) this.address?.write(written(change.link(state)));
   }
 }
 
@@ -279,18 +299,4 @@ interface Came extends change.First {
 
 function kept(state: State, link: Link | null): State {
   return link === null ? state : change.repinned(change.restored(state, link), link.pinned);
-}
-
-/**
- * Put what is shown into the address. Back goes to what was shown before: not to a page without
- * anything, and not through every step of a part that was moved.
- */
-function remember(link: Link): void {
-  const [now, next] = [location.hash, written(link)];
-  if (next === "" || next === now) return;
-  const moved = (hash: string) => hash.replace(/&[qk]=[^&]*/g, "");
-  const first = now === "" || now === "#";
-  const onward = !first && !(moved(now) === moved(next) && /&q=/.test(now) && /&q=/.test(next));
-  if (onward) history.pushState(null, "", next);
-  else history.replaceState(null, "", next);
 }

@@ -6,18 +6,23 @@ const SMALL = 40; // places of each axis, up to which nobody needs a part of a m
 
 /** The numbers that say which part of the map is in view, and by which another is asked for. */
 export class Frame {
-  private readonly form = element("frame", HTMLFormElement);
-  private readonly rows = new Ends("rows");
-  private readonly keys = new Ends("keys");
+  private readonly form: HTMLFormElement;
+  private readonly rows: Ends;
+  private readonly keys: Ends;
   private shown: { layer: Layer; excerpt: Excerpt } | null = null;
 
-  constructor(private readonly view: (excerpt: Excerpt) => void) {
+  constructor(
+    private readonly root: ShadowRoot,
+    private readonly view: (excerpt: Excerpt) => void,
+  ) {
+    this.form = element(root, "frame", HTMLFormElement);
+    [this.rows, this.keys] = [new Ends(root, "rows"), new Ends(root, "keys")];
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       view({ rows: this.rows.span, keys: this.keys.span });
     });
-    element("farther", HTMLButtonElement).addEventListener("click", () => this.change(farther));
-    element("whole", HTMLButtonElement).addEventListener("click", () =>
+    element(root, "farther", HTMLButtonElement).addEventListener("click", () => this.change(farther));
+    element(root, "whole", HTMLButtonElement).addEventListener("click", () =>
       this.change((_, layer) => whole(layer)),
     );
   }
@@ -28,7 +33,7 @@ export class Frame {
     this.keys.show(excerpt.keys, layer.keys);
     const all = same(excerpt, whole(layer));
     this.form.hidden = all && Math.max(layer.queries, layer.keys) <= SMALL;
-    for (const id of ["farther", "whole"]) element(id, HTMLButtonElement).disabled = all;
+    for (const id of ["farther", "whole"]) element(this.root, id, HTMLButtonElement).disabled = all;
   }
 
   private change(to: (excerpt: Excerpt, layer: Layer) => Excerpt): void {
@@ -42,10 +47,10 @@ class Ends {
   private readonly last: HTMLInputElement;
   private readonly most: HTMLElement;
 
-  constructor(axis: string) {
-    this.first = element(`${axis}-first`, HTMLInputElement);
-    this.last = element(`${axis}-last`, HTMLInputElement);
-    this.most = element(`${axis}-most`, HTMLElement);
+  constructor(root: ShadowRoot, axis: string) {
+    this.first = element(root, `${axis}-first`, HTMLInputElement);
+    this.last = element(root, `${axis}-last`, HTMLInputElement);
+    this.most = element(root, `${axis}-most`, HTMLElement);
     for (const input of [this.first, this.last]) {
       input.addEventListener("input", () => {
         const swapped = Number(this.last.value) < Number(this.first.value);

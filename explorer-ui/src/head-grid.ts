@@ -3,7 +3,7 @@ import { type Grid, type Head, grid, headAt, moved, sameHead, sorted } from "./g
 import { head as weightsOf } from "./matrix.ts";
 import { type Ramp, colour } from "./ramp.ts";
 import { type Scale, shading } from "./scale.ts";
-import { tone } from "./theme.ts";
+import type { Theme } from "./theme.ts";
 import type { Tile } from "./tile.ts";
 import { headName, statisticName, statisticValue } from "./wording.ts";
 
@@ -30,6 +30,7 @@ export class HeadGrid {
   private readonly marks: HTMLCanvasElement;
 
   constructor(
+    private readonly theme: Theme,
     private readonly canvas: HTMLCanvasElement,
     private readonly room: HTMLElement,
     private readonly readout: HTMLElement,
@@ -88,7 +89,7 @@ export class HeadGrid {
     const room = this.room.clientWidth;
     const pen = this.canvas.getContext("2d");
     if (heads === null || pen === null || room === 0) return;
-    const family = getComputedStyle(document.body).fontFamily;
+    const family = this.theme.font;
     pen.font = `12px ${family}`;
     const writes = (text: string) => pen.measureText(text).width;
     const number = (head: Head) => valueOf(heads, head);
@@ -106,7 +107,7 @@ export class HeadGrid {
     pen.textBaseline = "middle";
     for (const { text, x, y, heading } of plan.writing) {
       pen.font = `${heading ? "600 " : ""}12px ${family}`;
-      pen.fillStyle = tone("quiet");
+      pen.fillStyle = this.theme.tone("quiet");
       pen.textAlign = heading ? "left" : "right";
       pen.fillText(text, x, y, heading ? plan.width : Math.max(x, 1));
     }
@@ -120,12 +121,12 @@ export class HeadGrid {
     for (const one of plan.thumbnails) {
       const value = heads.statistic === null ? null : valueOf(heads, one);
       const height = heads.statistic === null ? plan.size : plan.size - BAR - 1;
-      pen.fillStyle = tone("line");
+      pen.fillStyle = this.theme.tone("line");
       pen.fillRect(one.x, one.y, plan.size, height);
       const picture = this.picture(heads, one);
       if (picture !== null) pen.drawImage(picture, one.x, one.y, plan.size, height);
       if (value === null) continue;
-      pen.fillStyle = tone("action");
+      pen.fillStyle = this.theme.tone("action");
       pen.fillRect(one.x, one.y + plan.size - BAR, (value / most) * plan.size, BAR);
     }
   }
@@ -154,8 +155,8 @@ export class HeadGrid {
       pen.lineWidth = width;
       pen.strokeRect(one.x, one.y, plan.size, plan.size);
     };
-    frame(heads.shown, 3, tone("accent"));
-    frame(this.pointed, 2, tone("ink"));
+    frame(heads.shown, 3, this.theme.tone("accent"));
+    frame(this.pointed, 2, this.theme.tone("ink"));
     const named = this.pointed ?? heads.shown;
     const layer = named === null ? undefined : heads.layers[named.layer];
     if (named === null || layer === undefined) {

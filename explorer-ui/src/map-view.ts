@@ -6,7 +6,7 @@ import { type Colour, type Ramp, colour, ink } from "./ramp.ts";
 import type { Shading } from "./scale.ts";
 import { short } from "./share.ts";
 import type { Place } from "./state.ts";
-import { tone } from "./theme.ts";
+import type { Theme } from "./theme.ts";
 import { type Size, fit, panned, pixelOf, placeAt, roundPlaces, touched, zoomed } from "./viewport.ts";
 
 /** Weights and the part of the map that they are of. */
@@ -72,6 +72,7 @@ export class MapView {
   private readonly marks = document.createElement("canvas");
 
   constructor(
+    private readonly theme: Theme,
     private readonly canvas: HTMLCanvasElement,
     private readonly room: HTMLElement,
     private readonly handling: Handling,
@@ -267,7 +268,7 @@ export class MapView {
     const room = this.room.clientWidth;
     const pen = this.canvas.getContext("2d");
     if (picture === null || shown === null || pen === null || room === 0) return;
-    const family = getComputedStyle(document.body).fontFamily;
+    const family = this.theme.font;
     pen.font = `600 ${FONT}px ${family}`;
     const plan = planned(pen, picture, room);
     this.plan = plan;
@@ -307,7 +308,7 @@ export class MapView {
       pen.scale(-1, 1);
     }
     pen.clearRect(x, y, width, height);
-    pen.fillStyle = hatched(pen) ?? tone("line");
+    pen.fillStyle = hatched(pen, this.theme.tone("line")) ?? this.theme.tone("line");
     pen.fillRect(x, y, width, height);
     pen.imageSmoothingEnabled = false;
     const bitmap = this.bitmaps.get(piece.matrix) ?? painted(piece, picture.ramp);
@@ -322,7 +323,7 @@ export class MapView {
     const down = plan.height / (shown.rows.to - shown.rows.from);
     const { matrix, excerpt } = picture.near;
     if (Math.min(across, down) < 8 || !exact(picture.near)) return;
-    pen.fillStyle = tone("paper");
+    pen.fillStyle = this.theme.tone("paper");
     const [rows, keys] = [inView(excerpt.rows, shown.rows), inView(excerpt.keys, shown.keys)];
     for (let row = rows.from; row <= rows.to; row++) {
       pen.fillRect(plan.left, plan.top + pixelOf(shown.rows, row, plan.height) - 0.5, plan.width, 1);
@@ -352,7 +353,7 @@ export class MapView {
     const single = exact(picture.near);
     const write = (label: string) => {
       pen.font = `${FONT}px ${family}`;
-      pen.fillStyle = tone("quiet");
+      pen.fillStyle = this.theme.tone("quiet");
       pen.fillText(shortened(pen, label), 0, 0);
     };
     const along = (span: Span, size: number, gap: number): [number, boolean][] => {
@@ -408,7 +409,7 @@ export class MapView {
     const pen = this.marks.getContext("2d");
     if (picture === null || plan === null || shown === null || pen === null) return;
     pen.clearRect(0, 0, plan.left + plan.width + 4, plan.top + plan.height + 4);
-    pen.strokeStyle = tone("accent");
+    pen.strokeStyle = this.theme.tone("accent");
     pen.lineWidth = 2;
     if (this.frame !== null) {
       const { from, to } = this.frame;
@@ -507,12 +508,12 @@ function painted({ matrix, shade }: Piece, ramp: Ramp): HTMLCanvasElement {
 }
 
 /** What lies where no query may look. */
-function hatched(pen: CanvasRenderingContext2D): CanvasPattern | null {
+function hatched(pen: CanvasRenderingContext2D, line: string): CanvasPattern | null {
   const small = document.createElement("canvas");
   [small.width, small.height] = [8, 8];
   const own = small.getContext("2d");
   if (own === null) return null;
-  own.strokeStyle = tone("line");
+  own.strokeStyle = line;
   for (const shift of [-8, 0, 8]) {
     own.moveTo(shift, 8);
     own.lineTo(shift + 8, 0);

@@ -13,7 +13,7 @@ import { type Shading, type Tick, shading, ticks } from "./scale.ts";
 import type { Sheet } from "./sheet.ts";
 import { type Order, type Place, type State, active, layer, matrix } from "./state.ts";
 import { type Shades, TokenRow } from "./token-row.ts";
-import * as theme from "./theme.ts";
+import type { Theme } from "./theme.ts";
 import * as wording from "./wording.ts";
 
 /** What the reader can want of the page. */
@@ -30,9 +30,9 @@ export interface Wishes extends Choosing {
 
 /** Shows a state; holds nothing of its own but what it drew last. */
 export class Page {
-  readonly sentence = element("sentence", HTMLTextAreaElement);
+  readonly sentence: HTMLTextAreaElement;
   private readonly rows: { source: TokenRow; target: TokenRow };
-  private readonly bars = new Bars(element("bars", HTMLElement));
+  private readonly bars: Bars;
   private readonly map: MapView;
   private readonly grid: HeadGrid;
   private readonly choices: Choices;
@@ -43,24 +43,31 @@ export class Page {
   private far: Piece | null = null;
   private piece: Piece | null = null;
 
-  constructor(private readonly wishes: Wishes) {
+  constructor(
+    private readonly root: ShadowRoot,
+    private readonly theme: Theme,
+    private readonly wishes: Wishes,
+  ) {
+    this.sentence = this.element("sentence", HTMLTextAreaElement);
+    this.bars = new Bars(this.element("bars", HTMLElement));
     this.rows = {
-      source: new TokenRow(element("source", HTMLElement), "source", wishes),
-      target: new TokenRow(element("target", HTMLElement), "target", wishes),
+      source: new TokenRow(this.element("source", HTMLElement), "source", wishes),
+      target: new TokenRow(this.element("target", HTMLElement), "target", wishes),
     };
-    const canvas = element("map", HTMLCanvasElement);
+    const canvas = this.element("map", HTMLCanvasElement);
     const place = ({ row: index, column: partner }: Cell): Place => {
       return { side: "target", index, partner };
     };
-    this.choices = new Choices(wishes);
+    this.choices = new Choices(root, wishes);
     this.grid = new HeadGrid(
-      element("grid", HTMLCanvasElement),
-      element("grid-room", HTMLElement),
-      element("grid-readout", HTMLElement),
+      theme,
+      this.element("grid", HTMLCanvasElement),
+      this.element("grid-room", HTMLElement),
+      this.element("grid-readout", HTMLElement),
       ({ layer, head }) => wishes.see(layer, head),
     );
-    this.frame = new Frame((excerpt) => wishes.view(excerpt));
-    this.map = new MapView(canvas, element("map-room", HTMLElement), {
+    this.frame = new Frame(root, (excerpt) => wishes.view(excerpt));
+    this.map = new MapView(theme, canvas, this.element("map-room", HTMLElement), {
       point: (cell) => wishes.point(place(cell)),
       click: (cell) => wishes.pin(place(cell)),
       view: (excerpt) => wishes.view(excerpt),
@@ -87,7 +94,7 @@ export class Page {
     if (laid.some((name) => state[name] !== before?.[name])) this.lay(state);
     if (state.scale !== before?.scale) this.scaled(state);
     if (state.order !== before?.order) {
-      for (const input of element("order", HTMLElement).querySelectorAll("input")) {
+      for (const input of this.element("order", HTMLElement).querySelectorAll("input")) {
         input.checked = input.value === state.order;
       }
     }
@@ -98,7 +105,7 @@ export class Page {
   }
 
   private listen(): void {
-    const form = element("ask", HTMLFormElement);
+    const form = this.element("ask", HTMLFormElement);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.wishes.translate(this.sentence.value);
@@ -111,10 +118,10 @@ export class Page {
       form.requestSubmit();
     });
     new ResizeObserver(() => this.grow()).observe(form);
-    document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.wishes.unpin();
+    this.root.addEventListener("keydown", (event) => {
+      if ((event as KeyboardEvent).key === "Escape") this.wishes.unpin();
     });
-    element("order", HTMLElement).addEventListener("change", (event) => {
+    this.element("order", HTMLElement).addEventListener("change", (event) => {
       this.wishes.order((event.target as HTMLInputElement).value as Order);
     });
   }
@@ -127,17 +134,17 @@ export class Page {
 
   private introduce(state: State): void {
     const { facts, texts } = state.model ?? { facts: {}, texts: null };
-    element("ask", HTMLElement).hidden = texts !== null;
+    this.element("ask", HTMLElement).hidden = texts !== null;
     this.choices.offerTexts(texts ?? []);
     const items = wording.phrases(facts).map((phrase) => {
       const item = document.createElement("span");
       item.textContent = phrase;
       return item;
     });
-    element("facts", HTMLElement).replaceChildren(...items);
-    element("facts", HTMLElement).title = wording.signature(facts);
-    speak(["translation", "target"], facts.target_language);
-    speak(["sentence", "source"], facts.source_language);
+    this.element("facts", HTMLElement).replaceChildren(...items);
+    this.element("facts", HTMLElement).title = wording.signature(facts);
+    this.speak(["translation", "target"], facts.target_language);
+    this.speak(["sentence", "source"], facts.source_language);
   }
 
   /** What is under way, and what went wrong. */
@@ -147,15 +154,15 @@ export class Page {
     const news = waits || answer !== before.answer;
     if (!news && problem === before.problem) return; // else it would be read aloud once more
     const busy = asking !== null;
-    const result = element("result", HTMLElement);
+    const result = this.element("result", HTMLElement);
     result.hidden = answer?.text == null;
     result.classList.toggle("stale", busy && answer !== null);
-    element("looking", HTMLElement).classList.toggle("stale", busy || (reading && !state.sheet?.preview));
-    element("ask", HTMLElement).classList.toggle("busy", busy);
-    const progress = element("progress", HTMLElement);
+    this.element("looking", HTMLElement).classList.toggle("stale", busy || (reading && !state.sheet?.preview));
+    this.element("ask", HTMLElement).classList.toggle("busy", busy);
+    const progress = this.element("progress", HTMLElement);
     progress.textContent = wording.progress(state);
     progress.hidden = progress.textContent === "";
-    const complaint = element("problem", HTMLElement);
+    const complaint = this.element("problem", HTMLElement);
     complaint.hidden = problem === null;
     complaint.textContent = problem?.message ?? "";
     this.sentence.setAttribute("aria-invalid", String(problem !== null));
@@ -164,13 +171,13 @@ export class Page {
   private tell(state: State): void {
     const answer = state.answer;
     if (answer === null) return;
-    element("translation", HTMLElement).textContent =
+    this.element("translation", HTMLElement).textContent =
       answer.text === "" ? "(The model wrote nothing.)" : answer.text;
     const remarks = [...answer.remarks, wording.absence(answer)].filter((said) => said !== "");
-    const remark = element("remark", HTMLElement);
+    const remark = this.element("remark", HTMLElement);
     remark.hidden = remarks.length === 0;
     remark.textContent = remarks.join(" ");
-    element("looking", HTMLElement).hidden = state.sheet === null;
+    this.element("looking", HTMLElement).hidden = state.sheet === null;
     this.choices.offerLayers(answer);
   }
 
@@ -187,16 +194,16 @@ export class Page {
     this.far = far(state);
     const kind = kindOf(state);
     const names = wording.sides(kind);
-    element("source-title", HTMLElement).textContent = names.source;
-    element("target-title", HTMLElement).textContent = names.target;
+    this.element("source-title", HTMLElement).textContent = names.source;
+    this.element("target-title", HTMLElement).textContent = names.target;
     for (const id of ["rows", "distribution", "hint"]) {
-      element(id, HTMLElement).hidden = sheet.coarse;
+      this.element(id, HTMLElement).hidden = sheet.coarse;
     }
-    const coarse = element("coarse", HTMLElement);
+    const coarse = this.element("coarse", HTMLElement);
     coarse.textContent = wording.hint(sheet.coarse ? sheet.excerpt : null, sheet.preview ? sheet.tile : null);
     coarse.hidden = !sheet.coarse;
     this.fill(sheet, weights, view);
-    element("map", HTMLElement).setAttribute(
+    this.element("map", HTMLElement).setAttribute(
       "aria-label",
       wording.spoken(weights.rows, weights.columns, kind, sheet.coarse),
     );
@@ -208,7 +215,7 @@ export class Page {
     if (this.weights === null || shown === null) return;
     this.shade = shading(state.scale, this.weights, shown.keys);
     this.far = far(state);
-    legend(ticks(state.scale, largest(this.weights)));
+    this.legend(ticks(state.scale, largest(this.weights)));
   }
 
   /** The weights that came, one object as long as they stay the same. */
@@ -222,14 +229,14 @@ export class Page {
   private survey(state: State): void {
     const { answer, overview, layer, head, scale, statistic, sorted } = state;
     const several = (answer?.layers ?? []).reduce((sum, { heads }) => sum + heads, 0) > 1;
-    element("heads", HTMLElement).hidden = overview === null || !several;
+    this.element("heads", HTMLElement).hidden = overview === null || !several;
     if (answer === null || overview === null || !several) return;
     this.grid.draw({
       layers: answer.layers,
       overview: overview.tiles,
       statistics: overview.statistics,
       shown: head === null ? null : { layer, head },
-      ramp: theme.ramp(),
+      ramp: this.theme.ramp,
       scale,
       statistic,
       sorted,
@@ -257,7 +264,7 @@ export class Page {
     const { sheet } = state;
     if (weights === null || sheet === null) return;
     const place = active(state);
-    const ramp = theme.ramp();
+    const ramp = this.theme.ramp;
     const own = layer(state);
     if (own !== null) {
       this.map.draw({
@@ -274,8 +281,8 @@ export class Page {
     for (const side of ["source", "target"] as const) {
       this.rows[side].shade(shades(side, place, state.pinned, weights, this.shade), ramp);
     }
-    paintLegend(ramp);
-    const readout = element("readout", HTMLElement);
+    this.paintLegend(ramp);
+    const readout = this.element("readout", HTMLElement);
     if (place === null) {
       readout.textContent = "";
       return;
@@ -295,14 +302,44 @@ export class Page {
     const [from, to] = [shown.from - part.from, shown.to - part.from];
     const numbers = toward(weights, place).slice(from, to);
     const kind = kindOf(state);
-    element("distribution-title", HTMLElement).textContent = wording.title(place, word, kind);
-    element("distribution-note", HTMLElement).textContent = wording.note(place, kind, numbers);
+    this.element("distribution-title", HTMLElement).textContent = wording.title(place, word, kind);
+    this.element("distribution-note", HTMLElement).textContent = wording.note(place, kind, numbers);
     const dark = darkness(this.shade, place);
     this.bars.draw(across.slice(from, to), numbers, state.order, {
       ramp,
       dark: (weight, index) => dark(weight, index + from),
       partner: partner === null ? null : partner - from,
     });
+  }
+
+  /** What the colours say: the numbers under them. */
+  private legend(ticks: readonly Tick[]): void {
+    const numbers = ticks.map(({ share, text }) => {
+      const number = document.createElement("span");
+      number.textContent = text;
+      number.style.setProperty("--share", `${(share * 100).toFixed(1)}%`);
+      return number;
+    });
+    this.element("ticks", HTMLElement).replaceChildren(...numbers);
+  }
+
+  /** The colours of the weights, from the palest to the darkest. */
+  private paintLegend(ramp: Ramp): void {
+    const canvas = this.element("legend", HTMLCanvasElement);
+    const pen = canvas.getContext("2d");
+    for (let x = 0; pen !== null && x < canvas.width; x++) {
+      pen.fillStyle = css(colour(ramp, x / (canvas.width - 1)));
+      pen.fillRect(x, 0, 1, canvas.height);
+    }
+  }
+
+  /** Say in which language the text of these elements is: fonts and voices depend on it. */
+  private speak(ids: readonly string[], language: string | null | undefined): void {
+    if (language) ids.forEach((id) => (this.element(id, HTMLElement).lang = language));
+  }
+
+  private element<E extends HTMLElement>(id: string, kind: abstract new () => E): E {
+    return element(this.root, id, kind);
   }
 }
 
@@ -347,30 +384,4 @@ function shades(
 /** How dark the weights of a place are: of one row, or of one in each row. */
 function darkness(shade: Shading, place: Place): (weight: number, index: number) => number {
   return (weight, index) => shade(weight, place.side === "target" ? place.index : index);
-}
-
-/** What the colours say: the numbers under them. */
-function legend(ticks: readonly Tick[]): void {
-  const numbers = ticks.map(({ share, text }) => {
-    const number = document.createElement("span");
-    number.textContent = text;
-    number.style.setProperty("--share", `${(share * 100).toFixed(1)}%`);
-    return number;
-  });
-  element("ticks", HTMLElement).replaceChildren(...numbers);
-}
-
-/** The colours of the weights, from the palest to the darkest. */
-function paintLegend(ramp: Ramp): void {
-  const canvas = element("legend", HTMLCanvasElement);
-  const pen = canvas.getContext("2d");
-  for (let x = 0; pen !== null && x < canvas.width; x++) {
-    pen.fillStyle = css(colour(ramp, x / (canvas.width - 1)));
-    pen.fillRect(x, 0, 1, canvas.height);
-  }
-}
-
-/** Say in which language the text of these elements is: fonts and voices depend on it. */
-function speak(ids: readonly string[], language: string | null | undefined): void {
-  if (language) ids.forEach((id) => (element(id, HTMLElement).lang = language));
 }

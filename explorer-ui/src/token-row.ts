@@ -56,7 +56,7 @@ export class TokenRow {
 
   shade(shades: Shades, ramp: Ramp): void {
     [this.shades, this.ramp] = [shades, ramp];
-    if (shades.active !== null && !this.row.contains(document.activeElement)) {
+    if (shades.active !== null && !this.row.matches(":focus-within")) {
       this.bring(shades.active);
       this.reach(shades.active);
     }
@@ -138,7 +138,7 @@ export class TokenRow {
 
   private moved(event: KeyboardEvent): void {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const here = this.buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const here = this.buttons.findIndex((button) => button.matches(":focus"));
     if (here < 0) return;
     const onward = getComputedStyle(this.row).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
     const [at, last] = [here + this.from, this.labels.length - 1];

@@ -79,7 +79,7 @@ class Visit(Reader):
 
     def translate(self, sentence: str) -> None:
         self.driver.type("#sentence", sentence + ENTER)
-        shown = "document.querySelector('#translation').textContent"
+        shown = "page.querySelector('#translation').textContent"
         self.driver.wait(f"{shown} === args[0]", sentence.upper())
 
     def weights(self, sentence: str, layer: str = "layer.0") -> torch.Tensor:
@@ -91,7 +91,7 @@ class Visit(Reader):
         """The word in focus, and whether it is kept."""
         return str(
             self.driver.run(
-                "const e = document.activeElement; return e.parentElement.id + ' ' +"
+                "const e = page.activeElement; return e.parentElement.id + ' ' +"
                 " (e.querySelector('bdi')?.textContent ?? '') + ' ' + e.ariaPressed"
             )
         )
@@ -125,7 +125,7 @@ def test_pointing_at_a_word_shows_where_it_looked(visit: Visit) -> None:
     for query in (1, 4, 7):
         visit.driver.hover(f"#target .token:nth-child({query + 1})")
         visit.driver.wait(
-            "document.querySelector('#distribution-title').textContent.includes(args[0])",
+            "page.querySelector('#distribution-title').textContent.includes(args[0])",
             [*(word.upper() for word in sentence.split()), "⟨end⟩"][query],
         )
         bars = visit.bars()
@@ -141,9 +141,9 @@ def test_the_shade_of_a_source_word_is_darkest_where_the_weight_is_largest(visit
     sentence = "one two three four five"
     visit.open(sentence)
     visit.driver.hover("#target .token:nth-child(3)")
-    visit.driver.wait("document.querySelector('#target .token:nth-child(3).active')")
+    visit.driver.wait("page.querySelector('#target .token:nth-child(3).active')")
     shades = visit.driver.run(
-        "return [...document.querySelectorAll('#source .token')].map(token => {"
+        "return [...page.querySelectorAll('#source .token')].map(token => {"
         " const [r, g, b] = token.style.getPropertyValue('--paint').match(/\\d+/g).map(Number);"
         " return 0.2126 * r + 0.7152 * g + 0.0722 * b; })"
     )
@@ -157,7 +157,7 @@ def test_pointing_at_a_source_word_shows_who_looked_at_it(visit: Visit) -> None:
     sentence = "the quick brown fox"
     visit.open(sentence)
     visit.driver.hover("#source .token:nth-child(2)")
-    visit.driver.wait("document.querySelector('#source .token:nth-child(2).active')")
+    visit.driver.wait("page.querySelector('#source .token:nth-child(2).active')")
     assert "looked at “quick”" in visit.text("#distribution-title")
     column = visit.weights(sentence)[0, :, 1].tolist()
     bars = visit.bars()
@@ -170,7 +170,7 @@ def test_pointing_at_a_cell_of_the_map_names_both_words_and_the_weight(visit: Vi
     sentence = "the quick brown fox"
     visit.open(sentence)
     visit.driver.hover("#map", 0, 30)
-    visit.driver.wait("document.querySelector('#readout').textContent !== ''")
+    visit.driver.wait("page.querySelector('#readout').textContent !== ''")
     said = visit.text("#readout")
     target, source = said.split(":")[0].split(" → ")
     words = [*sentence.split(), "⟨end⟩"]
@@ -185,7 +185,7 @@ def test_pointing_at_a_cell_of_the_map_names_both_words_and_the_weight(visit: Vi
 def test_the_map_is_drawn(visit: Visit) -> None:
     visit.open("the quick brown fox")
     colours = visit.driver.run(
-        "const c = document.querySelector('#map'), d = c.getContext('2d')"
+        "const c = page.querySelector('#map'), d = c.getContext('2d')"
         " .getImageData(0, 0, c.width, c.height).data, seen = new Set();"
         " for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255)"
         " seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); return seen.size"
@@ -197,7 +197,7 @@ def test_everything_can_be_done_with_keys(visit: Visit) -> None:
     visit.open()
     visit.translate("the quick brown fox")
     visit.driver.keys([TAB])
-    assert visit.driver.run("return document.activeElement.id") == "translate"
+    assert visit.driver.run("return page.activeElement.id") == "translate"
     visit.driver.keys([TAB])
     assert visit.focused() == "source the false"
     visit.driver.keys([TAB])
@@ -220,7 +220,7 @@ def test_the_focus_can_be_seen(visit: Visit) -> None:
     visit.open("the quick brown fox")
     for _ in range(3):
         visit.driver.keys([TAB])
-        outline = visit.driver.run("return getComputedStyle(document.activeElement).outline")
+        outline = visit.driver.run("return getComputedStyle(page.activeElement).outline")
         assert "solid 3px" in outline
 
 
@@ -230,10 +230,10 @@ def test_what_is_pointed_at_is_said_to_a_screen_reader(visit: Visit) -> None:
     row = visit.weights(sentence)[0, 1].tolist()
     top = max(range(5), key=lambda i: row[i])
     word = [*sentence.split(), "⟨end⟩"][top]
-    label = visit.driver.run("return document.querySelectorAll('#target .token')[1].ariaLabel")
+    label = visit.driver.run("return page.querySelectorAll('#target .token')[1].ariaLabel")
     label = label.replace("\u2068", "").replace("\u2069", "")
     assert label.startswith(f"QUICK: looked at {word} {row[top] * 100:.0f} %")
-    assert visit.driver.run("return document.querySelector('#translation').role") == "status"
+    assert visit.driver.run("return page.querySelector('#translation').role") == "status"
 
 
 def test_markup_is_shown_as_text(visit: Visit) -> None:
@@ -242,17 +242,15 @@ def test_markup_is_shown_as_text(visit: Visit) -> None:
     assert visit.text("#source .token:nth-child(2) bdi") == MARKUP
     assert visit.text("#translation") == sentence.upper()
     visit.driver.hover("#target .token:nth-child(2)")
-    visit.driver.wait("document.querySelector('#target .token:nth-child(2).active')")
+    visit.driver.wait("page.querySelector('#target .token:nth-child(2).active')")
     assert MARKUP.upper() in visit.text("#distribution-title")
-    assert (
-        visit.driver.run("return document.querySelectorAll('main :is(img, b, script)').length") == 0
-    )
+    assert visit.driver.run("return page.querySelectorAll('main :is(img, b, script)').length") == 0
 
 
 def test_arabic_runs_from_right_to_left_and_its_arrow_keys_with_it(visit: Visit) -> None:
     visit.open("مرحبا يا عالم")
     first, second, *_ = visit.driver.run(
-        "return [...document.querySelectorAll('#target .token')]"
+        "return [...page.querySelectorAll('#target .token')]"
         ".map(token => token.getBoundingClientRect().x)"
     )
     assert first > second
@@ -263,20 +261,20 @@ def test_arabic_runs_from_right_to_left_and_its_arrow_keys_with_it(visit: Visit)
 def test_an_empty_sentence_is_answered_kindly(visit: Visit) -> None:
     visit.open("red house")
     visit.driver.type("#sentence", "  " + ENTER)
-    visit.driver.wait("!document.querySelector('#problem').hidden")
+    visit.driver.wait("!page.querySelector('#problem').hidden")
     assert visit.text("#problem") == (
         "Expected a sentence to translate; got an empty one. Type a few words."
     )
     assert visit.text("#translation") == "RED HOUSE"
     visit.translate("blue house")
-    assert visit.driver.run("return document.querySelector('#problem').hidden") is True
+    assert visit.driver.run("return page.querySelector('#problem').hidden") is True
 
 
 def test_a_sentence_too_long_is_answered_with_what_to_do(visit: Visit) -> None:
     visit.open()
-    visit.driver.run("document.querySelector('#sentence').value = 'x'.repeat(2001)")
+    visit.driver.run("page.querySelector('#sentence').value = 'x'.repeat(2001)")
     visit.driver.click("#translate")
-    visit.driver.wait("!document.querySelector('#problem').hidden")
+    visit.driver.wait("!page.querySelector('#problem').hidden")
     assert "at most 2,000 characters; got 2,001" in visit.text("#problem")
 
 
@@ -284,26 +282,26 @@ def test_a_newer_sentence_takes_the_place_of_a_slow_one(visit: Visit) -> None:
     visit.translator.wait.clear()
     visit.open()
     visit.driver.type("#sentence", "slowly now" + ENTER)
-    visit.driver.wait("document.querySelector('#progress').textContent === 'Translating…'")
+    visit.driver.wait("page.querySelector('#progress').textContent === 'Translating…'")
     visit.driver.type("#sentence", "quickly now" + ENTER)
     visit.translator.wait.set()
-    visit.driver.wait("document.querySelector('#translation').textContent === 'QUICKLY NOW'")
-    assert visit.driver.run("return document.querySelector('#progress').hidden") is True
-    assert visit.driver.run("return document.querySelector('#problem').hidden") is True
+    visit.driver.wait("page.querySelector('#translation').textContent === 'QUICKLY NOW'")
+    assert visit.driver.run("return page.querySelector('#progress').hidden") is True
+    assert visit.driver.run("return page.querySelector('#problem').hidden") is True
 
 
 def test_a_model_without_attention_says_so(visit: Visit) -> None:
     visit.open("blind man")
     assert "the model has no attention" in visit.text("#remark")
-    assert visit.driver.run("return document.querySelector('#looking').hidden") is True
+    assert visit.driver.run("return page.querySelector('#looking').hidden") is True
     visit.translate("seeing man")
-    assert visit.driver.run("return document.querySelector('#looking').hidden") is False
+    assert visit.driver.run("return page.querySelector('#looking').hidden") is False
 
 
 def test_layers_and_heads_can_be_chosen_where_there_are_several(visit: Visit) -> None:
     sentence = "heads look apart"
     visit.open(sentence)
-    assert visit.driver.run("return document.querySelector('#choices').hidden") is False
+    assert visit.driver.run("return page.querySelector('#choices').hidden") is False
 
     def shares() -> list[float]:
         return [share for _, share in visit.bars()]
@@ -312,7 +310,7 @@ def test_layers_and_heads_can_be_chosen_where_there_are_several(visit: Visit) ->
     visit.choose("#head", "")
     first = visit.weights(sentence)
     visit.driver.wait(
-        "document.querySelector('#bars .number').textContent === args[0]",
+        "page.querySelector('#bars .number').textContent === args[0]",
         f"{float(first.mean(0)[0, 0]) * 100:.1f} %",
     )
     assert shares() == pytest.approx(first.mean(0)[0].tolist(), abs=0.00101)
@@ -321,13 +319,13 @@ def test_layers_and_heads_can_be_chosen_where_there_are_several(visit: Visit) ->
     before = shares()
     visit.choose("#layer", "1")
     visit.driver.wait(
-        "document.querySelector('#bars .number').textContent !== args[0]",
+        "page.querySelector('#bars .number').textContent !== args[0]",
         f"{before[0] * 100:.1f} %",
     )
     second = visit.weights(sentence, "layer.1")
     assert shares() == pytest.approx(second[1, 0].tolist(), abs=0.00101)
     visit.translate("one head")
-    assert visit.driver.run("return document.querySelector('#choices').hidden") is True
+    assert visit.driver.run("return page.querySelector('#choices').hidden") is True
 
 
 def test_the_address_keeps_the_sentence_and_back_restores_it(visit: Visit) -> None:
@@ -335,10 +333,10 @@ def test_the_address_keeps_the_sentence_and_back_restores_it(visit: Visit) -> No
     visit.translate("second % one")
     address = visit.driver.run("return location.href")
     visit.driver.run("history.back()")
-    visit.driver.wait("document.querySelector('#translation').textContent === 'FIRST ONE'")
+    visit.driver.wait("page.querySelector('#translation').textContent === 'FIRST ONE'")
     visit.driver.open("about:blank")
     visit.driver.open(address)
-    visit.driver.wait("document.querySelector('#translation').textContent === 'SECOND % ONE'")
+    visit.driver.wait("page.querySelector('#translation').textContent === 'SECOND % ONE'")
 
 
 def test_the_list_can_be_ordered_by_weight(visit: Visit) -> None:
@@ -374,7 +372,7 @@ const behind = e => { for (; e; e = e.parentElement) {
   const c = getComputedStyle(e).backgroundColor; if (c.startsWith('rgb') && solid(c)) return c; }
   return 'rgb(255, 255, 255)'; };
 let least = 21;
-for (const e of document.querySelectorAll('body *')) {
+for (const e of page.querySelectorAll('*')) {
   const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
   if (!own || !e.checkVisibility() || e.closest('.unseen, noscript, option, legend')) continue;
   const [a, b] = [light(getComputedStyle(e).color), light(behind(e))];
@@ -386,7 +384,7 @@ return [light(getComputedStyle(document.body).backgroundColor), least];
 
 def test_who_prefers_less_motion_gets_none(visit: Visit) -> None:
     moving = (
-        "return [...document.querySelectorAll('*')].filter(e =>"
+        "return [...page.querySelectorAll('*')].filter(e =>"
         " getComputedStyle(e).transitionDuration.split(', ').some(t => parseFloat(t) > 0)).length"
     )
     visit.open("a red house")

@@ -63,14 +63,14 @@ def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
 
 def enter(reader: Reader, link: str) -> None:
     reader.enter(link)
-    reader.driver.wait("document.querySelectorAll('#target .token').length > 0")
+    reader.driver.wait("page.querySelectorAll('#target .token').length > 0")
 
 
 def head_shown(reader: Reader) -> tuple[str, str]:
     """The chosen layer by its name in the list, and the head."""
     layer, head = reader.driver.run(
-        "return [document.querySelector('#layer').selectedOptions[0].text,"
-        " document.querySelector('#head').value]"
+        "return [page.querySelector('#layer').selectedOptions[0].text,"
+        " page.querySelector('#head').value]"
     )
     return str(layer), str(head)
 
@@ -96,17 +96,17 @@ def test_a_head_is_reached_with_the_arrow_keys_and_kept_by_the_link(
     reader: Reader, served: tuple[str, Trace]
 ) -> None:
     before = reader.link()
-    reader.driver.run("document.querySelector('#grid').focus()")
+    reader.driver.run("page.querySelector('#grid').focus()")
     reader.driver.keys([END])
     assert reader.text("#grid-readout") == "encoder 1 · self, head 3"
     reader.driver.keys([LEFT, ENTER])
-    reader.driver.wait("document.querySelector('#layer').selectedIndex === 2")
+    reader.driver.wait("page.querySelector('#layer').selectedIndex === 2")
     assert head_shown(reader) == ("encoder 1 · self", "2")
     weights_shown(reader, served[1], "encoder.1", 2)
     link = reader.link()
     assert "l=2&h=2" in link
     reader.driver.run("history.back()")
-    reader.driver.wait("document.querySelector('#layer').selectedIndex === 0")
+    reader.driver.wait("page.querySelector('#layer').selectedIndex === 0")
     assert reader.link() == before
     enter(reader, link)
     assert head_shown(reader) == ("encoder 1 · self", "2")
@@ -114,11 +114,11 @@ def test_a_head_is_reached_with_the_arrow_keys_and_kept_by_the_link(
 
 
 def test_a_click_on_a_picture_shows_its_head(reader: Reader, served: tuple[str, Trace]) -> None:
-    width = reader.driver.run("return document.querySelector('#grid').clientWidth")
-    height = reader.driver.run("return document.querySelector('#grid').clientHeight")
+    width = reader.driver.run("return page.querySelector('#grid').clientWidth")
+    height = reader.driver.run("return page.querySelector('#grid').clientHeight")
     # The last line has the four heads of encoder 1: its last picture is in the lower right corner.
     reader.driver.press("#grid", (width // 2 - 12, height // 2 - 16))
-    reader.driver.wait("document.querySelector('#layer').selectedIndex === 2")
+    reader.driver.wait("page.querySelector('#layer').selectedIndex === 2")
     assert head_shown(reader) == ("encoder 1 · self", "3")
 
 
@@ -127,7 +127,7 @@ def test_heads_are_sorted_by_a_statistic_and_the_first_is_its_largest(
 ) -> None:
     reader.choose("#statistic", "max_weight")
     reader.driver.click("#sorted")
-    reader.driver.run("document.querySelector('#grid').focus()")
+    reader.driver.run("page.querySelector('#grid').focus()")
     reader.driver.keys([RIGHT, HOME])
     largest = {}
     for name, heads in HEADS.items():
@@ -146,13 +146,13 @@ def test_heads_are_sorted_by_a_statistic_and_the_first_is_its_largest(
 def test_every_part_of_the_state_comes_back_by_its_link(reader: Reader) -> None:
     link = "#v=1&row=0&l=1&h=1&q=1-3&k=0-2&p=t2.1&o=weight&s=uniform&m=max_weight&sort=1"
     enter(reader, link)
-    reader.driver.wait("document.querySelector('#target [aria-pressed=true]')")
+    reader.driver.wait("page.querySelector('#target [aria-pressed=true]')")
     assert reader.link() == link
     state = reader.driver.run(
-        "const value = s => document.querySelector(s).value; return ["
+        "const value = s => page.querySelector(s).value; return ["
         " value('#rows-first'), value('#rows-last'), value('#keys-first'), value('#keys-last'),"
-        " value('#scale'), value('#statistic'), document.querySelector('#sorted').checked,"
-        " document.querySelector('#order input[value=weight]').checked]"
+        " value('#scale'), value('#statistic'), page.querySelector('#sorted').checked,"
+        " page.querySelector('#order input[value=weight]').checked]"
     )
     assert state == ["1", "3", "0", "2", "uniform", "max_weight", True, True]
     assert reader.words("target") == SOURCE[1:4]
@@ -160,22 +160,22 @@ def test_every_part_of_the_state_comes_back_by_its_link(reader: Reader) -> None:
 
 def test_a_damaged_link_is_told_and_the_page_shows_what_it_would_without(reader: Reader) -> None:
     reader.enter("#v=1&row=0&l=x")
-    reader.driver.wait("!document.querySelector('#problem').hidden")
+    reader.driver.wait("!page.querySelector('#problem').hidden")
     assert "a whole link to this page; got a damaged one (l=x)" in reader.text("#problem")
     assert head_shown(reader)[0] == "decoder 0 · cross"
 
 
 def test_markup_in_tokens_stays_text(reader: Reader) -> None:
     assert reader.words("source") == [*SOURCE[:-1], "⟨end⟩"]
-    assert reader.driver.run("return document.images.length") == 0
+    assert reader.driver.run("return page.querySelectorAll('img').length") == 0
 
 
 def test_a_map_of_words_that_run_to_the_left_runs_as_they_do(reader: Reader) -> None:
     reader.enter("#v=1&row=0&l=1&h=0&q=0-4&k=0-4")
-    reader.driver.wait("document.querySelector('#source').dir === 'rtl'")
-    reader.driver.run("document.querySelector('#map').focus()")
+    reader.driver.wait("page.querySelector('#source').dir === 'rtl'")
+    reader.driver.run("page.querySelector('#map').focus()")
     reader.driver.keys([LEFT])  # onward
-    reader.driver.wait("document.querySelector('#readout').textContent !== ''")
+    reader.driver.wait("page.querySelector('#readout').textContent !== ''")
     assert reader.text("#readout").startswith(f"{SOURCE[0]} → {SOURCE[1]}: ")
 
 
@@ -196,10 +196,10 @@ def test_a_long_map_is_shown_at_once_by_a_sample_and_then_whole(
     monkeypatch.setattr(overview, "_MOST_READ", 1 << 20)
     with serving(app(trace)) as url, well_behaved(driver, url):
         driver.open(url)
-        driver.wait("document.querySelector('#coarse').textContent.startsWith('A sample')")
-        driver.wait("document.querySelector('#map').width > 300")
+        driver.wait("page.querySelector('#coarse').textContent.startsWith('A sample')")
+        driver.wait("page.querySelector('#map').width > 300")
         read.set()
-        driver.wait("document.querySelector('#coarse').textContent.includes('17 × 17')", seconds=60)
+        driver.wait("page.querySelector('#coarse').textContent.includes('17 × 17')", seconds=60)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -210,7 +210,7 @@ def test_the_grid_fits_the_page(reader: Reader, width: int, scheme: str) -> None
     enter(reader, "")
     assert reader.driver.run("return document.documentElement.scrollWidth") <= width
     painted = reader.driver.run(
-        "const c = document.querySelector('#grid');"
+        "const c = page.querySelector('#grid');"
         " return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
     )
     assert painted > 8

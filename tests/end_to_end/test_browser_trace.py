@@ -53,7 +53,7 @@ def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
     with well_behaved(driver, served[0]):
         opened = Reader(driver, served[0])
         opened.enter("#v=1&row=0&l=0&h=mean")
-        opened.driver.wait("document.querySelectorAll('#target .token').length === 4")
+        opened.driver.wait("page.querySelectorAll('#target .token').length === 4")
         yield opened
 
 
@@ -61,14 +61,13 @@ def shown(reader: Reader) -> tuple[int, ...]:
     """The part in view, as its numbers say it: first and last of rows and of keys, from 0."""
     ids = ("rows-first", "rows-last", "keys-first", "keys-last")
     return tuple(
-        int(reader.driver.run("return document.getElementById(arguments[0]).value", one))
-        for one in ids
+        int(reader.driver.run("return page.getElementById(arguments[0]).value", one)) for one in ids
     )
 
 
 def to_the_long_one(reader: Reader) -> None:
     reader.choose("#layer", "2")
-    reader.driver.wait("!document.querySelector('#coarse').hidden")
+    reader.driver.wait("!page.querySelector('#coarse').hidden")
 
 
 def looking_at(reader: Reader, *numbers: int) -> None:
@@ -101,12 +100,10 @@ def test_a_trace_shows_its_first_text_without_a_field_for_sentences(
 
 
 def test_another_text_is_chosen_by_how_it_begins(reader: Reader, served: tuple[str, Trace]) -> None:
-    listed = reader.driver.run(
-        "return [...document.querySelector('#text').options].map(o => o.text)"
-    )
+    listed = reader.driver.run("return [...page.querySelector('#text').options].map(o => o.text)")
     assert listed == ["0: the cat sat down", "1: a dog ran off"]
     reader.choose("#text", "1")
-    reader.driver.wait("document.querySelector('#target bdi').textContent === 'a'")
+    reader.driver.wait("page.querySelector('#target bdi').textContent === 'a'")
     assert reader.words("source") == WORDS[1]
     mean = mean_of_heads(served[1], "short.0", 1)
     assert [share for _, share in reader.bars()] == pytest.approx(mean[0].tolist(), abs=0.00101)
@@ -120,13 +117,11 @@ def test_a_long_map_is_seen_whole_by_its_largest_weights(
     assert "largest weight of up to 6 × 6" in reader.text("#coarse")
     assert reader.hidden("#rows")
     assert reader.hidden("#distribution")
-    heads = reader.driver.run(
-        "return [...document.querySelector('#head').options].map(o => o.text)"
-    )
+    heads = reader.driver.run("return [...page.querySelector('#head').options].map(o => o.text)")
     assert heads == ["0", "1", "2"]  # as `maps_of` has them
     assert reader.text("#rows-most") == reader.text("#keys-most") == "0–2,999"
     reader.driver.hover("#map", 20, 30)
-    reader.driver.wait("document.querySelector('#readout').textContent !== ''")
+    reader.driver.wait("page.querySelector('#readout').textContent !== ''")
     rows, keys, share = re.fullmatch(r"(.+) → (.+): (.+)", reader.text("#readout")).groups()  # type: ignore[union-attr]
     (top, bottom), (left, right) = (map(int, span.split("–")) for span in (rows, keys))
     largest = float(weights(served[1], "long", 0)[top : bottom + 1, left : right + 1].max())
@@ -138,7 +133,7 @@ def test_a_click_comes_closer_until_single_weights_are_seen(
 ) -> None:
     to_the_long_one(reader)
     reader.driver.press("#map", (20, 30))
-    reader.driver.wait("document.querySelector('#coarse').hidden")
+    reader.driver.wait("page.querySelector('#coarse').hidden")
     top, bottom, left, right = shown(reader)
     # An eighth of 3,000, and what is half in view.
     assert {bottom - top + 1, right - left + 1} <= {375, 376}
@@ -148,10 +143,10 @@ def test_a_click_comes_closer_until_single_weights_are_seen(
     assert words == [f"w{place}" for place in range(top, top + len(words))]
     assert f"{bottom - top + 1 - len(words)} more" in reader.text("#target")
     reader.driver.hover("#target .token:nth-child(1)")
-    reader.driver.wait("document.querySelector('#target .token:nth-child(1).active')")
+    reader.driver.wait("page.querySelector('#target .token:nth-child(1).active')")
     bars = reader.bars()
     assert len(bars) < right - left
-    assert reader.driver.run("return document.querySelector('#head').value") == "0"
+    assert reader.driver.run("return page.querySelector('#head').value") == "0"
     row = weights(served[1], "long", 0)[top, left : right + 1]
     for word, share in bars:
         assert share == pytest.approx(float(row[int(word[1:]) - left]), abs=0.00101)
@@ -163,24 +158,24 @@ def test_a_part_is_chosen_by_drawing_a_frame_and_left_by_a_button(reader: Reader
     to_the_long_one(reader)
     with reader.driver.held(SHIFT):
         reader.driver.press("#map", (0, 0), (10, 10), (60, 40))
-    reader.driver.wait("document.querySelector('#rows-first').value !== '0'")
+    reader.driver.wait("page.querySelector('#rows-first').value !== '0'")
     top, bottom, left, right = shown(reader)
     assert 0 < bottom - top < right - left < LENGTH / 4
     reader.driver.click("#farther")
-    reader.driver.wait("document.querySelector('#rows-first').value !== args[0]", str(top))
+    reader.driver.wait("page.querySelector('#rows-first').value !== args[0]", str(top))
     reader.driver.click("#whole")
-    reader.driver.wait("document.querySelector('#whole').disabled")
+    reader.driver.wait("page.querySelector('#whole').disabled")
     assert shown(reader) == (0, LENGTH - 1, 0, LENGTH - 1)
 
 
 def test_the_map_is_moved_by_dragging_it_and_zoomed_by_the_wheel(reader: Reader) -> None:
     to_the_long_one(reader)
     reader.driver.wheel("#map", -1_500)
-    reader.driver.wait("document.querySelector('#rows-first').value !== '0'")
+    reader.driver.wait("page.querySelector('#rows-first').value !== '0'")
     top, bottom, left, right = shown(reader)
     assert bottom - top < LENGTH / 4
     reader.driver.press("#map", (0, 0), (-40, -20), (-80, -40))
-    reader.driver.wait("document.querySelector('#rows-first').value !== args[0]", str(top))
+    reader.driver.wait("page.querySelector('#rows-first').value !== args[0]", str(top))
     below, end, beside, last = shown(reader)
     assert below > top
     assert beside > left
@@ -190,36 +185,36 @@ def test_the_map_is_moved_by_dragging_it_and_zoomed_by_the_wheel(reader: Reader)
 
 
 def test_the_map_is_reached_and_moved_with_keys_alone(reader: Reader) -> None:
-    reader.driver.run("document.querySelector('#map').focus()")
+    reader.driver.run("page.querySelector('#map').focus()")
     reader.driver.keys([DOWN, RIGHT, RIGHT])
     assert reader.text("#readout").startswith("cat → sat: ")
     reader.driver.keys([ENTER])
     assert "p=t1.2" in reader.link()
     to_the_long_one(reader)
-    reader.driver.run("document.querySelector('#map').focus()")
+    reader.driver.run("page.querySelector('#map').focus()")
     reader.driver.keys(["+", "+"])
-    reader.driver.wait("document.querySelector('#rows-first').value !== '0'")
+    reader.driver.wait("page.querySelector('#rows-first').value !== '0'")
     reader.driver.keys(["0"])
-    reader.driver.wait("document.querySelector('#whole').disabled")
+    reader.driver.wait("page.querySelector('#whole').disabled")
 
 
 @pytest.mark.parametrize("link", ["#v=1&row=0&l=2&h=0", "#v=1&row=0&l=2&h=0&q=0-499&k=0-499"])
 def test_a_long_map_needs_few_elements_and_one_screen(reader: Reader, link: str) -> None:
     reader.enter(link)
-    reader.driver.wait("!document.querySelector('#looking').hidden")
-    assert reader.driver.run("return document.querySelectorAll('*').length") <= 1_500
-    assert reader.driver.run("return document.querySelector('#map').clientHeight") <= 900
+    reader.driver.wait("!page.querySelector('#looking').hidden")
+    assert reader.driver.run("return page.querySelectorAll('*').length") <= 1_500
+    assert reader.driver.run("return page.querySelector('#map').clientHeight") <= 900
 
 
 def test_a_part_is_chosen_with_keys_alone(reader: Reader) -> None:
     to_the_long_one(reader)
-    reader.driver.run("document.querySelector('#rows-first').focus()")
+    reader.driver.run("page.querySelector('#rows-first').focus()")
     for number in (2_000, 2_002, 4, 8):
-        reader.driver.run("document.activeElement.select()")
+        reader.driver.run("page.activeElement.select()")
         reader.driver.keys([*str(number), TAB])
-    assert reader.driver.run("return document.activeElement.textContent") == "Show"
+    assert reader.driver.run("return page.activeElement.textContent") == "Show"
     reader.driver.keys([ENTER])
-    reader.driver.wait("document.querySelectorAll('#target .token').length === 3")
+    reader.driver.wait("page.querySelectorAll('#target .token').length === 3")
     assert reader.words("target") == ["w2000", "w2001", "w2002"]
     assert reader.words("source") == ["w4", "w5", "w6", "w7", "w8"]
 
@@ -230,7 +225,7 @@ def test_a_part_that_is_not_there_is_not_asked_for(
 ) -> None:
     to_the_long_one(reader)
     looking_at(reader, *numbers)
-    assert reader.driver.run("return document.querySelector('#frame').checkValidity()") is False
+    assert reader.driver.run("return page.querySelector('#frame').checkValidity()") is False
     assert reader.hidden("#rows")
 
 
@@ -244,7 +239,7 @@ def test_the_same_part_of_another_head_comes_when_it_is_chosen(
     assert legend == f"{largest[0] * 100:.0f} %, the largest here"
     reader.choose("#head", "2")
     reader.driver.wait(
-        "document.querySelector('#ticks span:last-child').textContent === args[0]",
+        "page.querySelector('#ticks span:last-child').textContent === args[0]",
         f"{largest[2] * 100:.0f} %, the largest here",
     )
     assert shown(reader) == (0, LENGTH - 1, 0, LENGTH - 1)
@@ -257,5 +252,5 @@ def test_a_long_map_fits_the_page(reader: Reader, width: int, scheme: str) -> No
     reader.driver.prefer(scheme)
     to_the_long_one(reader)
     assert reader.driver.run("return document.documentElement.scrollWidth") <= width
-    map_width = reader.driver.run("return document.querySelector('#map').clientWidth")
+    map_width = reader.driver.run("return page.querySelector('#map').clientWidth")
     assert map_width >= 512 or width < 600

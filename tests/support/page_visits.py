@@ -42,12 +42,12 @@ class Reader:
         """The page anew, at what a link says."""
         self.driver.open("about:blank")
         self.driver.open(self.url + link)
-        self.driver.wait("document.querySelector('#facts span')")
+        self.driver.wait("page.querySelector('#facts span')")
 
     def bars(self) -> list[tuple[str, float]]:
         """The words of the list of numbers, with their shares, as a reader sees them."""
         lines = self.driver.run(
-            "return [...document.querySelectorAll('#bars li')].map(line =>"
+            "return [...page.querySelectorAll('#bars li')].map(line =>"
             " [line.querySelector('.word').textContent, line.querySelector('.number').textContent])"
         )
         return [(word, float(share.strip("<% ")) / 100) for word, share in lines]
@@ -55,18 +55,18 @@ class Reader:
     def words(self, row: str) -> list[str]:
         """The tokens of #source or #target."""
         found: list[str] = self.driver.run(
-            "return [...document.querySelectorAll(`#${arguments[0]} bdi`)].map(e => e.textContent)",
+            "return [...page.querySelectorAll(`#${arguments[0]} bdi`)].map(e => e.textContent)",
             row,
         )
         return found
 
     def text(self, selector: str) -> str:
-        said = self.driver.run("return document.querySelector(arguments[0]).textContent", selector)
+        said = self.driver.run("return page.querySelector(arguments[0]).textContent", selector)
         return str(said).replace("\u2068", "").replace("\u2069", "")
 
     def hidden(self, selector: str) -> bool:
         return not self.driver.run(
-            "return document.querySelector(arguments[0]).checkVisibility()", selector
+            "return page.querySelector(arguments[0]).checkVisibility()", selector
         )
 
     def link(self) -> str:
@@ -76,7 +76,7 @@ class Reader:
     def choose(self, selector: str, value: str) -> None:
         """Another of a list."""
         self.driver.run(
-            "const s = document.querySelector(arguments[0]); s.value = arguments[1];"
+            "const s = page.querySelector(arguments[0]); s.value = arguments[1];"
             " s.dispatchEvent(new Event('change'))",
             selector,
             value,

@@ -30,6 +30,9 @@ FLAGS = (
 ENTER, ESCAPE, TAB = "\ue007", "\ue00c", "\ue004"
 SHIFT, DOWN = "\ue008", "\ue015"
 LEFT, RIGHT, HOME, END = "\ue012", "\ue014", "\ue011", "\ue010"
+
+# What is searched for elements: the explorer, whose elements are in a shadow root, or the document.
+PAGE = "const page = document.querySelector('.attlas-explorer')?.shadowRoot ?? document;\n"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -54,8 +57,8 @@ class Driver:
         self.ask("POST", "/url", {"url": url})
 
     def run(self, script: str, *arguments: object) -> Any:
-        """Run a function body in the page; what it returns."""
-        return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+        """Run a function body in the page; what it returns. `page` has the explorer's elements."""
+        return self.ask("POST", "/execute/sync", {"script": PAGE + script, "args": list(arguments)})
 
     def wait(self, condition: str, *arguments: object, seconds: float = 15) -> Any:
         """Wait until a JavaScript expression is true, looked at anew at each frame."""
@@ -63,16 +66,20 @@ class Driver:
             const [done, args] = [arguments[arguments.length - 1], arguments];
             const end = performance.now() + {seconds * 1000};
             (function look() {{
+                {PAGE}
                 const value = (() => ({condition})).apply(null);
                 if (value || performance.now() > end) done(value || null);
                 else setTimeout(look, 25);
             }})();"""
         value = self.ask("POST", "/execute/async", {"script": script, "args": list(arguments)})
-        assert value, f"never true: {condition}\n{self.run('return document.body.innerText')}"
+        if not value:
+            text = "return (page.querySelector('.explorer') ?? document.body).innerText"
+            raise AssertionError(f"never true: {condition}\n{self.run(text)}")
         return value
 
     def find(self, selector: str) -> str:
-        found = self.ask("POST", "/element", {"using": "css selector", "value": selector})
+        found = self.run("return page.querySelector(arguments[0])", selector)
+        assert found is not None, f"no such element: {selector}"
         return str(found[_ELEMENT])
 
     def type(self, selector: str, text: str) -> None:

@@ -1,0 +1,49 @@
+import type { Door } from "./door.ts";
+import { type Address, Explorer } from "./explorer.ts";
+import styles from "./explorer.css?inline";
+import markup from "./page.html?raw";
+import { type Scheme, Theme } from "./theme.ts";
+
+export interface Options {
+  /** Where the link to what is shown stands; without it, nowhere. */
+  readonly address?: Address;
+  /** What is shown at first, as a link says it ("#row=2&l=3"), where there is no address. */
+  readonly link?: string;
+  /** "auto" (the default): as the reader prefers. */
+  readonly scheme?: Scheme;
+}
+
+export interface Mounted {
+  unmount(): void;
+}
+
+/**
+ * Show an explorer inside `root`, which it shares with nothing else of the document: its elements
+ * and styles are in a shadow root. A document may have several.
+ */
+export function mount(root: HTMLElement, door: Door, options: Options = {}): Mounted {
+  const host = document.createElement("div");
+  host.className = "attlas-explorer";
+  const shadow = host.attachShadow({ mode: "open" });
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(styles);
+  shadow.adoptedStyleSheets = [sheet];
+  const frame = document.createElement("div");
+  frame.className = "explorer";
+  frame.append(...new DOMParser().parseFromString(markup, "text/html").body.children);
+  shadow.append(frame);
+  root.append(host);
+  const theme = new Theme(frame, options.scheme ?? "auto");
+  const { address } = options;
+  const explorer = new Explorer(door, shadow, theme, address ?? null);
+  const forget = address?.whenChanged(() => void explorer.follow(address.read()));
+  void explorer.begin(address?.read() ?? options.link ?? "");
+  return {
+    unmount() {
+      forget?.();
+      explorer.stop();
+      theme.dispose();
+      host.remove();
+    },
+  };
+}
