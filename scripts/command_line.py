@@ -22,13 +22,21 @@ def page() -> str:
     context = program.context_class(program, info_name="attlas")
     parts = ["# Command line", "## attlas", *_prose(program.help), *_prose(program.epilog)]
     parts += _options(program, context)
-    for name in program.list_commands(context):
-        command = program.commands[name]
-        own = command.context_class(command, info_name=name, parent=context)
+    for path, command, own in _commands(program, context):
         usage = " ".join(command.collect_usage_pieces(own))
-        parts += [f"## attlas {name}", f"```text\nattlas {name} {usage}\n```"]
+        parts += [f"## {path}", f"```text\n{path} {usage}\n```"]
         parts += [*_prose(command.help), *_options(command, own)]
     return "\n\n".join(parts) + "\n"
+
+
+def _commands(group: Any, context: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Every command below a group with its whole name; a group stands before its commands."""
+    for name in group.list_commands(context):
+        command = group.commands[name]
+        own = command.context_class(command, info_name=name, parent=context)
+        yield own.command_path, command, own
+        if hasattr(command, "list_commands"):
+            yield from _commands(command, own)
 
 
 def _prose(text: str | None) -> Iterator[str]:

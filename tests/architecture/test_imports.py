@@ -21,6 +21,7 @@ STRATA: tuple[set[str], ...] = (
     {"export"},
     {"inference"},
     {"training", "analysis", "corpus_statistics", "figures", "explorer"},
+    {"lab"},
     {"jobs"},
     {"cli"},
 )

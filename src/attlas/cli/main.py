@@ -13,6 +13,7 @@ from attlas.cli.evaluate import evaluate
 from attlas.cli.export import export
 from attlas.cli.figure import figure
 from attlas.cli.inspect import inspect
+from attlas.cli.lab import lab
 from attlas.cli.look import look
 from attlas.cli.stats import stats
 from attlas.cli.train import TrainCommand, train
@@ -41,6 +42,8 @@ Exit codes: 0 success, 2 wrong input, 1 a fault in attlas, 130 Ctrl-C.""",
 app.command(cls=TrainCommand)(train)
 for _command in (translate, classify, evaluate, compare, figure, look, stats, inspect, export):
     app.command(cls=Guarded)(_command)
+
+app.add_typer(lab, name="lab")
 
 
 def _version(show: bool) -> bool:

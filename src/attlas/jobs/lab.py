@@ -1,0 +1,76 @@
+"""The work of `attlas lab`."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from attlas._text import count_noun
+from attlas.lab.experiment import Experiment, Scale
+from attlas.lab.ledger import Entry, all_experiments, entry_of, find_experiment, judged
+from attlas.lab.report import effect_of, write_pages
+from attlas.lab.runner import missing_data, run
+
+STYLES = {
+    "holds": "green",
+    "does not hold": "red",
+    "depends": "yellow",
+    "undecided": "yellow",
+    "not judged": "dim",
+}
+
+
+def list_entries(folder: Path) -> None:
+    """Print every experiment with its claims and verdicts."""
+    print_verdicts([entry_of(experiment, folder) for experiment in all_experiments()])
+
+
+def run_named(names: Sequence[str], scale: Scale, seeds: int | None, folder: Path) -> None:
+    """Run experiments by name, and print their verdicts."""
+    chosen: list[Experiment] = []
+    for name in names:
+        found = all_experiments() if name == "all" else [find_experiment(name)]
+        chosen += [experiment for experiment in found if experiment not in chosen]
+    entries = []
+    for experiment in chosen:
+        reason = missing_data(experiment)
+        if reason and "all" in names:
+            _tell(f"{experiment.name}: left out; it {reason}")
+            continue
+        results = list(run(experiment, scale, folder, seeds=seeds, report=_tell))
+        entries.append(judged(experiment, scale, results))
+    print_verdicts(entries)
+
+
+def write_report(folder: Path, html: Path | None, markdown: Path | None) -> None:
+    """Print the verdict table, or write pages."""
+    entries = [entry_of(experiment, folder) for experiment in all_experiments()]
+    for place, suffix in ((html, ".html"), (markdown, ".md")):
+        if place is not None:
+            written = write_pages(entries, place, suffix)
+            print(f"wrote {count_noun(len(written), 'page')} into {place}")
+    if html is None and markdown is None:
+        print_verdicts(entries)
+
+
+def print_verdicts(entries: Iterable[Entry]) -> None:
+    """Print one row for each claim."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("experiment", "verdict", "effect", "claim"):
+        table.add_column(name, overflow="fold", no_wrap=name == "experiment")
+    for entry in entries:
+        for claim, judgement in entry.verdicts:
+            style = STYLES[judgement.outcome]
+            outcome = f"[{style}]{judgement.outcome}[/]"
+            scale = f" ({entry.scale})" if entry.scale else ""
+            table.add_row(entry.experiment.name, outcome + scale, effect_of(judgement), claim.text)
+    console = Console()
+    if not console.is_terminal:
+        console.width = 160
+    console.print(table)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,45 @@
+"""The lab: every claim about attention as an experiment with a verdict."""
+
+from attlas.lab.experiment import (
+    Claim,
+    Context,
+    Experiment,
+    Measurement,
+    Plot,
+    Published,
+    Scale,
+    Source,
+)
+from attlas.lab.verdict import (
+    All,
+    AtLeast,
+    AtMost,
+    Difference,
+    Exponent,
+    Judgement,
+    Monotone,
+    Ratio,
+    Rule,
+    Table,
+)
+
+__all__ = [
+    "All",
+    "AtLeast",
+    "AtMost",
+    "Claim",
+    "Context",
+    "Difference",
+    "Experiment",
+    "Exponent",
+    "Judgement",
+    "Measurement",
+    "Monotone",
+    "Plot",
+    "Published",
+    "Ratio",
+    "Rule",
+    "Scale",
+    "Source",
+    "Table",
+]

@@ -1,0 +1,1 @@
+"""The experiments of the ledger. Each module has `EXPERIMENTS`, a tuple."""

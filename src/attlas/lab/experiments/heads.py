@@ -1,0 +1,187 @@
+"""What heads look at before any training, and what a dot score does to states."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+import attlas
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement
+from attlas.lab.sources import chapter_4, lesson
+from attlas.lab.verdict import All, AtLeast, AtMost, Difference
+from attlas.layers import MultiheadAttention
+
+DIVERGENCE, ENTROPY = "mean Jensen–Shannon divergence in nats", "normalized entropy"
+PERMUTED, COSINE = "change of the output over its norm", "cosine of state and attended state"
+
+
+def divergence(weights: Tensor) -> float:
+    """The mean JS(p ‖ q) = H((p + q)/2) − (H(p) + H(q))/2 of rows over all pairs of maps."""
+
+    def entropy(rows: Tensor) -> Tensor:
+        return -(rows * rows.clamp_min(1e-30).log()).sum(-1)
+
+    found = [
+        entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2 for a, b in combinations(weights, 2)
+    ]
+    return torch.stack(found).mean().item()
+
+
+def untrained(context: Context) -> Iterator[Measurement]:
+    """Four heads of one random layer, beside one head each of four random layers."""
+    torch.manual_seed(context.seed)
+    dim, length = context.settings["dim"], context.settings["length"]
+    inputs = torch.randn(1, length, dim)
+
+    def maps(layer: MultiheadAttention) -> Tensor:
+        with torch.no_grad():
+            weights: Tensor = layer(inputs, inputs, inputs, average_attn_weights=False)[1]
+        return weights[0]
+
+    layers = [MultiheadAttention(dim, 4, batch_first=True) for _ in range(4)]
+    own = maps(layers[0])
+    others = torch.stack([maps(layer)[0] for layer in layers])
+    for name, weights in (("one layer", own), ("four layers", others)):
+        yield Measurement(DIVERGENCE, divergence(weights), {"heads of": name})
+        entropy = -(weights * weights.log()).sum(-1).mean() / torch.tensor(float(length)).log()
+        yield Measurement(ENTROPY, entropy.item(), {"heads of": name})
+
+
+def permuted(context: Context) -> Iterator[Measurement]:
+    """The output of attention when its weights are permuted over the keys."""
+    generator = torch.Generator().manual_seed(context.seed)
+    length, dim = context.settings["length"], context.settings["dim"]
+    value = torch.randn(length, dim, generator=generator)
+    alike = value[:1] + 0.01 * torch.randn(length, dim, generator=generator)
+    weights = (2 * torch.randn(length, generator=generator)).softmax(-1)
+    order = torch.randperm(length, generator=generator)
+    for name, states in (("independent", value), ("alike", alike)):
+        output = weights @ states
+        change = (weights[order] @ states - output).norm() / output.norm()
+        yield Measurement(PERMUTED, change.item(), {"values": name})
+
+
+def alike(context: Context) -> Iterator[Measurement]:
+    """Gradient steps on a look-up task: does a dot score pull the state to what it looks at?"""
+    for score in ("dot", "general"):
+        generator = torch.Generator().manual_seed(context.seed)
+        dim, length = 32, 8
+        keys = torch.randn(length, dim, generator=generator)
+        state = torch.randn(length, dim, generator=generator).requires_grad_()
+        matrix = torch.eye(dim) if score == "dot" else torch.randn(dim, dim, generator=generator)
+        matrix = matrix / (1 if score == "dot" else dim**0.5)
+        optimizer = torch.optim.Adam([state], lr=0.05)
+        target = torch.arange(length)  # query i has to find key i
+        for _ in range(context.settings["steps"]):
+            scores = state @ matrix @ keys.T
+            loss = torch.nn.functional.cross_entropy(scores, target)
+            optimizer.zero_grad()
+            torch.autograd.backward(loss)
+            optimizer.step()
+        similar = torch.cosine_similarity(state.detach(), keys).mean()
+        yield Measurement(COSINE, similar.item(), {"score": score})
+
+
+def sentence(context: Context) -> Iterator[Measurement]:
+    """One entropy for rows that look at one key, and one for rows that look at all of them."""
+    generator = torch.Generator().manual_seed(context.seed)
+    length, dim = context.settings["length"], context.settings["dim"]
+    query = torch.randn(1, 1, length, dim, generator=generator)
+    for name, factor in (("sharp", 8.0), ("flat", 0.0)):
+        _, weights = attlas.scaled_dot_product_attention_with_weights(factor * query, query, query)
+        greatest = weights.amax(-1).mean().item()
+        entropy = -(weights * weights.clamp_min(1e-30).log()).sum(-1).mean().item()
+        yield Measurement("largest weight", greatest, {"weights": name})
+        yield Measurement("entropy", entropy, {"weights": name})
+
+
+SIZES = {"dim": 64, "length": 10}
+EXPERIMENTS = (
+    Experiment(
+        name="untrained-heads",
+        title="Heads before any training",
+        method="The divergence between the four heads of one random layer is compared with that "
+        "between single heads of four random layers, which cannot know each other.",
+        measure=untrained,
+        settings={"quick": SIZES, "full": SIZES},
+        seeds={"quick": 10, "full": 20},
+        claims=(
+            Claim(
+                "Heads of an untrained module complement each other.",
+                lesson("Exercise 2"),
+                Difference(
+                    DIVERGENCE, {"heads of": "one layer"}, {"heads of": "four layers"}, 0.01
+                ),
+                "Heads of one layer that differ by 0.01 nats more than heads that cannot know "
+                "each other.",
+            ),
+            Claim(
+                "Untrained heads look almost evenly at all positions.",
+                lesson("Exercise 2"),
+                AtLeast(ENTROPY, 0.9, {"heads of": "one layer"}),
+                "A normalized entropy below 0.9.",
+            ),
+        ),
+    ),
+    Experiment(
+        name="permutation",
+        title="Can weights be permuted without changing the output?",
+        method="Random weights are permuted over values that are independent, and over values "
+        "that are almost equal.",
+        measure=permuted,
+        settings={"quick": SIZES, "full": SIZES},
+        seeds={"quick": 10, "full": 20},
+        claims=(
+            Claim(
+                "Attention weights can be permuted without changing the output.",
+                lesson("Attention as interpretability"),
+                All(
+                    AtMost(PERMUTED, 0.05, {"values": "independent"}),
+                    AtMost(PERMUTED, 0.05, {"values": "alike"}),
+                ),
+                "Independent values whose weighted sum stays when the weights are permuted.",
+            ),
+        ),
+    ),
+    Experiment(
+        name="dot-score",
+        title="A dot score makes states alike",
+        method="Eight states learn, by gradient steps, to find one of eight fixed keys each: by "
+        "their dot product, or through a fixed random matrix.",
+        measure=alike,
+        settings={"quick": {"steps": 200}, "full": {"steps": 1000}},
+        seeds={"quick": 5, "full": 10},
+        claims=(
+            Claim(
+                "With a dot score a state comes to look like the state that it looks at.",
+                lesson("Luong attention (multiplicative)"),
+                All(
+                    AtLeast(COSINE, 0.5, {"score": "dot"}),
+                    Difference(COSINE, {"score": "dot"}, {"score": "general"}, 0.3),
+                ),
+                "A cosine below 0.5, or one that a general score reaches, too.",
+            ),
+        ),
+    ),
+    Experiment(
+        name="statistics",
+        title="What entropy and the largest weight say",
+        method="Queries equal to their keys look sharply or not at all, by a factor on the scores.",
+        measure=sentence,
+        settings={"quick": SIZES, "full": SIZES},
+        seeds={"quick": 3, "full": 5},
+        claims=(
+            Claim(
+                "Low entropy means a strong focus on one position.",
+                chapter_4("4.4.2"),
+                All(
+                    AtMost("entropy", 0.1, {"weights": "sharp"}),
+                    AtLeast("largest weight", 0.9, {"weights": "sharp"}),
+                    Difference("entropy", {"weights": "flat"}, {"weights": "sharp"}, 1.0),
+                ),
+                "Sharp weights with a high entropy.",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,281 @@
+"""Pages of the ledger: the verdict table, and a page for each experiment."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from attlas._files import write_durably
+from attlas.figures import save
+from attlas.figures.fonts import BASE
+from attlas.lab.experiment import Plot
+from attlas.lab.ledger import Entry
+from attlas.lab.results import SeedResult
+from attlas.lab.verdict import Judgement, described, fits, interval
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading of level 1 to 3."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph of plain text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table; cells are plain text, those of `links` lead to a page."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture beside the page."""
+
+    file: str
+    text: str
+
+
+Block = Heading | Paragraph | Grid | Picture
+
+
+# What the pages say.
+
+
+def overview(entries: Sequence[Entry]) -> list[Block]:
+    """The verdict table."""
+    rows, links = [], []
+    for entry in entries:
+        for claim, judgement in entry.verdicts:
+            rows.append(
+                (
+                    entry.experiment.name,
+                    claim.text,
+                    str(claim.source),
+                    judgement.outcome,
+                    effect_of(judgement),
+                    f"{entry.scale or '–'}, {len(entry.results)}",
+                )
+            )
+            links.append(entry.experiment.name)
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row[3]] = counts.get(row[3], 0) + 1
+    tally = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return [
+        Heading(1, "The lab: claims about attention, run and judged"),
+        Paragraph(
+            "Each row is a claim as it is taught. Its rule was written before the run. The effect "
+            "is the mean over seeds with its 95 % interval."
+        ),
+        Paragraph(f"{len(rows)} claims: {tally}."),
+        Grid(
+            ("experiment", "claim", "taught in", "verdict", "effect", "scale, seeds"),
+            tuple(rows),
+            tuple(links),
+        ),
+    ]
+
+
+def effect_of(judgement: Judgement) -> str:
+    """The effect with its interval; of a rule with parts, how many of them hold."""
+    if judgement.parts:
+        holding = sum(part.outcome == "holds" for part in judgement.parts)
+        return f"{holding} of {len(judgement.parts)} parts hold"
+    if isnan(judgement.effect):
+        return "–"
+    return described(judgement.effect, judgement.low, judgement.high)
+
+
+def experiment_page(entry: Entry) -> list[Block]:
+    """The page of one experiment."""
+    experiment = entry.experiment
+    blocks: list[Block] = [Heading(1, experiment.title), Paragraph(experiment.method)]
+    for claim, judgement in entry.verdicts:
+        blocks += [
+            Heading(2, f"{judgement.outcome.capitalize()}: {claim.text}"),
+            Paragraph(f"Taught in: {claim.source}."),
+            Paragraph(f"Rule: {claim.rule}."),
+            Paragraph(f"Measured: {judgement.reason}."),
+            Paragraph(f"What would change our mind: {claim.change}"),
+        ]
+        if claim.published:
+            blocks.append(
+                Grid(
+                    ("published", "value", "source"),
+                    tuple((p.what, f"{p.value:g}", str(p.source)) for p in claim.published),
+                )
+            )
+    if entry.results:
+        blocks += [
+            *(Picture(picture_name(entry, i), caption(p)) for i, p in enumerate(experiment.plots)),
+            Heading(2, "Measurements"),
+            measurements(entry.results),
+            Heading(2, "How to run it again"),
+            Paragraph(f"attlas lab run {experiment.name} --{entry.scale}"),
+            Paragraph(made_on(entry.results)),
+        ]
+    return blocks
+
+
+def measurements(results: Sequence[SeedResult]) -> Grid:
+    """Every metric and condition with its mean over seeds and the interval."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        for m in result.measurements:
+            under = ", ".join(f"{name} {value}" for name, value in m.condition.items())
+            values.setdefault((m.metric, under), []).append(m.value)
+    rows = []
+    for (metric, under), numbers in values.items():
+        low, high = interval(numbers)
+        mean = sum(numbers) / len(numbers)
+        rows.append((metric, under, described(mean, low, high)))
+    return Grid(("metric", "condition", "mean (95 % interval)"), tuple(rows))
+
+
+def made_on(results: Sequence[SeedResult]) -> str:
+    """The machine and the versions of the results."""
+    first = results[0].facts
+    seconds = sum(float(result.facts["seconds"]) for result in results)
+    return (
+        f"{len(results)} seeds in {seconds:,.0f} s on {first['processor']}, "
+        f"{first['cores']} cores; "
+        f"attlas {first['attlas']} at {str(first['commit'])[:8]}, torch {first['torch']}."
+    )
+
+
+def caption(plot: Plot) -> str:
+    """What a plot shows."""
+    lines = f", one line for each {plot.by}" if plot.by else ""
+    return f"{plot.metric} by {plot.x}{lines}"
+
+
+def picture_name(entry: Entry, index: int) -> str:
+    """The file name of a plot."""
+    return f"{entry.experiment.name}-{index + 1}.svg"
+
+
+def draw(plot: Plot, results: Sequence[SeedResult]) -> Figure:
+    """Means over seeds as lines, their 95 % intervals as bands."""
+    series: dict[str, dict[float, list[float]]] = {}
+    for result in results:
+        for m in result.measurements:
+            if m.metric == plot.metric and plot.x in m.condition and fits(m.condition, plot.where):
+                name = str(m.condition.get(plot.by, "")) if plot.by else ""
+                point = float(m.condition[plot.x])
+                series.setdefault(name, {}).setdefault(point, []).append(m.value)
+    figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    for name, points in series.items():
+        places = sorted(points)
+        means = [sum(points[x]) / len(points[x]) for x in places]
+        bands = [interval(points[x]) for x in places]
+        (line,) = axes.plot(places, means, marker="o", markersize=3, label=name)
+        if all(len(points[x]) > 1 for x in places):
+            low, high = zip(*bands, strict=True)
+            axes.fill_between(places, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
+    if plot.logarithmic:
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+    axes.set_xlabel(plot.x)
+    axes.set_ylabel(plot.metric)
+    if len(series) > 1:
+        axes.legend(title=plot.by, frameon=False)
+    for text in [axes.xaxis.label, axes.yaxis.label]:
+        text.set_fontfamily(BASE)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+# How they are written.
+
+
+def as_markdown(blocks: Sequence[Block]) -> str:
+    """The blocks as Markdown."""
+    parts = []
+    for block in blocks:
+        match block:
+            case Heading(level, text):
+                parts.append(f"{'#' * level} {text}")
+            case Paragraph(text):
+                parts.append(text)
+            case Picture(file, text):
+                parts.append(f"![{text}]({file})")
+            case Grid(head, rows, links):
+                cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+                for row, link in zip(cells, links, strict=False):
+                    row[0] = f"[{row[0]}]({link}.md)"
+                lines = [list(head), ["---"] * len(head), *cells]
+                parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    return "\n\n".join(parts) + "\n"
+
+
+_STYLE = """
+body { font: 16px/1.5 Georgia, serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
+       color: #222; background: #fffdf8; }
+table { border-collapse: collapse; font-size: 0.9rem; } td, th { text-align: left;
+       vertical-align: top; padding: 0.3rem 0.8rem 0.3rem 0; border-bottom: 1px solid #ddd; }
+img { max-width: 100%; }
+@media (prefers-color-scheme: dark) { body { color: #ddd; background: #1b1a18; }
+       td, th { border-color: #444; } img { background: #fff; } }
+"""
+
+
+def as_html(blocks: Sequence[Block], title: str) -> str:
+    """The blocks as one HTML page."""
+    parts = []
+    for block in blocks:
+        match block:
+            case Heading(level, text):
+                parts.append(f"<h{level}>{html.escape(text)}</h{level}>")
+            case Paragraph(text):
+                parts.append(f"<p>{html.escape(text)}</p>")
+            case Picture(file, text):
+                parts.append(f'<img src="{html.escape(file)}" alt="{html.escape(text)}">')
+            case Grid(head, rows, links):
+                parts.append(_html_table(head, rows, links))
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style>\n" + "\n".join(parts) + "\n"
+    )
+
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]], links: Sequence[str]) -> str:
+    written = ["<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"]
+    for index, row in enumerate(rows):
+        cells = [html.escape(cell) for cell in row]
+        if index < len(links):
+            cells[0] = f'<a href="{html.escape(links[index])}.html">{cells[0]}</a>'
+        written.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    return f"<table>{''.join(written)}</table>"
+
+
+def write_pages(entries: Sequence[Entry], folder: Path, suffix: str) -> list[Path]:
+    """Write index and pages into a folder, as ".md" or ".html", with their pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    pages = {"index": overview(entries)}
+    pages |= {entry.experiment.name: experiment_page(entry) for entry in entries}
+    for name, blocks in pages.items():
+        text = as_markdown(blocks) if suffix == ".md" else as_html(blocks, name)
+        write_durably(folder / f"{name}{suffix}", text.encode())
+        written.append(folder / f"{name}{suffix}")
+    for entry in entries:
+        if entry.results:
+            for index, plot in enumerate(entry.experiment.plots):
+                save(draw(plot, entry.results), folder / picture_name(entry, index))
+    return written

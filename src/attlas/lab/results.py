@@ -1,0 +1,167 @@
+"""Results on disk: one JSON file for each experiment, scale and seed."""
+
+import hashlib
+import inspect
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attlas._files import parse_json, write_durably
+from attlas._hardware import processor_name
+from attlas.errors import DataError
+from attlas.lab.data import data_folder
+from attlas.lab.experiment import Experiment, Measurement, Scale
+from attlas.lab.verdict import Table
+from attlas.training.setup import code_version
+
+SHIPPED = Path(__file__).parent / "measured"
+"""The results that come with attlas."""
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """All measurements of one seed, and what they depend on.
+
+    Args:
+        key: The digest of what the numbers depend on; see `key_of`.
+        facts: Machine, versions, commit, command and seconds.
+    """
+
+    experiment: str
+    scale: Scale
+    seed: int
+    key: str
+    measurements: tuple[Measurement, ...]
+    facts: Mapping[str, Any]
+
+
+def key_of(experiment: Experiment, scale: Scale, seed: int) -> str:
+    """SHA-256 of settings, seed, the source of the experiment, its data, and versions.
+
+    The versions are those of attlas and torch. A finished seed is measured again when its key
+    has changed.
+    """
+    parts = {
+        "settings": experiment.settings[scale],
+        "seed": seed,
+        "source": _digest_of_source(experiment),
+        "attlas": code_version()["attlas"],
+        "torch": torch.__version__,
+        "data": [_digest_of_data(name) for name in experiment.needs],
+    }
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _digest_of_source(experiment: Experiment) -> str:
+    try:
+        source = inspect.getsource(sys.modules[experiment.measure.__module__]).encode()
+    except (OSError, TypeError):  # typed at a prompt
+        source = getattr(experiment.measure, "__code__").co_code  # noqa: B009
+    return hashlib.sha256(source).hexdigest()
+
+
+def _digest_of_data(name: str) -> str:
+    folder = data_folder(name)
+    if folder is None:
+        return "missing"
+    digest = hashlib.sha256()
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        stat = file.stat()
+        digest.update(f"{file.relative_to(folder)} {stat.st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def facts_of(seconds: float, command: Sequence[str]) -> dict[str, Any]:
+    """The machine, the versions, the commit and the command of a measurement."""
+    return {
+        **code_version(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "processor": processor_name(),
+        "cores": os.cpu_count(),
+        "seconds": round(seconds, 1),
+        "command": " ".join(command),
+    }
+
+
+def path_of(folder: Path, experiment: str, scale: Scale, seed: int) -> Path:
+    """Where the result of a seed stands."""
+    return folder / experiment / scale / f"seed-{seed}.json"
+
+
+def write(result: SeedResult, folder: Path) -> Path:
+    """Write a result. The file is there whole or not at all."""
+    path = path_of(folder, result.experiment, result.scale, result.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {
+        "experiment": result.experiment,
+        "scale": result.scale,
+        "seed": result.seed,
+        "key": result.key,
+        "facts": dict(result.facts),
+        "measurements": [
+            {"metric": m.metric, "condition": dict(m.condition), "value": _number(m.value)}
+            for m in result.measurements
+        ],
+    }
+    write_durably(path, (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode())
+    return path
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)  # JSON has no NaN
+
+
+def read(path: Path) -> SeedResult:
+    """Read one result.
+
+    Raises:
+        DataError: If the file is not a result.
+    """
+    try:
+        record = parse_json(path.read_bytes())
+        return SeedResult(
+            record["experiment"],
+            record["scale"],
+            int(record["seed"]),
+            record["key"],
+            tuple(
+                Measurement(row["metric"], float(row["value"]), row["condition"])
+                for row in record["measurements"]
+            ),
+            record["facts"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            "a result of attlas lab run",
+            f"{path}: {type(error).__name__} {error}",
+            "delete the file and run the experiment again",
+        ) from error
+
+
+def results_of(experiment: str, scale: Scale, folders: Sequence[Path]) -> list[SeedResult]:
+    """The results of an experiment, by seed, from the first folder that has any."""
+    for folder in folders:
+        files = sorted((folder / experiment / scale).glob("seed-*.json"))
+        if files:
+            return sorted((read(file) for file in files), key=lambda result: result.seed)
+    return []
+
+
+def table_of(results: Sequence[SeedResult]) -> Table:
+    """The measurements as rules read them."""
+    return Table(
+        {
+            result.seed: [(m.metric, m.condition, m.value) for m in result.measurements]
+            for result in results
+        }
+    )

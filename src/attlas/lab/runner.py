@@ -1,0 +1,77 @@
+"""`run(experiment, scale, folder)`: measure what is not measured yet."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attlas._files import locked
+from attlas.errors import DataError
+from attlas.lab.data import ORIGINS, VARIABLE, data_folder
+from attlas.lab.experiment import Context, Experiment, Measurement, Scale
+from attlas.lab.results import SeedResult, facts_of, key_of, path_of, read, write
+
+
+def missing_data(experiment: Experiment) -> str:
+    """Why an experiment cannot be run here; "" where it can."""
+    names = [name for name in experiment.needs if data_folder(name) is None]
+    return "; ".join(f"needs a folder {name} under ${VARIABLE} ({ORIGINS[name]})" for name in names)
+
+
+def run(
+    experiment: Experiment,
+    scale: Scale,
+    folder: Path,
+    *,
+    seeds: int | None = None,
+    report: Callable[[str], None] = lambda line: None,
+) -> Iterator[SeedResult]:
+    """Measure an experiment, seed by seed, and write each result as soon as it is there.
+
+    A seed whose result has the same key is read instead. An interrupted experiment goes on: its
+    trainings continue in its folder.
+
+    Args:
+        seeds: How many seeds; None: as the experiment says.
+        report: Called with a line about what is being done.
+
+    Raises:
+        DataError: If data is missing, or another process runs the same experiment.
+    """
+    if reason := missing_data(experiment):
+        raise DataError("data that is there", reason, "get it, or leave the experiment out")
+    work = folder / experiment.name / scale
+    work.mkdir(parents=True, exist_ok=True)
+    with locked(work):
+        for seed in range(1, (seeds or experiment.seeds[scale]) + 1):
+            key = key_of(experiment, scale, seed)
+            path = path_of(folder, experiment.name, scale, seed)
+            if path.is_file() and (known := read(path)).key == key:
+                report(f"{experiment.name}, seed {seed}: already measured")
+                yield known
+                continue
+            report(f"{experiment.name}, seed {seed}")
+            place = work / f"seed-{seed}-{key[:8]}"
+            place.mkdir(exist_ok=True)
+            begun = time.monotonic()
+            context = Context(experiment.settings[scale], seed, place, report)
+            measurements = tuple(experiment.measure(context))
+            check_distinct(experiment, measurements)
+            facts = facts_of(time.monotonic() - begun, ["attlas", *sys.argv[1:]])
+            result = SeedResult(experiment.name, scale, seed, key, measurements, facts)
+            write(result, folder)
+            yield result
+
+
+def check_distinct(experiment: Experiment, measurements: tuple[Measurement, ...]) -> None:
+    """Refuse two numbers of the same metric under the same condition."""
+    known = set[tuple[str, tuple[tuple[str, object], ...]]]()
+    for measurement in measurements:
+        place = (measurement.metric, tuple(sorted(measurement.condition.items())))
+        if place in known:
+            raise DataError(
+                f"one number for each metric and condition in the experiment {experiment.name}",
+                f"two of {measurement.metric!r} under {dict(measurement.condition)}",
+                "tell them apart by their condition",
+            )
+        known.add(place)

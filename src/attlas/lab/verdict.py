@@ -1,0 +1,334 @@
+"""Rules that turn measurements into a verdict.
+
+    low, high = mean(d) ∓ t(0.975, n − 1) · sd(d) / √n
+
+d: the effect, once for each of n seeds. A rule holds where the whole interval is on its side, does
+not hold where the whole interval is on the other side, and is undecided where the interval holds
+the bound. One seed has no interval, so it decides nothing.
+"""
+
+import math
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+from attlas.errors import DataError
+
+Outcome = Literal["holds", "does not hold", "depends", "undecided", "not judged"]
+Condition = Mapping[str, str | int | float]
+# The 0.975 quantile of Student's t by degrees of freedom; beyond: that of the normal distribution.
+_T = (
+    (1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (6, 2.447), (7, 2.365), (8, 2.306),
+    (9, 2.262), (14, 2.145), (19, 2.093), (29, 2.045),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """The measurements of an experiment: for each seed, (metric, condition, value)."""
+
+    by_seed: Mapping[int, Sequence[tuple[str, Condition, float]]]
+
+    def values(self, metric: str, where: Condition) -> dict[int, float]:
+        """The number of each seed that was measured under `where`.
+
+        Raises:
+            DataError: If a seed has no such number, or several.
+        """
+        found: dict[int, float] = {}
+        for seed, rows in self.by_seed.items():
+            numbers = [
+                value
+                for name, condition, value in rows
+                if name == metric and fits(condition, where)
+            ]
+            if len(numbers) != 1:
+                raise DataError(
+                    f"one measurement of {metric!r} under {dict(where)} with seed {seed}",
+                    str(len(numbers)),
+                    "name the condition in full, or run the experiment again",
+                )
+            found[seed] = numbers[0]
+        return found
+
+    def series(self, metric: str, along: str, where: Condition) -> dict[int, dict[float, float]]:
+        """For each seed, the numbers of a metric by one part of their condition, in its order."""
+        found: dict[int, dict[float, float]] = {}
+        for seed, rows in self.by_seed.items():
+            points = {
+                float(condition[along]): value
+                for name, condition, value in rows
+                if name == metric and along in condition and fits(condition, where)
+            }
+            found[seed] = dict(sorted(points.items()))
+        return found
+
+
+def fits(condition: Condition, where: Condition) -> bool:
+    """Return True if a condition has every part of `where`."""
+    return all(condition.get(name) == value for name, value in where.items())
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a rule says.
+
+    Args:
+        outcome: The verdict.
+        effect: The mean of the effect over seeds; NaN where a rule has several parts.
+        low, high: Its 95 % interval.
+        reason: The comparison in words, with its numbers.
+        parts: Those of a rule that is made of rules.
+    """
+
+    outcome: Outcome
+    effect: float
+    low: float
+    high: float
+    reason: str
+    parts: tuple["Judgement", ...] = ()
+
+
+class Rule(ABC):
+    """Decides about a claim by the measurements of all seeds."""
+
+    @abstractmethod
+    def judge(self, table: Table) -> Judgement:
+        """Return the verdict.
+
+        Raises:
+            DataError: If a measurement that the rule reads is missing.
+        """
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+def interval(effects: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of a mean by Student's t; infinite for one number, and for no number.
+
+    Example:
+        >>> low, high = interval([1.0, 2.0, 3.0])
+        >>> round(low, 2), round(high, 2)
+        (-0.48, 4.48)
+    """
+    mean = statistics.fmean(effects)
+    if len(effects) < 2 or not math.isfinite(mean):
+        return -math.inf, math.inf
+    freedom = len(effects) - 1
+    # The quantile of the next smaller tabulated number of degrees is the wider one.
+    quantile = next(value for degrees, value in reversed(_T) if degrees <= freedom)
+    half = quantile * statistics.stdev(effects) / math.sqrt(len(effects))
+    return mean - half, mean + half
+
+
+def _judged(effects: Sequence[float], bound: float, sign: int, what: str) -> Judgement:
+    """Compare sign · effect with sign · bound."""
+    mean = statistics.fmean(effects)
+    low, high = interval(effects)
+    if not math.isfinite(mean):
+        return Judgement("undecided", mean, low, high, f"{what}: {mean}, which is not finite")
+    inner, outer = (low, high) if sign > 0 else (-high, -low)
+    outcome: Outcome = "undecided"
+    if inner >= sign * bound:
+        outcome = "holds"
+    elif outer < sign * bound:
+        outcome = "does not hold"
+    return Judgement(outcome, mean, low, high, f"{what}: {described(mean, low, high)}")
+
+
+def described(mean: float, low: float, high: float) -> str:
+    """A mean with its interval.
+
+    Example:
+        >>> described(0.5, 0.25, 0.75)
+        '0.5 (0.25 to 0.75)'
+    """
+    if math.isinf(low):
+        return f"{mean:.4g} (one seed, no interval)"
+    return f"{mean:.4g} ({low:.4g} to {high:.4g})"
+
+
+def _written(where: Condition) -> str:
+    return ", ".join(f"{name} {value}" for name, value in where.items())
+
+
+def _under(metric: str, where: Condition) -> str:
+    return f"{metric} [{_written(where)}]" if where else metric
+
+
+@dataclass(frozen=True)
+class AtLeast(Rule):
+    """metric ≥ bound."""
+
+    metric: str
+    bound: float
+    where: Condition = field(default_factory=dict)
+
+    def judge(self, table: Table) -> Judgement:
+        values = list(table.values(self.metric, self.where).values())
+        return _judged(values, self.bound, 1, _under(self.metric, self.where))
+
+    def __str__(self) -> str:
+        return f"{_under(self.metric, self.where)} ≥ {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class AtMost(Rule):
+    """metric ≤ bound."""
+
+    metric: str
+    bound: float
+    where: Condition = field(default_factory=dict)
+
+    def judge(self, table: Table) -> Judgement:
+        values = list(table.values(self.metric, self.where).values())
+        return _judged(values, self.bound, -1, _under(self.metric, self.where))
+
+    def __str__(self) -> str:
+        return f"{_under(self.metric, self.where)} ≤ {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class Difference(Rule):
+    """metric under `more` − metric under `less` ≥ bound, seed by seed."""
+
+    metric: str
+    more: Condition
+    less: Condition
+    bound: float = 0.0
+
+    def judge(self, table: Table) -> Judgement:
+        above, below = table.values(self.metric, self.more), table.values(self.metric, self.less)
+        return _judged([above[seed] - below[seed] for seed in above], self.bound, 1, self._what())
+
+    def _what(self) -> str:
+        return f"{self.metric} [{_written(self.more)}] − [{_written(self.less)}]"
+
+    def __str__(self) -> str:
+        return f"{self._what()} ≥ {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class Ratio(Rule):
+    """metric under `more` / metric under `less` ≥ bound, seed by seed."""
+
+    metric: str
+    more: Condition
+    less: Condition
+    bound: float = 1.0
+
+    def judge(self, table: Table) -> Judgement:
+        above, below = table.values(self.metric, self.more), table.values(self.metric, self.less)
+        ratios = [above[seed] / below[seed] if below[seed] else math.nan for seed in above]
+        return _judged(ratios, self.bound, 1, self._what())
+
+    def _what(self) -> str:
+        return f"{self.metric} [{_written(self.more)}] / [{_written(self.less)}]"
+
+    def __str__(self) -> str:
+        return f"{self._what()} ≥ {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class Monotone(Rule):
+    """The metric never falls by more than `slack` (rising) or never rises (falling) along a part.
+
+    The effect is the smallest step in the stated direction.
+    """
+
+    metric: str
+    along: str
+    rising: bool
+    where: Condition = field(default_factory=dict)
+    slack: float = 0.0
+
+    def judge(self, table: Table) -> Judgement:
+        effects = []
+        for points in table.series(self.metric, self.along, self.where).values():
+            values = list(points.values())
+            if len(values) < 2:
+                raise DataError(
+                    f"two or more measurements of {self.metric!r} along {self.along!r}",
+                    str(len(values)),
+                    "measure it at more places",
+                )
+            sign = 1 if self.rising else -1
+            effects.append(min(sign * (b - a) for a, b in pairwise(values)))
+        return _judged(effects, -self.slack, 1, self._what())
+
+    def _what(self) -> str:
+        direction = "rising" if self.rising else "falling"
+        return f"smallest {direction} step of {_under(self.metric, self.where)} along {self.along}"
+
+    def __str__(self) -> str:
+        return f"{self._what()} ≥ {-self.slack:g}"
+
+
+@dataclass(frozen=True)
+class Exponent(Rule):
+    """low ≤ slope of log metric over log `along` ≤ high, by least squares."""
+
+    metric: str
+    along: str
+    low: float
+    high: float
+    where: Condition = field(default_factory=dict)
+
+    def judge(self, table: Table) -> Judgement:
+        slopes = []
+        for points in table.series(self.metric, self.along, self.where).values():
+            if len(points) < 2:
+                raise DataError(
+                    f"two or more measurements of {self.metric!r} along {self.along!r}",
+                    str(len(points)),
+                    "measure it at more places",
+                )
+            x, y = (list(map(math.log, side)) for side in (points.keys(), points.values()))
+            slopes.append(statistics.linear_regression(x, y).slope)
+        mean = statistics.fmean(slopes)
+        low, high = interval(slopes)
+        outcome: Outcome = "undecided"
+        if self.low <= low and high <= self.high:
+            outcome = "holds"
+        elif high < self.low or low > self.high:
+            outcome = "does not hold"
+        what = f"exponent of {_under(self.metric, self.where)} in {self.along}"
+        return Judgement(outcome, mean, low, high, f"{what}: {described(mean, low, high)}")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.low:g} ≤ exponent of {_under(self.metric, self.where)} in {self.along} "
+            f"≤ {self.high:g}"
+        )
+
+
+@dataclass(frozen=True, init=False)
+class All(Rule):
+    """Every part holds. Where some hold and others do not, the claim depends on the condition."""
+
+    rules: tuple[Rule, ...]
+
+    def __init__(self, *rules: Rule) -> None:
+        object.__setattr__(self, "rules", rules)
+
+    def judge(self, table: Table) -> Judgement:
+        parts = tuple(rule.judge(table) for rule in self.rules)
+        outcomes = {part.outcome for part in parts}
+        outcome: Outcome
+        if outcomes == {"holds"}:
+            outcome = "holds"
+        elif outcomes == {"does not hold"}:
+            outcome = "does not hold"
+        elif {"holds", "does not hold"} <= outcomes or "depends" in outcomes:
+            outcome = "depends"
+        else:
+            outcome = "undecided"
+        reason = "; ".join(f"{part.reason}: {part.outcome}" for part in parts)
+        return Judgement(outcome, math.nan, math.nan, math.nan, reason, parts)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.rules))

@@ -1,0 +1,144 @@
+"""Running an experiment: measured once, continued after an interruption, judged from its files."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from attlas.errors import DataError
+from attlas.lab import AtLeast, Claim, Context, Experiment, Measurement, Plot, Source
+from attlas.lab.ledger import entry_of, judged
+from attlas.lab.report import as_html, as_markdown, experiment_page, overview, write_pages
+from attlas.lab.results import read, results_of
+from attlas.lab.runner import run
+
+CALLS: list[int] = []
+
+
+def measure(context: Context) -> Iterator[Measurement]:
+    CALLS.append(context.seed)
+    for size in context.settings["sizes"]:
+        yield Measurement("score", size + context.seed / 100, {"size": size})
+
+
+def interrupted(context: Context) -> Iterator[Measurement]:
+    if context.seed == 2:
+        raise KeyboardInterrupt
+    yield from measure(context)
+
+
+EXPERIMENT = Experiment(
+    name="sizes",
+    title="Sizes <b>& more",
+    method="Sizes are added.",
+    measure=measure,
+    settings={"quick": {"sizes": (1, 2)}, "full": {"sizes": (1, 2, 4)}},
+    seeds={"quick": 2, "full": 3},
+    claims=(
+        Claim(
+            "Size 2 is above 1.5 | <i>",
+            Source("A text", "1"),
+            AtLeast("score", 1.5, {"size": 2}),
+            "Less.",
+        ),
+        Claim(
+            "Size 4 is above 5.",
+            Source("A text", "2", read=False),
+            AtLeast("score", 5.0, {"size": 4}),
+            "More.",
+            judged_at=("full",),
+        ),
+    ),
+    plots=(Plot("score", "size"),),
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_calls() -> None:
+    CALLS.clear()
+
+
+def test_a_finished_seed_is_not_measured_again(tmp_path: Path) -> None:
+    first = list(run(EXPERIMENT, "quick", tmp_path))
+    assert CALLS == [1, 2]
+    second = list(run(EXPERIMENT, "quick", tmp_path))
+    assert CALLS == [1, 2]
+    assert [r.measurements for r in first] == [r.measurements for r in second]
+
+
+def test_changed_settings_are_measured_again(tmp_path: Path) -> None:
+    list(run(EXPERIMENT, "quick", tmp_path))
+    changed = replace(EXPERIMENT, settings={**EXPERIMENT.settings, "quick": {"sizes": (1, 3)}})
+    results = list(run(changed, "quick", tmp_path))
+    assert CALLS == [1, 2, 1, 2]
+    assert results[0].measurements[1].condition == {"size": 3}
+
+
+def test_after_an_interruption_the_seeds_that_are_missing_are_measured(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        list(run(replace(EXPERIMENT, measure=interrupted), "quick", tmp_path))
+    assert [r.seed for r in results_of("sizes", "quick", [tmp_path])] == [1]
+    list(run(EXPERIMENT, "quick", tmp_path))
+    assert CALLS == [1, 2]
+
+
+def test_two_numbers_of_one_condition_are_refused(tmp_path: Path) -> None:
+    def twice(context: Context) -> Iterator[Measurement]:
+        yield Measurement("score", 1.0)
+        yield Measurement("score", 2.0)
+
+    twice.__module__ = __name__
+    with pytest.raises(DataError, match="one number for each metric"):
+        list(run(replace(EXPERIMENT, measure=twice), "quick", tmp_path))
+
+
+def test_data_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATTLAS_LAB_DATA", raising=False)
+    with pytest.raises(DataError, match="imdb"):
+        list(run(replace(EXPERIMENT, needs=("imdb",)), "quick", tmp_path))
+
+
+def test_a_damaged_result_is_named(tmp_path: Path) -> None:
+    list(run(EXPERIMENT, "quick", tmp_path))
+    file = tmp_path / "sizes" / "quick" / "seed-1.json"
+    file.write_text("{")
+    with pytest.raises(DataError, match="seed-1"):
+        read(file)
+
+
+def test_a_claim_is_judged_at_its_scales_only(tmp_path: Path) -> None:
+    quick = judged(EXPERIMENT, "quick", list(run(EXPERIMENT, "quick", tmp_path)))
+    assert [j.outcome for _, j in quick.verdicts] == ["holds", "not judged"]
+    full = judged(EXPERIMENT, "full", list(run(EXPERIMENT, "full", tmp_path)))
+    assert [j.outcome for _, j in full.verdicts] == ["holds", "does not hold"]
+    assert entry_of(EXPERIMENT, tmp_path).scale == "full"
+
+
+def test_pages_hold_the_numbers_of_the_files(tmp_path: Path) -> None:
+    list(run(EXPERIMENT, "quick", tmp_path))
+    entry = entry_of(EXPERIMENT, tmp_path)
+    files = sorted((tmp_path / "sizes" / "quick").glob("*.json"))
+    values = [
+        row["value"]
+        for file in files
+        for row in json.loads(file.read_text())["measurements"]
+        if row["condition"] == {"size": 2}
+    ]
+    mean = sum(values) / len(values)
+    page = as_markdown(experiment_page(entry))
+    assert f"{mean:.4g} (" in page
+    assert f"{mean:.4g} (" in as_markdown(overview([entry]))
+
+
+def test_pages_are_text_and_no_markup(tmp_path: Path) -> None:
+    list(run(EXPERIMENT, "quick", tmp_path))
+    entry = entry_of(EXPERIMENT, tmp_path)
+    page = as_html(experiment_page(entry), "sizes")
+    assert "<b>" not in page
+    assert "&lt;b&gt;&amp; more" in page
+    assert r"1.5 \| " in as_markdown(overview([entry]))
+    written = write_pages([entry], tmp_path / "pages", ".html")
+    assert all(path.is_file() for path in written)
+    assert (tmp_path / "pages" / "sizes-1.svg").read_text().startswith("<?xml")

@@ -1,0 +1,141 @@
+"""Rules: an effect with its interval beside a bound that was written before."""
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attlas.errors import DataError
+from attlas.lab.verdict import (
+    All,
+    AtLeast,
+    AtMost,
+    Difference,
+    Exponent,
+    Monotone,
+    Ratio,
+    Table,
+    interval,
+)
+
+A, B = {"model": "a"}, {"model": "b"}
+
+
+def table(a: list[float], b: list[float]) -> Table:
+    return Table(
+        {
+            seed: [("accuracy", A, x), ("accuracy", B, y)]
+            for seed, (x, y) in enumerate(zip(a, b, strict=True), 1)
+        }
+    )
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 10, 15, 20, 30])
+def test_the_interval_holds_95_percent_of_students_t(count: int) -> None:
+    numbers = [0.1 * i**2 for i in range(count)]
+    low, high = interval(numbers)
+    error = statistics.stdev(numbers) / math.sqrt(count)
+    quantile, freedom = (high - low) / 2 / error, count - 1
+    # The density of Student's t, integrated by Simpson's rule.
+    t = np.linspace(-quantile, quantile, 200_001)
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+    density = scale / math.sqrt(freedom * math.pi) * (1 + t**2 / freedom) ** (-(freedom + 1) / 2)
+    step = t[1] - t[0]
+    inside = (
+        step
+        / 3
+        * (density[0] + density[-1] + 4 * density[1:-1:2].sum() + 2 * density[2:-1:2].sum())
+    )
+    assert inside == pytest.approx(0.95, abs=2e-4)
+    assert (low + high) / 2 == pytest.approx(statistics.fmean(numbers))
+
+
+def test_the_interval_of_a_count_that_is_not_tabulated_is_the_wider_one() -> None:
+    numbers = [float(i % 3) for i in range(13)]
+    low, high = interval(numbers)
+    half = 2.179 * statistics.stdev(numbers) / math.sqrt(13)  # t(0.975, 12)
+    assert high - low >= 2 * half
+
+
+def test_one_seed_decides_nothing() -> None:
+    judgement = AtLeast("accuracy", 0.1, A).judge(table([0.9], [0.1]))
+    assert judgement.outcome == "undecided"
+    assert "one seed" in judgement.reason
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=8), st.floats(-1, 1))
+def test_at_least_and_at_most_never_both_hold_unless_equal(
+    values: list[float], bound: float
+) -> None:
+    numbers = table(values, values)
+    above = AtLeast("accuracy", bound, A).judge(numbers).outcome
+    below = AtMost("accuracy", bound, A).judge(numbers).outcome
+    if above == "holds" and below == "holds":
+        assert set(values) == {bound}
+    if above == "does not hold":
+        assert below == "holds"
+
+
+def test_a_difference_is_paired_by_seed() -> None:
+    # Seeds differ by far more than the models do.
+    numbers = table([0.1, 0.5, 0.9], [0.05, 0.45, 0.85])
+    judgement = Difference("accuracy", A, B, 0.01).judge(numbers)
+    assert judgement.outcome == "holds"
+    assert judgement.effect == pytest.approx(0.05)
+    assert judgement.high - judgement.low == pytest.approx(0, abs=1e-9)
+
+
+def test_a_ratio_is_judged_by_its_bound() -> None:
+    assert Ratio("accuracy", A, B, 1.5).judge(table([4.0, 4.2], [2.0, 2.1])).outcome == "holds"
+    assert (
+        Ratio("accuracy", A, B, 3.0).judge(table([4.0, 4.2], [2.0, 2.1])).outcome == "does not hold"
+    )
+
+
+def test_a_ratio_with_a_zero_below_is_undecided() -> None:
+    assert Ratio("accuracy", A, B).judge(table([1.0, 1.0], [0.0, 1.0])).outcome == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"), [([3.0, 2.0, 1.0], "holds"), ([3.0, 1.0, 2.0], "does not hold")]
+)
+def test_monotone_looks_at_every_step(values: list[float], outcome: str) -> None:
+    rows = [("cosine", {"distance": i}, value) for i, value in enumerate(values)]
+    numbers = Table({1: rows, 2: rows})
+    assert Monotone("cosine", "distance", rising=False).judge(numbers).outcome == outcome
+
+
+@pytest.mark.parametrize("exponent", [1.0, 2.0])
+def test_an_exponent_is_the_slope_of_logarithms(exponent: float) -> None:
+    rows = [("seconds", {"length": n}, 3 * n**exponent) for n in (64, 128, 512)]
+    judgement = Exponent("seconds", "length", 1.9, 2.1).judge(Table({1: rows, 2: rows}))
+    assert judgement.effect == pytest.approx(exponent)
+    assert judgement.outcome == ("holds" if exponent == 2.0 else "does not hold")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outcome"),
+    [
+        ((0.1, 0.2), "holds"),
+        ((0.8, 0.9), "does not hold"),
+        ((0.1, 0.9), "depends"),
+    ],
+)
+def test_a_claim_of_several_parts_depends_where_they_disagree(
+    bounds: tuple[float, ...], outcome: str
+) -> None:
+    rule = All(*(AtLeast("accuracy", bound, A) for bound in bounds))
+    assert rule.judge(table([0.5, 0.5], [0.0, 0.0])).outcome == outcome
+
+
+def test_a_missing_measurement_is_named() -> None:
+    with pytest.raises(DataError, match="'loss'"):
+        AtLeast("loss", 0.1, A).judge(table([1.0, 1.0], [1.0, 1.0]))
+
+
+def test_an_ambiguous_condition_is_refused() -> None:
+    with pytest.raises(DataError, match="got 2"):
+        AtLeast("accuracy", 0.1).judge(table([1.0, 1.0], [1.0, 1.0]))
