@@ -3,6 +3,7 @@ import { defineConfig } from "vite";
 // The page is committed with the package, so its files have stable names and no hashes.
 export default defineConfig({
   base: "./",
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     outDir: "../src/attlas/explorer/page",
     emptyOutDir: true,

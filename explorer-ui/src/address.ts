@@ -1,7 +1,8 @@
 import type { Excerpt, Span } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { SCALES, type Scale } from "./scale.ts";
-import type { Order, Place } from "./state.ts";
+import type { Head } from "./grid-layout.ts";
+import type { Order, Place, Side } from "./state.ts";
 
 /**
  * All that a link to the page says: what is open, and how it is looked at. null = left to the page.
@@ -21,7 +22,20 @@ export interface Link {
   /** By which statistic the grid of heads is marked, and whether it is sorted by it. */
   readonly statistic: string | null;
   readonly sorted: boolean;
+  /** The heads beside the one that is shown, and the tab of the inspector. */
+  readonly selected: readonly Head[];
+  readonly tab: string | null;
+  /** Of a text that looks at itself: whether words are pointed at as what looks, or is looked at. */
+  readonly side: Side;
+  /** Whether pieces are joined to words. */
+  readonly joined: boolean;
+  /** The least weight that has a line, in hundredths. */
+  readonly threshold: number;
+  /** Whether statistics leave out sinks and special tokens. */
+  readonly apart: boolean;
 }
+
+export const MOST_HEADS = 6; // that can be selected, the one that is shown among them
 
 export const VERSION = 1;
 
@@ -36,6 +50,12 @@ export const nowhere: Link = {
   scale: "root",
   statistic: null,
   sorted: false,
+  selected: [],
+  tab: null,
+  side: "target",
+  joined: false,
+  threshold: 5,
+  apart: false,
 };
 
 /**
@@ -44,6 +64,8 @@ export const nowhere: Link = {
  *     v version   row text of a trace   l layer   h head or mean   q queries   k keys, first–last
  *     p what is kept: t or s for its side, its place, and that of its partner
  *     o=weight the order of the list   s scale   m statistic   sort=1
+ *     sel other heads, layer.head   tab of the inspector   d=s words are what is looked at
+ *     w=1 pieces joined to words   t least weight of a line in hundredths   x=1 sinks left out
  */
 export function written(link: Link): string {
   const parts: string[] = [];
@@ -62,6 +84,13 @@ export function written(link: Link): string {
   say("s", link.scale === nowhere.scale ? null : link.scale);
   say("m", link.statistic);
   say("sort", link.sorted ? 1 : null);
+  const heads = link.selected.map(({ layer, head }) => `${layer}.${head}`);
+  say("sel", heads.length > 0 ? heads.join("_") : null);
+  say("tab", link.tab === nowhere.tab ? null : link.tab);
+  say("d", link.side === "source" ? "s" : null);
+  say("w", link.joined ? 1 : null);
+  say("t", link.threshold === nowhere.threshold ? null : link.threshold);
+  say("x", link.apart ? 1 : null);
   if (parts.length > beside) parts.splice(beside, 0, `v=${VERSION}`);
   return parts.length > 0 ? `#${parts.join("&")}` : "";
 }
@@ -94,11 +123,34 @@ export function read(hash: string): Link {
     order: part("o", (value) => (value === "weight" ? value : null)) ?? nowhere.order,
     scale: part("s", (value) => SCALES.find(([scale]) => scale === value)?.[0] ?? null) ?? nowhere.scale,
     statistic: part("m", (value) => (/^[a-z_]{1,40}$/.test(value) ? value : null)),
-    sorted: part("sort", (value) => (value === "1" ? true : null)) ?? false,
+    sorted: part("sort", yes) ?? false,
+    selected: part("sel", headsOf) ?? [],
+    tab: part("tab", (value) => (/^[a-z]{1,20}$/.test(value) ? value : null)),
+    side: part("d", (value) => (value === "s" ? "source" : null)) ?? "target",
+    joined: part("w", yes) ?? false,
+    threshold: part("t", share) ?? nowhere.threshold,
+    apart: part("x", yes) ?? false,
   };
 }
 
-const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort"]);
+const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x"]);
+
+function yes(value: string): true | null {
+  return value === "1" ? true : null;
+}
+
+function share(text: string): number | null {
+  const value = number(text);
+  return value !== null && value <= 100 ? value : null;
+}
+
+function headsOf(text: string): Head[] | null {
+  const heads = text.split("_").map((part) => {
+    const match = /^(\d{1,9})\.(\d{1,9})$/.exec(part);
+    return match === null ? null : { layer: Number(match[1]), head: Number(match[2]) };
+  });
+  return heads.length < MOST_HEADS && heads.every((head) => head !== null) ? heads : null;
+}
 
 function range({ from, to }: Span): string {
   return `${from}-${to - 1}`;

@@ -3,7 +3,3 @@ declare module "*.css?inline" {
   export default text;
 }
 
-declare module "*.html?raw" {
-  const text: string;
-  export default text;
-}

@@ -12,6 +12,8 @@ export interface Facts {
   readonly bleu_sentences?: number | null;
   readonly bleu_signature?: string | null;
   readonly example?: string | null;
+  /** What it does with a text; "translate" where nothing is said. */
+  readonly task?: "translate" | "read" | "continue" | "answer" | null;
 }
 
 /** What is shown. `texts` = how those of a trace begin; null where a model translates. */

@@ -1,12 +1,18 @@
+import { type ReadonlySignal, type Signal, computed, effect, signal } from "@preact/signals";
 import { type Link, nowhere, read, written } from "./address.ts";
 import type { Answer, Door, Layer } from "./door.ts";
-import { type Excerpt, around, carried, contains, fitted, same } from "./excerpt.ts";
-import { Page } from "./page.ts";
+import { type Head, sheets } from "./grid-layout.ts";
+import { type Label, direction, labels } from "./label.ts";
+import { joined, joinedLabels, pieceSpans, wordSpans } from "./joining.ts";
+import { type Matrix, head as headOf } from "./matrix.ts";
+import { type Excerpt, type Span, around, carried, contains, fitted, same } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Sheet, preview, sheet, takesLong } from "./sheet.ts";
+import type { MapView } from "./map-view.ts";
 import type { Theme } from "./theme.ts";
 import * as change from "./state.ts";
-import type { State } from "./state.ts";
+import type { Place, State } from "./state.ts";
+import type { Kind } from "./wording.ts";
 
 // ms without an answer, after which the page says that it is still waiting
 const SLOW = { translation: 4000, weights: 500 };
@@ -19,49 +25,177 @@ export interface Address {
   whenChanged(follow: () => void): () => void;
 }
 
-/** Takes what the reader does to the door, and what comes back to the page. */
+/** What words are read from: the weights in view, of pieces or of the words that they join to. */
+export interface Reading {
+  readonly matrix: Matrix;
+  readonly rows: readonly Label[];
+  readonly keys: readonly Label[];
+  /** The places of each row and of each key in the sheet. */
+  readonly rowSpans: readonly Span[];
+  readonly keySpans: readonly Span[];
+}
+
+type Now = { readonly [Name in keyof State]: ReadonlySignal<State[Name]> };
+
+/** Takes what the reader does to the door, and what comes back into the state, which panels show. */
 export class Explorer {
-  private state: State = change.empty;
-  private current = new AbortController();
-  private laying = new AbortController();
-  private opening: number | null = null;
-  private coming: { layer: number; head: number | null } | null = null;
-  private readonly page: Page;
+  private readonly current: Signal<State> = signal(change.empty);
+  /** Each part of the state as a signal of its own, which changes when it does. */
+  readonly now: Now = Object.fromEntries(
+    Object.keys(change.empty).map((name) => [
+      name,
+      computed(() => this.current.value[name as keyof State]),
+    ]),
+  ) as unknown as Now;
+  /** All of the state, for what follows it by itself. */
+  get whole(): ReadonlySignal<State> {
+    return this.current;
+  }
+
+  /** The text in the field. */
+  readonly draft = signal("");
+  /** A short word about what was just done. */
+  readonly notice = signal("");
+  /** The map on screen, for what is exported. */
+  map: MapView | null = null;
+  /** What is said to those who do not see the page. */
+  readonly spoken = signal("");
+  /** The weights in view, and what words are read from. */
+  readonly weights = computed(() => change.weightsOf(this.now.sheet.value, this.now.head.value));
+  readonly layer = computed(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
+  readonly reading = computed(() => this.read(this.weights.value));
+  readonly heads = computed((): readonly Head[] => {
+    const [layer, head, selected, sheet] = [this.now.layer, this.now.head, this.now.selected, this.now.sheet];
+    const parts = { layer: layer.value, head: head.value, selected: selected.value, sheet: sheet.value };
+    return change.heads(parts);
+  });
+  /** Weights of heads that the sheet does not hold, by layer and head, of the same part. */
+  private readonly others = signal<ReadonlyMap<string, Matrix>>(new Map());
+  private othersOf: Sheet | null = null;
+  private othersRequest = new AbortController();
+  private answerRequest = new AbortController();
+  private sheetRequest = new AbortController();
+  private openingRow: number | null = null;
+  private pendingHead: { layer: number; head: number | null } | null = null;
+  private readonly stopFetching: () => void;
 
   constructor(
-    private readonly door: Door,
-    root: ShadowRoot,
-    theme: Theme,
-    private readonly address: Address | null,
+    readonly door: Door,
+    readonly theme: Theme,
+    readonly address: Address | null,
   ) {
-    this.page = new Page(root, theme, {
-      translate: (text) => void this.translate(text),
-      text: (row) => void this.open(row),
-      point: (place) => this.turn(change.pointedAt(this.state, place)),
-      pin: (place) => this.turn(change.pinnedAt(this.state, place)),
-      unpin: () => this.turn(change.unpinned(this.state)),
-      layer: (index) => this.choose(index, this.wanted.head),
-      head: (head) => this.choose(this.wanted.layer, head),
-      see: (layer, head) => this.choose(layer, head),
-      view: (excerpt) => void this.lay(this.state.layer, this.state.head, excerpt),
-      order: (order) => this.turn({ ...this.state, order }),
-      scale: (scale) => this.turn({ ...this.state, scale }),
-      mark: (statistic, sorted) => this.turn({ ...this.state, statistic, sorted }),
-    });
+    this.stopFetching = effect(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
+  }
+
+  get state(): State {
+    return this.current.peek();
+  }
+
+  /** Change what is looked at, without asking the door for anything. */
+  set(part: Partial<State>): void {
+    this.update({ ...this.state, ...part });
+  }
+
+  point(place: Place): void {
+    this.current.value = change.pointedAt(this.state, place); // which no link keeps
+  }
+
+  pin(place: Place): void {
+    this.update(change.pinnedAt(this.state, place));
+  }
+
+  unpin(): void {
+    this.update(change.unpinned(this.state));
+  }
+
+  chooseLayer(layer: number): void {
+    this.see(layer, this.requestedHead.head);
+  }
+
+  chooseHead(head: number | null): void {
+    this.see(this.requestedHead.layer, head);
+  }
+
+  openText(row: number): void {
+    void this.open(row);
+  }
+
+  view(excerpt: Excerpt): void {
+    void this.show(this.state.layer, this.state.head, excerpt);
+  }
+
+  /** Select a head beside the one that is shown, or let it go. */
+  toggle(head: Head): void {
+    this.update(change.toggled(this.state, head));
+  }
+
+  /** The weights of a head in the part that is in view; null while they are not there. */
+  matrixOf({ layer, head }: Head): Matrix | null {
+    const sheet = this.now.sheet.value;
+    if (sheet === null) return null;
+    if (layer === sheet.layer && (sheet.head === null || sheet.head === head)) {
+      return change.weightsOf(sheet, head);
+    }
+    return this.others.value.get(`${layer} ${head}`) ?? null;
+  }
+
+  /** Whether a head has rows and keys as the one in view has. */
+  alike({ layer }: Head): boolean {
+    const [own, other] = [this.layer.value, this.now.answer.value?.layers[layer]];
+    return own !== null && own.queries === other?.queries && own.keys === other.keys;
+  }
+
+  /** Weights as words are read from them: of pieces, or joined. */
+  read(matrix: Matrix | null): Reading | null {
+    const sheet = this.now.sheet.value;
+    if (matrix === null || sheet === null) return null;
+    const { rows, keys } = sheet;
+    if (!this.now.joined.value || sheet.coarse) {
+      const [rowSpans, keySpans] = [pieceSpans(rows.length), pieceSpans(keys.length)];
+      return { matrix, rows, keys, rowSpans, keySpans };
+    }
+    const [rowSpans, keySpans] = [wordSpans(rows), wordSpans(keys)];
+    return {
+      matrix: joined(matrix, rowSpans, keySpans),
+      rows: joinedLabels(rows, rowSpans),
+      keys: joinedLabels(keys, keySpans),
+      rowSpans,
+      keySpans,
+    };
+  }
+
+  /** What the axes are, for the words that say so. */
+  get kind(): Kind {
+    return { translated: this.now.sentence.value !== null, within: this.layer.value?.within ?? false };
+  }
+
+  /** Ask once more for what did not come. */
+  retry(): void {
+    const { model, answer, row, view, layer, head } = this.state;
+    if (model === null || answer === null) void this.begin(this.address?.read() ?? "");
+    else if (model.texts === null && this.draft.peek() !== this.state.sentence) void this.translate(this.draft.peek());
+    else if (row !== null && this.state.sheet === null) void this.open(row);
+    else if (view !== null) void this.show(layer, head, view);
+    this.set({ problem: null });
+  }
+
+  /** A link to what is shown. */
+  get link(): string {
+    return written(change.link(this.state));
   }
 
   /** Meet the model, and show what the address says, or else the model's example. */
   async begin(hash: string): Promise<void> {
     try {
       const model = await this.door.model();
-      this.turn({ ...this.state, model });
+      this.update({ ...this.state, model });
       const { link, problem } = readLink(hash);
       const first = link.text ?? model.facts.example ?? "";
       if (model.texts !== null) await this.open(link.row ?? 0, link);
-      else if (first !== "" && this.page.sentence.value === "") await this.translate(first, link);
-      if (problem !== null) this.turn(change.failed(this.state, problem));
+      else if (first !== "" && this.draft.peek() === "") await this.translate(first, link);
+      if (problem !== null) this.update(change.failed(this.state, problem));
     } catch (thrown) {
-      this.turn(change.failed(this.state, Problem.of(thrown)));
+      this.update(change.failed(this.state, Problem.of(thrown)));
     }
   }
 
@@ -69,38 +203,35 @@ export class Explorer {
   async follow(hash: string): Promise<void> {
     if (hash === written(change.link(this.state))) return;
     const { link, problem } = readLink(hash);
-    if (problem !== null) return this.turn(change.failed(this.state, problem), false);
-    const { answer, asked, row, model } = this.state;
+    if (problem !== null) return this.update(change.failed(this.state, problem), false);
+    const { answer, sentence, row, model } = this.state;
     if (model?.texts !== null && model !== null) {
       if (link.row !== null && link.row !== row) return this.open(link.row, link);
-    } else if (link.text !== null && link.text !== asked) {
+    } else if (link.text !== null && link.text !== sentence) {
       return this.translate(link.text, link);
     }
-    this.turn(change.restored(this.state, link), false);
+    this.update(change.restored(this.state, link), false);
     if (answer === null) return;
     const first = this.state.overview?.statistics.first ?? { layer: 0, head: 0 };
     const index = Math.min(link.layer ?? first.layer, answer.layers.length - 1);
     const layer = answer.layers[index];
     if (layer === undefined) return;
     const head = link.head === "mean" ? null : (link.head ?? first.head);
-    await this.lay(index, head, fitted(link.view, layer), false);
-    this.turn(change.repinned(this.state, link.pinned), false);
+    await this.show(index, head, fitted(link.view, layer), false);
+    this.update(change.repinned(this.state, link.pinned), false);
   }
 
   /** Translate a text; a newer one takes the place of an older one that is still under way. */
   async translate(text: string, link: Link | null = null): Promise<void> {
     if (this.state.model?.texts) return; // an address with a sentence, at a page of a trace
-    if (text !== this.page.sentence.value) {
-      this.page.sentence.value = text;
-      this.page.grow();
-    }
-    if (text === this.state.asking) return;
-    const signal = this.anew();
+    this.draft.value = text;
+    if (text === this.state.translating) return;
+    const signal = this.restart();
     if (text.trim() === "") {
       const nothing = new Problem("a sentence to translate", "an empty one", "type a few words");
-      return this.turn(change.failed(this.state, nothing));
+      return this.update(change.failed(this.state, nothing));
     }
-    this.turn(change.asking(this.state, text));
+    this.update(change.translating(this.state, text));
     await this.wait(signal, SLOW.translation, async () => {
       const answer = await this.door.translate(text, signal);
       const came = await this.first(answer, link, signal);
@@ -110,67 +241,70 @@ export class Explorer {
 
   /** Open a text of a trace. */
   private async open(row: number, link: Link | null = null): Promise<void> {
-    const signal = this.anew();
-    this.opening = row;
-    this.turn(change.reading(this.state));
+    const signal = this.restart();
+    this.openingRow = row;
+    this.update(change.reading(this.state));
     await this.wait(signal, SLOW.weights, async () => {
       const answer = await this.door.text(row, signal);
       const came = await this.first(answer, link, signal);
       return (state) => kept(change.answered(came.from(state), null, answer, { ...came, row }), link);
     });
     if (signal.aborted) return;
-    this.opening = null;
+    this.openingRow = null;
     const { sheet, layer, head, view } = this.state;
-    if (sheet?.preview && view !== null) await this.lay(layer, head, view); // read all of it now
+    if (sheet?.preview && view !== null) await this.show(layer, head, view); // read all of it now
   }
 
-  /** The reader chose a head: of the weights that are there, or of others. */
-  private choose(layer: number, head: number | null): void {
-    this.state = { ...this.state, chosen: true };
+  /** Show a head: of the weights that are there, or of others. */
+  see(layer: number, head: number | null): void {
+    const chosen = { ...this.state, chosen: true };
     if (layer === this.state.layer && change.holds(this.state, head)) {
-      this.turn({ ...this.state, head });
-    } else void this.lay(layer, head);
+      this.update({ ...chosen, head });
+    } else {
+      this.current.value = chosen;
+      void this.show(layer, head);
+    }
   }
 
   /** The head that is shown, or the one that is on its way. */
-  private get wanted(): { layer: number; head: number | null } {
-    return this.coming ?? this.state;
+  private get requestedHead(): { layer: number; head: number | null } {
+    return this.pendingHead ?? this.state;
   }
 
   /** Other weights of the same answer. */
-  private async lay(
+  private async show(
     index: number,
     head: number | null,
     excerpt?: Excerpt,
     remembered = true,
   ): Promise<void> {
-    if (this.opening !== null) {
-      this.state = { ...this.state, layer: index, head };
-      return this.open(this.opening); // of the text that is on its way
+    if (this.openingRow !== null) {
+      this.current.value = { ...this.state, layer: index, head };
+      return this.open(this.openingRow); // of the text that is on its way
     }
     const { answer } = this.state;
     const layer = answer?.layers[index];
     if (answer === null || layer === undefined) return;
     const view = excerpt ?? carried(this.state.view, change.layer(this.state), layer);
-    this.laying.abort();
+    this.sheetRequest.abort();
     if (this.shows(index, head, view)) {
-      return this.turn(change.viewed(this.state, head, view), remembered);
+      return this.update(change.viewed(this.state, head, view), remembered);
     }
-    this.coming = { layer: index, head };
-    const { signal } = (this.laying = new AbortController());
+    this.pendingHead = { layer: index, head };
+    const { signal } = (this.sheetRequest = new AbortController());
     const early = this.preview(layer, index, head, view);
-    if (early !== null) this.turn(change.laid(this.state, head, early, view), remembered);
-    this.turn(change.reading(this.state), remembered);
+    if (early !== null) this.update(change.withSheet(this.state, head, early, view), remembered);
+    this.update(change.reading(this.state), remembered);
     await this.wait(
       signal,
       SLOW.weights,
       async () => {
         const came = await this.sheet(answer, index, head, around(view, layer), signal);
-        return (state) => (came === null ? state : change.laid(state, head, came, view));
+        return (state) => (came === null ? state : change.withSheet(state, head, came, view));
       },
       remembered,
     );
-    if (!signal.aborted) this.coming = null;
+    if (!signal.aborted) this.pendingHead = null;
   }
 
   /** What is shown of a head before its weights have come, where they take long. */
@@ -199,7 +333,7 @@ export class Explorer {
       this.door.overview(answer.map, signal),
       this.door.statistics(answer.map, signal),
     ]);
-    const overview = { tiles, statistics };
+    const overview = { tiles, statistics, rightToLeft: await this.directions(answer, signal) };
     const last = answer.layers.length - 1;
     const chosen = this.state.chosen && this.state.layer <= last;
     const most = chosen ? this.state : statistics.first;
@@ -214,6 +348,19 @@ export class Explorer {
       early(overview, described, layer, head, view) ??
       (await this.sheet(answer, layer, head, around(view, described), signal));
     return { sheet: came, view, overview, from: (state) => ({ ...state, layer, head }) };
+  }
+
+  /** The headings under which keys run to the left. */
+  private async directions(answer: Answer, signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const { map, layers } = answer;
+    const found = sheets(layers).map(async ([name, [index = 0]]) => {
+      const own = layers[index];
+      if (map === null || own === undefined || own.queries === 0) return [];
+      const keys = { from: 0, to: Math.min(own.keys, 64) };
+      const tokens = await this.door.tokens(map, index, { rows: { from: 0, to: 1 }, keys }, signal);
+      return direction(labels(tokens.keys, tokens.keys.length)) === "rtl" ? [name] : [];
+    });
+    return new Set((await Promise.all(found)).flat());
   }
 
   private async sheet(
@@ -236,38 +383,71 @@ export class Explorer {
     remembered = true,
   ): Promise<void> {
     const late = setTimeout(() => {
-      if (!signal.aborted) this.turn({ ...this.state, slow: true });
+      if (!signal.aborted) this.update({ ...this.state, slow: true });
     }, slow);
     try {
       const changed = await work();
-      if (!signal.aborted) this.turn(changed(this.state), remembered);
+      if (!signal.aborted) this.update(changed(this.state), remembered);
     } catch (thrown) {
-      if (!signal.aborted) this.turn(change.failed(this.state, Problem.of(thrown)));
+      if (!signal.aborted) this.update(change.failed(this.state, Problem.of(thrown)));
     } finally {
       clearTimeout(late);
     }
   }
 
   /** Let go of what is under way. */
-  private anew(): AbortSignal {
-    this.current.abort();
-    this.laying.abort();
-    [this.opening, this.coming] = [null, null];
-    this.current = new AbortController();
-    return this.current.signal;
+  private restart(): AbortSignal {
+    this.answerRequest.abort();
+    this.sheetRequest.abort();
+    [this.openingRow, this.pendingHead] = [null, null];
+    this.answerRequest = new AbortController();
+    return this.answerRequest.signal;
   }
 
   /** Let go of everything that is under way. */
   stop(): void {
-    this.current.abort();
-    this.laying.abort();
+    this.answerRequest.abort();
+    this.sheetRequest.abort();
+    this.othersRequest.abort();
+    this.stopFetching();
   }
 
-  private turn(state: State, remembered = true): void {
+  private update(state: State, remembered = true): void {
     if (state === this.state) return;
-    this.state = state;
-    this.page.show(state);
-    if (remembered && state.asking === null && !state.reading) this.address?.write(written(change.link(state)));
+    this.current.value = state;
+    if (remembered && state.translating === null && !state.reading) {
+      this.address?.write(written(change.link(state)));
+    }
+  }
+
+  /** Ask for the selected heads that the sheet does not hold. */
+  private fetchOthers(heads: readonly Head[], sheet: Sheet | null): void {
+    const { answer } = this.state;
+    if (this.othersOf?.excerpt !== sheet?.excerpt || this.othersOf?.tile !== sheet?.tile) {
+      this.othersRequest.abort();
+      this.othersRequest = new AbortController();
+      this.others.value = new Map();
+    }
+    this.othersOf = sheet;
+    if (answer === null || answer.map === null || sheet === null || sheet.preview) return;
+    const { map, layers } = answer;
+    const { signal: stop } = this.othersRequest;
+    const own = layers[sheet.layer];
+    for (const { layer, head } of heads) {
+      const there = layer === sheet.layer && (sheet.head === null || sheet.head === head);
+      const other = layers[layer];
+      const alike = own?.queries === other?.queries && own?.keys === other?.keys;
+      const name = `${layer} ${head}`;
+      if (there || !alike || this.others.peek().has(name)) continue;
+      this.door.tile(map, layer, { excerpt: sheet.excerpt, head }, stop).then(
+        (tile) => {
+          if (!stop.aborted) this.others.value = new Map(this.others.peek()).set(name, headOf(tile, 0));
+        },
+        (thrown: unknown) => {
+          if (!stop.aborted) this.update(change.failed(this.state, Problem.of(thrown)));
+        },
+      );
+    }
   }
 }
 

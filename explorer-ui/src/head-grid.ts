@@ -13,6 +13,11 @@ export interface Heads {
   readonly overview: readonly Tile[];
   readonly statistics: Statistics;
   readonly shown: Head | null;
+  /** All heads that are looked at together, in the order of their colours. */
+  readonly together: readonly Head[];
+  readonly colours: readonly string[];
+  /** The headings of layers whose keys run to the left. */
+  readonly rightToLeft: ReadonlySet<string>;
   readonly ramp: Ramp;
   readonly scale: Scale;
   readonly statistic: string | null;
@@ -35,6 +40,7 @@ export class HeadGrid {
     private readonly room: HTMLElement,
     private readonly readout: HTMLElement,
     private readonly choose: (head: Head) => void,
+    private readonly toggle: (head: Head) => void,
   ) {
     this.marks = document.createElement("canvas");
     this.marks.className = "marks";
@@ -48,7 +54,9 @@ export class HeadGrid {
     canvas.addEventListener("pointerleave", () => this.point(null));
     canvas.addEventListener("click", (event) => {
       const head = under(event);
-      if (head !== null) this.choose(head);
+      if (head === null) return;
+      if (event.shiftKey || event.ctrlKey || event.metaKey) this.toggle(head);
+      else this.choose(head);
     });
     canvas.addEventListener("keydown", (event) => this.pressed(event));
     canvas.addEventListener("blur", () => this.point(null));
@@ -62,7 +70,7 @@ export class HeadGrid {
     const same = (name: "overview" | "ramp" | "scale") => heads[name] === before?.[name];
     if (!(same("overview") && same("ramp") && same("scale"))) this.pictures.clear();
     const marked = heads.statistic === before?.statistic && heads.sorted === before.sorted;
-    if (this.pictures.size > 0 && marked && this.plan !== null) this.mark();
+    if (this.pictures.size > 0 && this.plan !== null && heads.layers === before?.layers && marked) this.mark();
     else this.redraw();
   }
 
@@ -77,7 +85,9 @@ export class HeadGrid {
     const here = this.pointed ?? this.heads?.shown ?? null;
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      if (here !== null) this.choose(here);
+      if (here === null) return;
+      if (event.key === " " && !sameHead(here, this.heads?.shown ?? null)) this.toggle(here);
+      else this.choose(here);
     } else if (/^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(event.key)) {
       event.preventDefault();
       this.point(moved(this.plan, here, event.key));
@@ -137,7 +147,8 @@ export class HeadGrid {
     if (kept !== undefined) return kept;
     const [tile, described] = [heads.overview[layer], heads.layers[layer]];
     if (tile === undefined || described === undefined) return null;
-    const made = painted(tile, head, heads.ramp, heads.scale, described.keys);
+    const flipped = heads.rightToLeft.has(described.sheet);
+    const made = painted(tile, head, heads, described.keys, flipped);
     this.pictures.set(name, made);
     return made;
   }
@@ -155,7 +166,9 @@ export class HeadGrid {
       pen.lineWidth = width;
       pen.strokeRect(one.x, one.y, plan.size, plan.size);
     };
-    frame(heads.shown, 3, this.theme.tone("accent"));
+    heads.together.forEach((head, index) => frame(head, 3, heads.colours[index] ?? ""));
+    if (heads.together.length < 2) frame(heads.shown, 3, this.theme.tone("accent"));
+    else frame(heads.shown, 4, heads.colours[0] ?? "");
     frame(this.pointed, 2, this.theme.tone("ink"));
     const named = this.pointed ?? heads.shown;
     const layer = named === null ? undefined : heads.layers[named.layer];
@@ -181,9 +194,9 @@ function valueOf({ statistics, statistic }: Heads, { layer, head }: Head): numbe
 function painted(
   tile: Tile,
   head: number,
-  ramp: Ramp,
-  scale: Scale,
+  { ramp, scale }: Pick<Heads, "ramp" | "scale">,
   keys: number,
+  flipped: boolean,
 ): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   if (tile.rows === 0 || tile.keys === 0) return canvas;
@@ -194,8 +207,10 @@ function painted(
   for (let i = 0; i < matrix.values.length; i++) {
     const weight = matrix.values[i] ?? 0;
     if (Number.isNaN(weight)) continue;
-    image.data.set(colour(ramp, shade(weight, Math.floor(i / tile.keys))), 4 * i);
-    image.data[4 * i + 3] = 255;
+    const row = Math.floor(i / tile.keys);
+    const at = flipped ? row * tile.keys + (tile.keys - 1 - (i % tile.keys)) : i;
+    image.data.set(colour(ramp, shade(weight, row)), 4 * at);
+    image.data[4 * at + 3] = 255;
   }
   canvas.getContext("2d")?.putImageData(image, 0, 0);
   return canvas;

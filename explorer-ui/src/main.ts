@@ -1,5 +1,5 @@
 import type { Address } from "./explorer.ts";
-import { mount } from "./mount.ts";
+import { mount } from "./mount.tsx";
 import { Served } from "./served.ts";
 
 /**
@@ -11,9 +11,10 @@ const address: Address = {
   write(next) {
     const now = location.hash;
     if (next === "" || next === now) return;
-    const moved = (hash: string) => hash.replace(/&[qk]=[^&]*/g, "");
+    const still = (hash: string) => hash.replace(/&[qkt]=[^&]*/g, "");
+    const part = (hash: string) => /&q=/.test(hash);
     const first = now === "" || now === "#";
-    const onward = !first && !(moved(now) === moved(next) && /&q=/.test(now) && /&q=/.test(next));
+    const onward = !first && (still(now) !== still(next) || part(now) !== part(next));
     if (onward) history.pushState(null, "", next);
     else history.replaceState(null, "", next);
   },

@@ -1,20 +1,14 @@
 import type { Layer } from "./door.ts";
 import { type Excerpt, type Span, group, whole } from "./excerpt.ts";
-import { type Label, direction } from "./label.ts";
+import type { Label } from "./label.ts";
 import { type Matrix, at, hidden } from "./matrix.ts";
-import { type Colour, type Ramp, colour, ink } from "./ramp.ts";
-import type { Shading } from "./scale.ts";
+import { type Ramp, colour, ink } from "./ramp.ts";
 import { short } from "./share.ts";
 import type { Place } from "./state.ts";
+import { type Piece, fitted, hatched, painted, shortened } from "./painting.ts";
+import type { Pen } from "./pen.ts";
 import type { Theme } from "./theme.ts";
 import { type Size, fit, panned, pixelOf, placeAt, roundPlaces, touched, zoomed } from "./viewport.ts";
-
-/** Weights and the part of the map that they are of. */
-export interface Piece {
-  readonly matrix: Matrix;
-  readonly excerpt: Excerpt;
-  readonly shade: Shading;
-}
 
 /** What a map shows at one moment. Places are counted from the beginning of `near.excerpt`. */
 export interface Picture {
@@ -26,6 +20,8 @@ export interface Picture {
   readonly near: Piece;
   readonly rows: readonly Label[];
   readonly columns: readonly Label[];
+  /** Whether keys go from right to left, as their words run. */
+  readonly rightToLeft: boolean;
   readonly ramp: Ramp;
   readonly active: Place | null;
 }
@@ -37,22 +33,25 @@ export interface Cell {
 }
 
 /** What a reader can do with the map. */
-export interface Handling {
-  point(cell: Cell): void;
+export interface Handlers {
+  /** `spoken`: by keys, so that what stands there is said. */
+  point(cell: Cell, spoken: boolean): void;
   click(cell: Cell): void;
   /** Another part, when the reader stays there. */
   view(excerpt: Excerpt): void;
   leave(): void;
+  /** Where the crosshair is now, which may be later than what is drawn. */
+  here(): Place | null;
 }
 
 const FONT = 13;
 const LONGEST_LABEL = 112; // px; a longer one ends in "…" and is read in full in its row
-const NAMED = 14; // px of a place, from which each has its name
+const NAMED = 11; // px of a place, from which each has its name
 const NUMBERED = 28; // px of a cell, from which its number stands in it
-const TALLEST = 560;
 const CLOSER = 8; // how much a click on pooled weights comes closer
 const SETTLED = 120; // ms after the last movement
-const SMALL = 40; // places; in a smaller map the wheel scrolls the page
+const EDGE = 16; // px after the map, into which its last number reaches
+const MINIMAP = 84; // px of the longer side
 
 interface Plan extends Size {
   readonly left: number;
@@ -70,21 +69,29 @@ export class MapView {
   private travelled = 0;
   private settling: ReturnType<typeof setTimeout> | undefined;
   private readonly marks = document.createElement("canvas");
+  private readonly mini = document.createElement("canvas");
 
   constructor(
     private readonly theme: Theme,
     private readonly canvas: HTMLCanvasElement,
     private readonly room: HTMLElement,
-    private readonly handling: Handling,
+    private readonly handlers: Handlers,
   ) {
     this.marks.className = "marks";
     this.marks.ariaHidden = "true";
     canvas.after(this.marks);
+    this.mini.className = "minimap";
+    this.mini.ariaHidden = "true"; // the breadcrumbs say the same
+    this.mini.hidden = true;
+    room.append(this.mini);
+    for (const event of ["pointerdown", "pointermove"] as const) {
+      this.mini.addEventListener(event, (moved) => this.jump(moved));
+    }
     canvas.addEventListener("pointermove", (event) => this.moved(event));
     canvas.addEventListener("pointerdown", (event) => this.pressed(event));
     canvas.addEventListener("pointerup", (event) => this.released(event));
     canvas.addEventListener("pointercancel", (event) => this.pointers.delete(event.pointerId));
-    canvas.addEventListener("pointerleave", () => handling.leave());
+    canvas.addEventListener("pointerleave", () => handlers.leave());
     canvas.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
     canvas.addEventListener("keydown", (event) => this.typed(event));
     new ResizeObserver(() => this.redraw()).observe(room);
@@ -106,7 +113,7 @@ export class MapView {
   }
 
   private get rightToLeft(): boolean {
-    return this.picture !== null && direction(this.picture.columns) === "rtl";
+    return this.picture?.rightToLeft ?? false;
   }
 
   /** The cell of the weights that came, under a point of the canvas. */
@@ -132,7 +139,7 @@ export class MapView {
     const before = this.pointers.get(event.pointerId);
     if (before === undefined) {
       const cell = this.cellAt(here.x, here.y);
-      if (cell !== null) this.handling.point(cell);
+      if (cell !== null) this.handlers.point(cell, false);
       return;
     }
     this.pointers.set(event.pointerId, here);
@@ -169,7 +176,7 @@ export class MapView {
     const cell = this.cellAt(here.x, here.y);
     if (cell === null) return;
     if (!exact(picture.near)) this.zoom(here, CLOSER);
-    else this.handling.click(cell);
+    else this.handlers.click(cell);
   }
 
   /** Show what is within a frame that was drawn. */
@@ -192,8 +199,7 @@ export class MapView {
     if (picture === null || shown === null) return;
     const { layer } = picture;
     const all = alike(touched(shown), whole(layer));
-    const small = Math.max(layer.queries, layer.keys) <= SMALL;
-    if (!event.ctrlKey && (small || (all && event.deltaY > 0))) return; // the page scrolls
+    if (!event.ctrlKey && all && event.deltaY > 0) return; // what is around it scrolls
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
     this.zoom(this.point(event), Math.exp(-event.deltaY * lines * 0.002));
@@ -202,7 +208,8 @@ export class MapView {
   private typed(event: KeyboardEvent): void {
     const { picture, plan } = this;
     if (event.ctrlKey || event.altKey || event.metaKey || picture === null || plan === null) return;
-    const { active, near, layer } = picture;
+    const { near, layer } = picture;
+    const active = this.handlers.here();
     const here: Cell = {
       row: (active?.side === "target" ? active.index : active?.partner) ?? 0,
       column: (active?.side === "target" ? active.partner : active?.index) ?? 0,
@@ -220,11 +227,11 @@ export class MapView {
       const clamp = (place: number, most: number) => Math.min(Math.max(place, 0), most - 1);
       const row = clamp(here.row + step[0], near.matrix.rows);
       const column = clamp(here.column + step[1], near.matrix.columns);
-      this.handling.point({ row, column });
+      this.handlers.point({ row, column }, true);
     } else if (event.key === "+" || event.key === "=") this.zoom(middle, 2);
     else if (event.key === "-") this.zoom(middle, 0.5);
     else if (event.key === "0") this.go(whole(layer));
-    else if (event.key === "Enter" || event.key === " ") this.handling.click(here);
+    else if (event.key === "Enter" || event.key === " ") this.handlers.click(here);
     else return;
     event.preventDefault();
   }
@@ -260,28 +267,33 @@ export class MapView {
     this.shown = excerpt;
     this.redraw();
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.handling.view(touched(excerpt)), SETTLED);
+    this.settling = setTimeout(() => this.handlers.view(touched(excerpt)), SETTLED);
   }
 
   private redraw(): void {
     const { picture, shown } = this;
-    const room = this.room.clientWidth;
+    const room = { width: this.room.clientWidth, height: this.room.clientHeight };
     const pen = this.canvas.getContext("2d");
-    if (picture === null || shown === null || pen === null || room === 0) return;
+    if (picture === null || shown === null || pen === null) return;
+    if (room.width === 0 || room.height === 0) return;
     const family = this.theme.font;
     pen.font = `600 ${FONT}px ${family}`;
     const plan = planned(pen, picture, room);
     this.plan = plan;
-    const pixels = Math.max(1, window.devicePixelRatio);
-    const [width, height] = [plan.left + plan.width + 4, plan.top + plan.height + 4];
-    for (const canvas of [this.canvas, this.marks]) {
-      const size = [Math.round(width * pixels), Math.round(height * pixels)] as const;
-      if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
-      canvas.style.setProperty("width", `${width}px`);
-      canvas.style.setProperty("height", `${height}px`);
-      canvas.getContext("2d")?.setTransform(pixels, 0, 0, pixels, 0, 0);
-    }
+    const [width, height] = [plan.left + plan.width + EDGE, plan.top + plan.height + 4];
+    for (const canvas of [this.canvas, this.marks]) fitted(canvas, width, height);
+    // All of it in view: a finger moves what is around the map; else the map.
+    const all = alike(touched(shown), whole(picture.layer));
+    this.canvas.style.setProperty("touch-action", all ? "pan-x pan-y" : "none");
     pen.clearRect(0, 0, width, height);
+    this.render(pen, picture, plan, shown);
+    this.drawMinimap();
+    this.mark();
+  }
+
+  /** All but the marks. */
+  private render(pen: Pen, picture: Picture, plan: Plan, shown: Excerpt): void {
+    const family = this.theme.font;
     pen.save();
     pen.beginPath();
     pen.rect(plan.left, plan.top, plan.width, plan.height);
@@ -292,10 +304,34 @@ export class MapView {
     this.write(pen, picture, plan, shown, family);
     pen.restore();
     this.name(pen, picture, plan, shown, family);
-    this.mark();
   }
 
-  private paint(pen: CanvasRenderingContext2D, picture: Picture, piece: Piece, plan: Plan, shown: Excerpt): void {
+  /** How large the map and its names are; null where nothing is shown. */
+  get size(): Size | null {
+    const { plan } = this;
+    return plan && { width: plan.left + plan.width + EDGE, height: plan.top + plan.height + 4 };
+  }
+
+  /** Draw what is on screen with another pen. */
+  export(pen: Pen): void {
+    const { picture, plan, shown } = this;
+    if (picture === null || plan === null || shown === null) return;
+    this.render(pen, picture, plan, shown);
+    this.drawMarks(pen, picture, plan, shown);
+  }
+
+  /** So many times as near, around the middle. */
+  closer(factor: number): void {
+    const { plan } = this;
+    if (plan !== null) this.zoom({ x: plan.left + plan.width / 2, y: plan.top + plan.height / 2 }, factor);
+  }
+
+  /** The part in view, in whole places. */
+  get view(): Excerpt | null {
+    return this.shown && touched(this.shown);
+  }
+
+  private paint(pen: Pen, picture: Picture, piece: Piece, plan: Plan, shown: Excerpt): void {
     const { rows, keys } = piece.excerpt;
     const x = pixelOf(shown.keys, keys.from, plan.width);
     const y = pixelOf(shown.rows, rows.from, plan.height);
@@ -318,7 +354,7 @@ export class MapView {
   }
 
   /** Lines between the cells, and their numbers, when near. */
-  private write(pen: CanvasRenderingContext2D, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
+  private write(pen: Pen, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
     const across = plan.width / (shown.keys.to - shown.keys.from);
     const down = plan.height / (shown.rows.to - shown.rows.from);
     const { matrix, excerpt } = picture.near;
@@ -348,13 +384,18 @@ export class MapView {
   }
 
   /** The names of the places along both axes when near, round numbers when far. */
-  private name(pen: CanvasRenderingContext2D, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
+  private name(pen: Pen, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
     pen.textBaseline = "middle";
     const single = exact(picture.near);
+    const cell = Math.min(
+      plan.height / (shown.rows.to - shown.rows.from),
+      plan.width / (shown.keys.to - shown.keys.from),
+    );
+    const font = single && cell >= NAMED ? Math.min(FONT, cell) : FONT;
     const write = (label: string) => {
-      pen.font = `${FONT}px ${family}`;
+      pen.font = `${font}px ${family}`;
       pen.fillStyle = this.theme.tone("quiet");
-      pen.fillText(shortened(pen, label), 0, 0);
+      pen.fillText(shortened(pen, label, LONGEST_LABEL), 0, 0);
     };
     const along = (span: Span, size: number, gap: number): [number, boolean][] => {
       const named = single && size / (span.to - span.from) >= NAMED;
@@ -408,7 +449,54 @@ export class MapView {
     const { picture, plan, shown } = this;
     const pen = this.marks.getContext("2d");
     if (picture === null || plan === null || shown === null || pen === null) return;
-    pen.clearRect(0, 0, plan.left + plan.width + 4, plan.top + plan.height + 4);
+    pen.clearRect(0, 0, plan.left + plan.width + EDGE, plan.top + plan.height + 4);
+    this.drawMarks(pen, picture, plan, shown);
+  }
+
+  /** All of the map, and what of it is in view, while that is only a part. */
+  private drawMinimap(): void {
+    const { picture, shown, mini } = this;
+    const part = picture !== null && shown !== null && !alike(touched(shown), whole(picture.layer));
+    mini.hidden = !part || picture.far === null;
+    const pen = mini.getContext("2d");
+    if (picture === null || shown === null || picture.far === null || mini.hidden || pen === null) return;
+    const { layer } = picture;
+    const scale = MINIMAP / Math.max(layer.queries, layer.keys);
+    const [width, height] = [Math.max(layer.keys * scale, 16), Math.max(layer.queries * scale, 16)];
+    fitted(mini, width, height);
+    if (this.rightToLeft) {
+      pen.translate(width, 0);
+      pen.scale(-1, 1);
+    }
+    const bitmap = this.bitmaps.get(picture.far.matrix) ?? painted(picture.far, picture.ramp);
+    this.bitmaps.set(picture.far.matrix, bitmap);
+    if (bitmap.width > 0 && bitmap.height > 0) pen.drawImage(bitmap, 0, 0, width, height);
+    const along = (span: Span, most: number, size: number) =>
+      [(span.from / most) * size, Math.max(((span.to - span.from) / most) * size, 4)] as const;
+    const [top, tall] = along(shown.rows, layer.queries, height);
+    const [start, wide] = along(shown.keys, layer.keys, width);
+    pen.strokeStyle = this.theme.tone("accent");
+    pen.lineWidth = 2;
+    pen.strokeRect(Math.min(start, width - wide), Math.min(top, height - tall), wide, tall);
+  }
+
+  /** Bring the place of the minimap under a point into the middle. */
+  private jump(event: PointerEvent): void {
+    const { picture, plan, shown } = this;
+    if (picture === null || plan === null || shown === null || event.buttons === 0) return;
+    const box = this.mini.getBoundingClientRect();
+    const [across, down] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+    const to = (span: Span, share: number, most: number, size: number): Span => {
+      const move = share * most - (span.from + span.to) / 2;
+      return panned(span, (move / (span.to - span.from)) * size, most, size);
+    };
+    this.go({
+      rows: to(shown.rows, down, picture.layer.queries, plan.height),
+      keys: to(shown.keys, this.rightToLeft ? 1 - across : across, picture.layer.keys, plan.width),
+    });
+  }
+
+  private drawMarks(pen: Pen, picture: Picture, plan: Plan, shown: Excerpt): void {
     pen.strokeStyle = this.theme.tone("accent");
     pen.lineWidth = 2;
     if (this.frame !== null) {
@@ -449,14 +537,18 @@ export class MapView {
   }
 }
 
-function planned(pen: CanvasRenderingContext2D, picture: Picture, room: number): Plan {
+function planned(pen: Pen, picture: Picture, room: Size): Plan {
   const single = exact(picture.near);
   const widest = (labels: readonly Label[]) =>
     labels.reduce((most, { text }) => Math.max(most, Math.min(pen.measureText(text).width, LONGEST_LABEL)), 0);
   const numbers = pen.measureText(picture.layer.queries.toLocaleString("en")).width;
   const left = Math.ceil(Math.max(single ? widest(picture.rows) : 0, numbers) + 12);
   const top = Math.ceil((single ? widest(picture.columns) : FONT) + 14);
-  return { left, top, ...fit(picture.layer, { width: Math.max(room - left - 4, 40), height: TALLEST }) };
+  const size = fit(picture.layer, {
+    width: Math.max(room.width - left - EDGE, 40),
+    height: Math.max(room.height - top - 4, 40),
+  });
+  return { left, top, ...size };
 }
 
 /** Whether every cell is one weight. */
@@ -486,47 +578,6 @@ function each({ from, to }: Span): number[] {
 function alike(one: Excerpt, other: Excerpt): boolean {
   const same = (a: Span, b: Span) => a.from === b.from && a.to === b.to;
   return same(one.rows, other.rows) && same(one.keys, other.keys);
-}
-
-/** One pixel a weight, to be enlarged: as fast for a million cells as for a hundred. */
-function painted({ matrix, shade }: Piece, ramp: Ramp): HTMLCanvasElement {
-  const small = document.createElement("canvas");
-  if (matrix.rows === 0 || matrix.columns === 0) return small;
-  [small.width, small.height] = [matrix.columns, matrix.rows];
-  const image = new ImageData(matrix.columns, matrix.rows);
-  for (let i = 0; i < matrix.values.length; i++) {
-    const weight = matrix.values[i] ?? 0;
-    if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
-    const [red, green, blue]: Colour = colour(ramp, shade(weight, Math.floor(i / matrix.columns)));
-    image.data[4 * i] = red;
-    image.data[4 * i + 1] = green;
-    image.data[4 * i + 2] = blue;
-    image.data[4 * i + 3] = 255;
-  }
-  small.getContext("2d")?.putImageData(image, 0, 0);
-  return small;
-}
-
-/** What lies where no query may look. */
-function hatched(pen: CanvasRenderingContext2D, line: string): CanvasPattern | null {
-  const small = document.createElement("canvas");
-  [small.width, small.height] = [8, 8];
-  const own = small.getContext("2d");
-  if (own === null) return null;
-  own.strokeStyle = line;
-  for (const shift of [-8, 0, 8]) {
-    own.moveTo(shift, 8);
-    own.lineTo(shift + 8, 0);
-  }
-  own.stroke();
-  return pen.createPattern(small, "repeat");
-}
-
-function shortened(pen: CanvasRenderingContext2D, text: string): string {
-  if (pen.measureText(text).width <= LONGEST_LABEL) return text;
-  const letters = Array.from(text.slice(0, 200));
-  while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > LONGEST_LABEL) letters.pop();
-  return `${letters.join("")}…`;
 }
 
 /** The value under a place that names a cell. */

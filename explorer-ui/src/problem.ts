@@ -4,6 +4,8 @@ export class Problem extends Error {
     readonly expected: string,
     readonly got: string,
     readonly hint: string,
+    /** Whether nobody answers any more. */
+    readonly gone = false,
   ) {
     super(`Expected ${expected}; got ${got}. ${capitalised(hint)}.`);
   }

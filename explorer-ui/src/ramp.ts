@@ -17,6 +17,10 @@ type Point = readonly [number, number, number];
 export const onLight: Ramp = between([0.962, 0.012, 95], [0.62, 0.1, 195], [0.28, 0.12, 280]);
 export const onDark: Ramp = between([0.27, 0.03, 270], [0.6, 0.1, 205], [0.93, 0.11, 110]);
 
+/** From −1 (0) by way of the paper (½) to 1 (1): blue and orange, which nobody takes for each other. */
+export const differenceOnLight: Ramp = meeting([0.42, 0.13, 255], [0.962, 0.003, 95], [0.5, 0.15, 50]);
+export const differenceOnDark: Ramp = meeting([0.82, 0.1, 240], [0.27, 0.02, 270], [0.82, 0.13, 65]);
+
 export function colour(ramp: Ramp, share: number): Colour {
   const step = Math.round(Math.min(Math.max(share, 0), 1) * (ramp.steps.length - 1));
   return ramp.steps[step] ?? [0, 0, 0];
@@ -47,6 +51,18 @@ function between(start: Point, middle: Point, end: Point): Ramp {
       share < turn ? [start, middle, share / turn] : [middle, end, (share - turn) / (1 - turn)];
     const light = start[0] + (end[0] - start[0]) * share;
     return rgb([light, from[1] + (to[1] - from[1]) * part, from[2] + (to[2] - from[2]) * part]);
+  });
+  return { steps };
+}
+
+/** From one colour to another by way of a neutral one; lightness falls or rises evenly on both sides. */
+function meeting(start: Point, middle: Point, end: Point): Ramp {
+  const steps = Array.from({ length: 255 }, (_, index) => {
+    const share = index / 254;
+    const outer = share < 0.5 ? start : end;
+    const far = Math.abs(2 * share - 1);
+    const light = middle[0] + (outer[0] - middle[0]) * far;
+    return rgb([light, middle[1] + (outer[1] - middle[1]) * far, outer[2]]);
   });
   return { steps };
 }

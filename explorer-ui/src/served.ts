@@ -11,8 +11,8 @@ export class Served implements Door {
 
   async translate(text: string, signal: AbortSignal): Promise<Answer> {
     const headers = { "Content-Type": "application/json" };
-    const asked = { method: "POST", headers, body: JSON.stringify({ text }), signal };
-    return (await this.json("api/translate", asked)) as Answer;
+    const request = { method: "POST", headers, body: JSON.stringify({ text }), signal };
+    return (await this.json("api/translate", request)) as Answer;
   }
 
   async text(row: number, signal: AbortSignal): Promise<Answer> {
@@ -20,48 +20,49 @@ export class Served implements Door {
   }
 
   async overview(map: string, signal: AbortSignal): Promise<Tile[]> {
-    const asked = `api/maps/${encodeURIComponent(map)}/overview`;
-    return unpackOverview(await (await this.fetched(asked, { signal })).arrayBuffer());
+    const address = `api/maps/${encodeURIComponent(map)}/overview`;
+    return unpackOverview(await (await this.fetched(address, { signal })).arrayBuffer());
   }
 
   async statistics(map: string, signal: AbortSignal): Promise<Statistics> {
-    const asked = `api/maps/${encodeURIComponent(map)}/statistics`;
-    return (await this.json(asked, { signal })) as Statistics;
+    const address = `api/maps/${encodeURIComponent(map)}/statistics`;
+    return (await this.json(address, { signal })) as Statistics;
   }
 
   async tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
     const { excerpt, head } = part;
     const heads = head === null ? "" : `&heads=${head}:${head + 1}`;
     const shape = `&shape=${cells(excerpt.rows)},${cells(excerpt.keys)}`;
-    const asked = `${path(map, layer)}?${ranges(excerpt)}${shape}${heads}`;
-    return unpack(await (await this.fetched(asked, { signal })).arrayBuffer());
+    const address = `${path(map, layer)}?${ranges(excerpt)}${shape}${heads}`;
+    return unpack(await (await this.fetched(address, { signal })).arrayBuffer());
   }
 
   async tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens> {
     return (await this.json(`${path(map, layer)}/tokens?${ranges(excerpt)}`, { signal })) as Tokens;
   }
 
-  private async json(path: string, asked: RequestInit): Promise<unknown> {
-    return (await this.fetched(path, asked)).json();
+  private async json(path: string, request: RequestInit): Promise<unknown> {
+    return (await this.fetched(path, request)).json();
   }
 
-  private async fetched(path: string, asked: RequestInit): Promise<Response> {
-    let came: Response;
+  private async fetched(path: string, request: RequestInit): Promise<Response> {
+    let response: Response;
     try {
-      came = await fetch(path, asked);
+      response = await fetch(path, request);
     } catch (thrown) {
-      if (asked.signal?.aborted) throw thrown; // nobody waits for this answer any more
+      if (request.signal?.aborted) throw thrown; // nobody waits for this answer any more
       throw new Problem(
         "an answer from attlas",
         "no connection to it",
         "check that attlas still runs in its terminal, then try again",
+        true,
       );
     }
-    if (came.ok) return came;
-    const body: unknown = await came.json().catch(() => null);
+    if (response.ok) return response;
+    const body: unknown = await response.json().catch(() => null);
     throw (
       Problem.read(body) ??
-      new Problem("an answer from attlas", `status ${came.status}`, "try again")
+      new Problem("an answer from attlas", `status ${response.status}`, "try again")
     );
   }
 }

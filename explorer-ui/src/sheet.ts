@@ -54,22 +54,24 @@ export async function sheet(
   const size = layer.heads * cells(excerpt.rows) * cells(excerpt.keys);
   const alone = pooled || size > MOST_WEIGHTS;
   const only = alone ? Math.min(head ?? 0, layer.heads - 1) : null;
-  const asked = { excerpt, head: only };
+  const part = { excerpt, head: only };
   const [tile, tokens] = await Promise.all([
-    door.tile(map, index, asked, signal),
+    door.tile(map, index, part, signal),
     pooled ? { rows: [], keys: [] } : door.tokens(map, index, excerpt, signal),
   ]);
-  const axis = (span: Span, named: readonly string[]): Label[] =>
-    pooled ? groups(span) : labels(named, span.to - span.from, span.from);
+  const axis = (span: Span, named: readonly string[], count: number): Label[] =>
+    pooled || tile.pyramidLevel > 0
+      ? groups(span, count)
+      : labels(named, span.to - span.from, span.from);
   return {
     layer: index,
     excerpt,
     tile,
     head: only,
-    coarse: pooled,
+    coarse: pooled || tile.pyramidLevel > 0, // a file may hold no more than pictures of a map
     preview: false,
-    rows: axis(excerpt.rows, tokens.rows),
-    keys: axis(excerpt.keys, tokens.keys),
+    rows: axis(excerpt.rows, tokens.rows, tile.rows),
+    keys: axis(excerpt.keys, tokens.keys, tile.keys),
   };
 }
 

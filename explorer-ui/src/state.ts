@@ -1,6 +1,7 @@
-import { type Link, nowhere } from "./address.ts";
+import { type Link, MOST_HEADS, nowhere } from "./address.ts";
 import type { Answer, Layer, Model, Statistics } from "./door.ts";
 import { type Excerpt, same as sameExcerpt, whole } from "./excerpt.ts";
+import { type Head, sameHead } from "./grid-layout.ts";
 import { type Matrix, head, mean } from "./matrix.ts";
 import type { Problem } from "./problem.ts";
 import type { Scale } from "./scale.ts";
@@ -24,12 +25,12 @@ export interface Place {
 export interface State {
   readonly model: Model | null;
   /** The text that is being translated. */
-  readonly asking: string | null;
+  readonly translating: string | null;
   /** Whether weights are being read, and whether either is taking long. */
   readonly reading: boolean;
   readonly slow: boolean;
   /** The latest answer, the text it is of (null: a trace's), and the weights in view. */
-  readonly asked: string | null;
+  readonly sentence: string | null;
   readonly answer: Answer | null;
   readonly sheet: Sheet | null;
   /** The part of the map in view; the sheet has it, and maybe more. */
@@ -52,20 +53,29 @@ export interface State {
   readonly sorted: boolean;
   /** Whether the reader chose the head, so that the next text shows it too. */
   readonly chosen: boolean;
+  /** See `Link`. */
+  readonly selected: readonly Head[];
+  readonly tab: string | null;
+  readonly side: Side;
+  readonly joined: boolean;
+  readonly threshold: number;
+  readonly apart: boolean;
 }
 
 /** A picture of every head, by layer, and numbers of each. */
 export interface Overview {
   readonly tiles: readonly Tile[];
   readonly statistics: Statistics;
+  /** The headings of layers whose keys run to the left. */
+  readonly rightToLeft: ReadonlySet<string>;
 }
 
 export const empty: State = {
   model: null,
-  asking: null,
+  translating: null,
   reading: false,
   slow: false,
-  asked: null,
+  sentence: null,
   answer: null,
   sheet: null,
   view: null,
@@ -81,13 +91,19 @@ export const empty: State = {
   statistic: nowhere.statistic,
   sorted: nowhere.sorted,
   chosen: false,
+  selected: nowhere.selected,
+  tab: nowhere.tab,
+  side: nowhere.side,
+  joined: nowhere.joined,
+  threshold: nowhere.threshold,
+  apart: nowhere.apart,
 };
 
-const idle = { asking: null, reading: false, slow: false, problem: null } as const;
+const idle = { translating: null, reading: false, slow: false, problem: null } as const;
 
 /** A translation was asked for; the one before stays in view until this one comes. */
-export function asking(state: State, text: string): State {
-  return { ...state, ...idle, asking: text };
+export function translating(state: State, text: string): State {
+  return { ...state, ...idle, translating: text };
 }
 
 /** Weights were asked for; those before stay in view until these come. */
@@ -112,7 +128,8 @@ export function answered(
 ): State {
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
-  const now = { asked: text, row, answer, sheet, view, overview, layer, head };
+  const selected = present(state.selected, answer);
+  const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected };
   return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
 }
 
@@ -122,7 +139,7 @@ export function failed(state: State, problem: Problem): State {
 }
 
 /** Other weights of the same answer. What was kept stays kept where the places are the same. */
-export function laid(state: State, head: number | null, sheet: Sheet, view: Excerpt): State {
+export function withSheet(state: State, head: number | null, sheet: Sheet, view: Excerpt): State {
   const own = sheet.head ?? headWithin(head, state.answer?.layers[sheet.layer]);
   const now = { layer: sheet.layer, head: own };
   const before = layer(state);
@@ -133,7 +150,7 @@ export function laid(state: State, head: number | null, sheet: Sheet, view: Exce
     pointed: carriedPlace(state.pointed, from, sheet) ?? first(sheet, view),
     pinned: carriedPlace(state.pinned, from, sheet),
   };
-  const calm = { reading: false, slow: state.slow && state.asking !== null, problem: null };
+  const calm = { reading: false, slow: state.slow && state.translating !== null, problem: null };
   return { ...state, ...calm, ...now, ...places, sheet, view };
 }
 
@@ -164,16 +181,27 @@ export function unpinned(state: State): State {
 }
 
 /** What is in view: what is kept, otherwise what was pointed at last. */
-export function active(state: State): Place | null {
+export function active(state: Pick<State, "pinned" | "pointed">): Place | null {
   return state.pinned ?? state.pointed;
 }
 
 /** The weights in view. */
 export function matrix(state: State): Matrix | null {
-  if (state.sheet === null) return null;
-  const { tile, head: only } = state.sheet;
-  if (only !== null) return head(tile, 0);
-  return state.head === null ? mean(tile) : head(tile, state.head);
+  return weightsOf(state.sheet, state.head);
+}
+
+const unpacked = new WeakMap<Tile, Map<number | null, Matrix>>();
+
+/** The weights of a head of a sheet, or (null) of the mean of all; the same object each time. */
+export function weightsOf(sheet: Sheet | null, index: number | null): Matrix | null {
+  if (sheet === null) return null;
+  const { tile } = sheet;
+  const own = sheet.head === null ? index : 0;
+  const kept = unpacked.get(tile) ?? new Map<number | null, Matrix>();
+  unpacked.set(tile, kept);
+  const found = kept.get(own) ?? (own === null ? mean(tile) : head(tile, own));
+  kept.set(own, found);
+  return found;
 }
 
 /** The layer in view. */
@@ -185,6 +213,32 @@ export function layer(state: State): Layer | null {
 export function holds(state: State, head: number | null): boolean {
   if (state.sheet === null) return false;
   return state.sheet.head === null || state.sheet.head === head;
+}
+
+/** The heads that are looked at together: the one that is shown, then those selected beside it. */
+export function heads({
+  layer,
+  head,
+  selected,
+  sheet,
+}: Pick<State, "layer" | "head" | "selected" | "sheet">): Head[] {
+  const shown = head === null || sheet === null ? [] : [{ layer, head }];
+  return [...shown, ...selected.filter((one) => !shown.some((other) => sameHead(one, other)))];
+}
+
+/** Select a head beside the one that is shown, or let it go. */
+export function toggled(state: State, head: Head): State {
+  const { selected, layer, head: shown } = state;
+  if (shown !== null && sameHead(head, { layer, head: shown })) return state;
+  const without = selected.filter((one) => !sameHead(one, head));
+  if (without.length < selected.length) return { ...state, selected: without };
+  return { ...state, selected: [...selected, head].slice(1 - MOST_HEADS) };
+}
+
+function present(heads: readonly Head[], answer: Answer | null): readonly Head[] {
+  return answer === null
+    ? heads
+    : heads.filter(({ layer, head }) => head < (answer.layers[layer]?.heads ?? 0));
 }
 
 function headWithin(head: number | null, layer: Layer | undefined): number | null {
@@ -207,7 +261,7 @@ export function link(state: State): Link {
   const own = layer(state);
   const all = own === null || view === null || sameExcerpt(view, whole(own));
   return {
-    text: state.asked,
+    text: state.sentence,
     row: state.row,
     layer: answer === null || sheet === null ? null : state.layer,
     head: answer === null || sheet === null ? null : (state.head ?? "mean"),
@@ -217,13 +271,21 @@ export function link(state: State): Link {
     scale: state.scale,
     statistic: state.statistic,
     sorted: state.sorted,
+    selected: state.selected,
+    tab: state.tab,
+    side: state.side,
+    joined: state.joined,
+    threshold: state.threshold,
+    apart: state.apart,
   };
 }
 
 /** The state in which what a link says of the view is so; its text, head and part come from the door. */
 export function restored(state: State, link: Link): State {
-  const { order, scale, statistic, sorted } = link;
-  return { ...state, order, scale, statistic, sorted, chosen: state.chosen || link.head !== null };
+  const { order, scale, statistic, sorted, selected, tab, side, joined, threshold, apart } = link;
+  const chosen = state.chosen || link.head !== null;
+  const view = { order, scale, statistic, sorted, tab, side, joined, threshold, apart };
+  return { ...state, ...view, selected: present(selected, state.answer), chosen };
 }
 
 /** What a link keeps is kept again, where it is in view. */

@@ -1,12 +1,17 @@
-import { type Ramp, onDark, onLight } from "./ramp.ts";
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { type Ramp, differenceOnDark, differenceOnLight, onDark, onLight } from "./ramp.ts";
 
 export type Scheme = "light" | "dark" | "auto";
-export type Tone = "ink" | "quiet" | "paper" | "accent" | "line" | "action";
+export type Tone = "ink" | "quiet" | "paper" | "accent" | "line" | "edge" | "action";
+
+// Apart for every kind of colour vision (after Okabe and Ito, 2008), 3:1 or more on the page.
+const HEADS_ON_LIGHT = ["#0067a5", "#b8480c", "#007a55", "#8b3a93", "#555555", "#8a6a00"];
+const HEADS_ON_DARK = ["#6cc0f5", "#ff9d5c", "#3fd0a3", "#e79be0", "#d2d2d2", "#ecd84a"];
 
 /** The colours of one explorer: those that its style sheet names, and the ramp that suits them. */
 export class Theme {
   private readonly preference = matchMedia("(prefers-color-scheme: dark)");
-  private readonly listeners = new Set<() => void>();
+  private readonly count = signal(0);
   private readonly changed = () => this.apply();
   private tones: CSSStyleDeclaration;
 
@@ -35,17 +40,27 @@ export class Theme {
     return this.tones.fontFamily;
   }
 
-  whenChanged(redraw: () => void): void {
-    this.listeners.add(redraw);
+  /** Changes whenever the colours do. */
+  get changes(): ReadonlySignal<number> {
+    return this.count;
+  }
+
+  /** From −1 to 1. */
+  get differences(): Ramp {
+    return this.dark ? differenceOnDark : differenceOnLight;
+  }
+
+  /** One colour for each head that is looked at together with others. */
+  get heads(): readonly string[] {
+    return this.dark ? HEADS_ON_DARK : HEADS_ON_LIGHT;
   }
 
   dispose(): void {
     this.preference.removeEventListener("change", this.changed);
-    this.listeners.clear();
   }
 
   private apply(): void {
     this.frame.classList.toggle("dark", this.dark);
-    for (const redraw of this.listeners) redraw();
+    this.count.value += 1;
   }
 }

@@ -1,12 +1,10 @@
 import { type Label } from "./label.ts";
 import { type Ramp, colour, css, ink } from "./ramp.ts";
 import { short } from "./share.ts";
-import type { Place, Side } from "./state.ts";
-
-/** What a reader can do with a word. */
-export interface Handling {
-  point(place: Place): void;
-  pin(place: Place): void;
+/** What a reader can do with a word, by its index. */
+export interface Handlers {
+  point(index: number): void;
+  pin(index: number): void;
 }
 
 /** How a row looks at one moment: a weight and its shade per token, or none where it is asked. */
@@ -33,8 +31,7 @@ export class TokenRow {
 
   constructor(
     private readonly row: HTMLElement,
-    private readonly side: Side,
-    private readonly handling: Handling,
+    private readonly handlers: Handlers,
   ) {
     row.addEventListener("keydown", (event) => this.moved(event));
   }
@@ -120,13 +117,13 @@ export class TokenRow {
     const share = document.createElement("span");
     share.className = "share";
     button.append(word, share);
-    const place: Place = { side: this.side, index };
-    button.addEventListener("pointerenter", () => this.handling.point(place));
+    if (label.whole !== undefined) button.title = label.whole.slice(0, 20_000);
+    button.addEventListener("pointerenter", () => this.handlers.point(index));
     button.addEventListener("focus", () => {
       this.reach(index);
-      this.handling.point(place);
+      this.handlers.point(index);
     });
-    button.addEventListener("click", () => this.handling.pin(place));
+    button.addEventListener("click", () => this.handlers.pin(index));
     return button;
   }
 

@@ -84,9 +84,41 @@ const STATISTICS: Readonly<Record<string, string>> = {
   information: "how much the query decides, in nats",
 };
 
+/** What a model does with a text: on the button, meanwhile, and over what comes. */
+export function taskWords(task: Facts["task"]): { button: string; doing: string; result: string; field: string } {
+  if (task === "read") return { button: "Read", doing: "Reading", result: "", field: "Your text" };
+  if (task === "continue") {
+    return { button: "Continue", doing: "Writing", result: "Continuation", field: "Your prompt" };
+  }
+  if (task === "answer") return { button: "Answer", doing: "Answering", result: "Answer", field: "Your text" };
+  return { button: "Translate", doing: "Translating", result: "Translation", field: "Your sentence" };
+}
+
+/** A part of a map: "rows 0–11 × keys 3–9". */
+export function partName({ rows, keys }: Excerpt): string {
+  const places = ({ from, to }: Span) =>
+    to - from === 1 ? from.toLocaleString("en") : `${from.toLocaleString("en")}–${(to - 1).toLocaleString("en")}`;
+  return `rows ${places(rows)} × keys ${places(keys)}`;
+}
+
 /** A statistic of a head, in words. */
 export function statisticName(name: string): string {
   return STATISTICS[name] ?? name;
+}
+
+const SHORT: Readonly<Record<string, string>> = {
+  normalized_entropy: "entropy",
+  max_weight: "largest",
+  first_weight: "first",
+  last_weight: "last",
+  self_weight: "itself",
+  previous_weight: "before",
+  next_weight: "after",
+};
+
+/** A statistic of a head, at the top of a narrow column. */
+export function statisticShort(name: string): string {
+  return SHORT[name] ?? name;
 }
 
 export function statisticValue(name: string, value: number): string {
@@ -132,11 +164,10 @@ export function hint(coarse: Excerpt | null, preview: Tile | null = null): strin
 }
 
 /** What is said while nothing new is there yet. */
-export function progress({ asking, reading, slow }: State): string {
-  if (asking !== null) {
-    return slow
-      ? "Still translating. A long sentence or a large model takes its time…"
-      : "Translating…";
+export function progress({ translating, reading, slow, model }: State): string {
+  if (translating !== null) {
+    const { doing } = taskWords(model?.facts.task);
+    return slow ? `Still ${doing.toLowerCase()}. A long text or a large model takes its time…` : `${doing}…`;
   }
   return reading && slow ? "Reading the weights. A long map takes its time…" : "";
 }

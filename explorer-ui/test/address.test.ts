@@ -14,6 +14,15 @@ const whole: Link = {
   scale: "uniform",
   statistic: "normalized_entropy",
   sorted: true,
+  selected: [
+    { layer: 0, head: 11 },
+    { layer: 10, head: 2 },
+  ],
+  tab: "lines",
+  side: "source",
+  joined: true,
+  threshold: 12,
+  apart: true,
 };
 
 test("a link gives back the sentence it was made from", () => {
@@ -30,6 +39,7 @@ test("a link gives back each part of the state that it was made from", () => {
     { view: null, pinned: { side: "source", index: 0 } },
     { layer: 0, head: 0 },
     { order: "sentence", scale: "root", statistic: null, sorted: false },
+    { selected: [], tab: null, side: "target", joined: false, threshold: 5, apart: false },
   ];
   for (const other of others) {
     const link = { ...whole, ...other };
@@ -44,7 +54,7 @@ test("a page without anything has no hash, and such a hash says nothing", () => 
 
 test("beside its text a link has at most 300 characters, of the longest map too", () => {
   const far = { from: 999_999_998, to: 999_999_999 };
-  const longest = { ...whole, view: { rows: far, keys: far }, layer: 999_999, head: 999_999 };
+  const longest = { ...whole, view: { rows: far, keys: far }, layer: 999_999, head: 999_999, tab: "distribution", selected: [{ layer: 99, head: 127 }, { layer: 98, head: 126 }, { layer: 97, head: 125 }] };
   const text = `text=${encodeURIComponent(whole.text ?? "")}`;
   assert.ok(written(longest).length - text.length <= 300);
 });

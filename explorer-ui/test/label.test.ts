@@ -79,3 +79,40 @@ test("a sentence runs the way of its first letter", () => {
   assert.equal(way(["猫", "が"]), "ltr");
   assert.equal(way(["</s>", "1", "2"]), "ltr");
 });
+
+test("bytes are the text that they spell", () => {
+  assert.deepEqual(texts(["The", "ĠcafÃ©", "Ċ"]), ["The", "café", "⟨newline⟩"]);
+  assert.deepEqual(texts(["▁a", "<0xE6>", "<0x97>", "<0xA5>", "b"]), ["a", "日…", "…", "…", "b"]);
+  assert.deepEqual(texts(["<0x0A>"]), ["⟨newline⟩"]);
+});
+
+test("a character of several tokens stands in the first of them, and their bytes are told", () => {
+  const smile = labels(["Hi", "ĠðŁĺ", "Ģ", "!"], 4);
+  assert.deepEqual(smile.map(({ text }) => text), ["Hi", "😀…", "…", "!"]);
+  assert.equal(smile[2]?.whole, "bytes 80 of a character");
+});
+
+test("bytes that are no character are numbers", () => {
+  assert.deepEqual(texts(["▁a", "<0xE6>", "b"]), ["a", "⟨E6⟩", "b"]);
+  assert.deepEqual(texts(["▁a", "<0xFF>"]), ["a", "⟨FF⟩"]);
+});
+
+test("characters that cannot be seen are named", () => {
+  assert.deepEqual(texts(["a\u202eb", "\t", "\u200b", "\u0007", "\ufeffx"]), [
+    "a⟨right-to-left override⟩b",
+    "⟨tab⟩",
+    "⟨zero-width space⟩",
+    "⟨U+0007⟩",
+    "⟨byte order mark⟩x",
+  ]);
+});
+
+test("joiners that words and emoji need stay where they are", () => {
+  assert.deepEqual(texts(["می\u200cخواهم", "👩\u200d🚀", "\u200c"]), ["می\u200cخواهم", "👩\u200d🚀", "⟨zero-width non-joiner⟩"]);
+});
+
+test("a long token is cut, and its whole text is kept", () => {
+  const [label] = labels(["x".repeat(10_000)], 1);
+  assert.equal(Array.from(label?.text ?? "").length, 33);
+  assert.equal(label?.whole?.length, 10_000);
+});

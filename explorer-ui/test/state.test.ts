@@ -30,10 +30,10 @@ const sheet: Sheet = {
   rows: [],
   keys: [],
 };
-const answered = change.answered(change.asking(change.empty, "hello"), "hello", answer, { sheet, view: excerpt, overview: null });
+const answered = change.answered(change.translating(change.empty, "hello"), "hello", answer, { sheet, view: excerpt, overview: null });
 
-test("an answer ends the asking and points at the first word", () => {
-  assert.equal(answered.asking, null);
+test("an answer ends the translating and points at the first word", () => {
+  assert.equal(answered.translating, null);
   assert.deepEqual(change.active(answered), { side: "target", index: 0 });
 });
 
@@ -44,13 +44,13 @@ test("a model without attention has nothing to point at", () => {
 });
 
 test("the translation before stays in view while a new one is asked for", () => {
-  assert.equal(change.asking(answered, "again").answer, answer);
+  assert.equal(change.translating(answered, "again").answer, answer);
 });
 
 test("a failure leaves the translation before, and says what was wrong", () => {
   const problem = new Problem("w", "c", "d");
-  const failed = change.failed(change.asking(answered, "again"), problem);
-  assert.deepEqual([failed.asking, failed.answer, failed.problem], [null, answer, problem]);
+  const failed = change.failed(change.translating(answered, "again"), problem);
+  assert.deepEqual([failed.translating, failed.answer, failed.problem], [null, answer, problem]);
 });
 
 test("what is kept stays in view while the reader points elsewhere, until it is let go", () => {
@@ -82,17 +82,17 @@ test("pointing at the same place again changes nothing", () => {
 
 test("a chosen head that the next layer lacks becomes the mean", () => {
   const fewer: Sheet = { ...sheet, layer: 1, tile: { ...tile, heads: 1, levels: tile.levels.subarray(0, 4) } };
-  assert.equal(change.laid(answered, 1, fewer, excerpt).head, null);
-  assert.equal(change.laid(answered, 0, fewer, excerpt).head, 0);
-  assert.equal(change.laid(answered, 0, fewer, excerpt).layer, 1);
+  assert.equal(change.withSheet(answered, 1, fewer, excerpt).head, null);
+  assert.equal(change.withSheet(answered, 0, fewer, excerpt).head, 0);
+  assert.equal(change.withSheet(answered, 0, fewer, excerpt).layer, 1);
 });
 
 test("what is kept stays kept where the other weights have its place, and is let go elsewhere", () => {
   const kept = change.pinnedAt(answered, { side: "target", index: 1, partner: 0 });
-  assert.deepEqual(change.laid(kept, null, { ...sheet, layer: 1 }, excerpt).pinned, kept.pinned);
+  assert.deepEqual(change.withSheet(kept, null, { ...sheet, layer: 1 }, excerpt).pinned, kept.pinned);
   const laid = (from: number) => {
     const part: Excerpt = { ...excerpt, rows: { from, to: from + 1 } };
-    return change.laid(kept, null, { ...sheet, excerpt: part, tile: tileOf([2, 1, 2], [0, 1, 1, 0]) }, part);
+    return change.withSheet(kept, null, { ...sheet, excerpt: part, tile: tileOf([2, 1, 2], [0, 1, 1, 0]) }, part);
   };
   assert.deepEqual(laid(1).pinned, { side: "target", index: 0, partner: 0 }); // the same place of the text
   assert.equal(laid(0).pinned, null);
@@ -101,33 +101,33 @@ test("what is kept stays kept where the other weights have its place, and is let
 test("a link says what is shown, with places counted from the beginning of the text", () => {
   const rows = { from: 1, to: 2 };
   const part: Sheet = { ...sheet, excerpt: { ...excerpt, rows }, tile: tileOf([2, 1, 2], [0, 1, 1, 0]) };
-  const shown = change.laid({ ...answered, head: 1 }, 1, part, part.excerpt);
+  const shown = change.withSheet({ ...answered, head: 1 }, 1, part, part.excerpt);
   const kept = change.pinnedAt(shown, { side: "target", index: 0, partner: 1 });
   const link = change.link(kept);
   assert.deepEqual([link.text, link.layer, link.head, link.view], ["hello", 0, 1, part.excerpt]);
   assert.deepEqual(link.pinned, { side: "target", index: 1, partner: 1 });
   assert.deepEqual(change.repinned(shown, link.pinned).pinned, kept.pinned);
-  assert.equal(change.link(change.laid(kept, null, sheet, excerpt)).view, null);
-  assert.equal(change.link(change.laid(kept, null, sheet, excerpt)).head, "mean");
+  assert.equal(change.link(change.withSheet(kept, null, sheet, excerpt)).view, null);
+  assert.equal(change.link(change.withSheet(kept, null, sheet, excerpt)).head, "mean");
 });
 
 test("weights that are read do not end a translation that is under way", () => {
-  const both = change.reading(change.asking(answered, "again"));
-  assert.deepEqual([both.asking, both.reading], ["again", true]);
-  const laid = change.laid({ ...both, slow: true }, null, sheet, excerpt);
-  assert.deepEqual([laid.asking, laid.reading, laid.slow], ["again", false, true]);
+  const both = change.reading(change.translating(answered, "again"));
+  assert.deepEqual([both.translating, both.reading], ["again", true]);
+  const laid = change.withSheet({ ...both, slow: true }, null, sheet, excerpt);
+  assert.deepEqual([laid.translating, laid.reading, laid.slow], ["again", false, true]);
 });
 
 test("a sheet of one head holds that one alone, whatever the mean", () => {
   const alone: Sheet = { ...sheet, head: 1, tile: { ...tile, heads: 1, levels: tile.levels.subarray(4) } };
-  const shown = change.laid(answered, null, alone, excerpt);
+  const shown = change.withSheet(answered, null, alone, excerpt);
   assert.deepEqual([0, 1, null].map((head) => change.holds(shown, head)), [false, true, false]);
   assert.deepEqual([...(change.matrix(shown)?.values ?? [])], [0, 1, 1, 0]);
   assert.equal(shown.head, 1);
 });
 
 test("in a coarse map nothing is pointed at until the reader does", () => {
-  assert.equal(change.laid(answered, 0, { ...sheet, coarse: true, head: 0, excerpt: { ...excerpt, rows: { from: 0, to: 1 } } }, excerpt).pointed, null);
+  assert.equal(change.withSheet(answered, 0, { ...sheet, coarse: true, head: 0, excerpt: { ...excerpt, rows: { from: 0, to: 1 } } }, excerpt).pointed, null);
 });
 
 test("the weights in view are those of the chosen head, or of the mean", () => {

@@ -76,8 +76,8 @@ test("a coarse map says how much a cell stands for", () => {
 
 test("what takes long is said to take long", () => {
   assert.equal(progress(empty), "");
-  assert.equal(progress({ ...empty, asking: "a" }), "Translating…");
-  assert.match(progress({ ...empty, asking: "a", slow: true }), /Still translating/);
+  assert.equal(progress({ ...empty, translating: "a" }), "Translating…");
+  assert.match(progress({ ...empty, translating: "a", slow: true }), /Still translating/);
   assert.equal(progress({ ...empty, reading: true }), "");
   assert.match(progress({ ...empty, reading: true, slow: true }), /Reading the weights/);
 });

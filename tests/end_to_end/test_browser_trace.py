@@ -68,6 +68,8 @@ def shown(reader: Reader) -> tuple[int, ...]:
 def to_the_long_one(reader: Reader) -> None:
     reader.choose("#layer", "2")
     reader.driver.wait("!page.querySelector('#coarse').hidden")
+    reader.driver.click("#part")
+    reader.driver.wait("page.querySelector('#rows-first')")
 
 
 def looking_at(reader: Reader, *numbers: int) -> None:
@@ -93,8 +95,8 @@ def test_a_trace_shows_its_first_text_without_a_field_for_sentences(
     assert reader.text("#facts") == "seen.safetensors"
     assert reader.hidden("#ask")
     assert reader.hidden("#result")
-    assert reader.words("source") == reader.words("target") == WORDS[0]
-    assert (reader.text("#source-title"), reader.text("#target-title")) == ("Looked at", "Looking")
+    assert reader.words("target") == WORDS[0]  # once, as it looks at itself
+    assert reader.hidden("#source")
     mean = mean_of_heads(served[1], "short.0", 0)
     assert [share for _, share in reader.bars()] == pytest.approx(mean[0].tolist(), abs=0.00101)
 
@@ -104,7 +106,7 @@ def test_another_text_is_chosen_by_how_it_begins(reader: Reader, served: tuple[s
     assert listed == ["0: the cat sat down", "1: a dog ran off"]
     reader.choose("#text", "1")
     reader.driver.wait("page.querySelector('#target bdi').textContent === 'a'")
-    assert reader.words("source") == WORDS[1]
+    assert reader.words("target") == WORDS[1]
     mean = mean_of_heads(served[1], "short.0", 1)
     assert [share for _, share in reader.bars()] == pytest.approx(mean[0].tolist(), abs=0.00101)
 
@@ -201,7 +203,7 @@ def test_the_map_is_reached_and_moved_with_keys_alone(reader: Reader) -> None:
 @pytest.mark.parametrize("link", ["#v=1&row=0&l=2&h=0", "#v=1&row=0&l=2&h=0&q=0-499&k=0-499"])
 def test_a_long_map_needs_few_elements_and_one_screen(reader: Reader, link: str) -> None:
     reader.enter(link)
-    reader.driver.wait("!page.querySelector('#looking').hidden")
+    reader.driver.wait("page.querySelector('#map')?.clientHeight > 100")
     assert reader.driver.run("return page.querySelectorAll('*').length") <= 1_500
     assert reader.driver.run("return page.querySelector('#map').clientHeight") <= 900
 
@@ -253,4 +255,4 @@ def test_a_long_map_fits_the_page(reader: Reader, width: int, scheme: str) -> No
     to_the_long_one(reader)
     assert reader.driver.run("return document.documentElement.scrollWidth") <= width
     map_width = reader.driver.run("return page.querySelector('#map').clientWidth")
-    assert map_width >= 512 or width < 600
+    assert map_width >= 256

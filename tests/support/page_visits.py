@@ -42,12 +42,14 @@ class Reader:
         """The page anew, at what a link says."""
         self.driver.open("about:blank")
         self.driver.open(self.url + link)
-        self.driver.wait("page.querySelector('#facts span')")
+        self.driver.wait(
+            "page.querySelector('#facts span') && page.querySelector('#looking, #problem')"
+        )
 
     def bars(self) -> list[tuple[str, float]]:
         """The words of the list of numbers, with their shares, as a reader sees them."""
         lines = self.driver.run(
-            "return [...page.querySelectorAll('#bars li')].map(line =>"
+            "return [...page.querySelectorAll('#bars .line')].map(line =>"
             " [line.querySelector('.word').textContent, line.querySelector('.number').textContent])"
         )
         return [(word, float(share.strip("<% ")) / 100) for word, share in lines]
@@ -66,7 +68,7 @@ class Reader:
 
     def hidden(self, selector: str) -> bool:
         return not self.driver.run(
-            "return page.querySelector(arguments[0]).checkVisibility()", selector
+            "return page.querySelector(arguments[0])?.checkVisibility() ?? false", selector
         )
 
     def link(self) -> str:

@@ -1,7 +1,8 @@
+import { render } from "preact";
 import type { Door } from "./door.ts";
 import { type Address, Explorer } from "./explorer.ts";
 import styles from "./explorer.css?inline";
-import markup from "./page.html?raw";
+import { Screen } from "./screen.tsx";
 import { type Scheme, Theme } from "./theme.ts";
 
 export interface Options {
@@ -18,8 +19,9 @@ export interface Mounted {
 }
 
 /**
- * Show an explorer inside `root`, which it shares with nothing else of the document: its elements
- * and styles are in a shadow root. A document may have several.
+ * Show an explorer inside `root`, as high as `root` is, and no lower than it can be read. It shares
+ * nothing with the rest of the document: its elements and styles are in a shadow root. A document
+ * may have several.
  */
 export function mount(root: HTMLElement, door: Door, options: Options = {}): Mounted {
   const host = document.createElement("div");
@@ -30,18 +32,19 @@ export function mount(root: HTMLElement, door: Door, options: Options = {}): Mou
   shadow.adoptedStyleSheets = [sheet];
   const frame = document.createElement("div");
   frame.className = "explorer";
-  frame.append(...new DOMParser().parseFromString(markup, "text/html").body.children);
   shadow.append(frame);
   root.append(host);
   const theme = new Theme(frame, options.scheme ?? "auto");
   const { address } = options;
-  const explorer = new Explorer(door, shadow, theme, address ?? null);
+  const explorer = new Explorer(door, theme, address ?? null);
+  render(<Screen explorer={explorer} />, frame);
   const forget = address?.whenChanged(() => void explorer.follow(address.read()));
   void explorer.begin(address?.read() ?? options.link ?? "");
   return {
     unmount() {
       forget?.();
       explorer.stop();
+      render(null, frame);
       theme.dispose();
       host.remove();
     },

@@ -1,0 +1,72 @@
+import { useRef } from "preact/hooks";
+import { fileName } from "./csv.ts";
+import { csvOf, mapTitle, png, save, svg } from "./export.ts";
+import { useExplorer } from "./panel.ts";
+import { Problem } from "./problem.ts";
+
+/** What is on screen as a file, and as a link. */
+export function ExportMenu() {
+  const explorer = useExplorer();
+  const menu = useRef<HTMLDetailsElement>(null);
+  const close = () => {
+    if (menu.current?.open !== true) return;
+    menu.current.open = false;
+    menu.current.querySelector("summary")?.focus();
+  };
+  const file = async (ending: "png" | "svg" | "csv") => {
+    close();
+    const name = fileName(mapTitle(explorer), ending);
+    const text = { svg: () => svg(explorer), csv: () => csvOf(explorer), png: () => null }[ending]();
+    const type = { svg: "image/svg+xml", csv: "text/csv;charset=utf-8", png: "image/png" }[ending];
+    const blob = ending === "png" ? await png(explorer) : text === null ? null : new Blob([text], { type });
+    if (blob === null) {
+      const problem = new Problem("a map on screen", "none", "show a head first");
+      return explorer.set({ problem });
+    }
+    save(blob, name);
+    explorer.spoken.value = `Saved as ${name}`;
+  };
+  const copy = async () => {
+    close();
+    const address = new URL(explorer.link, location.href).href;
+    try {
+      await navigator.clipboard.writeText(address);
+      explorer.notice.value = "The link is copied.";
+    } catch {
+      explorer.notice.value = `Copy this link: ${address}`;
+    }
+  };
+  return (
+    <details
+      class="menu"
+      ref={menu}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        close();
+      }}
+      onFocusOut={(event) => {
+        const to = event.relatedTarget;
+        if (to instanceof Node && menu.current?.contains(to) === false) menu.current.open = false;
+      }}
+    >
+      <summary>Export</summary>
+      <div class="menu-items">
+        <button id="export-png" type="button" onClick={() => void file("png")}>
+          PNG of the map
+        </button>
+        <button id="export-svg" type="button" onClick={() => void file("svg")}>
+          SVG of the map
+        </button>
+        <button id="export-csv" type="button" onClick={() => void file("csv")}>
+          CSV of its numbers
+        </button>
+        {explorer.address !== null && (
+          <button id="copy-link" type="button" onClick={() => void copy()}>
+            Copy the link
+          </button>
+        )}
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,110 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { type ComponentType, render } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { ComparePanel } from "./compare-panel.tsx";
+import { DistributionPanel } from "./distribution-panel.tsx";
+import type { Door } from "./door.ts";
+import type { Explorer } from "./explorer.ts";
+import { LinesPanel } from "./lines-panel.tsx";
+import { ExplorerOf, useExplorer } from "./panel.ts";
+import type { State } from "./state.ts";
+import { StatisticsPanel } from "./statistics-panel.tsx";
+
+/** What stands in a tab while it is open. */
+export interface Panel {
+  update(state: State): void;
+  unmount(): void;
+}
+
+/** A tab of the inspector. */
+export interface Tab {
+  /** Letters, as the link has it. */
+  readonly id: string;
+  readonly title: string;
+  /** Whether it has something to say of what this door shows. */
+  accepts(door: Door): boolean;
+  mount(room: HTMLElement, explorer: Explorer): Panel;
+}
+
+/** A tab whose panel follows the explorer's signals by itself. */
+function tab(id: string, title: string, Content: ComponentType, accepts: (door: Door) => boolean = () => true): Tab {
+  return {
+    id,
+    title,
+    accepts,
+    mount(room, explorer) {
+      render(
+        <ExplorerOf value={explorer}>
+          <Content />
+        </ExplorerOf>,
+        room,
+      );
+      return { update: () => undefined, unmount: () => render(null, room) };
+    },
+  };
+}
+
+export const TABS: readonly Tab[] = [
+  tab("distribution", "Distribution", DistributionPanel),
+  tab("lines", "Lines", LinesPanel),
+  tab("statistics", "Statistics", StatisticsPanel),
+  tab("compare", "Compare", ComparePanel),
+];
+
+/** The tabs under the map; the one that is open is in the link. */
+export function Inspector() {
+  const explorer = useExplorer();
+  const room = useRef<HTMLDivElement>(null);
+  const mounted = useRef<{ id: string; panel: Panel } | null>(null);
+  const focused = useSignal(false);
+  const tabs = TABS.filter((one) => one.accepts(explorer.door));
+  const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? tabs[0];
+  useEffect(() => {
+    if (room.current === null || open === undefined) return;
+    mounted.current = { id: open.id, panel: open.mount(room.current, explorer) };
+    return () => {
+      mounted.current?.panel.unmount();
+      mounted.current = null;
+    };
+  }, [open?.id]);
+  useSignalEffect(() => mounted.current?.panel.update(explorer.whole.value));
+  useEffect(() => {
+    if (focused.value) (room.current?.parentElement?.querySelector("[aria-selected=true]") as HTMLElement)?.focus();
+  }, [open?.id]);
+  const choose = (id: string | undefined, focus: boolean) => {
+    focused.value = focus;
+    if (id !== undefined) explorer.set({ tab: id === tabs[0]?.id ? null : id });
+  };
+  return (
+    <>
+      <div
+        class="tabs"
+        role="tablist"
+        aria-label="Inspector"
+        onKeyDown={(event) => {
+          const here = tabs.findIndex(({ id }) => id === open?.id);
+          const next = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: tabs.length - 1 }[event.key];
+          if (next === undefined) return;
+          event.preventDefault();
+          choose(tabs[(next + tabs.length) % tabs.length]?.id, true);
+        }}
+      >
+        {tabs.map(({ id, title }) => (
+          <button
+            key={id}
+            id={`tab-${id}`}
+            type="button"
+            role="tab"
+            aria-selected={id === open?.id}
+            aria-controls="inspected"
+            tabIndex={id === open?.id ? 0 : -1}
+            onClick={() => choose(id, false)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div id="inspected" class="inspected" ref={room} role="tabpanel" aria-labelledby={`tab-${open?.id}`} />
+    </>
+  );
+}

@@ -1,0 +1,314 @@
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { type Excerpt, type Span, farther, same, whole } from "./excerpt.ts";
+import { ExportMenu } from "./export-menu.tsx";
+import type { Explorer } from "./explorer.ts";
+import { sheets } from "./grid-layout.ts";
+import { isolated } from "./label.ts";
+import { type Cell, MapView, weightAt } from "./map-view.ts";
+import { largest, mean, head as headOf } from "./matrix.ts";
+import { type Piece, drawLegend } from "./painting.ts";
+import { useExplorer } from "./panel.ts";
+import { SCALES, type Scale, shading, ticks } from "./scale.ts";
+import { percent } from "./share.ts";
+import { type Place, active } from "./state.ts";
+import * as wording from "./wording.ts";
+
+/** The map of the head that is shown, where it is, and what its colours say. */
+export function MapPanel() {
+  const explorer = useExplorer();
+  const { now } = explorer;
+  const sheet = now.sheet.value;
+  const layer = explorer.layer.value;
+  const weights = explorer.weights.value;
+  const view = now.view.value;
+  const editing = useSignal(false);
+  if (sheet === null || layer === null || weights === null || view === null) return null;
+  const kind = explorer.kind;
+  return (
+    <>
+      <div class="pane-head">
+        <Crumbs part={view} editing={editing.value} edit={() => (editing.value = !editing.value)} />
+        <div class="tools">
+          <button type="button" title="Closer (+)" aria-label="Closer" onClick={() => explorer.map?.closer(2)}>
+            +
+          </button>
+          <button type="button" title="Farther (−)" aria-label="Farther" onClick={() => explorer.map?.closer(0.5)}>
+            −
+          </button>
+          <ExportMenu />
+        </div>
+      </div>
+      {editing.value && <PartForm view={view} />}
+      <p id="coarse" class="hint" hidden={!sheet.coarse}>
+        {wording.hint(sheet.coarse ? sheet.excerpt : null, sheet.preview || sheet.tile.pyramidLevel > 0 ? sheet.tile : null)}
+      </p>
+      <MapCanvas label={wording.spoken(weights.rows, weights.columns, kind, sheet.coarse)} />
+      <MapFoot />
+    </>
+  );
+}
+
+/** Where one is: heading · layer · head · part. */
+function Crumbs({ part, editing, edit }: { part: Excerpt; editing: boolean; edit: () => void }) {
+  const explorer = useExplorer();
+  const { now } = explorer;
+  const answer = now.answer.value;
+  const sheet = now.sheet.value;
+  if (answer === null) return null;
+  const heads = explorer.layer.value?.heads ?? 0;
+  const shown = sheet?.head ?? now.head.value;
+  return (
+    <nav class="crumbs" aria-label="What is shown">
+      <span id="choices" class="choices" hidden={answer.layers.length < 2 && heads < 2}>
+        <select
+          id="layer"
+          aria-label="Layer"
+          value={String(now.layer.value)}
+          title={explorer.layer.value?.name}
+          onChange={(event) => explorer.chooseLayer(Number(event.currentTarget.value))}
+        >
+          {sheets(answer.layers).map(([name, own]) => (
+            <optgroup key={name} label={name || "layers"}>
+              {own.map((index) => (
+                <option key={index} value={String(index)}>
+                  {answer.layers[index]?.title}
+                </option>
+              ))}
+            </optgroup>
+          ))}
+        </select>
+        <span aria-hidden="true" class="between">
+          ›
+        </span>
+        <label>
+          head{" "}
+          <select
+            id="head"
+            value={shown === null ? "" : String(shown)}
+            onChange={(event) => {
+              const { value } = event.currentTarget;
+              explorer.chooseHead(value === "" ? null : Number(value));
+            }}
+          >
+            {sheet?.head === null && <option value="">mean of all</option>}
+            {Array.from({ length: heads }, (_, head) => (
+              <option key={head} value={String(head)}>
+                {head}
+              </option>
+            ))}
+          </select>
+        </label>
+        <span aria-hidden="true" class="between">
+          ›
+        </span>
+      </span>
+      <button id="part" type="button" class="quiet" aria-expanded={editing} title="Choose a part by numbers" onClick={edit}>
+        {wording.partName(part)}
+      </button>
+    </nav>
+  );
+}
+
+/** The numbers that say which part of the map is in view, and by which another is asked for. */
+function PartForm({ view }: { view: Excerpt }) {
+  const explorer = useExplorer();
+  const layer = explorer.layer.value;
+  const form = useRef<HTMLFormElement>(null);
+  if (layer === null) return null;
+  const all = same(view, whole(layer));
+  const span = (axis: string): Span => {
+    const field = (end: string) => form.current?.elements.namedItem(`${axis}-${end}`) as HTMLInputElement;
+    return { from: Number(field("first").value), to: Number(field("last").value) + 1 };
+  };
+  const ends = (axis: "rows" | "keys", { from, to }: Span, most: number, legend: string, does: string) => (
+    <fieldset>
+      <legend>{legend}</legend>
+      {(["first", "last"] as const).map((end) => (
+        <input
+          key={end}
+          id={`${axis}-${end}`}
+          name={`${axis}-${end}`}
+          type="number"
+          min={0}
+          max={most - 1}
+          required
+          aria-label={`${end === "first" ? "First" : "Last"} place that ${does}`}
+          value={end === "first" ? from : to - 1}
+          onInput={() => {
+            const last = form.current?.elements.namedItem(`${axis}-last`) as HTMLInputElement;
+            const { from: first, to: end } = span(axis);
+            last.setCustomValidity(end <= first ? "The last place comes before the first." : "");
+          }}
+        />
+      ))}
+      of <span id={`${axis}-most`}>{`0–${(most - 1).toLocaleString("en")}`}</span>
+    </fieldset>
+  );
+  return (
+    <form
+      id="frame"
+      class="frame"
+      ref={form}
+      autocomplete="off"
+      onSubmit={(event) => {
+        event.preventDefault();
+        explorer.view({ rows: span("rows"), keys: span("keys") });
+      }}
+    >
+      {ends("rows", view.rows, layer.queries, "Rows, which look", "looks")}
+      {ends("keys", view.keys, layer.keys, "Keys, looked at", "is looked at")}
+      <div class="buttons">
+        <button type="submit">Show</button>
+        <button type="button" id="farther" disabled={all} onClick={() => explorer.view(farther(view, layer))}>
+          Farther
+        </button>
+        <button type="button" id="whole" disabled={all} onClick={() => explorer.view(whole(layer))}>
+          Whole map
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function MapCanvas({ label }: { label: string }) {
+  const explorer = useExplorer();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const room = useRef<HTMLDivElement>(null);
+  const near = useRef<Piece | null>(null);
+  const far = useRef<Piece | null>(null);
+  useEffect(() => {
+    if (canvas.current === null || room.current === null) return;
+    const place = ({ row: index, column: partner }: Cell): Place => ({ side: "target", index, partner });
+    explorer.map = new MapView(explorer.theme, canvas.current, room.current, {
+      point: (cell, spoken) => {
+        explorer.point(place(cell));
+        if (spoken) explorer.spoken.value = readout(explorer, place(cell));
+      },
+      click: (cell) => explorer.pin(place(cell)),
+      view: (excerpt) => explorer.view(excerpt),
+      here: () => active(explorer.state),
+      leave: () => {
+        const last = explorer.state.pointed;
+        if (last) explorer.point({ side: last.side, index: last.index });
+      },
+    });
+    draw();
+    return () => (explorer.map = null);
+  }, []);
+  const draw = () => {
+    const { now, theme } = explorer;
+    theme.changes.value;
+    const [sheet, layer, weights] = [now.sheet.value, explorer.layer.value, explorer.weights.value];
+    const [view, scale, overview, head] = [now.view.value, now.scale.value, now.overview.value, now.head.value];
+    const place = now.pinned.value ?? now.pointed.value;
+    if (sheet === null || layer === null || weights === null) return;
+    const tile = overview?.tiles[sheet.layer];
+    const whollyThere = tile?.rows === layer.queries && tile.keys === layer.keys;
+    if (near.current?.matrix !== weights || near.current.excerpt !== sheet.excerpt || near.current.scale !== scale) {
+      near.current = { matrix: weights, excerpt: sheet.excerpt, shade: shading(scale, weights, layer.keys), scale };
+      // The whole map, pooled; of a mean only where the overview is exact.
+      const shown = sheet.head ?? head;
+      const matrix =
+        tile === undefined || (shown === null && !whollyThere) ? null : shown === null ? mean(tile) : headOf(tile, shown);
+      far.current =
+        matrix && { matrix, excerpt: whole(layer), shade: shading(scale, matrix, layer.keys), scale };
+    }
+    explorer.map?.draw({
+      layer,
+      view: view ?? sheet.excerpt,
+      far: far.current,
+      near: near.current,
+      rows: sheet.rows,
+      columns: sheet.keys,
+      rightToLeft: overview?.rightToLeft.has(layer.sheet) ?? false,
+      ramp: theme.ramp,
+      active: place,
+    });
+  };
+  useSignalEffect(draw);
+  return (
+    <div class="map-room" id="map-room" ref={room}>
+      <div class="stack">
+        <canvas
+          id="map"
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          aria-roledescription="map of weights"
+          aria-label={label}
+          aria-describedby="readout map-help"
+        />
+      </div>
+      <p id="map-help" class="unseen">
+        Arrow keys move the crosshair, plus and minus zoom, 0 shows all, Enter keeps a cell.
+      </p>
+    </div>
+  );
+}
+
+/** Both words of a cell and its weight. */
+export function readout(explorer: Explorer, place: Place | null): string {
+  const [sheet, weights] = [explorer.now.sheet.value, explorer.weights.value];
+  if (place === null || sheet === null || weights === null || place.partner === undefined) return "";
+  const [axis, across] = place.side === "target" ? [sheet.rows, sheet.keys] : [sheet.keys, sheet.rows];
+  const weight = weightAt(weights, place);
+  const word = axis[place.index]?.text ?? "";
+  return weight === null
+    ? ""
+    : `${isolated(word)} → ${isolated(across[place.partner]?.text ?? "")}: ${percent(weight)}`;
+}
+
+function MapFoot() {
+  const explorer = useExplorer();
+  const { now, theme } = explorer;
+  const legend = useRef<HTMLCanvasElement>(null);
+  const weights = explorer.weights.value;
+  const scale = now.scale.value;
+  useSignalEffect(() => {
+    theme.changes.value;
+    const pen = legend.current?.getContext("2d");
+    if (!pen) return;
+    drawLegend(pen, theme.ramp, [], { x: 0, y: 0, width: 256 }, "", "");
+  });
+  if (weights === null) return null;
+  return (
+    <div class="map-foot">
+      <label class="scale">
+        Colours{" "}
+        <select
+          id="scale"
+          value={scale}
+          onChange={(event) => explorer.set({ scale: event.currentTarget.value as Scale })}
+        >
+          {SCALES.map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <span class="legend">
+        <canvas id="legend" ref={legend} width={256} height={10} aria-hidden="true" />
+        <span id="ticks" class="ticks">
+          {ticks(scale, largest(weights)).map(({ share, text }) => (
+            <span key={share} ref={(one) => one?.style.setProperty("--share", `${(share * 100).toFixed(1)}%`)}>
+              {text}
+            </span>
+          ))}
+        </span>
+      </span>
+      <Readout />
+    </div>
+  );
+}
+
+function Readout() {
+  const explorer = useExplorer();
+  const { pinned, pointed } = explorer.now;
+  return (
+    <span id="readout" class="readout">
+      {readout(explorer, active({ pinned: pinned.value, pointed: pointed.value }))}
+    </span>
+  );
+}

@@ -1,0 +1,90 @@
+import type { Excerpt } from "./excerpt.ts";
+import type { Matrix } from "./matrix.ts";
+import { type Pen, SvgPen } from "./pen.ts";
+import { type Colour, type Ramp, colour, css } from "./ramp.ts";
+import type { Scale, Shading, Tick } from "./scale.ts";
+
+/** Weights and the part of the map that they are of. */
+export interface Piece {
+  readonly matrix: Matrix;
+  readonly excerpt: Excerpt;
+  readonly shade: Shading;
+  readonly scale: Scale;
+}
+
+/** One pixel a weight, to be enlarged: as fast for a million cells as for a hundred. */
+export function painted({ matrix, shade }: Piece, ramp: Ramp): HTMLCanvasElement {
+  const small = document.createElement("canvas");
+  if (matrix.rows === 0 || matrix.columns === 0) return small;
+  [small.width, small.height] = [matrix.columns, matrix.rows];
+  const image = new ImageData(matrix.columns, matrix.rows);
+  for (let i = 0; i < matrix.values.length; i++) {
+    const weight = matrix.values[i] ?? 0;
+    if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
+    const [red, green, blue]: Colour = colour(ramp, shade(weight, Math.floor(i / matrix.columns)));
+    image.data[4 * i] = red;
+    image.data[4 * i + 1] = green;
+    image.data[4 * i + 2] = blue;
+    image.data[4 * i + 3] = 255;
+  }
+  small.getContext("2d")?.putImageData(image, 0, 0);
+  return small;
+}
+
+/** What lies where no query may look. */
+export function hatched(pen: Pen, line: string): CanvasPattern | string | null {
+  if (pen instanceof SvgPen) return pen.hatch(line);
+  const small = document.createElement("canvas");
+  [small.width, small.height] = [8, 8];
+  const own = small.getContext("2d");
+  if (own === null) return null;
+  own.strokeStyle = line;
+  for (const shift of [-8, 0, 8]) {
+    own.moveTo(shift, 8);
+    own.lineTo(shift + 8, 0);
+  }
+  own.stroke();
+  return own.createPattern(small, "repeat");
+}
+
+/** A text, cut where it is wider. */
+export function shortened(pen: Pen, text: string, most: number): string {
+  if (pen.measureText(text).width <= most) return text;
+  const letters = Array.from(text.slice(0, 200));
+  while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > most) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+
+/** The colours of the weights from the palest to the darkest, and the numbers under them. */
+export function drawLegend(
+  pen: Pen,
+  ramp: Ramp,
+  ticks: readonly Tick[],
+  { x, y, width }: { x: number; y: number; width: number },
+  ink: string,
+  font: string,
+): void {
+  const steps = 64;
+  for (let step = 0; step < steps; step++) {
+    pen.fillStyle = css(colour(ramp, step / (steps - 1)));
+    pen.fillRect(x + (step * width) / steps, y, width / steps + 0.5, 10);
+  }
+  pen.fillStyle = ink;
+  pen.font = `11px ${font}`;
+  pen.textBaseline = "middle";
+  ticks.forEach(({ share, text }, index) => {
+    const end = ticks.length === 2 && index === 1;
+    pen.textAlign = share === 0 ? "left" : end || share === 1 ? "right" : "center";
+    pen.fillText(text, x + share * width, y + 20);
+  });
+}
+
+/** Make a canvas so large, in CSS pixels, and draw in those; what was drawn is gone. */
+export function fitted(canvas: HTMLCanvasElement, width: number, height: number): void {
+  const pixels = Math.max(1, window.devicePixelRatio);
+  [canvas.width, canvas.height] = [Math.max(Math.round(width * pixels), 1), Math.max(Math.round(height * pixels), 1)];
+  canvas.style.setProperty("width", `${width}px`);
+  canvas.style.setProperty("height", `${height}px`);
+  canvas.getContext("2d")?.setTransform(pixels, 0, 0, pixels, 0, 0);
+}

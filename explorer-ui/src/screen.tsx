@@ -1,0 +1,178 @@
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { AskPanel, Messages } from "./ask-panel.tsx";
+import type { Explorer } from "./explorer.ts";
+import { HeadsPanel } from "./heads-panel.tsx";
+import { HelpDialog } from "./help-dialog.tsx";
+import { Inspector } from "./inspector.tsx";
+import { MapPanel } from "./map-panel.tsx";
+import { ExplorerOf } from "./panel.ts";
+import { Separator } from "./separator.tsx";
+import * as wording from "./wording.ts";
+import { WordsPanel } from "./words-panel.tsx";
+
+/** The whole explorer: what is asked, all heads, the map, the words, and the inspector. */
+export function Screen({ explorer }: { explorer: Explorer }) {
+  const help = useSignal(false);
+  const { now } = explorer;
+  const gone = now.problem.value?.gone === true;
+  const key = (event: KeyboardEvent) => {
+    const [target] = event.composedPath();
+    const typing = target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+    if (event.key === "Escape" && !help.value) explorer.unpin();
+    if (event.key === "?" && !typing) {
+      event.preventDefault();
+      help.value = true;
+    }
+  };
+  useEffect(() => {
+    // A page of its own hears keys wherever the focus is; one of several hears its own.
+    if (explorer.address === null) return;
+    document.addEventListener("keydown", key);
+    return () => document.removeEventListener("keydown", key);
+  }, []);
+  return (
+    <ExplorerOf value={explorer}>
+      <div
+        class={gone ? "screen gone" : "screen"}
+        onKeyDown={(event) => {
+          if (explorer.address === null) key(event);
+        }}
+      >
+        <Head help={help} explorer={explorer} />
+        <Messages />
+        <Panes explorer={explorer} />
+        <Notice explorer={explorer} />
+        <p class="unseen" id="spoken" role="status" aria-live="polite">
+          {explorer.spoken.value}
+        </p>
+        <HelpDialog open={help} />
+      </div>
+    </ExplorerOf>
+  );
+}
+
+function Head({ help, explorer }: { help: Signal<boolean>; explorer: Explorer }) {
+  const facts = explorer.now.model.value?.facts ?? {};
+  return (
+    <header class="head">
+      <h1 class="mark">
+        <svg viewBox="0 0 12 12" aria-hidden="true">
+          <path class="pale" d="M0 0h12v12H0z" />
+          <path d="M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" />
+        </svg>
+        attlas
+      </h1>
+      <AskPanel />
+      <p id="facts" class="facts" title={[...wording.phrases(facts), wording.signature(facts)].filter((one) => one !== "").join(" · ")}>
+        {wording.phrases(facts).map((phrase) => (
+          <span key={phrase}>{phrase}</span>
+        ))}
+      </p>
+      <button
+        id="help"
+        type="button"
+        class="round"
+        aria-label="Help"
+        title="Help (?)"
+        onClick={() => (help.value = true)}
+      >
+        ?
+      </button>
+    </header>
+  );
+}
+
+const PANES = [
+  ["heads", "Heads"],
+  ["map", "Map"],
+  ["words", "Words"],
+] as const;
+
+function Panes({ explorer }: { explorer: Explorer }) {
+  const { now } = explorer;
+  const panes = useRef<HTMLElement>(null);
+  const shown = useSignal("map");
+  const several = (now.answer.value?.layers ?? []).reduce((sum, { heads }) => sum + heads, 0) > 1;
+  const there = now.sheet.value !== null;
+  const stale = now.translating.value !== null || (now.reading.value && now.sheet.value?.preview !== true);
+  const go = (id: string) => {
+    const pane = panes.current?.querySelector(`.pane.${id}`);
+    panes.current?.scrollTo({ left: pane instanceof HTMLElement ? pane.offsetLeft : 0 });
+  };
+  // Which pane is in view is what the reader swiped to, or chose by its tab.
+  const look = () => {
+    const element = panes.current;
+    if (element === null || element.scrollWidth <= element.clientWidth) return;
+    const tabs = PANES.filter(([id]) => id !== "heads" || several);
+    shown.value = tabs[Math.round(element.scrollLeft / element.clientWidth)]?.[0] ?? "map";
+  };
+  useSignalEffect(() => {
+    if (now.sheet.value !== null) requestAnimationFrame(() => go(shown.peek()));
+  });
+  if (!there) {
+    return (
+      <main id="looking" class="nothing" hidden={now.answer.value !== null && now.answer.value.map === null}>
+        <p class="hint">{emptyText(explorer)}</p>
+      </main>
+    );
+  }
+  return (
+    <>
+      <div class="pane-tabs" role="group" aria-label="Panes">
+        {PANES.filter(([id]) => id !== "heads" || several).map(([id, title]) => (
+          <button key={id} type="button" aria-pressed={shown.value === id} onClick={() => go(id)}>
+            {title}
+          </button>
+        ))}
+      </div>
+      <main
+        id="looking"
+        ref={panes}
+        class={`panes${stale ? " stale" : ""}${several ? "" : " single"}`}
+        aria-busy={stale}
+        onScroll={look}
+      >
+        <section id="heads" class="pane heads" aria-labelledby="heads-title" hidden={!several}>
+          <HeadsPanel />
+        </section>
+        <Separator id="left" label="Width of the heads" orientation="vertical" property="--left" pane="heads" least={150} most={640} sign={1} frame={panes} />
+        <section class="pane map" aria-label="Map">
+          <MapPanel />
+        </section>
+        <Separator id="right" label="Width of the words" orientation="vertical" property="--right" pane="words" least={220} most={760} sign={-1} frame={panes} />
+        <section class="pane words" aria-label="Words">
+          <WordsPanel />
+        </section>
+        <Separator id="below" label="Height of the inspector" orientation="horizontal" property="--below" pane="inspector" least={120} most={560} sign={-1} frame={panes} />
+        <section class="pane inspector" aria-label="Inspector">
+          <Inspector />
+        </section>
+      </main>
+    </>
+  );
+}
+
+function emptyText({ now }: Explorer): string {
+  if (now.problem.value !== null) return "";
+  if (now.model.value === null) return "Opening the model…";
+  if (now.translating.value !== null || now.reading.value) return "";
+  return now.model.value.texts === null
+    ? "Type a text above. What the model reads and where it looks stands here."
+    : "There is no text here.";
+}
+
+/** A short word about what was just done. */
+function Notice({ explorer }: { explorer: Explorer }) {
+  const text = explorer.notice.value;
+  useEffect(() => {
+    if (text === "") return;
+    const timer = setTimeout(() => (explorer.notice.value = ""), 8000);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <p id="notice" class="notice" role="status" hidden={text === ""}>
+      {text}
+    </p>
+  );
+}

@@ -1,0 +1,188 @@
+import { useEffect, useRef } from "preact/hooks";
+import { type HeadNumbers, headNumbers, interpretation, places, sinks } from "./insight.ts";
+import type { Label } from "./label.ts";
+import type { Matrix } from "./matrix.ts";
+import { useExplorer } from "./panel.ts";
+import { weightsOf } from "./state.ts";
+import type { Theme } from "./theme.ts";
+import { percent } from "./share.ts";
+import { headName, statisticShort, statisticName, statisticValue } from "./wording.ts";
+
+const COLUMNS = [
+  "normalized_entropy",
+  "max_weight",
+  "first_weight",
+  "last_weight",
+  "self_weight",
+  "previous_weight",
+  "next_weight",
+  "distance",
+] as const satisfies readonly (keyof HeadNumbers)[];
+const MOST_LINES = 32; // heads of a layer that are listed at a time
+
+const known = new WeakMap<Matrix, Map<string, HeadNumbers>>();
+
+/** Numbers of the heads of a layer, and of the places of the head that is shown. */
+export function StatisticsPanel() {
+  const explorer = useExplorer();
+  const { now } = explorer;
+  const [sheet, layer, answer, overview] = [now.sheet.value, explorer.layer.value, now.answer.value, now.overview.value];
+  const weights = explorer.weights.value;
+  if (sheet === null || layer === null || answer === null || overview === null || weights === null) return null;
+  const apart = now.apart.value && !sheet.coarse;
+  const shown = sheet.head ?? now.head.value;
+  const offset = layer.within ? sheet.excerpt.rows.from - sheet.excerpt.keys.from : null;
+  const special = new Set(sheet.keys.flatMap((label, index) => (isSpecial(label) ? [index] : [])));
+  const aside = (matrix: Matrix): Set<number> => new Set([...special, ...sinks(matrix)]);
+  const numbersOf = (matrix: Matrix): HeadNumbers => {
+    const kept = known.get(matrix) ?? new Map<string, HeadNumbers>();
+    known.set(matrix, kept);
+    const name = `${offset} ${apart}`;
+    const found = kept.get(name) ?? headNumbers(matrix, offset, apart ? aside(matrix) : undefined);
+    kept.set(name, found);
+    return found;
+  };
+  const own = numbersOf(weights);
+  const every = sheet.head === null && layer.heads > 1;
+  const name = shown === null ? "The mean of all heads" : `Head ${shown}`;
+  const first = Math.min(Math.max((shown ?? 0) - MOST_LINES / 2, 0), Math.max(layer.heads - MOST_LINES, 0));
+  const heads = Array.from({ length: Math.min(layer.heads, MOST_LINES) }, (_, index) => first + index);
+  const ofServer = overview.statistics.layers[sheet.layer];
+  const value = (head: number, statistic: (typeof COLUMNS)[number]): number => {
+    if (!apart) return ofServer?.[statistic]?.[head] ?? NaN;
+    const matrix = every ? weightsOf(sheet, head) : head === shown ? weights : null;
+    return matrix === null ? NaN : numbersOf(matrix)[statistic];
+  };
+  const columns = COLUMNS.filter((column) => heads.some((head) => Number.isFinite(value(head, column))));
+  const left = apart ? [...aside(weights)].map((key) => sheet.keys[key]?.text ?? String(key)) : [];
+  return (
+    <div class="statistics">
+      <div class="aside">
+        <h3>{headName(layer, shown)}</h3>
+        <div id="interpretation">
+          {sheet.coarse ? (
+            <p>The map is too long to be read here as a whole; the table has the numbers of all of it.</p>
+          ) : (
+            interpretation(own, name, apart).map((sentence) => <p key={sentence}>{sentence}</p>)
+          )}
+        </div>
+        <label class="check">
+          <input
+            id="apart"
+            type="checkbox"
+            checked={now.apart.value}
+            disabled={sheet.coarse}
+            onChange={(event) => explorer.set({ apart: event.currentTarget.checked })}
+          />{" "}
+          set sinks and special tokens aside
+        </label>
+        {apart && (
+          <p class="note">
+            {left.length > 0 ? `Left out: ${left.slice(0, 8).join(", ")}. ` : "There is none here. "}A sink is a key
+            that gets a quarter of all attention or more. What remains of each row is divided by its sum.
+          </p>
+        )}
+        <p class="note">Numbers say how attention is spread. They do not say what the model needs.</p>
+      </div>
+      <div class="table-room" tabIndex={0} role="region" aria-label="Numbers of each head">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">head</th>
+              {columns.map((column) => (
+                <th key={column} scope="col" title={statisticName(column)}>
+                  {statisticShort(column)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {heads.map((head) => (
+              <tr key={head} class={head === shown ? "shown" : undefined}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    class="link"
+                    aria-label={`Show head ${head}`}
+                    aria-current={head === shown}
+                    onClick={() => explorer.see(sheet.layer, head)}
+                  >
+                    {head}
+                  </button>
+                </th>
+                {columns.map((column) => {
+                  const number = value(head, column);
+                  return <td key={column}>{Number.isFinite(number) ? statisticValue(column, number) : "–"}</td>;
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {layer.heads > MOST_LINES && (
+          <p class="note">
+            {MOST_LINES} of {layer.heads} heads, those around the one that is shown.
+          </p>
+        )}
+      </div>
+      {!sheet.coarse && <PlacesChart matrix={weights} apart={apart ? aside(weights) : new Set()} />}
+    </div>
+  );
+}
+
+function isSpecial({ special, text }: Label): boolean {
+  return special || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(text);
+}
+
+/** How much attention each place receives, and how spread that is which it gives. */
+function PlacesChart({ matrix, apart }: { matrix: Matrix; apart: ReadonlySet<number> }) {
+  const explorer = useExplorer();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const sheet = explorer.now.sheet.value;
+  const { entropy, received } = places(matrix, apart);
+  const queries = entropy.length || 1;
+  const order = [...received.keys()].sort((a, b) => (received[b] ?? 0) - (received[a] ?? 0)).slice(0, 3);
+  const named = order.map((key) => `${sheet?.keys[key]?.text ?? key} ${percent((received[key] ?? 0) / queries)}`);
+  const changes = explorer.theme.changes.value;
+  useEffect(() => {
+    const draw = () => drawPlaces(canvas.current, explorer.theme, received, entropy);
+    draw();
+    const observer = new ResizeObserver(draw);
+    if (canvas.current !== null) observer.observe(canvas.current);
+    return () => observer.disconnect();
+  }, [matrix, apart.size, changes]);
+  return (
+    <figure class="places">
+      <figcaption>
+        <b>Attention received</b> by each key, and <b>entropy</b> of each query, along the text
+      </figcaption>
+      <canvas
+        ref={canvas}
+        role="img"
+        aria-label={`Attention received by each key; most: ${named.join(", ")}`}
+      />
+      <p class="note">Most received: {named.join(", ")}.</p>
+    </figure>
+  );
+}
+
+function drawPlaces(canvas: HTMLCanvasElement | null, theme: Theme, received: Float32Array, entropy: Float32Array): void {
+  const pen = canvas?.getContext("2d");
+  if (canvas === null || !pen) return;
+  const pixels = Math.max(1, window.devicePixelRatio);
+  const [width, height] = [Math.max(canvas.clientWidth, 120), Math.max(canvas.clientHeight, 80)];
+  [canvas.width, canvas.height] = [Math.round(width * pixels), Math.round(height * pixels)];
+  pen.setTransform(pixels, 0, 0, pixels, 0, 0);
+  const half = height / 2;
+  const most = received.reduce((a, b) => Math.max(a, b), 1e-9);
+  const bars = (values: Float32Array, most: number, base: number, sign: 1 | -1, paint: string) => {
+    const step = width / Math.max(values.length, 1);
+    pen.fillStyle = paint;
+    values.forEach((value, index) => {
+      const tall = (value / most) * (half - 6);
+      const gap = step > 4 ? 1 : 0;
+      pen.fillRect(index * step, sign > 0 ? base : base - tall, Math.max(step - gap, 0.5), Math.max(tall, 0.5));
+    });
+  };
+  bars(received, most, half - 2, -1, theme.tone("action"));
+  bars(entropy, 1, half + 2, 1, theme.tone("quiet"));
+}

@@ -1,0 +1,193 @@
+import { useSignalEffect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Explorer, Reading } from "./explorer.ts";
+import type { Span } from "./excerpt.ts";
+import { RULE, wordAt } from "./joining.ts";
+import { direction } from "./label.ts";
+import { column, row } from "./matrix.ts";
+import { useExplorer } from "./panel.ts";
+import { type Shading, shading } from "./scale.ts";
+import type { Place, Side } from "./state.ts";
+import { TokenRow } from "./token-row.ts";
+import * as wording from "./wording.ts";
+
+/** The weights of a place of a reading towards the other side. */
+export function toward({ matrix }: Reading, { side, index }: Place): number[] {
+  return side === "target" ? row(matrix, index) : column(matrix, index);
+}
+
+/** A place of the sheet as one of the reading, whose places may be words. */
+export function placeOf({ rowSpans, keySpans }: Reading, { side, index, partner }: Place): Place {
+  const [own, across] = side === "target" ? [rowSpans, keySpans] : [keySpans, rowSpans];
+  const there = { side, index: wordAt(own, index) };
+  return partner === undefined ? there : { ...there, partner: wordAt(across, partner) };
+}
+
+/** How dark the weights of a place are: of one row, or of one in each row. */
+export function darkness(shade: Shading, place: Place): (weight: number, index: number) => number {
+  return (weight, index) => shade(weight, place.side === "target" ? place.index : index);
+}
+
+/** The words of a reading that a part of the sheet touches. */
+export function wordsIn(spans: readonly Span[], part: Span): Span {
+  const from = spans.findIndex(({ to }) => to > part.from);
+  const after = spans.findIndex(({ from: start }) => start >= part.to);
+  return { from: Math.max(from, 0), to: after < 0 ? spans.length : after };
+}
+
+/** Whether both axes are the same places of one text, which then stands there once. */
+export function oneText(explorer: Explorer): boolean {
+  const [sheet, view] = [explorer.now.sheet.value, explorer.now.view.value];
+  if (sheet === null || view === null || explorer.layer.value?.within !== true) return false;
+  const alike = (a: Span, b: Span) => a.from === b.from && a.to === b.to;
+  const { excerpt, rows, keys } = sheet;
+  if (!alike(excerpt.rows, excerpt.keys) || !alike(view.rows, view.keys)) return false;
+  return rows.every((label, index) => label.text === keys[index]?.text);
+}
+
+export function WordsPanel() {
+  const explorer = useExplorer();
+  const { now } = explorer;
+  const sheet = now.sheet.value;
+  if (sheet === null) return null;
+  const single = oneText(explorer);
+  const names = wording.sides(explorer.kind);
+  const pieces = sheet.rows.some(({ begins }) => !begins) || sheet.keys.some(({ begins }) => !begins);
+  return (
+    <>
+      <div class="pane-head">
+        <h2>Words</h2>
+        <div class="switches">
+          {single && (
+            <fieldset class="switch" id="side">
+              <legend class="unseen">A word is shown as</legend>
+              {(
+                [
+                  ["target", "looks at"],
+                  ["source", "is looked at"],
+                ] as const
+              ).map(([side, name]) => (
+                <label key={side}>
+                  <input
+                    type="radio"
+                    name="side"
+                    value={side}
+                    checked={now.side.value === side}
+                    onChange={() => {
+                      const { pointed, pinned } = explorer.state;
+                      const turned = (place: Place | null) => place && { side, index: place.index };
+                      explorer.set({ side, pointed: turned(pointed), pinned: turned(pinned) });
+                    }}
+                  />
+                  <span>{name}</span>
+                </label>
+              ))}
+            </fieldset>
+          )}
+          <label class="check" hidden={!pieces} title={RULE}>
+            <input
+              id="joined"
+              type="checkbox"
+              checked={now.joined.value}
+              onChange={(event) => explorer.set({ joined: event.currentTarget.checked })}
+            />{" "}
+            whole words
+          </label>
+        </div>
+      </div>
+      {sheet.coarse ? (
+        <p class="hint empty">
+          Words stand here when the map is near enough: click a cell, or choose a part by its numbers.
+        </p>
+      ) : (
+        <div class="texts" id="rows">
+          {single ? (
+            <Row title="Text" side={null} id="target" />
+          ) : (
+            <>
+              <Row title={names.source} side="source" id="source" />
+              <Row title={names.target} side="target" id="target" />
+            </>
+          )}
+          {now.joined.value && pieces && <p class="hint">{RULE} The map stays token by token.</p>}
+        </div>
+      )}
+      <p class="caution">
+        These numbers say where the model looked, not why it chose a word: a word can matter without being looked at,
+        and be looked at without mattering.
+      </p>
+    </>
+  );
+}
+
+/** The words of one side; `side` null: of the one text, which looks and is looked at. */
+function Row({ title, side, id }: { title: string; side: Side | null; id: string }) {
+  const explorer = useExplorer();
+  const element = useRef<HTMLDivElement>(null);
+  const words = useRef<TokenRow | null>(null);
+  const own = (): Side => side ?? explorer.state.side;
+  useEffect(() => {
+    if (element.current === null) return;
+    const first = (index: number): Place => {
+      const reading = explorer.reading.peek();
+      const spans = own() === "target" ? reading?.rowSpans : reading?.keySpans;
+      return { side: own(), index: spans?.[index]?.from ?? index };
+    };
+    words.current = new TokenRow(element.current, {
+      point: (index) => explorer.point(first(index)),
+      pin: (index) => explorer.pin(first(index)),
+    });
+    fill();
+    shade();
+  }, []);
+  const fill = () => {
+    const [reading, sheet, view] = [explorer.reading.value, explorer.now.sheet.value, explorer.now.view.value];
+    const along = side ?? explorer.now.side.value;
+    if (reading === null || sheet === null) return;
+    const [labels, spans] = along === "target" ? [reading.rows, reading.rowSpans] : [reading.keys, reading.keySpans];
+    const across = (along === "target" ? reading.keys : reading.rows).map(({ text }) => text);
+    const axis = along === "target" ? "rows" : "keys";
+    const start = sheet.excerpt[axis].from;
+    const part = view?.[axis] ?? sheet.excerpt[axis];
+    const { from, to } = wordsIn(spans, { from: part.from - start, to: part.to - start });
+    words.current?.fill(labels.slice(from, to), from, direction(labels), (index) =>
+      wording.summary(
+        { side: along, index },
+        labels[index]?.text ?? "",
+        toward(reading, { side: along, index }),
+        across,
+      ),
+    );
+  };
+  const shade = () => {
+    const { now, theme } = explorer;
+    theme.changes.value;
+    const reading = explorer.reading.value;
+    const layer = explorer.layer.value;
+    const pinned = now.pinned.value;
+    const place = pinned ?? now.pointed.value;
+    const along = side ?? now.side.value;
+    if (reading === null || layer === null) return;
+    const there = place && placeOf(reading, place);
+    const self = side === null ? there !== null : there?.side === side;
+    const shown = shading(now.scale.value, reading.matrix, layer.keys);
+    words.current?.shade(
+      {
+        weights: there === null || (self && side !== null) ? null : toward(reading, there),
+        dark: there === null ? () => 0 : darkness(shown, there),
+        active: self ? (there?.index ?? null) : null,
+        pinned: pinned !== null && pinned.side === along ? placeOf(reading, pinned).index : null,
+        partner: there === null || (self && side !== null) ? null : (there.partner ?? null),
+      },
+      theme.ramp,
+    );
+  };
+  useSignalEffect(fill);
+  useSignalEffect(shade);
+  return (
+    <>
+      <h3 id={`${id}-title`}>{title}</h3>
+      <div id={id} class="tokens" ref={element} role="group" aria-labelledby={`${id}-title`} dir="auto" />
+    </>
+  );
+}

@@ -1,0 +1,313 @@
+"""One screen in a real browser: the inspector, several heads, words, and what is exported."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from attlas.explorer import app
+from attlas.recording import DenseAttentionMap, Trace
+from support.page_visits import Reader, serving, well_behaved
+from support.webdriver import DOWN, END, ENTER, ESCAPE, HOME, LEFT, RIGHT, SHIFT, Driver
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("browser"),
+]
+
+WORDS = ["[CLS]", "un", "##believ", "##able", "=cat", 'a,"b"', "[SEP]"]
+HEADS, LAYERS = 4, 3
+
+
+def made() -> Trace:
+    generator = torch.Generator().manual_seed(5)
+    trace = Trace()
+    for layer in range(LAYERS):
+        scores = 2 * torch.randn(1, HEADS, len(WORDS), len(WORDS), generator=generator)
+        name = f"encoder.{layer}"
+        trace.record(name, DenseAttentionMap(scores.softmax(-1)))
+        trace.label_layer(name, [WORDS], [WORDS])
+    return trace
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[str, Trace]]:
+    trace = made()
+    with serving(app(trace, name="heads")) as url:
+        yield url, trace
+
+
+@pytest.fixture
+def reader(served: tuple[str, Trace], driver: Driver) -> Iterator[Reader]:
+    with well_behaved(driver, served[0]):
+        yield Reader(driver, served[0])
+
+
+def enter(reader: Reader, link: str) -> None:
+    reader.enter(link)
+    reader.driver.wait("page.querySelectorAll('#target .token').length > 0")
+
+
+def weights(trace: Trace, layer: int, head: int) -> torch.Tensor:
+    return trace[f"encoder.{layer}"].weights()[0, head]
+
+
+@pytest.mark.parametrize("width", [1000, 1440])
+def test_all_is_on_one_screen_and_the_document_does_not_scroll(reader: Reader, width: int) -> None:
+    reader.driver.view(width, 900)
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    size = reader.driver.run(
+        "const e = document.documentElement; return [e.scrollWidth, e.scrollHeight]"
+    )
+    assert size == [width, 900]
+    boxes = reader.driver.run(
+        "return [...page.querySelectorAll('.pane')].map(pane => {"
+        " const b = pane.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"
+    )
+    heads, map_, words, inspector = boxes
+    assert heads[2] <= map_[0] < map_[2] <= words[0]
+    assert max(heads[3], map_[3], words[3]) <= inspector[1]
+    assert (words[2], inspector[3]) == (width, 900)
+
+
+def test_a_separator_moves_with_the_arrow_keys(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    width = "page.querySelector('.pane.heads').getBoundingClientRect().width"
+    before = reader.driver.run(f"return {width}")
+    reader.driver.run("page.querySelector('#left').focus()")
+    reader.driver.keys([RIGHT, RIGHT])
+    after = reader.driver.run(f"return {width}")
+    assert after == pytest.approx(before + 48, abs=2)
+    assert reader.driver.run("return page.querySelector('#left').ariaValueNow") == str(round(after))
+    reader.driver.keys([HOME])
+    assert reader.driver.run(f"return {width}") == 150
+
+
+def test_on_a_phone_three_panes_are_swiped_and_reached_by_their_tabs(reader: Reader) -> None:
+    reader.driver.view(390, 844)
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    assert reader.driver.run("return document.documentElement.scrollWidth") <= 390
+    in_view = (
+        "Math.abs(page.querySelector(`.pane.${args[0]}`).getBoundingClientRect().left) < 2"
+        " && page.querySelector('.pane-tabs [aria-pressed=true]').textContent.toLowerCase()"
+        " === args[0]"
+    )
+    reader.driver.wait(in_view, "map")
+    for tab, pane in ((3, "words"), (1, "heads"), (2, "map")):
+        reader.driver.click(f".pane-tabs button:nth-child({tab})")
+        reader.driver.wait(in_view, pane)
+
+
+def test_tabs_of_the_inspector_are_reached_with_keys_and_kept_by_the_link(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.driver.run("page.querySelector('#tab-distribution').focus()")
+    for tab in ("lines", "statistics", "compare"):
+        reader.driver.keys([RIGHT])
+        reader.driver.wait("page.activeElement?.id === args[0]", f"tab-{tab}")
+        assert f"tab={tab}" in reader.link()
+    enter(reader, reader.link())
+    assert (
+        reader.driver.run("return page.querySelector('[role=tab][aria-selected=true]').id")
+        == "tab-compare"
+    )
+
+
+def test_a_second_head_is_selected_with_space_or_shift_and_compared(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&tab=compare")
+    assert "Select a second head" in reader.text("#inspected")
+    reader.driver.run("page.querySelector('#grid').focus()")
+    reader.driver.keys([RIGHT, " "])
+    reader.driver.wait("page.querySelector('#compared')")
+    assert "sel=1.3" in reader.link()
+    a, b = weights(served[1], 1, 2), weights(served[1], 1, 3)
+    moved = float((a - b).abs().sum(-1).mean() / 2)
+    correlation = float(torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1])
+    said = reader.text("#compared").replace("\u2212", "-")
+    share, alike = re.findall(r"(\d+) %|correlate by (-?[\d.]+)\.", said)
+    assert int(share[0]) == pytest.approx(100 * moved, abs=1)
+    assert float(alike[1]) == pytest.approx(correlation, abs=0.02)
+    reader.driver.keys([" "])  # lets it go
+    reader.driver.wait("!page.querySelector('#compared')")
+    with reader.driver.held(SHIFT):
+        reader.driver.press("#grid", (30, -30))
+    reader.driver.wait("page.querySelector('.heads-legend li:nth-child(2)')")
+    assert "sel=" in reader.link()
+
+
+def test_a_head_of_another_layer_is_fetched_to_be_compared(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&tab=compare&sel=0.1")
+    reader.driver.wait("page.querySelector('#compared')")
+    moved = float((weights(served[1], 1, 2) - weights(served[1], 0, 1)).abs().sum(-1).mean() / 2)
+    said = re.search(r"(\d+) %", reader.text("#compared"))
+    assert said is not None
+    assert int(said[1]) == pytest.approx(100 * moved, abs=1)
+
+
+def test_lines_are_drawn_in_the_colour_of_each_head_and_follow_the_slider(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&tab=lines&sel=1.3")
+    painted = (
+        "const c = page.querySelector('#lines canvas');"
+        " const copy = Object.assign(document.createElement('canvas'),"
+        " {width: c.width, height: c.height});"
+        " const pen = copy.getContext('2d', {willReadFrequently: true}); pen.drawImage(c, 0, 0);"
+        " const d = pen.getImageData(0, 0, c.width, c.height).data; let blue = 0, red = 0;"
+        " for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 60) {"
+        "   if (d[i + 2] > d[i] + 40) blue++; if (d[i] > d[i + 2] + 40) red++; }"
+        " return [blue, red]"
+    )
+    blue, red = reader.driver.run(painted)
+    assert blue > 100
+    assert red > 100
+    reader.driver.run("page.querySelector('#threshold').focus()")
+    reader.driver.keys([END])
+    reader.driver.wait("page.querySelector('.slider output').textContent === '100 %'")
+    assert reader.driver.run(painted) == [0, 0]
+    assert "t=100" in reader.link()
+
+
+def test_the_numbers_of_each_head_are_those_of_the_server_and_lead_to_it(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&tab=statistics")
+    shown = reader.driver.run(
+        "return [...page.querySelectorAll('.statistics tbody tr')]"
+        ".map(row => row.children[2].textContent)"
+    )
+    largest = [float(weights(served[1], 1, head).amax(-1).mean()) for head in range(HEADS)]
+    assert shown == [f"{value * 100:.0f} %" for value in largest]
+    reader.driver.click(".statistics tbody tr:nth-child(1) button")
+    reader.driver.wait("page.querySelector('#head').value === '0'")
+    assert "l=1&h=0" in reader.link()
+
+
+def test_sinks_and_special_tokens_are_set_aside(reader: Reader, served: tuple[str, Trace]) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&tab=statistics&x=1")
+    rows = weights(served[1], 1, 2)
+    received = rows.sum(0)
+    least = max(0.25, 4 / len(WORDS)) * received.sum()
+    kept = [
+        key
+        for key in range(len(WORDS))
+        if WORDS[key] not in ("[CLS]", "[SEP]") and received[key] < least
+    ]
+    rest = rows[:, kept] / rows[:, kept].sum(-1, keepdim=True)
+    shown = reader.text(".statistics tr.shown td:nth-child(3)")
+    assert shown == f"{float(rest.amax(-1).mean()) * 100:.0f} %"
+    assert "[CLS], [SEP]" in reader.text("#inspected")
+
+
+def test_pieces_are_joined_to_words_by_sums_over_keys_and_means_over_queries(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&p=t2&w=1")
+    assert reader.words("target") == ["[CLS]", "unbelievable", "=cat", 'a,"b"', "[SEP]"]
+    rows = weights(served[1], 1, 2)[1:4].mean(0)
+    joined = [rows[0], rows[1:4].sum(), rows[4], rows[5], rows[6]]
+    bars = reader.bars()
+    assert [word for word, _ in bars] == reader.words("target")
+    assert [share for _, share in bars] == pytest.approx([float(w) for w in joined], abs=0.00101)
+    assert "weights are summed" in reader.text("#rows")
+
+
+def test_the_other_direction_is_chosen_and_kept_by_the_link(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.driver.run("page.querySelector('#side input[value=source]').click()")
+    reader.driver.run("page.querySelectorAll('#target .token')[4].click()")
+    reader.driver.wait("page.querySelector('#distribution-title').textContent.includes('=cat')")
+    column = weights(served[1], 1, 2)[:, 4].tolist()
+    assert [share for _, share in reader.bars()] == pytest.approx(column, abs=0.00101)
+    assert "p=s4&d=s" in reader.link()
+
+
+SAVED = """
+window.saved = [];
+const create = URL.createObjectURL;
+URL.createObjectURL = blob => { window.saved.push(blob); return create.call(URL, blob); };
+HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
+"""
+TEXT = "const done = arguments[arguments.length - 1]; window.saved.at(-1).text().then(done)"
+
+
+def test_what_is_exported_is_what_is_on_screen(reader: Reader, served: tuple[str, Trace]) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&q=1-4&k=2-5")
+    reader.driver.run(SAVED)
+    reader.driver.run("page.querySelector('#export-csv').click()")
+    reader.driver.wait("window.saved.length === 1")
+    text = reader.driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+    lines = list(csv.DictReader(io.StringIO(text)))
+    rows = weights(served[1], 1, 2)
+    assert [(int(line["row"]), int(line["key"])) for line in lines] == [
+        (i, j) for i in range(1, 5) for j in range(2, 6)
+    ]
+    for line in lines:
+        weight = float(rows[int(line["row"]), int(line["key"])])
+        assert float(line["weight"]) == pytest.approx(weight, abs=0.006)
+    assert lines[-1]["key_token"] == WORDS[5]
+    reader.driver.run("page.querySelector('#export-svg').click()")
+    reader.driver.wait("window.saved.length === 2")
+    svg = reader.driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+    assert svg.startswith("<svg ")
+    assert "rows 1–4 × keys 2–5" in svg
+    assert "0–100 %, by the root" in svg
+    well_formed = "return new DOMParser().parseFromString(arguments[0], 'image/svg+xml')"
+    assert reader.driver.run(f"{well_formed}.querySelector('parsererror')", svg) is None
+    cells = reader.driver.run(
+        f"{well_formed}.querySelectorAll('rect[shape-rendering=crispEdges]').length", svg
+    )
+    assert cells >= 16
+    reader.driver.run("page.querySelector('#export-png').click()")
+    reader.driver.wait("window.saved.length === 3 && window.saved[2].size > 1000")
+    assert reader.driver.run("return window.named") == (
+        "attlas-encoder-1-head-2-rows-1-4-keys-2-5.png"
+    )
+
+
+def test_help_opens_with_a_question_mark_and_closes_with_escape(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.driver.keys(["?"])
+    reader.driver.wait("page.querySelector('#help-dialog').open")
+    reader.driver.keys([ESCAPE])
+    reader.driver.wait("!page.querySelector('#help-dialog').open")
+
+
+def test_the_crosshair_moved_by_keys_is_spoken(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.driver.run("page.querySelector('#map').focus()")
+    reader.driver.keys([DOWN, RIGHT, RIGHT, LEFT])
+    reader.driver.wait("page.querySelector('#spoken').textContent !== ''")
+    assert reader.text("#spoken").startswith("un → un: ")
+    assert reader.text("#spoken") == reader.text("#readout")
+    reader.driver.keys([ENTER])
+    assert "p=t1.1" in reader.link()
+
+
+def test_a_server_that_has_gone_is_told_and_the_old_answer_stays_dimmed(driver: Driver) -> None:
+    with serving(app(made(), name="heads")) as url:
+        reader = Reader(driver, url)
+        driver.view(1200, 900)
+        enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.choose("#layer", "2")
+    driver.wait("!page.querySelector('#problem').hidden")
+    assert "no connection to it" in reader.text("#problem")
+    assert driver.run("return page.querySelector('#problem button') !== null")
+    opacity = "return getComputedStyle(page.querySelector('.panes')).opacity"
+    assert float(driver.run(opacity)) < 0.6
+    assert len(reader.words("target")) == len(WORDS)
+    driver.log("browser")
+
+
+def test_several_explorers_live_in_one_document_and_leave_it(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    assert reader.driver.run("return document.querySelectorAll('[id]').length") == 0
+    assert reader.driver.run("return document.querySelectorAll('.attlas-explorer').length") == 1
