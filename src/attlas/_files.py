@@ -140,9 +140,9 @@ def write_durably(path: Path, content: bytes) -> None:
 
 def write_whole(descriptor: int, content: bytes) -> None:
     """`os.write` until everything is written: the system may take a part only."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    remaining = memoryview(content)
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
 
 
 def sync(path: Path) -> None:

@@ -172,9 +172,9 @@ def processor_name() -> str:
 
 def processor_maker() -> str:
     """Who made it, such as "AuthenticAMD" or "GenuineIntel"; "" where it cannot be told."""
-    made = _fact("vendor_id")
+    vendor = _fact("vendor_id")
     # Windows: "AMD64 Family 25 Model 1 Stepping 1, AuthenticAMD".
-    return made or platform.processor().rpartition(", ")[2]
+    return vendor or platform.processor().rpartition(", ")[2]
 
 
 @cache

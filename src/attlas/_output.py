@@ -84,9 +84,9 @@ def check_replaceable(path: Path | str | None) -> None:
     file, such as a pipe, is written as it is.
     """
     if path is not None:
-        whole = os.path.realpath(path)  # a link stays a link
-        as_it_is = os.path.exists(whole) and not os.path.isfile(whole)
-        _check(path, whole if as_it_is else _folder(whole))
+        target = os.path.realpath(path)  # a link stays a link
+        as_it_is = os.path.exists(target) and not os.path.isfile(target)
+        _check(path, target if as_it_is else _folder(target))
 
 
 def _check(path: Path | str, requested: Path | str) -> None:

@@ -102,12 +102,12 @@ class ForkPool(Generic[Item, Found]):
                 raise
 
     def _mapped(self, items: Sequence[Item]) -> list[Found]:
-        left = iter(enumerate(items))
+        pending = iter(enumerate(items))
         working: dict[Connection, int] = {}
         found: dict[int, Found] = {}
 
         def give(pipe: Connection) -> None:
-            for place, item in islice(left, 1):
+            for place, item in islice(pending, 1):
                 self._or_dead(pipe, partial(pipe.send, item))
                 working[pipe] = place
 
@@ -163,7 +163,7 @@ class ForkPool(Generic[Item, Found]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, error: object, *rest: object) -> None:
+    def __exit__(self, error: object, *details: object) -> None:
         if error is None:
             self.close()
         else:

@@ -54,9 +54,9 @@ def loading() -> Iterator[None]:
 
 
 def _ours() -> bool:
-    here = threading.current_thread() is threading.main_thread()
+    is_main_thread = threading.current_thread() is threading.main_thread()
     ours = (signal.default_int_handler, _leave, _interrupt)
-    return here and signal.getsignal(signal.SIGINT) in ours
+    return is_main_thread and signal.getsignal(signal.SIGINT) in ours
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -94,11 +94,11 @@ class Interrupts:
             lost a member, and who would wait for that for ever.).
     """
 
-    def __init__(self, told: Callable[[], None], *, alone: bool = False) -> None:
+    def __init__(self, callback: Callable[[], None], *, alone: bool = False) -> None:
         self.requested = False
         self._at = 0.0
         self._finishing = False
-        self._telling = threading.Thread(target=told, daemon=True)
+        self._telling = threading.Thread(target=callback, daemon=True)
         self._before = {}
         if threading.current_thread() is threading.main_thread():
             of_ctrl_c, of_term = map(signal.getsignal, (signal.SIGINT, signal.SIGTERM))

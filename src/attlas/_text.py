@@ -7,9 +7,9 @@ from attlas.errors import DataError
 # How many of something, in words.
 
 
-def count_noun(number: int, one: str, many: str = "") -> str:
-    """ "1 pair", "2 pairs", "1,000 batches"; `stream` where it is not `one` with an s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def count_noun(number: int, singular: str, plural: str = "") -> str:
+    """ "1 pair", "2 pairs", "1,000 batches"; `plural` where it is not `singular` with an s."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def describe_memory(cpu: int | None, gpu: int | None) -> str:

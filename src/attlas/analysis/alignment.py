@@ -131,8 +131,8 @@ def _grown(
 
 
 def _may(link: Link, sources: set[int], targets: set[int], free: Free) -> bool:
-    taken = (link[0] in sources) + (link[1] in targets)
-    return taken == 0 if free == "both" else taken < 2
+    covered = (link[0] in sources) + (link[1] in targets)
+    return covered == 0 if free == "both" else covered < 2
 
 
 def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> None:
@@ -205,10 +205,10 @@ def argmax_links_of_sources(
     most = torch.zeros(len(links.key_positions))
     best = torch.full((len(links.key_positions),), -1)
     for tokens, weights in links.blocks():
-        greatest, where = weights.max(0)
-        most, best = most.to(greatest), best.to(where)
+        greatest, best_source = weights.max(0)
+        most, best = most.to(greatest), best.to(best_source)
         better = greatest > most
-        best = torch.where(better, torch.tensor(tokens).to(where)[where], best)
+        best = torch.where(better, torch.tensor(tokens).to(best_source)[best_source], best)
         most = torch.where(better, greatest, most)
     pairs = zip(links.key_positions, best.tolist(), strict=True)
     return links.words_of([(i, t) for i, t in pairs if t >= 0])
@@ -437,8 +437,8 @@ def _of_each(path: Path | str, parse: Callable[[str], T]) -> Iterator[T]:
         try:
             yield parse(line)
         except AttlasError as error:
-            where = f"{error.got} in {lines.name}, line {number:,}"
-            raise DataError(error.expected, where, error.hint) from None
+            place = f"{error.got} in {lines.name}, line {number:,}"
+            raise DataError(error.expected, place, error.hint) from None
 
 
 def _check_first(first: int) -> None:

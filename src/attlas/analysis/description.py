@@ -66,13 +66,13 @@ class MapFeatures:
 def map_features(
     attention_map: AttentionMap,
     token_mask: Bool[Tensor, "one keys"],
-    asking: Bool[Tensor, "one queries"],
+    query_mask: Bool[Tensor, "one queries"],
 ) -> MapFeatures:
     """The numbers of an attention map with one text and one head, in two passes over its blocks.
 
     Args:
         token_mask: Which keys are tokens.
-        asking: Which queries are.
+        query_mask: Which queries are.
 
     Raises:
         AttlasError: For an attention map of several maps.
@@ -85,7 +85,7 @@ def map_features(
             "choose a batch row and a head of the attention map",
         )
     if not all(axes):
-        return MapFeatures(int(asking.sum()), 0, int(token_mask.sum()))
+        return MapFeatures(int(query_mask.sum()), 0, int(token_mask.sum()))
     summary = attention_map.summary(
         "argmax", "effective_keys", "normalized_entropy", "num_visible", "max_weight"
     )
@@ -98,9 +98,9 @@ def map_features(
         summary.max_weight,
     ]
     rows = torch.stack([part[0, 0] for part in numbers if part is not None])
-    asking = asking.to(device)
-    choice = asking[0] & (rows[0] > 1) & (best >= 0)
-    num_queries, queries, num_keys = int(asking.sum()), int(choice.sum()), int(token_mask.sum())
+    query_mask = query_mask.to(device)
+    choice = query_mask[0] & (rows[0] > 1) & (best >= 0)
+    num_queries, queries, num_keys = int(query_mask.sum()), int(choice.sum()), int(token_mask.sum())
     if not queries:
         return MapFeatures(num_queries, queries, num_keys)
     num_visible, effective_keys, normalized_entropy, max_weight = (
@@ -116,12 +116,12 @@ def map_features(
     marks[0, key] = 0
     reductions: dict[str, Reduction] = {
         "key": MassReduction(attention_map, marks, 1),
-        "slope": SlopeReduction(attention_map, asking),
+        "slope": SlopeReduction(attention_map, query_mask),
     }
     if query_offset is not None:
         reductions["offset"] = RowReduction(attention_map, weight_at_offset(offset))
     found = reduce_map(attention_map, reductions)
-    there = float(found["offset"][0, 0, choice].double().mean()) if "offset" in found else 0.0
+    at_choice = float(found["offset"][0, 0, choice].double().mean()) if "offset" in found else 0.0
     moves = best[choice].diff()
     steps = len(moves)
     forward, backward = int((moves > 0).sum()), int((moves < 0).sum())
@@ -129,7 +129,7 @@ def map_features(
     return MapFeatures(
         num_queries, queries, num_keys, num_visible, effective_keys, normalized_entropy, max_weight,
         key, key_share / queries, float(found["key"][0, 0, choice.cpu(), 0].double().mean()),
-        offset, offset_share_ / queries, there,
+        offset, offset_share_ / queries, at_choice,
         steps, forward / most, (steps - forward - backward) / most, backward / most,
         float(found["slope"][0][0, 0]),
     )  # fmt: skip
@@ -204,7 +204,9 @@ def describe(
         if token_mask is None
         else _fitted("tokens", token_mask, num_keys, device)
     )
-    asking = None if queries is None else _fitted("real queries", queries, num_queries, device)
+    asked_queries = (
+        None if queries is None else _fitted("real queries", queries, num_queries, device)
+    )
     places = token_mask[0].nonzero().flatten().tolist()
     if len(tokens) not in (0, num_keys, len(places)):
         raise AttlasError(
@@ -217,12 +219,16 @@ def describe(
     names = dict(zip(named, tokens, strict=True)) if tokens else {}
     cross_attention = num_queries != num_keys if cross_attention is None else cross_attention
     map_ = with_cross_position(map_) if cross_attention else map_
-    asking = (
-        query_mask(map_, token_mask, cross_attention=cross_attention) if asking is None else asking
+    asked_queries = (
+        query_mask(map_, token_mask, cross_attention=cross_attention)
+        if asked_queries is None
+        else asked_queries
     )
-    seen = map_features(map_, token_mask, asking)
+    features = map_features(map_, token_mask, asked_queries)
     return " ".join(
-        _sentences(seen, names, sink=_sink(seen, places, names), cross_attention=cross_attention)
+        _sentences(
+            features, names, sink=_sink(features, places, names), cross_attention=cross_attention
+        )
     )
 
 
@@ -232,85 +238,97 @@ def _fitted(
     return checked_values(name, torch.as_tensor(values)[None], (1, count), device).bool()
 
 
-def _sink(seen: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
+def _sink(features: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
     """Return True if the key that most look at is first or a separator, and gets what such a role
     has.
     """
-    first = seen.key == (places[0] if places else -1)
-    if not first and names.get(seen.key) not in SEPARATORS:
+    first = features.key == (places[0] if places else -1)
+    if not first and names.get(features.key) not in SEPARATORS:
         return False
     threshold = THRESHOLDS["first" if first else "separator"]
-    return seen.key_weight >= threshold and seen.key_weight > 2 / seen.num_visible
+    return features.key_weight >= threshold and features.key_weight > 2 / features.num_visible
 
 
 def _sentences(
-    seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool
+    features: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool
 ) -> list[str]:
-    several = _amount(seen.num_queries, "query", "queries"), _amount(seen.num_keys, "key", "keys")
-    sentences = [f"{several[0]} {'looks' if seen.num_queries == 1 else 'look'} at {several[1]}."]
-    if not seen.queries:
+    several = (
+        _amount(features.num_queries, "query", "queries"),
+        _amount(features.num_keys, "key", "keys"),
+    )
+    sentences = [
+        f"{several[0]} {'looks' if features.num_queries == 1 else 'look'} at {several[1]}."
+    ]
+    if not features.queries:
         return [*sentences, "None of them sees more than one key, so there is no choice.", CAUTION]
-    if seen.queries < seen.num_queries:
-        sentences.append(f"{seen.queries:,} of them see more than one key; of these:")
-    sentences += [_where(seen, names, sink=sink, cross_attention=cross_attention), _spread(seen)]
+    if features.queries < features.num_queries:
+        sentences.append(f"{features.queries:,} of them see more than one key; of these:")
+    sentences += [
+        _where(features, names, sink=sink, cross_attention=cross_attention),
+        _spread(features),
+    ]
     if (
-        seen.steps > 1 and seen.normalized_entropy < EVEN
+        features.steps > 1 and features.normalized_entropy < EVEN
     ):  # else the greatest weight is one of many alike
-        sentences.append(_direction(seen))
+        sentences.append(_direction(features))
     return [*sentences, CAUTION]
 
 
-def _where(seen: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool) -> str:
-    if seen.normalized_entropy >= EVEN:
+def _where(
+    features: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool
+) -> str:
+    if features.normalized_entropy >= EVEN:
         return "They spread almost evenly over all visible keys: no place stands out."
-    if cross_attention and abs(seen.slope) >= THRESHOLDS["diagonal"]:
-        way = "diagonal" if seen.slope > 0 else "anti-diagonal"
-        return f"They look along the {way}: query and key correlate with {seen.slope:.2f}."
-    key = _named(seen.key, names)
-    held = f"{_percent(seen.key_share)} have their greatest weight there, and it gets " + (
-        f"{_percent(seen.key_weight)} of all weight"
+    if cross_attention and abs(features.slope) >= THRESHOLDS["diagonal"]:
+        way = "diagonal" if features.slope > 0 else "anti-diagonal"
+        return f"They look along the {way}: query and key correlate with {features.slope:.2f}."
+    key = _named(features.key, names)
+    held = f"{_percent(features.key_share)} have their greatest weight there, and it gets " + (
+        f"{_percent(features.key_weight)} of all weight"
     )
-    everywhere = seen.queries > 1 and seen.key_share > MOST
-    if everywhere and (cross_attention or seen.key_share >= seen.offset_share):
+    everywhere = features.queries > 1 and features.key_share > MOST
+    if everywhere and (cross_attention or features.key_share >= features.offset_share):
         return f"Most look at {key}: {held}{', as a sink does' if sink else ''}."
-    if not cross_attention and seen.offset_share > MOST:
+    if not cross_attention and features.offset_share > MOST:
         return (
-            f"Most look {_aside(seen.offset)}: {_percent(seen.offset_share)} have their greatest "
-            f"weight there, and give it {_percent(seen.offset_weight)} on average."
+            f"Most look {_aside(features.offset)}: {_percent(features.offset_share)} have their "
+            f"greatest weight there, and give it {_percent(features.offset_weight)} on average."
         )
-    if seen.queries == 1:
-        return f"It looks most at {key}, with {_percent(seen.key_weight)} of its weight."
+    if features.queries == 1:
+        return f"It looks most at {key}, with {_percent(features.key_weight)} of its weight."
     commonest = f"the commonest place is {key}: {held}"
     return f"They look at no one place; {commonest}."
 
 
-def _spread(seen: MapFeatures) -> str:
+def _spread(features: MapFeatures) -> str:
     """How wide the gaze is: exp(entropy) beside what could be seen."""
-    share = seen.effective_keys / seen.num_visible
+    share = features.effective_keys / features.num_visible
     how = (
         "narrow"
-        if share <= 0.25 or seen.max_weight >= 0.75
+        if share <= 0.25 or features.max_weight >= 0.75
         else "wide"
         if share >= 0.75
         else "neither"
     )
     kind = "neither narrow nor wide" if how == "neither" else how
     return (
-        f"The gaze is {kind}: on average as if spread evenly over {seen.effective_keys:.1f} of "
-        f"{seen.num_visible:.1f} keys in sight, with a greatest weight of {seen.max_weight:.2f}."
+        f"The gaze is {kind}: on average as if spread evenly over {features.effective_keys:.1f} of "
+        f"{features.num_visible:.1f} keys in sight, with a greatest weight of "
+        f"{features.max_weight:.2f}."
     )
 
 
-def _direction(seen: MapFeatures) -> str:
+def _direction(features: MapFeatures) -> str:
     moves = (
-        f"from query to query the greatest weight moves forward in {_percent(seen.forward)} of the "
-        f"steps, stays in {_percent(seen.still)} and moves backward in {_percent(seen.backward)}"
+        f"from query to query the greatest weight moves forward in {_percent(features.forward)} of "
+        f"the steps, stays in {_percent(features.still)} and moves backward in "
+        f"{_percent(features.backward)}"
     )
-    if seen.still >= STEADY:
+    if features.still >= STEADY:
         return f"It stays where it is: {moves}."
     for way, going, against in (
-        ("forward", seen.forward, seen.backward),
-        ("backward", seen.backward, seen.forward),
+        ("forward", features.forward, features.backward),
+        ("backward", features.backward, features.forward),
     ):
         if against <= 1 - STEADY and going >= MOST:
             return f"It runs steadily {way}: {moves}."
@@ -334,8 +352,8 @@ def _quoted(name: str) -> str:
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in quoted)
 
 
-def _amount(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
+def _amount(number: int, singular: str, plural: str) -> str:
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def _percent(share: float) -> str:

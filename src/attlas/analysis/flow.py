@@ -114,23 +114,23 @@ class _Flow:
             self.ways[layer][place] = found
         return found
 
-    def _room(self, here: tuple[int, int], there: tuple[int, int]) -> float:
-        if there[0] > here[0]:
-            return float(self.left[here[0]][here[1], there[1]])
-        return float(self.back[there[0]][there[1], here[1]])
+    def _room(self, source: tuple[int, int], target: tuple[int, int]) -> float:
+        if target[0] > source[0]:
+            return float(self.left[source[0]][source[1], target[1]])
+        return float(self.back[target[0]][target[1], source[1]])
 
-    def _take(self, here: tuple[int, int], there: tuple[int, int], amount: float) -> None:
-        if there[0] > here[0]:
-            edge, sign, layer = (here[1], there[1]), -amount, here[0]
+    def _take(self, source: tuple[int, int], target: tuple[int, int], amount: float) -> None:
+        if target[0] > source[0]:
+            edge, sign, layer = (source[1], target[1]), -amount, source[0]
         else:
-            edge, sign, layer = (there[1], here[1]), amount, there[0]
+            edge, sign, layer = (target[1], source[1]), amount, target[0]
         self.left[layer][edge] += sign
         self.back[layer][edge] -= sign
 
 
 def _check(capacities: Sequence[Capacity], source: int, sink: int) -> None:
     shapes = [capacity.shape for capacity in capacities]
-    if not shapes or any(left[1] != right[0] for left, right in pairwise(shapes)):
+    if not shapes or any(before[1] != after[0] for before, after in pairwise(shapes)):
         raise AttlasError(
             "the edges between each layer and the next one, (nodes, nodes of the next)",
             ", ".join(map(str, shapes)) or "none",

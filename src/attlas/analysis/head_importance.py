@@ -91,23 +91,23 @@ def head_ablation(
         return weights
 
     with torch.no_grad():
-        whole = number_of(intervention.with_change(count))
+        baseline = number_of(intervention.with_change(count))
         tried = []
         for layer, total in counts.items():
             for head in range(total) if chosen.heads is None else chosen.heads:
                 found = number_of(intervention.with_change(_instead(layer, head, replacement)))
-                tried.append(AblatedHead(layer, head, found, whole - found))
-    return HeadAblation(whole, tuple(sorted(tried, key=lambda row: -row.cost)))
+                tried.append(AblatedHead(layer, head, found, baseline - found))
+    return HeadAblation(baseline, tuple(sorted(tried, key=lambda row: -row.cost)))
 
 
 def _instead(layer: str, head: int, replacement: Literal["nothing", "uniform"]) -> WeightPatch:
-    def change(weights: Weights, allowed: Allowed, here: str) -> Weights:
-        if here != layer:
+    def change(weights: Weights, allowed: Allowed, path: str) -> Weights:
+        if path != layer:
             return weights
         if replacement == "nothing":
-            return without(head)(weights, allowed, here)
+            return without(head)(weights, allowed, path)
         changed = weights.clone()
-        changed[:, head] = uniform(weights, allowed, here)[:, head]
+        changed[:, head] = uniform(weights, allowed, path)[:, head]
         return changed
 
     return change
@@ -254,8 +254,8 @@ def head_importance(
     return HeadImportance(
         {
             # What no path leads from, such as a layer whose output is thrown away, changes nothing.
-            layer: torch.zeros_like(own).detach() if slope is None else slope
-            for (layer, own), slope in zip(gates.items(), slopes, strict=True)
+            layer: torch.zeros_like(gate).detach() if slope is None else slope
+            for (layer, gate), slope in zip(gates.items(), slopes, strict=True)
         },
         chosen.heads,
     )
@@ -336,14 +336,14 @@ def pruning_curve(
 def _metric(
     model: nn.Module,
     metric: Callable[[], float],
-    gone: Sequence[tuple[str, int]],
+    pruned: Sequence[tuple[str, int]],
     order: Sequence[tuple[str, int]],
 ) -> float:
     called_layers: set[str] = set()
 
     def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         called_layers.add(layer)
-        return without(*(head for path, head in gone if path == layer))(weights, allowed, layer)
+        return without(*(head for path, head in pruned if path == layer))(weights, allowed, layer)
 
     found = number_of(Intervention(model, metric).with_change(change))
     missing = {layer for layer, _ in order} - called_layers

@@ -92,22 +92,22 @@ def cluster_heads(distances: Float[Tensor, "..."]) -> Tree:
     """
     _check(distances)
     leaves = len(distances)
-    left = distances.to(torch.float64).cpu().clone().fill_diagonal_(torch.inf)
+    remaining = distances.to(torch.float64).cpu().clone().fill_diagonal_(torch.inf)
     numbers, sizes = list(range(leaves)), [1] * leaves  # of the cluster in each row that is in use
     merges: list[Merge] = []
     for number in range(leaves, 2 * leaves - 1):
-        least = int(left.argmin())
-        one, other = sorted(divmod(least, leaves))
-        height, size = float(left[one, other]), sizes[one] + sizes[other]
-        first, second = sorted((numbers[one], numbers[other]))
+        least = int(remaining.argmin())
+        i, j = sorted(divmod(least, leaves))
+        height, size = float(remaining[i, j]), sizes[i] + sizes[j]
+        first, second = sorted((numbers[i], numbers[j]))
         # Means of means round; a cluster is never closer than those it is made of.
         height = max(height, merges[-1].height) if merges else height
         merges.append(Merge(first, second, height, size))
-        joined = (sizes[one] * left[one] + sizes[other] * left[other]) / size
-        left[one], left[:, one] = joined, joined
-        left[other], left[:, other] = torch.inf, torch.inf
-        left[one, one] = torch.inf
-        numbers[one], sizes[one] = number, size
+        joined = (sizes[i] * remaining[i] + sizes[j] * remaining[j]) / size
+        remaining[i], remaining[:, i] = joined, joined
+        remaining[j], remaining[:, j] = torch.inf, torch.inf
+        remaining[i, i] = torch.inf
+        numbers[i], sizes[i] = number, size
     return Tree(leaves, tuple(merges))
 
 
@@ -136,8 +136,8 @@ Asked = Bool[Tensor, "batch queries"]
 
 
 def divergence(
-    one: Float[Tensor, "*rows keys"],
-    other: Float[Tensor, "*rows keys"],
+    first: Float[Tensor, "*rows keys"],
+    second: Float[Tensor, "*rows keys"],
     shared: Bool[Tensor, "*rows keys"] | None = None,
 ) -> Float[Tensor, "*rows"]:
     """JS(p, q) in nats, see `jensen_shannon`: 0 = alike … ln 2 = nothing shared.
@@ -145,7 +145,7 @@ def divergence(
     p, q: the rows on the keys that are shared (None = all), divided by their sums, in float64. NaN
     where one of them has no weight there: nothing can be said of it.
     """
-    p, q = (rows.to(torch.float64) for rows in (one, other))
+    p, q = (rows.to(torch.float64) for rows in (first, second))
     if shared is not None:
         p, q = p * shared, q * shared
     p, q = p / p.sum(-1, keepdim=True), q / q.sum(-1, keepdim=True)
@@ -233,20 +233,20 @@ def _divergences(
     sums = torch.zeros((count, count), dtype=torch.float64)
     compared = torch.zeros((count, count), dtype=torch.float64)
     size = max(
-        1, _AT_ONCE // max(1, batch * num_keys * sum(one.shape[1] for one in attention_maps))
+        1, _AT_ONCE // max(1, batch * num_keys * sum(map_.shape[1] for map_ in attention_maps))
     )
     for start in range(0, queries, size):
         stop = min(start + size, queries)
         rows, allowed = _of_all(attention_maps, start, stop, mean=mean)
         counts = asked[:, start:stop].to(rows.device)
-        alike = bool((allowed == allowed[:, :1]).all())
+        same_mask = bool((allowed == allowed[:, :1]).all())
         for head in range(count):
-            rest = rows[:, head:]
-            shared = None if alike else allowed[:, head : head + 1] & allowed[:, head:]
-            between = divergence(rows[:, head : head + 1].expand_as(rest), rest, shared)
-            known = ~between.isnan() & counts[:, None]
-            sums[head, head:] += between.where(known, 0.0).sum((0, 2)).cpu()
-            compared[head, head:] += known.sum((0, 2)).cpu()
+            others = rows[:, head:]
+            shared = None if same_mask else allowed[:, head : head + 1] & allowed[:, head:]
+            between = divergence(rows[:, head : head + 1].expand_as(others), others, shared)
+            has_value = ~between.isnan() & counts[:, None]
+            sums[head, head:] += between.where(has_value, 0.0).sum((0, 2)).cpu()
+            compared[head, head:] += has_value.sum((0, 2)).cpu()
     found = sums / compared
     found = found.triu() + found.triu(1).mT
     # A row and itself differ by rounding at most.

@@ -252,8 +252,10 @@ def _rows(
         weights = attention_map.rows(start, stop)[0].to(sums.dtype)
         to_words = weights.new_zeros((heads, stop - start, count + 1))
         to_words.index_add_(-1, words + 1, weights)
-        here = in_sentence[start:stop]
-        sums.index_add_(1, words[start:stop][here] - some[0], to_words[:, here, 1:])
+        block_in_sentence = in_sentence[start:stop]
+        sums.index_add_(
+            1, words[start:stop][block_in_sentence] - some[0], to_words[:, block_in_sentence, 1:]
+        )
     parts = torch.bincount(words[in_sentence] - some[0], minlength=some[1] - some[0])
     return sums / parts.clamp(min=1).unsqueeze(-1)
 
@@ -313,11 +315,11 @@ def syntax(
     hits: dict[str, dict[str, Tensor]] = {}
     left_out = 0
     for row, sentence in enumerate(sentences):
-        there = set(words[row].tolist())
+        present = set(words[row].tolist())
         known = [
             (place, word.head - 1, word.relation)
             for place, word in enumerate(sentence.words)
-            if word.head and {place, word.head - 1} <= there
+            if word.head and {place, word.head - 1} <= present
         ]
         left_out += sum(word.head > 0 for word in sentence.words) - len(known)
         by_relation: dict[str, list[int]] = {_ALL: list(range(len(known)))} if known else {}

@@ -81,17 +81,17 @@ class Guarded(TyperCommand):
     With `--debug`, or ATTLAS_DEBUG=1, every error comes with its traceback.
     """
 
-    def make_context(self, *given: Any, **named: Any) -> Any:
+    def make_context(self, *args: Any, **named: Any) -> Any:
         """Read the options; of a wrong one no more is quoted than a person reads."""
         with _in_few_words():
-            return super().make_context(*given, **named)
+            return super().make_context(*args, **named)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options. One that takes a single value is given once, and so is one with an
         opposite: of several the last would count, and the others would be left out without a word.
         No name is empty: that would be the current folder, or as if it were not given.
         """
-        given, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        params, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in dict.fromkeys(order):
             if not isinstance(option, TyperOption) or option.multiple or option.count:
                 continue
@@ -100,7 +100,7 @@ class Guarded(TyperCommand):
                 name = " or ".join([max(option.opts, key=len), *opposite])
                 _refuse(f"{name} once", f"it {order.count(option)} times", "leave the others out")
         for parameter in dict.fromkeys(order):
-            value = given.get(str(parameter.name))
+            value = params.get(str(parameter.name))
             values = value if isinstance(value, list | tuple) else (value,)
             if parameter.name not in _TEXTS and "" in values:
                 name = max(parameter.opts, key=len)
@@ -183,11 +183,11 @@ def _exit_code_of(error: Exception, debug: bool) -> int:
         return 2
     if isinstance(error, OSError):  # a full disk, a folder without the right to write
         _forget_output()
-        where = (
+        place = (
             quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
         )
         _print_error(
-            f"attlas: expected to use {where}; got {error.strerror or error}; make it readable "
+            f"attlas: expected to use {place}; got {error.strerror or error}; make it readable "
             "and writable",
             debug,
         )

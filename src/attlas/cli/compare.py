@@ -119,23 +119,27 @@ def compare(
         unused["--bleu-tokenizer"] = bleu_tokenizer is not None
         check_used(unused, "classifiers", "they write no text")
         sets = [labelled_test_set(run, source, settings or (), valid=valid) for run, _ in opened]
-        check_same_test(names, [one.checksum for one in sets], "--source TEXTS")
-        given = []
+        check_same_test(names, [labelled.checksum for labelled in sets], "--source TEXTS")
+        predictions = []
         for (run, _), number in zip(opened, checkpoints, strict=True):
             classifier = TextClassifier(run, checkpoint=number, device=device)
             found, took = timed_labels(classifier, sets[0])
-            given.append(found)
+            predictions.append(found)
             seconds.append(took)
             facts.append(facts_of(run, number, classifier.facts))
-        labels = sorted({*sets[0].labels, *(label for one in given for label in one)})
-        scores, signatures = label_comparison(sets[0].labels, given, labels)
+        labels = sorted(
+            {*sets[0].labels, *(label for labels_of_run in predictions for label in labels_of_run)}
+        )
+        scores, signatures = label_comparison(sets[0].labels, predictions, labels)
         noun, size = "text", len(sets[0])
         data = {"name": sets[0].name, "sha256": sets[0].checksum}
     else:
         tokenizer = common_tokenizer([run for run, _ in opened], bleu_tokenizer)
         tests = [test_set_of(run, source, reference or (), valid=valid) for run, _ in opened]
         check_same_test(
-            names, [one.corpus.checksum for one in tests], "--source TEXTS --reference TRANSLATIONS"
+            names,
+            [test.corpus.checksum for test in tests],
+            "--source TEXTS --reference TRANSLATIONS",
         )
         translators, systems = {}, []
         for (run, _), number in zip(opened, checkpoints, strict=True):
@@ -162,9 +166,9 @@ def compare(
     if as_json:
         report = {
             "runs": [
-                {"run": one.run, "checkpoint": one.checkpoint, "scores": one.scores,
-                 "seconds": one.seconds, **one.facts}
-                for one in compared
+                {"run": result.run, "checkpoint": result.checkpoint, "scores": result.scores,
+                 "seconds": result.seconds, **result.facts}
+                for result in compared
             ],
             "signatures": signatures,
             "data": facts_of_data,

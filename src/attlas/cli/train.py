@@ -141,12 +141,12 @@ def train(
                 ascii(path),
                 "rename it, or choose another folder with --out",
             )
-    own = None
+    own_recipe = None
     if files and not begun:
-        own = recipe_for(option, files, settings or (), init_from)
-        chosen, written = own.recipe, recipe_path(own, folder)
+        own_recipe = recipe_for(option, files, settings or (), init_from)
+        chosen, written = own_recipe.recipe, recipe_path(own_recipe, folder)
         if is_main_process():
-            announce(own, written)
+            announce(own_recipe, written)
     else:
         if files:
             check_same_data(option, files, folder)
@@ -158,12 +158,12 @@ def train(
     if not is_main_process():  # of the processes that torchrun started, the first one speaks
         train_run(chosen, folder)
         return
-    told: set[type[Event]] = set()
+    reported: set[type[Event]] = set()
 
     def report(event: Event) -> None:
-        told.add(type(event))
-        if own is not None and isinstance(event, Started):
-            write_recipe(own, written)
+        reported.add(type(event))
+        if own_recipe is not None and isinstance(event, Started):
+            write_recipe(own_recipe, written)
         progress(event)
 
     try:
@@ -171,7 +171,7 @@ def train(
             outcome = train_run(chosen, folder, report=report)
     except KeyboardInterrupt as interrupt:
         # Before it has started, what is saved may be of another recipe.
-        saved = CheckpointStore(folder).named(LAST) if Started in told else None
+        saved = CheckpointStore(folder).named(LAST) if Started in reported else None
         if saved and saved.isdecimal():
             interrupt.add_note(f"update {int(saved):,} is saved: the same command goes on from it")
         raise

@@ -123,8 +123,8 @@ def translate(
     opened, checkpoint = run_at(run, checkpoint)
     config = decoding_of(opened, settings, num_beams, n_best)
     numbered = lists_asked_for(settings, n_best)
-    where = f"[batching] of {opened.path / CONFIG}"
-    trained = BatchingConfig.read(opened.table("batching"), where).max_length
+    place = f"[batching] of {opened.path / CONFIG}"
+    trained = BatchingConfig.read(opened.table("batching"), place).max_length
     plain = translator_of(opened, engine, config, checkpoint, device)
     prefixed = plain if prefix is None else plain.with_prefix(prefix)
     with prefixed.forked() as translator:

@@ -44,20 +44,20 @@ class SettingPath:
         """Follow the location of an error of pydantic, which also names tags, validators, and
         places inside of a value: none of these is a setting, and none is a key here.
         """
-        rest = [str(part) for part in location if not str(part).startswith("function-")]
+        parts = [str(part) for part in location if not str(part).startswith("function-")]
         keys: list[str] = []
         group: Group = root
         tag: str | None = None
         kinds: tuple[Group, ...] = (root,)
-        while rest:
-            keys.append(rest.pop(0))
+        while parts:
+            keys.append(parts.pop(0))
             field = group.model_fields.get(keys[-1])
             inner = tuple(_groups_in(field.annotation)) if field else ()
             inner_tag = str(field.discriminator) if field and field.discriminator else None
-            if not inner or len(rest) <= bool(inner_tag):
+            if not inner or len(parts) <= bool(inner_tag):
                 break  # the place is here: a value, or a group that is wrong as a whole
             kinds, tag = inner, inner_tag
-            group = _of_kind(kinds, tag, rest.pop(0)) if tag else kinds[0]
+            group = _of_kind(kinds, tag, parts.pop(0)) if tag else kinds[0]
         return cls(tuple(keys), group, tag, kinds)
 
     @property
@@ -100,8 +100,8 @@ def settings_named(
 
 def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
     """Every setting of nearly this name, in any of the groups that `settings_named` looks at."""
-    known = sorted({name.rpartition(".")[2] for name in _every(root, table)})
-    near = get_close_matches(key, known, n=2, cutoff=0.75)
+    names = sorted({name.rpartition(".")[2] for name in _every(root, table)})
+    near = get_close_matches(key, names, n=2, cutoff=0.75)
     return [
         name
         for similar in near
@@ -203,49 +203,58 @@ def _regroup(
         chosen = table.get(name)
         if not isinstance(chosen, dict):
             continue
-        own, was = (*keys, name), before.get(name)
-        earlier = was if isinstance(was, Mapping) else {}
+        setting_path, previous = (*keys, name), before.get(name)
+        earlier = previous if isinstance(previous, Mapping) else {}
         new, old = _chosen(field, chosen), _chosen(field, earlier)
         tag = str(field.discriminator) if field.discriminator else ""
-        if new and old and new is not old and (*own, tag) in assigned and own not in assigned:
+        if (
+            new
+            and old
+            and new is not old
+            and (*setting_path, tag) in assigned
+            and setting_path not in assigned
+        ):
             idle = [
                 key
                 for key in chosen
                 if key != tag
-                and not any(put[: len(own) + 1] == (*own, key) for put in assigned)
+                and not any(
+                    assigned_path[: len(setting_path) + 1] == (*setting_path, key)
+                    for assigned_path in assigned
+                )
                 and not _same_setting(new, old, key)
             ]
             for key in idle:
                 del chosen[key]
             if idle:
-                path = ".".join(own)
+                path = ".".join(setting_path)
                 notes.append(
                     f"{path}.{tag} = {_kind(new, tag)!r}: left out "
                     f"{', '.join(f'{path}.{key}' for key in idle)}, which "
                     f"{'was' if len(idle) == 1 else 'were'} set for {_kind(old, tag)!r}"
                 )
         if new:
-            _regroup(new, chosen, earlier, assigned, own, notes)
+            _regroup(new, chosen, earlier, assigned, setting_path, notes)
 
 
-def _same_setting(one: Group, other: Group, key: str) -> bool:
+def _same_setting(a: Group, b: Group, key: str) -> bool:
     """Return True if both have a setting of this name for values of the same kind."""
-    fields = one.model_fields.get(key), other.model_fields.get(key)
+    fields = a.model_fields.get(key), b.model_fields.get(key)
     if fields[0] is None or fields[1] is None:
         return False
     first, second = ((field.annotation, field.metadata) for field in fields if field)
     return first == second
 
 
-def _chosen(field: FieldInfo, given: Mapping[str, Any]) -> Group | None:
+def _chosen(field: FieldInfo, values: Mapping[str, Any]) -> Group | None:
     """The kind of group that is given, or the default; None where there is neither."""
     groups = _groups_in(field.annotation)
     if not field.discriminator:
         return groups[0] if groups else None
     tag = str(field.discriminator)
-    if tag not in given:
+    if tag not in values:
         return type(field.default) if isinstance(field.default, BaseModel) else None
-    return next((group for group in groups if _kind(group, tag) == given[tag]), None)
+    return next((group for group in groups if _kind(group, tag) == values[tag]), None)
 
 
 def _groups_in(annotation: Any) -> list[Group]:
@@ -357,18 +366,18 @@ class Config(BaseModel, metaclass=_ExplainsErrors):
         return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
 
     @classmethod
-    def read(cls: type[C], table: Mapping[str, Any], where: str) -> C:
-        """Build from a parsed TOML table; `where` names its origin in errors, or --set where a
+    def read(cls: type[C], table: Mapping[str, Any], location: str) -> C:
+        """Build from a parsed TOML table; `location` names its origin in errors, or --set where a
         value was put in from there.
         """
         try:
             return cls.model_validate(dict(table))
         except ValidationError as error:
             if isinstance(table, Overridden) and table.assigned and _is_new(cls, table, error):
-                where = table.by
+                location = table.by
             assigned = table.assigned if isinstance(table, Overridden) else ()
             by = table.by if isinstance(table, Overridden) else SET
-            raise _explained(cls, table, error, where, by, assigned) from None
+            raise _explained(cls, table, error, location, by, assigned) from None
 
 
 def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> bool:
@@ -396,7 +405,7 @@ def _explained(
     cls: type[Config],
     table: Mapping[str, Any],
     error: ValidationError,
-    where: str,
+    location: str,
     by: str,
     assigned: Collection[Keys],
 ) -> AttlasError:
@@ -404,34 +413,36 @@ def _explained(
     first = _first_complaint(cls, error)
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, AttlasError):  # from a validator of ours, which said it better
-        return ConfigError(f"{cause.expected} ({where})", cause.got, cause.hint)
+        return ConfigError(f"{cause.expected} ({location})", cause.got, cause.hint)
     place = SettingPath.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
-        return _unknown(cls, table, place, by if put_in else where, put_in=put_in)
+        return _unknown(cls, table, place, by if put_in else location, put_in=put_in)
     if any(place.keys[: len(keys)] == keys for keys in assigned):
-        where = by
+        location = by
     within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
     if first["type"] == "missing" and not within:
         return ConfigError(
-            expected=f"`{place.name}` in {where}", got="nothing", hint=f"add `{place.keys[-1]} = …`"
+            expected=f"`{place.name}` in {location}",
+            got="nothing",
+            hint=f"add `{place.keys[-1]} = …`",
         )
     if first["type"] in ("union_tag_not_found", "union_tag_invalid"):
         tag = first["ctx"].get("tag")
         return ConfigError(
-            expected=f"`{place.name}.kind` in {where}: one of "
+            expected=f"`{place.name}.kind` in {location}: one of "
             f"{', '.join(map(repr, place.kinds_of_setting))}",
             got="nothing" if tag is None else quoted(tag),
             hint="say which kind it is" if tag is None else "correct that value",
         )
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return ConfigError(
-            expected=f"`{place.name}` in {where}: a table of settings",
+            expected=f"`{place.name}` in {location}: a table of settings",
             got=_shown(first["input"]),
             hint=f"set what is in it: `{place.name}.… = …`",
         )
     return ConfigError(
-        expected=f"`{place.name}` in {where}: {_wish(first)}",
+        expected=f"`{place.name}` in {location}: {_wish(first)}",
         got="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
         hint=_correction(first),
     )
@@ -483,7 +494,7 @@ def _as_written(value: Any) -> str:
 
 
 def _unknown(
-    root: type[Config], table: Mapping[str, Any], place: SettingPath, where: str, *, put_in: bool
+    root: type[Config], table: Mapping[str, Any], place: SettingPath, location: str, *, put_in: bool
 ) -> AttlasError:
     """The error for a key that is no setting where it stands.
 
@@ -491,7 +502,11 @@ def _unknown(
         put_in: From the command line, where a table is easily forgotten: then settings of other
             tables that are written alike are named, too.
     """
-    expected, key, valid = f"a known setting in {where}", place.keys[-1], place.group.model_fields
+    expected, key, valid = (
+        f"a known setting in {location}",
+        place.keys[-1],
+        place.group.model_fields,
+    )
     listed = f"valid here: {', '.join(sorted(valid))}"
     if new := renamed(place.group, key):
         name = ".".join((*place.keys[:-1], new))
@@ -506,14 +521,14 @@ def _unknown(
             f"leave it out, or write the whole group again: {group} = {{ {place.tag} = …, … }}; "
             f"{listed}",
         )
-    here = get_close_matches(key, valid, n=1)
-    there = (
+    similar = get_close_matches(key, valid, n=1)
+    elsewhere = (
         []
         if key in _TAGS
-        else sorted(settings_named(root, key, table), key=lambda one: one.count("."))
+        else sorted(settings_named(root, key, table), key=lambda path: path.count("."))
     )
-    near = [*there, *here] or (
+    near = [*elsewhere, *similar] or (
         similar_settings(root, key, table) if put_in and key not in _TAGS else []
     )
-    hint = f"did you mean {' or '.join(f'`{one}`' for one in near[:3])}? " if near else ""
+    hint = f"did you mean {' or '.join(f'`{path}`' for path in near[:3])}? " if near else ""
     return ConfigError(expected, f"`{shortened(place.name)}`", f"{hint}{listed}")

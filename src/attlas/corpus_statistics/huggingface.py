@@ -74,13 +74,13 @@ class HuggingFaceFolder:
                 "no tokenizer",
                 f"save it there: tokenizer.save_pretrained({str(path)!r})",
             )
-        here = {"local_files_only": True, "trust_remote_code": False}
+        options = {"local_files_only": True, "trust_remote_code": False}
         with _quiet(transformers), _explained(path):
-            config = transformers.AutoConfig.from_pretrained(path, **here)
+            config = transformers.AutoConfig.from_pretrained(path, **options)
             self.writes = bool(getattr(config, "is_encoder_decoder", False))
             kind = transformers.AutoModelForSeq2SeqLM if self.writes else transformers.AutoModel
-            opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **here)
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **here)
+            opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **options)
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **options)
         missing = [name for name in loading_info["missing_keys"] if not _of_a_head(name)]
         if missing:
             raise CheckpointError(
@@ -144,8 +144,8 @@ class HuggingFaceFolder:
 
     def _filled(self, rows: Sequence[Sequence[int]], filling: int) -> Int[Tensor, "batch keys"]:
         longest = max(map(len, rows))
-        whole = [[*row, *[filling] * (longest - len(row))] for row in rows]
-        return torch.tensor(whole, device=self.device)
+        padded = [[*row, *[filling] * (longest - len(row))] for row in rows]
+        return torch.tensor(padded, device=self.device)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -263,9 +263,9 @@ def _settings(config: Any) -> str:
 
 def _of_tokenizer(tokenizer: Any) -> str:
     side = tokenizer.truncation_side  # of which a text that is too long loses its tokens
-    known = json.dumps([side, tokenizer.get_vocab()], sort_keys=True)
+    identity = json.dumps([side, tokenizer.get_vocab()], sort_keys=True)
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    return text_digest(known if backend is None else known + backend.to_str())
+    return text_digest(identity if backend is None else identity + backend.to_str())
 
 
 # A model of Hugging Face that reads text: an encoder, a decoder, or both.
@@ -322,13 +322,13 @@ class HuggingFaceReader(Reader):
     ) -> tuple[tuple[int, ...], tuple[int, ...] | None, int]:
         """The tokens that are read, special ones included; their types; how many more there are."""
         arguments = {"text_target" if written else "text": text, "verbose": False}
-        read = whole = self._tokenizer(**arguments)
+        read = full = self._tokenizer(**arguments)
         longest = self._folder.longest
-        if longest is not None and len(whole["input_ids"]) > longest:
+        if longest is not None and len(full["input_ids"]) > longest:
             read = self._tokenizer(**arguments, truncation=True, max_length=longest)
         ids = tuple(read["input_ids"])
         types = self._folder.types(read.get("token_type_ids"))
-        return ids, types, len(whole["input_ids"]) - len(ids)
+        return ids, types, len(full["input_ids"]) - len(ids)
 
     def _decoder_input(self, written_ids: tuple[int, ...]) -> tuple[int, ...]:
         """What the decoder has read at each query: as the model itself shifts, where it says how,

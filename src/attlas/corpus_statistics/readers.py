@@ -230,11 +230,13 @@ class Reader(ABC):
                 if (batch, queries, num_keys) != expected:
                     raise _unsupported(layer, expected, (batch, queries, num_keys))
                 for row, text in enumerate(texts):
-                    own = lengths[0][row], lengths[1][row]
+                    row_lengths = lengths[0][row], lengths[1][row]
                     with_cross_position = (
                         kind == "cross" and sides[0] != "text"
                     )  # which stands nowhere
-                    alone = cut(attention_map, row, *own, cross_attention=with_cross_position)
+                    alone = cut(
+                        attention_map, row, *row_lengths, cross_attention=with_cross_position
+                    )
                     ids, special = _ids(text, sides[0]), self._special(text, sides[1])
                     yield MapRecord(text, layer, call, kind, alone, ids, special)
 
@@ -296,10 +298,10 @@ class ClassifierReader(Reader):
             )
         if not (words := as_one_line(text)):
             return None
-        whole = self._classifier.vocabularies.text.encode(words)
+        all_ids = self._classifier.vocabularies.text.encode(words)
         longest = self.model.max_positions
-        ids = whole if longest is None else whole[: longest - 1]
-        return CorpusText(line, (*ids, END), unread=len(whole) - len(ids))
+        ids = all_ids if longest is None else all_ids[: longest - 1]
+        return CorpusText(line, (*ids, END), unread=len(all_ids) - len(ids))
 
     def named(self, record: MapRecord) -> tuple[str, ...]:
         if record.ids is None:
@@ -364,9 +366,9 @@ class TranslatorReader(Reader):
         if not text.strip() or (target is not None and not target.strip()):
             return None
         vocabularies = self._translator.vocabularies
-        whole = vocabularies.source.encode(text)
-        ids = whole[: self._longest]
-        read = CorpusText(line, (*ids, END), unread=len(whole) - len(ids))
+        all_ids = vocabularies.source.encode(text)
+        ids = all_ids[: self._longest]
+        read = CorpusText(line, (*ids, END), unread=len(all_ids) - len(ids))
         if target is None:
             return read
         right = (*vocabularies.target.encode(target), END)

@@ -174,9 +174,9 @@ def measure_map(
     plain = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
     statistics = plain if tokens is None else (*plain, "argmax")
     without_position = PLACED if attention_map.position is None else ()
-    known = [name for name in statistics if name not in without_position]
-    summary = attention_map.summary(*known, threshold=threshold)
-    numbers = {name: getattr(summary, name)[0].cpu() for name in known}
+    selected = [name for name in statistics if name not in without_position]
+    summary = attention_map.summary(*selected, threshold=threshold)
+    numbers = {name: getattr(summary, name)[0].cpu() for name in selected}
     numbers |= {name: torch.full((heads, queries), torch.nan) for name in without_position}
     if ON_SPECIAL in also:
         numbers[ON_SPECIAL] = _special_weight(record)
@@ -193,12 +193,12 @@ def measure_map(
     if tokens is None:
         return Measured(*place, of_heads)
     of_queries = {name: numbers[name].float().numpy() for name in names}
-    own = np.full((heads, queries), np.nan)
+    by_query = np.full((heads, queries), np.nan)
     query_offset = None if cross_attention else attention_map.position
     if query_offset is not None and query_offset >= 0:
-        there = shares[:, query_offset : query_offset + queries].numpy()
-        own[:, : there.shape[1]] = there
-    of_queries[RECEIVED] = own.astype(np.float32)
+        received = shares[:, query_offset : query_offset + queries].numpy()
+        by_query[:, : received.shape[1]] = received
+    of_queries[RECEIVED] = by_query.astype(np.float32)
     return Measured(*place, of_heads, of_queries, tokens, numbers["argmax"].numpy())
 
 

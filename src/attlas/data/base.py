@@ -69,18 +69,18 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
     for place, text in enumerate(corpus.sources):
         groups[_words(text)].append(place)
     chosen: set[int] = set()
-    left = Counter(corpus.labels) if isinstance(corpus, LabelledCorpus) else None
+    remaining_of = Counter(corpus.labels) if isinstance(corpus, LabelledCorpus) else None
     for text in sorted(groups, key=lambda text: _lot(seed, text)):
         group = groups[text]
         if len(chosen) + len(group) > wanted:
             continue
-        if left is not None:
+        if remaining_of is not None:
             labels = Counter(corpus.targets[place] for place in group)
-            if any(left[label] == count for label, count in labels.items()):
+            if any(remaining_of[label] == count for label, count in labels.items()):
                 continue
-            left.subtract(labels)
+            remaining_of.subtract(labels)
         chosen.update(group)
-    rest = [place for place in range(len(corpus)) if place not in chosen]
+    training = [place for place in range(len(corpus)) if place not in chosen]
     if not chosen:
         raise DataError(
             f"different {read}s in {corpus.name}, some of which can be held back",
@@ -89,10 +89,10 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
         )
     notes: list[str] = [f"{count_noun(len(chosen), example)} held back", *_copies(corpus, groups)]
     remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *notes))
-    taken = FilterReport(corpus.name, len(corpus), len(chosen), example=example)
+    report = FilterReport(corpus.name, len(corpus), len(chosen), example=example)
     return (
-        corpus.part(rest, f"{corpus.name} without the part held back", remaining),
-        corpus.part(sorted(chosen), f"{corpus.name}, held back (seed {seed})", taken),
+        corpus.part(training, f"{corpus.name} without the part held back", remaining),
+        corpus.part(sorted(chosen), f"{corpus.name}, held back (seed {seed})", report),
     )
 
 
@@ -102,8 +102,8 @@ def note_overlap(train: C, valid: C) -> C:
     """
     valid_words = [_words(text) for text in valid.sources]
     looked_for = set(valid_words)  # of millions to train on, no more than these need be held
-    known = {words for text in train.sources if (words := _words(text)) in looked_for}
-    again = sum(words in known for words in valid_words)
+    train_words = {words for text in train.sources if (words := _words(text)) in looked_for}
+    again = sum(words in train_words for words in valid_words)
     if not again:
         return valid
     read, _ = _SIDES[valid.report.example]

@@ -81,7 +81,9 @@ class Bucketed(ABC, Generic[B]):
         self.config, self.seed = config, seed
         most = config.max_length
         overlong = np.max(lengths, axis=0) > most
-        framed = [np.minimum(side, most) + own for side, own in zip(lengths, frame, strict=True)]
+        framed = [
+            np.minimum(side, most) + extra for side, extra in zip(lengths, frame, strict=True)
+        ]
         self._lengths = lengths
         self._widths: NDArray[np.int64] = np.max(framed, axis=0)
         usable = ~overlong if config.overlong == "skip" else np.ones_like(overlong)

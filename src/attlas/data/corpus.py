@@ -146,7 +146,7 @@ def by_reason(faults: Iterable[tuple[Place, str]]) -> tuple[Fault, ...]:
     lines: dict[str, list[Place]] = {}
     for number, reason in faults:
         lines.setdefault(reason, []).append(number)
-    return tuple(Fault(why, len(all_), tuple(all_[:_NAMED])) for why, all_ in lines.items())
+    return tuple(Fault(reason, len(all_), tuple(all_[:_NAMED])) for reason, all_ in lines.items())
 
 
 def filtered(

@@ -36,8 +36,8 @@ def folder_entries(folder: Path) -> tuple[list[tuple[Place, Labelled]], tuple[st
 
     A file beside the folders is none of the texts, nor is what has a name that begins with a dot.
     """
-    there = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    labels = sorted(path.name for path in there if path.is_dir())
+    entries = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    labels = sorted(path.name for path in entries if path.is_dir())
     found: list[tuple[Place, Labelled]] = []
     remarks: list[str] = []
     for label in labels:
@@ -110,27 +110,27 @@ def json_entries(
     found: list[tuple[Place, Labelled]] = []
     named = False
     for number, line in enumerate(lines.rows, 1):
-        where = f"line {number} of {lines.name}"
-        entry = json_object(line, where)
+        location = f"line {number} of {lines.name}"
+        entry = json_object(line, location)
         named = named or label in entry
         if unlabelled == "skip" and _is_missing(entry.get(label)):
             entry = {**entry, label: ""}
-        found.append((number, _labelled(entry, text, label, where)))
+        found.append((number, _labelled(entry, text, label, location)))
     if found and not named:  # then it is the name that is wrong
         raise DataError(f"a field {label!r} in {lines.name}", "no line that has it", _MEND)
     return found
 
 
-def _labelled(entry: Mapping[str, Any], text: str, label: str, where: str) -> Labelled:
+def _labelled(entry: Mapping[str, Any], text: str, label: str, location: str) -> Labelled:
     for key in (text, label):
         if key not in entry:
-            raise DataError(f"a field {key!r} in {where}", f"the fields {sorted(entry)}", _MEND)
+            raise DataError(f"a field {key!r} in {location}", f"the fields {sorted(entry)}", _MEND)
     if not isinstance(entry[text], str):
-        raise DataError(f"text in field {text!r} of {where}", _shown(entry[text]), _MEND)
-    return Labelled(entry[text], _name(entry[label], f"field {label!r} of {where}"))
+        raise DataError(f"text in field {text!r} of {location}", _shown(entry[text]), _MEND)
+    return Labelled(entry[text], _name(entry[label], f"field {label!r} of {location}"))
 
 
-def json_object(line: str, where: str) -> dict[str, Any]:
+def json_object(line: str, location: str) -> dict[str, Any]:
     """The object that a line spells.
 
     Raises:
@@ -146,7 +146,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
         if isinstance(entry, dict):
             return entry
         found = _shown(entry)
-    raise DataError(f"a JSON object in {where}", found, _ONE_A_LINE)
+    raise DataError(f"a JSON object in {location}", found, _ONE_A_LINE)
 
 
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _name(label: object, where: str) -> str:
+def _name(label: object, location: str) -> str:
     """A label as text. A number is written as JSON writes it, and true as true, so that they are
     the same labels in a table. JSON has one kind of number: 1.0, which pandas writes where a column
     has gaps, is 1.
@@ -170,7 +170,7 @@ def _name(label: object, where: str) -> str:
         label = int(label)
     if not isinstance(label, int):  # bool is an int
         advice = f"{_MEND}; {SKIPPED}" if label is None else _MEND
-        raise DataError(f"text or a whole number in {where}", _shown(label), advice)
+        raise DataError(f"text or a whole number in {location}", _shown(label), advice)
     return json.dumps(label)
 
 
@@ -204,11 +204,11 @@ def _entries(
     form: TableFormat,
 ) -> list[tuple[Place, Labelled]]:
     """The two fields of each row below the header."""
-    rest = iter(rows)
-    first, header = next(rest, (1, []))
+    remaining = iter(rows)
+    first, header = next(remaining, (1, []))
     text_at, label_at = (_place(field, header, name, form) for field in fields)
     found: list[tuple[Place, Labelled]] = []
-    for number, row in rest:
+    for number, row in remaining:
         if len(row) != len(header):
             raise DataError(
                 f"{count_noun(len(header), 'field')} in every row of {name}, as in its header "

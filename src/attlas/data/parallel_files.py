@@ -149,14 +149,14 @@ class FilesData(DataSettings):
     def corpus(self, split: SplitName) -> Corpus:
         if split == "test" or not self.held_back:
             return self._read(split, self.filters if split == "train" else self._whole)
-        rest, part = self._parted()
-        return self._fit(rest) if split == "train" else part
+        train, valid = self._parted()
+        return self._fit(train) if split == "train" else valid
 
     def load(self) -> Splits:
         if not self.held_back:
             return super().load()
-        rest, part = self._parted()  # in one reading: the standard input comes once
-        return Splits(self._fit(rest), part, self.corpus("test"))
+        train, valid = self._parted()  # in one reading: the standard input comes once
+        return Splits(self._fit(train), valid, self.corpus("test"))
 
     @property
     def _whole(self) -> FilterConfig:
@@ -166,8 +166,8 @@ class FilesData(DataSettings):
         """What is left to train on, before the bounds, and the part held back."""
         return split_validation(self._read("train", self._whole), self.held_back, self.seed)
 
-    def _fit(self, rest: Corpus) -> Corpus:
-        return self._some(rest.fit(self.filters), self.train)
+    def _fit(self, corpus: Corpus) -> Corpus:
+        return self._some(corpus.fit(self.filters), self.train)
 
     def _read(self, split: SplitName, filters: FilterConfig) -> Corpus:
         paths = {"train": self.train, "valid": self.valid, "test": self.test}[split]
@@ -311,11 +311,11 @@ def _of_columns(
 
 def _place(column: int | str, first: list[str], name: str, form: TableFormat) -> int:
     """The index of a column, given by its number from 1 or by its name in the header."""
-    apart = f"separate the columns by {form.separators}, or set data.separator, or set data.columns"
+    hint = f"separate the columns by {form.separators}, or set data.separator, or set data.columns"
     if isinstance(column, int):
         if column <= len(first):
             return column - 1
-        raise DataError(f"a column {column} in {name}", f"{_columns(len(first))} in line 1", apart)
+        raise DataError(f"a column {column} in {name}", f"{_columns(len(first))} in line 1", hint)
     if first.count(column) > 1:
         raise DataError(
             f"one column named {column!r} in line 1 of {name}",
@@ -324,7 +324,7 @@ def _place(column: int | str, first: list[str], name: str, form: TableFormat) ->
         )
     if column in first:
         return first.index(column)
-    advice = apart if len(first) == 1 else "set data.columns to two of them"
+    advice = hint if len(first) == 1 else "set data.columns to two of them"
     if quoted_header(first, form):
         advice = 'take the quotes off (data.quoting = "csv")'
     raise DataError(

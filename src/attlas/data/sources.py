@@ -104,12 +104,14 @@ class HuggingFaceData(DataSettings):
         return self._of(_opened(self.name, self.config, self.quoting), split)
 
     def _of(self, dataset: Dataset, split: SplitName) -> Corpus:
-        whole = self.filters.empties_alone
+        is_filtered = self.filters.empties_alone
         if split == "train":
             return self._split(dataset, self.train, self.filters)
         if split == "valid":
-            return self._split(dataset, self.valid, whole)
-        return self._split(dataset, self.test, whole) if self.test else corpus_of((), "no test")
+            return self._split(dataset, self.valid, is_filtered)
+        return (
+            self._split(dataset, self.test, is_filtered) if self.test else corpus_of((), "no test")
+        )
 
     def _split(self, dataset: Dataset, split: str, filters: FilterConfig) -> Corpus:
         if split not in dataset:
@@ -118,16 +120,16 @@ class HuggingFaceData(DataSettings):
                 f"the splits {sorted(dataset)}",
                 'name its splits in data.train and so on, or data.test = "" where there is none',
             )
-        where = f"{self.name} {split}"
+        location = f"{self.name} {split}"
         pairs, numbers = [], []
         for number, row in dataset[split].rows():
-            texts = [_cell(row, column, where, number) for column in (self.source, self.target)]
+            texts = [_cell(row, column, location, number) for column in (self.source, self.target)]
             pairs.append(Pair(*texts))
             numbers.append(number)
         form = dataset[split].form
         sides = (side for pair in pairs for side in pair)
         remarks = note_quotes(sides, form) if form else ()
-        return corpus_of(pairs, where, filters, numbers=numbers, remarks=remarks)
+        return corpus_of(pairs, location, filters, numbers=numbers, remarks=remarks)
 
 
 def _opened(name: str, config: str | None, quoting: Quoting | None) -> Dataset:
@@ -189,12 +191,20 @@ def _chained(read: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
 def _check_plain(settings: Any, name: str) -> None:
     """Check that a dataset's card asks for no way of reading CSV that attlas does not know."""
     known_settings = {"name", "version", "data_dir", "data_files", "description"}
-    known = {"sep", "delimiter", "names", "column_names", "features", "chunksize", *known_settings}
+    allowed = {
+        "sep",
+        "delimiter",
+        "names",
+        "column_names",
+        "features",
+        "chunksize",
+        *known_settings,
+    }
     plain = type(settings)()
     others = [
         field.name
         for field in fields(settings)
-        if field.name not in known and getattr(settings, field.name) != getattr(plain, field.name)
+        if field.name not in allowed and getattr(settings, field.name) != getattr(plain, field.name)
     ]
     if others:
         raise DataError(
@@ -253,14 +263,14 @@ def _is_read(path: str) -> bool:
         return False
 
 
-def _cell(row: Mapping[str, Any], column: str, where: str, number: int) -> str:
+def _cell(row: Mapping[str, Any], column: str, location: str, number: int) -> str:
     """The column of that name in one row, or the one to which its dots lead."""
     value: Any = row
     for key in [column] if column in row else column.split("."):
         if not isinstance(value, Mapping) or key not in value:
             valid = list(value) if isinstance(value, Mapping) else "no columns inside"
             raise DataError(
-                f"a column {column!r} in {where}",
+                f"a column {column!r} in {location}",
                 f"{valid} where {key!r} should be",
                 'set data.source and data.target, with dots into nested columns ("translation.en")',
             )
@@ -269,7 +279,7 @@ def _cell(row: Mapping[str, Any], column: str, where: str, number: int) -> str:
         return ""
     if not isinstance(value, str):
         raise DataError(
-            f"text in column {column!r} of {where}",
+            f"text in column {column!r} of {location}",
             f"{type(value).__name__} in row {number}",
             "name a column of text",
         )
@@ -340,8 +350,8 @@ class LabelledData(Config):
             return _none("no test")
         if split == "test" or not self.held_back:
             return self._read(split)
-        rest, part = split_validation(self._read("train"), self.held_back, self.seed)
-        return rest if split == "train" else part
+        train, valid = split_validation(self._read("train"), self.held_back, self.seed)
+        return train if split == "train" else valid
 
     def load(self) -> LabelledSplits:
         """Read the three splits."""

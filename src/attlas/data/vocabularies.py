@@ -224,12 +224,12 @@ class Labels:
         numbers = {name: number for number, name in enumerate(self.names)}
         for label, place in zip(corpus.labels, corpus.places, strict=True):
             if label not in numbers:
-                where = f"line {place}" if isinstance(place, int) else place
+                location = f"line {place}" if isinstance(place, int) else place
                 near = [name for name in self.names if label_key(name) == label_key(label)]
                 hint = f"did you mean {near[0]!r}? " if near else ""
                 raise DataError(
                     f"one of the labels {self} of the training data in {corpus.name}",
-                    f"{_shortened(label)!r} in {where}",
+                    f"{_shortened(label)!r} in {location}",
                     f"{hint}correct it, train with examples of it, or name the right field "
                     "(data.label)",
                 )

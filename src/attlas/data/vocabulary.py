@@ -59,21 +59,21 @@ def check_symbols(symbols: Sequence[str], normalization: Normalization) -> None:
             to itself, stands for a special token or a byte, or that `normalization` would change.
     """
     for place, symbol in enumerate(symbols):
-        why = ""
+        fault = ""
         if not symbol or any(map(str.isspace, symbol)):
-            why = "is empty or holds white space"
+            fault = "is empty or holds white space"
         elif symbol in symbols[:place]:
-            why = "is there twice"
+            fault = "is there twice"
         elif symbol in SPECIAL or _OF_BYTE.fullmatch(symbol):
-            why = "is the name of another token"
+            fault = "is the name of another token"
         elif {"\u2581", "\u2585"} & {*symbol} or "\0" in symbol:
-            why = "holds a character that sentencepiece keeps to itself"
+            fault = "holds a character that sentencepiece keeps to itself"
         elif normalized(symbol, normalization) != symbol:
-            why = f"is not in the form {normalization.upper()} of Unicode"
-        if why:
+            fault = f"is not in the form {normalization.upper()} of Unicode"
+        if fault:
             raise ConfigError(
                 "vocabulary.user_defined_symbols such as <num> or __URL__",
-                f"{symbol!r}, which {why}",
+                f"{symbol!r}, which {fault}",
                 "write another one",
             )
 
@@ -233,7 +233,7 @@ class Characters(ListVocabulary):
         if not self._symbols.all:
             return read
         parts = self._symbols.parts(read)
-        return [token for part, whole in parts for token in ([part] if whole else part)]
+        return [token for part, is_symbol in parts for token in ([part] if is_symbol else part)]
 
     @cached_property
     def _symbols(self) -> Symbols:

@@ -137,12 +137,12 @@ class BeamSearch(Search[S]):
             unfinished: Log P of what is cut off, or −∞.
         """
         scores = self._scored(unfinished, self.length, self.state.coverage)
-        whole = finished.select(leaving).lists()
+        hypotheses = finished.select(leaving).lists()
         parts = to_hypotheses(self.tokens[leaving], scores[leaving], unfinished[leaving])
         return {
             sentence: best_texts(ended + cut_off, self.n_best, self.surface)
             for sentence, ended, cut_off in zip(
-                self.at[leaving].tolist(), whole, parts, strict=True
+                self.at[leaving].tolist(), hypotheses, parts, strict=True
             )
         }
 
@@ -231,8 +231,8 @@ def beam_search(
     )  # fmt: skip
 
 
-def _moved(state: S, rows: Int[Tensor, " chosen"], now: int) -> S:
-    """The state of these rows; left as it is where they are all of its `now` rows, in order."""
-    if len(rows) == now and torch.equal(rows, torch.arange(now, device=rows.device)):
+def _moved(state: S, rows: Int[Tensor, " chosen"], step: int) -> S:
+    """The state of these rows; left as it is where they are all of its `step` rows, in order."""
+    if len(rows) == step and torch.equal(rows, torch.arange(step, device=rows.device)):
         return state
     return state.select(rows)

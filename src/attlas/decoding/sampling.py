@@ -131,8 +131,10 @@ def sample(
         )
         for row, hypothesis in zip(each, found, strict=True):
             drawn[row].append(hypothesis)
-        missing = [0 if surface is None else _missing(own, draws, surface) for own in drawn]
-    return [best_texts(own, draws, surface) for own in drawn]
+        missing = [
+            0 if surface is None else _missing(hypotheses, draws, surface) for hypotheses in drawn
+        ]
+    return [best_texts(hypotheses, draws, surface) for hypotheses in drawn]
 
 
 def _missing(drawn: Sequence[Hypothesis], draws: int, surface: Surface) -> int:
@@ -156,8 +158,8 @@ def _followed(
     drawn: list[Hypothesis] = []
     rows, own_keys = (torch.tensor(indices, device=token_mask.device) for indices in (each, keys))
     parts = (torch.split(indices, _HYPOTHESES) for indices in (rows, own_keys))
-    for some, own in zip(*parts, strict=True):
-        draw, bound = partial(_draw, distribution, own), constraints.select(some)
+    for some, hypotheses_of_part in zip(*parts, strict=True):
+        draw, bound = partial(_draw, distribution, hypotheses_of_part), constraints.select(some)
         paths = SingleHypothesisSearch.begun(
             model, state.select(some), token_mask[some], bound, penalties, draw
         )
@@ -188,7 +190,7 @@ def _owners(
     """Of each row the ids of its source and of its prefix, on which its draws depend."""
     return [
         (
-            [i for i, known in zip(ids, of_row, strict=True) if known],
+            [i for i, is_known in zip(ids, of_row, strict=True) if is_known],
             [i for i in prefix if i != PAD],
         )
         for ids, of_row, prefix in zip(

@@ -39,8 +39,8 @@ def _repeated(linear: nn.Linear, heads: int, each: int) -> Linear:
 
 def _copies(tensor: Tensor, heads: int, each: int) -> Tensor:
     """Each head's rows `each` times, side by side."""
-    apart = tensor.reshape(heads, -1, *tensor.shape[1:])
-    return apart.repeat_interleave(each, dim=0).flatten(0, 1)
+    by_head = tensor.reshape(heads, -1, *tensor.shape[1:])
+    return by_head.repeat_interleave(each, dim=0).flatten(0, 1)
 
 
 OF_LABELS = (

@@ -148,8 +148,8 @@ def _epsilon(model: Transformer) -> float:
 
 
 def _fill(spec: Any, model: Transformer, config: TransformerConfig) -> None:
-    own = model.source_embedding
-    source = model.target_embedding if own is None else own
+    embedding = model.source_embedding
+    source = model.target_embedding if embedding is None else embedding
     spec.encoder.embeddings[0].weight = source.weight
     spec.decoder.embeddings.weight = model.target_embedding.weight
     output = model.output.weight

@@ -237,11 +237,14 @@ def _tensors(model: Transformer, config: TransformerConfig) -> Iterator[tuple[st
     """Marian's names and our numbers, the width in Marian's order."""
     order = torch.cat([torch.arange(0, config.embed_dim, 2), torch.arange(1, config.embed_dim, 2)])
     target = model.target_embedding.weight[:, order]
-    own = model.source_embedding
+    embedding = model.source_embedding
     if _shared(config):
         yield "model.shared.weight", target
     else:
-        yield "model.encoder.embed_tokens.weight", target if own is None else own.weight[:, order]
+        yield (
+            "model.encoder.embed_tokens.weight",
+            target if embedding is None else embedding.weight[:, order],
+        )
         yield "model.decoder.embed_tokens.weight", target
     if model.output.weight is not None:
         yield "lm_head.weight", model.output.weight[:, order]

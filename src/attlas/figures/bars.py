@@ -230,15 +230,15 @@ def plot_pattern(
         )
     start = num_keys - queries if query_offset is None else query_offset
     # Equal scores: each query weighs what it may see alike, and the rest not at all.
-    alike = FactoredAttentionMap(
+    uniform_map = FactoredAttentionMap(
         torch.zeros(1, 1, queries, 1), torch.zeros(1, 1, num_keys, 1), 1.0, pattern, start
     )
     map_ = HeadMap.of(
-        alike, [str(i) for i in range(num_keys)], [str(start + i) for i in range(queries)]
+        uniform_map, [str(i) for i in range(num_keys)], [str(start + i) for i in range(queries)]
     )
     map_ = replace(map_, axes=WITHIN)
     grid = Grid.of(map_)
-    seen = replace(grid, cells=(grid.cells > 0).astype(float))
+    visible = replace(grid, cells=(grid.cells > 0).astype(float))
     title = str(pattern) if title is None else title
     figure = sheet()
     text_layout = TextLayout.of([title, *map_.source, *map_.target, *map_.axes])
@@ -246,7 +246,7 @@ def plot_pattern(
     axes = draw_panel(
         figure,
         map_,
-        seen,
+        visible,
         cell,
         _SEEN_AND_HIDDEN,
         text_layout,

@@ -69,10 +69,10 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
 
 
 @lru_cache(maxsize=256)
-def _chosen(characters: frozenset[str], known: int) -> tuple[tuple[str, ...], frozenset[str]]:
+def _chosen(characters: frozenset[str], num_known: int) -> tuple[tuple[str, ...], frozenset[str]]:
     # `known` is how many faces matplotlib knows: an answer holds until a font is added.
     chosen, missing = [BASE], characters
-    for face in _faces(known):
+    for face in _faces(num_known):
         drawn = _drawn_by(face, missing)
         missing -= drawn
         if drawn and face.name != BASE:
@@ -83,7 +83,7 @@ def _chosen(characters: frozenset[str], known: int) -> tuple[tuple[str, ...], fr
 
 
 @lru_cache(maxsize=4)
-def _faces(known: int) -> tuple[FontEntry, ...]:
+def _faces(num_known: int) -> tuple[FontEntry, ...]:
     """The plainest face of every family of this machine, in the order in which they are asked."""
     spec = find_spec(_EXTRA)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -204,9 +204,9 @@ def _code_point(character: str) -> str:
 
 
 def _shortened(signs: Sequence[str]) -> str:
-    whole = "".join(signs)
-    if len(whole) <= LONGEST:
-        return whole
+    joined = "".join(signs)
+    if len(joined) <= LONGEST:
+        return joined
     head, tail = _fitting(signs, LONGEST // 2), _fitting(signs[::-1], LONGEST // 2 - 1)[::-1]
     while tail and unicodedata.combining(tail[0][:1] or " "):  # a mark without its letter
         tail = tail[1:]

@@ -114,11 +114,11 @@ class HeadMap:
         across, down = (
             WITHIN if names[0] == names[1] or (source is None and target is None) else ACROSS
         )
-        own = attention_map.at(row).select_heads(
+        row_map = attention_map.at(row).select_heads(
             torch.tensor([head])
         )  # so that no other is computed
         axes = (across if xlabel is None else xlabel, down if ylabel is None else ylabel)
-        return cls(own, 0, 0, *names, axes)
+        return cls(row_map, 0, 0, *names, axes)
 
     def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows keys"]:
         """The numbers of rows start … stop − 1.
@@ -266,11 +266,11 @@ def scale_label(grids: Sequence[Grid], label: str | None = None) -> str:
     least, most = limits_of(grids)
     below = least < 0
     weights = not below and most <= 1 + _ROUNDING
-    one = ("attention weight" if weights else "value") if label is None else label
+    colour_label = ("attention weight" if weights else "value") if label is None else label
     sizes = {(grid.tall, grid.wide) for grid in grids}
     if not any(grid.is_pooled for grid in grids):
-        return one
-    pooled = f"{one} farthest from 0" if below else f"largest {one}"
+        return colour_label
+    pooled = f"{colour_label} farthest from 0" if below else f"largest {colour_label}"
     if len(sizes) > 1:
         return f"{pooled} of a cell"
     tall, wide = sizes.pop()
@@ -343,8 +343,8 @@ def draw_scale(
     lower = min(area.y0, area.y1 - _SHORTEST_BAR)
     # Leaning labels reach to the right above the cells, where a short bar's name may stand.
     free = area if area.height >= _LONGEST_NAME else extent_of(row[-1])
-    left = free.x1 + 0.2
-    axes = axes_at(figure, Bbox.from_extents(left, lower, left + 0.12, area.y1))
+    left_edge = free.x1 + 0.2
+    axes = axes_at(figure, Bbox.from_extents(left_edge, lower, left_edge + 0.12, area.y1))
     axes.set_label("<colorbar>")  # as matplotlib calls those it places itself
     bar = figure.colorbar(ScalarMappable(scale.norm, scale.cmap), cax=axes, extend=scale.extend)
     bar.outline.set(color=QUIET, linewidth=0.5)

@@ -95,12 +95,12 @@ def arrange(groups: Sequence[Sequence[Axes]], columns: int) -> None:
     for start in range(0, len(groups), columns):
         row = groups[start : start + columns]
         level_titles([group[0] for group in row])
-        left = 0.0
+        left_edge = 0.0
         for group in row:
-            whole = Bbox.union([extent_of(axes) for axes in group])
+            extent = Bbox.union([extent_of(axes) for axes in group])
             for axes in group:
-                move_axes(axes, right=left - whole.x0)
-            left += whole.width + GAP
+                move_axes(axes, right=left_edge - extent.x0)
+            left_edge += extent.width + GAP
         every = [axes for group in row for axes in group]
         above = max(extent_of(axes).y1 for axes in every)
         for axes in every:
@@ -115,23 +115,23 @@ def fit(figure: Figure, title: str = "", style: dict[str, Any] | None = None) ->
         title: One over all that stands there.
     """
     areas = [area_of(axes) for axes in figure.axes]
-    whole = Bbox.union([extent_of(axes) for axes in figure.axes])
-    middle, above = (whole.x0 + whole.x1) / 2, whole.y1 + GAP / 2
+    extent = Bbox.union([extent_of(axes) for axes in figure.axes])
+    middle, above = (extent.x0 + extent.x1) / 2, extent.y1 + GAP / 2
     over = None
     if title:
         over = figure.suptitle(title, color=INK, va="bottom", **(style or {}))
         box = _in_inches(over, over.get_window_extent(_renderer(figure)))
         half = box.width / 2
         spread = Bbox.from_extents(middle - half, above, middle + half, above + box.height)
-        whole = Bbox.union([whole, spread])
-    figure.set_size_inches(whole.width + 2 * MARGIN, whole.height + 2 * MARGIN)
+        extent = Bbox.union([extent, spread])
+    figure.set_size_inches(extent.width + 2 * MARGIN, extent.height + 2 * MARGIN)
     if over is not None:
         width, height = figure.get_size_inches()
         over.set_position(
-            ((middle + MARGIN - whole.x0) / width, (above + MARGIN - whole.y0) / height)
+            ((middle + MARGIN - extent.x0) / width, (above + MARGIN - extent.y0) / height)
         )
     for axes, area in zip(figure.axes, areas, strict=True):
-        moved = area.translated(MARGIN - whole.x0, MARGIN - whole.y0)
+        moved = area.translated(MARGIN - extent.x0, MARGIN - extent.y0)
         axes.set_position(_fraction(figure, moved))
 
 

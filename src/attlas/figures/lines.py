@@ -219,8 +219,8 @@ def plot_statistics(
         axes.set_xlim(-0.5, queries - 0.5)
         if number == 2:
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        told = f"{heading}\nmean {values.mean():.2f} · std {values.std():.2f}"
-        put_title(axes, told, text_layout.style(LABEL))
+        title = f"{heading}\nmean {values.mean():.2f} · std {values.std():.2f}"
+        put_title(axes, title, text_layout.style(LABEL))
         name_slots(axes, map_.target, room, text_layout, name)
         drawn.append(axes)
     arrange([[axes] for axes in drawn], len(drawn))

@@ -72,16 +72,16 @@ def figure_suffix(path: Path) -> str:
 
 def _put(content: memoryview, path: Path) -> None:
     """In one step, by a temporary name beside it; straight into what is no regular file: a pipe."""
-    whole = Path(os.path.realpath(path))  # a link stays a link
-    if whole.exists() and not whole.is_file():
-        whole.write_bytes(content)
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)
         return
-    part = whole.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
+    part = target.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
     try:
         part.write_bytes(content)
         with suppress(OSError):  # the rights of what is replaced, if there is something
-            part.chmod(stat.S_IMODE(whole.stat().st_mode))
-        part.replace(whole)
+            part.chmod(stat.S_IMODE(target.stat().st_mode))
+        part.replace(target)
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)

@@ -116,8 +116,8 @@ class UnmatchedTokens(UserWarning):
 
 def _beginning_so(names: Iterable[str], beginning: str) -> list[str]:
     those = [name for name in names if name.startswith(beginning)]
-    whole = [name for name in those if name[len(beginning) :][:1] in ("", ".", ",")]
-    return whole or those
+    below = [name for name in those if name[len(beginning) :][:1] in ("", ".", ",")]
+    return below or those
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +182,10 @@ def _unmatched(trace: Trace, place: _Place, row: int, map_: HeadMap) -> list[str
     """What to say of tokens of the layer that leave padding of this row unnamed."""
     notes = []
     for rows in trace.tokens(place.layer):
-        own = len(rows[row]) if len(rows) == place.attention_map.shape[0] else 0
+        row_length = len(rows[row]) if len(rows) == place.attention_map.shape[0] else 0
         places = max(map(len, rows), default=0)
-        if 0 < own < places and _numbers(places) in (map_.source, map_.target):
-            tokens = f"{own:,} token{'s' if own > 1 else ''}"
+        if 0 < row_length < places and _numbers(places) in (map_.source, map_.target):
+            tokens = f"{row_length:,} token{'s' if row_length > 1 else ''}"
             notes.append(
                 f"row {row} has {tokens} for {places:,} places, some of padding: positions are "
                 "shown; label the padding too"

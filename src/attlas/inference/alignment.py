@@ -76,12 +76,12 @@ class Line:
 
         Only an unknown token has to be looked up in the text, which is segmented anew for it.
         """
-        known: Sequence[str]
+        pieces: Sequence[str]
         if UNKNOWN in self.ids:
-            known = source.pieces_of(self.text)[: len(self.ids)]
+            pieces = source.pieces_of(self.text)[: len(self.ids)]
         else:
-            known = source.pieces(self.ids)
-        return (*known, *source.pieces([END]))
+            pieces = source.pieces(self.ids)
+        return (*pieces, *source.pieces([END]))
 
 
 # Where a model looked for a translation: the finished hypothesis, read again.
@@ -298,8 +298,8 @@ def most_attended_words(
     """
     words, of_tokens = _read(source, line)
     belongs = torch.zeros(len(of_tokens), len(words), dtype=torch.float64)
-    for token, own in enumerate(of_tokens):
-        belongs[token, list(own)] = 1.0
+    for token, words_ in enumerate(of_tokens):
+        belongs[token, list(words_)] = 1.0
     if not words:
         return [None] * len(weights)
     sums = (weights[:, : len(of_tokens)].double().cpu() @ belongs).tolist()
@@ -335,8 +335,8 @@ def with_words(
     for start, end in zip([0, *(p + 1 for p in places)], [*places, len(tokens)], strict=True):
         run = tokens[start:end]
         parts.append(target.decode(run))
-        own = words_of_tokens(target, run, parts[-1])
-        of_tokens += [tuple(number + word for word in each) for each in own]
+        token_words = words_of_tokens(target, run, parts[-1])
+        of_tokens += [tuple(number + word for word in each) for each in token_words]
         number += len(parts[-1].split())
         if end < len(tokens):
             parts.append(words[end] or "")

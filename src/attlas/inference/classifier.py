@@ -131,11 +131,11 @@ class TextClassifier:
 
     @classmethod
     def from_pretrained(
-        cls, name: Path | str, *, checkpoint: str = "best", device: str = "cpu", **where: Any
+        cls, name: Path | str, *, checkpoint: str = "best", device: str = "cpu", **options: Any
     ) -> "TextClassifier":
         """The classifier of a run in a folder, or of the Hugging Face Hub by its name; see
         `Run.from_pretrained`."""
-        return cls(Run.from_pretrained(name, **where), checkpoint=checkpoint, device=device)
+        return cls(Run.from_pretrained(name, **options), checkpoint=checkpoint, device=device)
 
     @classmethod
     def of(cls, model: Classifier, vocabularies: LabelledVocabularies) -> "TextClassifier":
@@ -219,8 +219,8 @@ class TextClassifier:
         text = as_one_line(text)
         ids = self.vocabularies.text.encode(text)
         longest = self.model.max_positions
-        kept = ids if longest is None else ids[: longest - 1]
-        return _Line(text, tuple(kept), len(ids) - len(kept))
+        ids_read = ids if longest is None else ids[: longest - 1]
+        return _Line(text, tuple(ids_read), len(ids) - len(ids_read))
 
     @torch.no_grad()
     def _answered(self, lines: Sequence["_Line"]) -> list[Classification]:

@@ -186,21 +186,25 @@ class FastTranslator(Translator):
             return super().search(sources, prefixes)
         sizes = sorted({len(ids) for ids in sources})  # each has a greatest length of its own
         rows = -(-len(sources) // torch.get_num_threads())
-        own = {size: [at for at, ids in enumerate(sources) if len(ids) == size] for size in sizes}
+        places_of = {
+            size: [at for at, ids in enumerate(sources) if len(ids) == size] for size in sizes
+        }
         running = {
-            size: self._begun(size + 1, [sources[at] for at in own[size]], rows)
+            size: self._begun(size + 1, [sources[at] for at in places_of[size]], rows)
             for size in sizes
             if self._has_room(size + 1)
         }  # all before any is waited for: threads take what is there
         found: dict[int, list[Hypothesis]] = {}
-        for size, places in own.items():
+        for size, places in places_of.items():
             if size in running:
                 lists = self._ended(*running[size])
             else:
                 lists = super().search([sources[at] for at in places], [[]] * len(places))
             found.update(zip(places, lists, strict=True))
         # Of CTranslate2's hypotheses some may read alike, or hold what attlas never writes.
-        other = [place for place, own in found.items() if len(own) < self.config.n_best]
+        other = [
+            place for place, hypotheses in found.items() if len(hypotheses) < self.config.n_best
+        ]
         if other:
             lists = super().search([sources[at] for at in other], [[]] * len(other))
             found.update(zip(other, lists, strict=True))
@@ -280,13 +284,13 @@ class FastTranslator(Translator):
         best = [best_texts(each, self.config.n_best, self._surface) for each in found]
         # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
         # probable than its beginnings: what is found in time by that measure is so by any.
-        whole = [
+        complete = [
             [[hypothesis.log_probability] * (len(hypothesis.tokens) + 1) for hypothesis in each]
             for each in found
         ]
         unsure = [
             place
-            for place, (each, sums) in enumerate(zip(found, whole, strict=True))
+            for place, (each, sums) in enumerate(zip(found, complete, strict=True))
             if each and self._in_time(each, sums) != best[place]
         ]
         pairs = [(sources[place], hypothesis) for place in unsure for hypothesis in found[place]]
@@ -379,8 +383,8 @@ def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
         )
     if read.files is None:
         raise CheckpointError(expected, "one of an older attlas, without a checksum", again)
-    there = file_digests(folder)
-    if changed := [name for name, known in read.files.items() if there.get(name) != known]:
+    digests = file_digests(folder)
+    if changed := [name for name, digest in read.files.items() if digests.get(name) != digest]:
         raise CheckpointError(
             expected, f"one with other bytes in {join_names(changed, ', ')}", again
         )

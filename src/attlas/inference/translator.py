@@ -230,15 +230,15 @@ class Translator:
         *,
         checkpoint: str = "best",
         device: str = "cpu",
-        **where: Any,
+        **options: Any,
     ) -> "Translator":
         """The translator of a run in a folder, or of the Hugging Face Hub by its name.
 
         Args:
-            where: `revision`, `cache_dir`, `token` and `local_files_only`; see
+            options: `revision`, `cache_dir`, `token` and `local_files_only`; see
                 `Run.from_pretrained`.
         """
-        run = Run.from_pretrained(name, **where)
+        run = Run.from_pretrained(name, **options)
         return Translator(run, config, checkpoint=checkpoint, device=device)
 
     @classmethod
@@ -295,10 +295,10 @@ class Translator:
         idle = idle_settings(method) if isinstance(method, str) else frozenset()
         if method != self.config.method:
             idle |= {"n_best"}  # which counts another thing
-        kept = {name: value for name, value in self.config if name not in idle}
+        values = {name: value for name, value in self.config if name not in idle}
         other = copy(self)
         other._forks = None  # its processes search as they were begun
-        other._set_config(DecodingConfig.read({**kept, **settings}, "the call"))
+        other._set_config(DecodingConfig.read({**values, **settings}, "the call"))
         check_in_use(other.config.method, settings)
         return other
 
@@ -511,14 +511,14 @@ class Translator:
         if not text.strip():
             return Line(text, (), 0)
         ids = self.vocabularies.source.encode(whole_text(text))
-        kept = ids[: self._max_source_length]
-        if self._most_read is not None and len(kept) > self._most_read:
+        ids_read = ids[: self._max_source_length]
+        if self._most_read is not None and len(ids_read) > self._most_read:
             raise DataError(
                 f"a text of at most {self._most_read:,} tokens",
-                f"{len(kept):,}",
+                f"{len(ids_read):,}",
                 "translate one sentence at a time; `attlas translate` takes whole files",
             )
-        return Line(text, tuple(kept), len(ids) - len(kept))
+        return Line(text, tuple(ids_read), len(ids) - len(ids_read))
 
     def search(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]

@@ -161,10 +161,10 @@ class ResumableOutput:
         self._lines, self._record = self._books / "lines", _record(output)
         self._place = _real(output)
         found = read_progress(output)
-        there = _there(output)
-        if found is None and there:
+        existing = _there(output)
+        if found is None and existing:
             raise _foreign(output)
-        if found and found.whole and not there:
+        if found and found.whole and not existing:
             found = None  # whoever took it away wants it anew
         if found and not found.whole and not found.lines:
             found = None  # perhaps of a mistake in the command
@@ -253,9 +253,9 @@ class ResumableOutput:
         keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
         if not keys:
             return
-        whole = "translated" if found.whole else f"translated as far as line {found.lines:,}"
+        extent = "translated" if found.whole else f"translated as far as line {found.lines:,}"
         raise AttlasError(
-            f"{self.output}, {whole}, to be of {describe_origin(keys, found.origin)}",
+            f"{self.output}, {extent}, to be of {describe_origin(keys, found.origin)}",
             describe_origin(keys, origin),
             "give what it was begun with, choose another folder, or, to begin it anew, take away "
             f"{self.output if found.whole else self._books}",
@@ -263,11 +263,11 @@ class ResumableOutput:
 
     def _checked(self, file: IO[bytes]) -> Any:
         """The checksum so far, of bytes that are those that were written."""
-        digest, left = hashlib.sha256(), self.progress.bytes
-        while left and (block := file.read(min(left, _EVERY))):
+        digest, remaining = hashlib.sha256(), self.progress.bytes
+        while remaining and (block := file.read(min(remaining, _EVERY))):
             digest.update(block)
-            left -= len(block)
-        if left or digest.hexdigest() != self.progress.sha256:
+            remaining -= len(block)
+        if remaining or digest.hexdigest() != self.progress.sha256:
             raise _damaged(self.output, "other bytes than were written there")
         return digest
 

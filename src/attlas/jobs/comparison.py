@@ -86,13 +86,13 @@ def check_same_test(names: Sequence[str], checksums: Sequence[str], option: str)
             )
 
 
-def common_tokenizer(runs: Sequence[Run], asked: str | None) -> BleuTokenizer:
+def common_tokenizer(runs: Sequence[Run], requested: str | None) -> BleuTokenizer:
     """The tokenizer of BLEU, which is one for all.
 
     Raises:
         ConfigError: Where the runs were validated with different ones, and none is named.
     """
-    found = [tokenizer_of(run, asked) for run in runs]
+    found = [tokenizer_of(run, requested) for run in runs]
     for run, tokenizer in zip(runs, found, strict=True):
         if tokenizer != found[0]:
             raise ConfigError(
@@ -115,7 +115,7 @@ def timed_labels(classifier: TextClassifier, tested: LabelledCorpus) -> tuple[li
     """The labels of all texts, and the seconds that they took."""
     start = time.perf_counter()
     found = classified(classifier, tested)
-    return [one.label for one in found], time.perf_counter() - start
+    return [classification.label for classification in found], time.perf_counter() - start
 
 
 def translation_scores(
@@ -145,7 +145,7 @@ def translation_scores(
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.significance import PairedTest
 
-    several: Any = [list(one) for one in references]
+    several: Any = [list(texts) for texts in references]
     named: list[tuple[str, Sequence[str]]] = [
         (str(number), list(texts)) for number, texts in enumerate(systems)
     ]
@@ -157,19 +157,19 @@ def translation_scores(
     every: Any = found
     first = {name: every[name][0].score for name in signatures}
     for place in range(len(systems)):
-        own: dict[str, dict[str, Any]] = {}
+        own_scores: dict[str, dict[str, Any]] = {}
         for name in signatures:
             result = every[name][place]
             p = None if result.p_value is None else float(result.p_value)
             if p is not None and result.score == first[name]:
                 p = 1.0  # sacrebleu's count of larger differences is 0 where all of them are 0
-            own[name] = {
+            own_scores[name] = {
                 "value": float(result.score),
                 "low": float(result.mean - result.ci),
                 "high": float(result.mean + result.ci),
                 "p": p,
             }
-        scores.append(own)
+        scores.append(own_scores)
     return scores, {name: str(signature) for name, signature in signatures.items()}
 
 
@@ -187,19 +187,21 @@ def label_comparison(
         For each classifier, its scores by name; and how each score was measured.
     """
     scores: list[dict[str, dict[str, Any]]] = []
-    first = [own == right for own, right in zip(systems[0], wanted, strict=True)]
-    for place, given in enumerate(systems):
-        right = [own == label for own, label in zip(given, wanted, strict=True)]
-        low, high = wilson_interval(sum(right), len(right), _CONFIDENCE)
+    first_correct = [
+        predicted == right for predicted, right in zip(systems[0], wanted, strict=True)
+    ]
+    for place, predictions in enumerate(systems):
+        correct = [predicted == label for predicted, label in zip(predictions, wanted, strict=True)]
+        low, high = wilson_interval(sum(correct), len(correct), _CONFIDENCE)
         scores.append(
             {
                 "accuracy": {
-                    "value": 100 * sum(right) / len(right),
+                    "value": 100 * sum(correct) / len(correct),
                     "low": 100 * low,
                     "high": 100 * high,
-                    "p": None if place == 0 else mcnemar(first, right),
+                    "p": None if place == 0 else mcnemar(first_correct, correct),
                 },
-                "macro-F1": {"value": 100 * macro_f1(label_scores(wanted, given, labels))},
+                "macro-F1": {"value": 100 * macro_f1(label_scores(wanted, predictions, labels))},
             }
         )
     return scores, {
@@ -229,7 +231,7 @@ def _ratio(ways: int, both: int) -> float:
 def facts_of(run: Run, checkpoint: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Size and training of a run; facts: of its translator or classifier."""
     events = run.events()
-    last: dict[str, Any] = next((one for one in reversed(events) if "seconds" in one), {})
+    last: dict[str, Any] = next((event for event in reversed(events) if "seconds" in event), {})
     return {
         "parameters": facts["parameters"],
         "bytes": run.store.path(checkpoint).stat().st_size,
@@ -280,14 +282,14 @@ def as_text(
     rows = [["run", *names, f"{noun}s/s", "parameters", "MB", "trained in"]]
     rows += [
         [
-            one.run,
-            *(_score(one.scores[name]) for name in names),
-            f"{data[f'{noun}s'] / max(one.seconds, 1e-9):,.1f}",
-            f"{one.facts['parameters']:,}",
-            f"{one.facts['bytes'] / 1e6:.1f}",
-            _duration(one.facts["training_seconds"]),
+            result.run,
+            *(_score(result.scores[name]) for name in names),
+            f"{data[f'{noun}s'] / max(result.seconds, 1e-9):,.1f}",
+            f"{result.facts['parameters']:,}",
+            f"{result.facts['bytes'] / 1e6:.1f}",
+            _duration(result.facts["training_seconds"]),
         ]
-        for one in compared
+        for result in compared
     ]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = [

@@ -95,10 +95,12 @@ class Style:
             idle = {**of_maps, "--statistics": self.statistics or None}
         elif self.statistics:
             idle = {**of_maps, "--fmt": self.fmt}
-        beside = "--statistics" if self.query is None else "--query"
+        other_option = "--statistics" if self.query is None else "--query"
         for name, value in idle.items():
             if value is not None:
-                raise AttlasError(f"no {name} beside {beside}", f"{name} {value}", "leave one out")
+                raise AttlasError(
+                    f"no {name} beside {other_option}", f"{name} {value}", "leave one out"
+                )
 
 
 def draw(

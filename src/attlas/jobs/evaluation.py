@@ -136,26 +136,27 @@ def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
                 "make line n of one the translation of line n of the other",
             )
     pairs, places, others, sourceless = [], [], [], 0
-    for place, (source, *own) in enumerate(
+    for place, (source, *own_references) in enumerate(
         zip(ours.texts, *(o.texts for o in references), strict=True)
     ):
-        there = [text for text in own if text.strip()]
+        non_empty = [text for text in own_references if text.strip()]
         if not source.strip():
             sourceless += 1
-        elif there:
-            first, *more = there
+        elif non_empty:
+            first, *more = non_empty
             pairs.append(Pair(source, first))
             places.append(place)
-            others.append([*more, *[None] * (len(own) - 1 - len(more))])
+            others.append([*more, *[None] * (len(own_references) - 1 - len(more))])
     name = " and ".join([ours.name, *(reference.name for reference in references)])
-    for count, why in (
+    for count, reason in (
         (sourceless, EMPTY_SOURCE),
         (len(ours) - len(places) - sourceless, "no reference"),
     ):
         if count:
             lines = count_noun(len(ours), "line")
             print(
-                f"attlas: {count:,} of {lines} of {name}: not scored, having {why}", file=sys.stderr
+                f"attlas: {count:,} of {lines} of {name}: not scored, having {reason}",
+                file=sys.stderr,
             )
     if not pairs:
         raise DataError(f"a line with a source and a reference in {name}", "none", "check them")
@@ -227,18 +228,20 @@ def scored(
             file=sys.stderr,
         )
     translated = [*map(vocabulary.encode, texts)]
-    expected = [[*map(vocabulary.encode, own)] for own in tested.of_each()]
+    expected = [[*map(vocabulary.encode, references)] for references in tested.of_each()]
     right = [
-        any(exactly_right([one] * len(own), own, vocabulary))
-        for one, own in zip(translations, expected, strict=True)
+        any(exactly_right([translation] * len(references), references, vocabulary))
+        for translation, references in zip(translations, expected, strict=True)
     ]
     provenance = run.provenance()
     report = {
         "scores": {s.name: {"value": s.value, "signature": s.signature} for s in scores},
         "exactly_right": sum(right) / len(right),
-        "token_accuracy": token_accuracy(translated, [own[0] for own in expected], unknown=UNKNOWN),
+        "token_accuracy": token_accuracy(
+            translated, [references[0] for references in expected], unknown=UNKNOWN
+        ),
         "average_length": average_length(translations),
-        "reference_length": sum(len(own[0]) for own in expected) / len(expected),
+        "reference_length": sum(len(references[0]) for references in expected) / len(expected),
         "data": {
             "name": corpus.name,
             "pairs": len(translations),
@@ -443,8 +446,8 @@ def classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Class
 
 
 def _print_label_counts(classifier: TextClassifier, tested: LabelledCorpus) -> None:
-    there = set(tested.labels)
-    missing = Labels(tuple(label for label in classifier.labels if label not in there))
+    labels_of_test = set(tested.labels)
+    missing = Labels(tuple(label for label in classifier.labels if label not in labels_of_test))
     if len(missing):
         print(f"attlas: none of these texts has the label {missing}", file=sys.stderr)
 
@@ -529,10 +532,10 @@ def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> s
     lines = []
     for mistake in wrong:
         text = mistake["text"]
-        whole = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+        full_text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
         lines.append(
             f"  {mistake['label']} taken for {mistake['given']} ({mistake['probability']:.1%}), at "
-            f"{mistake['place']}: {whole}\n"
+            f"{mistake['place']}: {full_text}\n"
         )
     data, interval = report["data"], report["interval"]
     lines += [
@@ -556,10 +559,10 @@ def _matrix(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
     names = list(confusion)
     head = ["right \\ given", *names, "found"]
     rows = []
-    for own in names:
-        total = sum(confusion[own].values())
-        share = f"{confusion[own][own] / total:.1%}" if total else "–"
-        rows.append([own, *(f"{confusion[own][other]:,}" for other in names), share])
+    for run_name in names:
+        total = sum(confusion[run_name].values())
+        share = f"{confusion[run_name][run_name] / total:.1%}" if total else "–"
+        rows.append([run_name, *(f"{confusion[run_name][other]:,}" for other in names), share])
     return _columns([head, *rows])
 
 

@@ -74,11 +74,11 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
         AttlasError: If there is none, with the command that helps.
     """
     run = Run(path)
-    there = run.checkpoints()
+    names = run.checkpoints()
     go_on = f"attlas train {quote(str(path))}"
-    if not there:
-        for which in (BEST, LAST):
-            run.store.named(which)  # which says so where it is lost
+    if not names:
+        for pointer in (BEST, LAST):
+            run.store.named(pointer)  # which says so where it is lost
         raise CheckpointError(
             f"a run with a checkpoint at {path}", "none yet", f"train it: {go_on}"
         )
@@ -88,10 +88,10 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
             "a run that has not been validated yet",
             f"add --checkpoint last, or go on with its training: {go_on}",
         )
-    whole = checkpoint.zfill(8)
-    named = whole if whole in there else checkpoint
+    padded = checkpoint.zfill(8)
+    named = padded if padded in names else checkpoint
     number = run.store.number_of(named)
-    if number in there and not run.store.sealed(number):
+    if number in names and not run.store.sealed(number):
         print(
             f"attlas: checkpoint {number} of {path} was saved by an older attlas, without a "
             "digest of its vocabulary and "
@@ -162,7 +162,7 @@ def trace_at(path: Path) -> Trace:
     return Trace.load(path)
 
 
-def check_used(options: Mapping[str, bool], of: str, why: str) -> None:
+def check_used(options: Mapping[str, bool], of: str, reason: str) -> None:
     """Check that none of these options was given, for which `of` has no use.
 
     Raises:
@@ -171,7 +171,7 @@ def check_used(options: Mapping[str, bool], of: str, why: str) -> None:
     named = [name for name, is_given in options.items() if is_given]
     if named:
         raise AttlasError(
-            f"options that {of} has a use for", ", ".join(named), f"leave that out: {why}"
+            f"options that {of} has a use for", ", ".join(named), f"leave that out: {reason}"
         )
 
 
@@ -277,16 +277,16 @@ def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | s
         raise AttlasError(
             "one use of the standard input", f"{uses} uses", 'name a file in place of "-"'
         )
-    taken = {_identity(path) for path in names if str(path) != STANDARD}
+    identities = {_identity(path) for path in names if str(path) != STANDARD}
     for path in written:
         if path is None:
             continue
-        if (identity := _identity(path)) in taken:
+        if (identity := _identity(path)) in identities:
             name = "the standard output" if str(path) == STANDARD else path
             raise AttlasError(
                 "different files to read and to write", f"{name} twice", "write to another file"
             )
-        taken.add(identity)
+        identities.add(identity)
 
 
 def _identity(path: Path | str) -> object:
@@ -343,36 +343,36 @@ def decoding_of(
             f"decoding={quoted(tables['decoding'])}",
             "name the setting behind a dot",
         )
-    asked = {**tables["decoding"]}
+    requested = {**tables["decoding"]}
     for option, name, value in (
         ("--num-beams", "num_beams", num_beams),
         ("--n-best", "n_best", n_best),
     ):
-        if value is not None and asked.get(name, value) != value:
+        if value is not None and requested.get(name, value) != value:
             raise ConfigError(
                 f"{option} or --set decoding.{name}",
-                f"{option} {value} and --set decoding.{name}={asked[name]}",
+                f"{option} {value} and --set decoding.{name}={requested[name]}",
                 "leave one of the two out",
             )
-    if num_beams is not None and asked.get("method", "beam") != "beam":
+    if num_beams is not None and requested.get("method", "beam") != "beam":
         raise ConfigError(
             "a search by beam for --num-beams",
-            f"--set decoding.method={asked['method']}",
+            f"--set decoding.method={requested['method']}",
             "leave one of the two out",
         )
-    asked |= {"method": "beam", "num_beams": num_beams} if num_beams is not None else {}
-    asked |= {"n_best": n_best} if n_best is not None else {}
-    where = f"[decoding] of {run.path / CONFIG}"
-    own = run.table("decoding")
-    method = asked.get("method")
+    requested |= {"method": "beam", "num_beams": num_beams} if num_beams is not None else {}
+    requested |= {"n_best": n_best} if n_best is not None else {}
+    location = f"[decoding] of {run.path / CONFIG}"
+    decoding = run.table("decoding")
+    method = requested.get("method")
     if method is not None:
         # How many were wanted of the run's own search says nothing of another one.
         idle = {"n_best"}
-        if method != DecodingConfig.read(own, where).method:
+        if method != DecodingConfig.read(decoding, location).method:
             idle |= idle_settings(method)
-        own = {key: value for key, value in own.items() if key not in idle}
-    settings = Overridden(own)
-    for name, value in asked.items():
+        decoding = {key: value for key, value in decoding.items() if key not in idle}
+    settings = Overridden(decoding)
+    for name, value in requested.items():
         settings[name] = value
         settings.replaced((name,), value)
     options = [
@@ -382,6 +382,6 @@ def decoding_of(
     ]
     if options:
         settings.by = " and ".join([*options, *([SET] if tables.assigned else [])])
-    config = DecodingConfig.read(settings, where)
-    check_in_use(config.method, asked)
+    config = DecodingConfig.read(settings, location)
+    check_in_use(config.method, requested)
     return config

@@ -78,8 +78,8 @@ def _labelled_vocabularies(run: Run) -> tuple[str, str]:
 
 def _parameters(run: Run) -> list[tuple[str, str]]:
     """By the first part of their names; what parts share is counted where it comes first."""
-    which = BEST if run.store.named(BEST) else LAST
-    model = run.classifier(which) if run.classifies else run.model(which)
+    pointer = BEST if run.store.named(BEST) else LAST
+    model = run.classifier(pointer) if run.classifies else run.model(pointer)
     counts: Counter[str] = Counter()
     for name, parameter in model.named_parameters():
         counts[name.partition(".")[0]] += parameter.numel()
@@ -88,9 +88,9 @@ def _parameters(run: Run) -> list[tuple[str, str]]:
 
 
 def _checkpoints(run: Run) -> list[tuple[str, str]]:
-    pointers = {which: run.store.named(which) for which in (BEST, LAST)}
+    pointers = {pointer: run.store.named(pointer) for pointer in (BEST, LAST)}
     return [
-        (name, ", ".join(which for which, named in pointers.items() if named == name))
+        (name, ", ".join(pointer for pointer, named in pointers.items() if named == name))
         for name in run.checkpoints()
     ]
 

@@ -69,8 +69,8 @@ class OwnRecipe:
         rows = [("setting", "value", "why"), *choice_rows(self.choices)]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         return "\n".join(
-            f"{name:<{widths[0]}}  {value:<{widths[1]}}  {why}".rstrip()
-            for name, value, why in rows
+            f"{name:<{widths[0]}}  {value:<{widths[1]}}  {reason}".rstrip()
+            for name, value, reason in rows
         )
 
 
@@ -90,22 +90,22 @@ def recipe_for(
         ConfigError: For wrong settings.
     """
     _check_files(option, files)
-    given = overridden({}, settings)
-    fixed = dict(_assigned(given, given.assigned))
+    values = overridden({}, settings)
+    fixed = dict(_assigned(values, values.assigned))
     fixed.pop("data.train", None)
-    here = Path.cwd()
+    current_folder = Path.cwd()
     read = _labelled_texts if option == "--labels" else _pairs
-    size, of_data = read([resolved_name(here, name) for name in files], given)
+    size, of_data = read([resolved_name(current_folder, name) for name in files], values)
     choices = [*of_data, *choose(size, fixed)]
     if init_from is not None:
-        choices = _with_model_of(choices, resolved_name(here, init_from))
+        choices = _with_model_of(choices, resolved_name(current_folder, init_from))
     named = {choice.setting for choice in choices}
     choices += [Choice(name, fixed[name], SET_BY_USER) for name in fixed if name not in named]
-    plain, _ = drop_idle_settings(Recipe, _with_kinds(choices, given))
-    recipe = Recipe.read(plain, SET if given.assigned else option)
-    recipe = recipe.model_copy(update={"data": recipe.data.resolved(here)})
-    kept = _flat(plain)
-    choices = [choice for choice in choices if choice.setting in kept]
+    plain, _ = drop_idle_settings(Recipe, _with_kinds(choices, values))
+    recipe = Recipe.read(plain, SET if values.assigned else option)
+    recipe = recipe.model_copy(update={"data": recipe.data.resolved(current_folder)})
+    shared = _flat(plain)
+    choices = [choice for choice in choices if choice.setting in shared]
     return OwnRecipe(
         recipe,
         _commented(plain, choices, option, files, size),
@@ -121,7 +121,7 @@ def default_folder(files: Sequence[str]) -> Path:
     return Path("runs") / stem
 
 
-def recipe_path(own: OwnRecipe, folder: Path) -> Path:
+def recipe_path(own_recipe: OwnRecipe, folder: Path) -> Path:
     """The file beside the folder of a run in which its recipe is written: runs/my.toml for runs/my.
 
     Raises:
@@ -130,7 +130,7 @@ def recipe_path(own: OwnRecipe, folder: Path) -> Path:
     if folder.name in ("", ".."):
         folder = Path(os.path.abspath(folder))
     path = folder.with_name(f"{folder.name}.toml")
-    if lexists(path) and not (path.is_file() and path.read_bytes() == own.text.encode()):
+    if lexists(path) and not (path.is_file() and path.read_bytes() == own_recipe.text.encode()):
         raise DataError(
             f"no file at {path}, where the recipe is to be written",
             "another file there",
@@ -139,10 +139,10 @@ def recipe_path(own: OwnRecipe, folder: Path) -> Path:
     return path
 
 
-def write_recipe(own: OwnRecipe, path: Path) -> None:
+def write_recipe(own_recipe: OwnRecipe, path: Path) -> None:
     """Write the recipe, unless it is there already."""
     if not lexists(path):
-        write_durably(path, own.text.encode())
+        write_durably(path, own_recipe.text.encode())
 
 
 def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
@@ -151,8 +151,8 @@ def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
     Raises:
         DataError: Where it was begun with others.
     """
-    known = read_recipe(folder / CONFIG).data
-    began = getattr(known, "train", None)
+    known_data = read_recipe(folder / CONFIG).data
+    began = getattr(known_data, "train", None)
     began = [began] if isinstance(began, str) else list(began or ())
     if [os.path.realpath(name) for name in began] != [os.path.realpath(name) for name in files]:
         raise DataError(
@@ -197,13 +197,13 @@ def _check_files(option: str, files: Sequence[str]) -> None:
 # What the data is, and how large.
 
 
-def _pairs(paths: list[str], given: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
+def _pairs(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
     found = [Choice("data.kind", "files", "pairs"), Choice("data.train", paths, _WHY["data.train"])]
-    asked = given.get("data", {})
+    data_settings = settings.get("data", {})
     if len(paths) == 1:
         found[1] = replace(found[1], value=paths[0])
-        found += _table_of_pairs(paths[0], asked)
-    table = {**as_tables(found)["data"], **asked, "train": found[1].value, "held_back": 1}
+        found += _table_of_pairs(paths[0], data_settings)
+    table = {**as_tables(found)["data"], **data_settings, "train": found[1].value, "held_back": 1}
     table.pop("valid", None)
     config = FilesData.read(table, "--pairs")
     corpus = read_pairs(
@@ -219,9 +219,9 @@ def _pairs(paths: list[str], given: Mapping[str, Any]) -> tuple[DataSize, list[C
 
 def _check_some(corpus: Corpus | LabelledCorpus, paths: Sequence[str]) -> None:
     if not len(corpus):
-        what = "sentence pair" if isinstance(corpus, Corpus) else "labelled text"
+        noun = "sentence pair" if isinstance(corpus, Corpus) else "labelled text"
         raise DataError(
-            f"at least one {what} in {' and '.join(paths)}", str(corpus.report), "check the file"
+            f"at least one {noun} in {' and '.join(paths)}", str(corpus.report), "check the file"
         )
 
 
@@ -231,8 +231,8 @@ def size_of_pairs(corpus: Corpus) -> DataSize:
     longer = [max(len(pair.source), len(pair.target)) for pair in corpus.pairs]
     of_source, of_target = (Counter("".join(texts)) for texts in (sources, targets))
     letters = {sign: count for sign, count in of_target.items() if sign.isalpha()}
-    known = {sign.lower() for sign in of_source}
-    common = sum(count for sign, count in letters.items() if sign.lower() in known)
+    source_signs = {sign.lower() for sign in of_source}
+    common = sum(count for sign, count in letters.items() if sign.lower() in source_signs)
     words = sum(len(text.split()) for text in targets)
     return DataSize(
         len(corpus),
@@ -261,16 +261,16 @@ def _decomposed(texts: Iterable[str]) -> bool:
     return not all(unicodedata.is_normalized("NFC", text) for text in texts)
 
 
-def _labelled_texts(paths: list[str], given: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
+def _labelled_texts(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
     (path,) = paths
     found = [
         Choice("data.kind", "labelled", "texts with labels"),
         Choice("data.train", path, _WHY["data.train"]),
     ]
-    asked = given.get("data", {})
+    data_settings = settings.get("data", {})
     if not Path(path).is_dir():
-        found += _fields_of_texts(path, asked)
-    table = {**as_tables(found)["data"], **asked, "train": path, "held_back": 1}
+        found += _fields_of_texts(path, data_settings)
+    table = {**as_tables(found)["data"], **data_settings, "train": path, "held_back": 1}
     table.pop("valid", None)
     config = LabelledData.read(table, "--labels")
     inner = Path(path) / "train"
@@ -293,7 +293,7 @@ def _labelled_texts(paths: list[str], given: Mapping[str, Any]) -> tuple[DataSiz
 
 
 def _rows(
-    path: str, asked: Mapping[str, Any], wanted: str
+    path: str, data_settings: Mapping[str, Any], wanted: str
 ) -> tuple[list[list[str]], TableFormat, list[Choice]]:
     """The rows of a table, and its separator where the name of the file does not say it.
 
@@ -301,7 +301,7 @@ def _rows(
         DataError: For one column.
     """
     lines = read_lines(path)
-    separator, quoting = asked.get("separator"), asked.get("quoting")
+    separator, quoting = data_settings.get("separator"), data_settings.get("quoting")
     if separator is not None or data_suffix(path) != ".csv":
         candidates = [TableFormat.of(path, separator, quoting)]
     else:
@@ -316,11 +316,13 @@ def _rows(
             continue
         widths = set(map(len, rows))
         if min(widths, default=0) > 1 and (len(widths) == 1 or len(candidates) == 1):
-            why = f"its fields are separated by {form.separators}"
-            said = (
-                [Choice("data.separator", form.separator, why)] if form is not candidates[0] else []
+            reason = f"its fields are separated by {form.separators}"
+            stated = (
+                [Choice("data.separator", form.separator, reason)]
+                if form is not candidates[0]
+                else []
             )
-            return rows, form, said
+            return rows, form, stated
         if len(rows) and max(widths) > 1 and ragged is None:
             ragged = rows, form
     if ragged is not None:  # the reader of the data names the line
@@ -335,16 +337,16 @@ def _rows(
     )
 
 
-def _table_of_pairs(path: str, asked: Mapping[str, Any]) -> list[Choice]:
-    rows, _, found = _rows(path, asked, "a sentence and its translation in each line")
-    if "columns" in asked:
+def _table_of_pairs(path: str, data_settings: Mapping[str, Any]) -> list[Choice]:
+    rows, _, found = _rows(path, data_settings, "a sentence and its translation in each line")
+    if "columns" in data_settings:
         return found
     first = rows[0]
     if _is_header(first):
         named = [name for name in first if _names_a_side(name)]
         pair = [name for name in named if name.casefold() in _SIDES] or named
-        why = "line 1 names the columns" + ("" if len(first) == 2 else ": the first two of them")
-        return [*found, Choice("data.columns", pair[:2], why)]
+        reason = "line 1 names the columns" + ("" if len(first) == 2 else ": the first two of them")
+        return [*found, Choice("data.columns", pair[:2], reason)]
     texts = [
         place
         for place in range(1, len(first) + 1)
@@ -356,10 +358,10 @@ def _table_of_pairs(path: str, asked: Mapping[str, Any]) -> list[Choice]:
             f"numbers in all but {len(texts)} of its {count_noun(len(first), 'column')}",
             "name them: --set 'data.columns=[1, 2]'",
         )
-    why = "line 1 is taken for a pair, not for the names of columns"
+    reason = "line 1 is taken for a pair, not for the names of columns"
     if len(first) > 2:
-        why = f"the first two of {len(first)} columns with text; {why}"
-    return [*found, Choice("data.columns", texts[:2], why)]
+        reason = f"the first two of {len(first)} columns with text; {reason}"
+    return [*found, Choice("data.columns", texts[:2], reason)]
 
 
 def _is_number(row: Sequence[str], column: int) -> bool:
@@ -396,9 +398,9 @@ def _names_a_side(name: str) -> bool:
     codes = {
         word for word in words if word.lower() in _CODES and (word.islower() or word.isupper())
     }
-    known = languages or codes or plain & (_SIDES | _NOUNS)
+    known_names = languages or codes or plain & (_SIDES | _NOUNS)
     # "it is late" holds codes as well: beside a code or a language stands a noun, or nothing.
-    return bool(known) and (len(words) == 1 or bool(plain & (_SIDES | _NOUNS)))
+    return bool(known_names) and (len(words) == 1 or bool(plain & (_SIDES | _NOUNS)))
 
 
 def _is_header(row: Sequence[str]) -> bool:
@@ -416,9 +418,9 @@ _LABEL_NAMES = (
 )  # fmt: skip
 
 
-def _fields_of_texts(path: str, asked: Mapping[str, Any]) -> list[Choice]:
+def _fields_of_texts(path: str, data_settings: Mapping[str, Any]) -> list[Choice]:
     """Which fields hold the text and the label, by default."""
-    of_json = data_suffix(path) not in (".csv", ".tsv") and not asked.get("separator")
+    of_json = data_suffix(path) not in (".csv", ".tsv") and not data_settings.get("separator")
     values: dict[str, set[str]] = {}
     found: list[Choice] = []
     if of_json or data_suffix(path) in _JSON:
@@ -427,7 +429,7 @@ def _fields_of_texts(path: str, asked: Mapping[str, Any]) -> list[Choice]:
             raise DataError(f"labelled texts in {path}", "an empty file", "check the file")
         header = list(json_object(lines.rows[0], f"line 1 of {lines.name}"))
     else:
-        rows, _, found = _rows(path, asked, "a text and its label in each line")
+        rows, _, found = _rows(path, data_settings, "a text and its label in each line")
         header = rows[0]
         values = {
             name: {row[place] for row in rows[1:] if place < len(row)}
@@ -435,8 +437,9 @@ def _fields_of_texts(path: str, asked: Mapping[str, Any]) -> list[Choice]:
         }
     names = [name.strip().casefold() for name in header]
     by_name = [
-        asked.get(key) or next((header[names.index(one)] for one in known if one in names), None)
-        for key, known in (("text", _TEXT_NAMES), ("label", _LABEL_NAMES))
+        data_settings.get(key)
+        or next((header[names.index(name)] for name in known_names if name in names), None)
+        for key, known_names in (("text", _TEXT_NAMES), ("label", _LABEL_NAMES))
     ]
     text, label = by_name
     if len(header) == 2 and bool(text) != bool(label):  # the other of two
@@ -444,22 +447,22 @@ def _fields_of_texts(path: str, asked: Mapping[str, Any]) -> list[Choice]:
         label = label or next(name for name in header if name != text)
     if text is None or label is None or text == label:
         missing = "text" if text is None else "label"
-        told = f"the columns {header} in line 1"
+        described = f"the columns {header} in line 1"
         if any(name in values[name] for name in header if name in values):
-            told += ", which look like an entry and not like names"
+            described += ", which look like an entry and not like names"
         raise DataError(
             f"names of columns in line 1 of {path}, such as text and label",
-            told,
+            described,
             f"write such a line, or name the column: --set data.{missing}=NAME"
             + (" --set data.label=NAME" if label is None and text is None else ""),
         )
-    said = [("text", text), ("label", label)]
+    stated = [("text", text), ("label", label)]
     return [
         *found,
         *(
             Choice(f"data.{key}", name, f"the field of that name, of {len(header)}")
-            for key, name in said
-            if key not in asked
+            for key, name in stated
+            if key not in data_settings
         ),
     ]
 
@@ -485,7 +488,7 @@ def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def _with_kinds(choices: Sequence[Choice], given: Overridden) -> Overridden:
+def _with_kinds(choices: Sequence[Choice], settings: Overridden) -> Overridden:
     """The tables of these choices. Settings of a kind that the user replaced count as those of the
     old kind, so that they are left out where the new one has none of that name.
     """
@@ -497,7 +500,7 @@ def _with_kinds(choices: Sequence[Choice], given: Overridden) -> Overridden:
             table = table.setdefault(key, {}) if isinstance(table, dict) else {}
         if isinstance(table, dict):
             table.setdefault("kind", kind)
-    chosen.original, chosen.assigned = original, set(given.assigned)
+    chosen.original, chosen.assigned = original, set(settings.assigned)
     return chosen
 
 
@@ -512,17 +515,17 @@ def _with_model_of(choices: list[Choice], init_from: str) -> list[Choice]:
     """The choices with model and vocabulary of another run, which its weights belong to."""
     run, _ = run_and_checkpoint(init_from)
     table = read_toml(run / CONFIG)
-    kept = _flat({name: table.get(name, {}) for name in ("vocabulary", "model")})
-    rest = [
+    shared = _flat({name: table.get(name, {}) for name in ("vocabulary", "model")})
+    others = [
         choice
         for choice in choices
         if choice.why == SET_BY_USER or not choice.setting.startswith(("vocabulary.", "model."))
     ]
-    named = {choice.setting for choice in rest}
-    kept["training.init_from"] = init_from
-    return rest + [
+    named = {choice.setting for choice in others}
+    shared["training.init_from"] = init_from
+    return others + [
         Choice(name, value, f"as in the run {Path(init_from).name}")
-        for name, value in kept.items()
+        for name, value in shared.items()
         if name not in named
     ]
 
@@ -546,8 +549,8 @@ def _commented(
     return head + write_toml(table, {choice.setting: choice.why for choice in choices})
 
 
-def announce(own: OwnRecipe, path: Path) -> None:
+def announce(own_recipe: OwnRecipe, path: Path) -> None:
     """Print what was chosen, on the standard error."""
-    print(f"{own.table()}\n\nThis recipe, with comments, is {path}.", file=sys.stderr)
-    for remark in own.remarks:
+    print(f"{own_recipe.table()}\n\nThis recipe, with comments, is {path}.", file=sys.stderr)
+    for remark in own_recipe.remarks:
         print(remark, file=sys.stderr)

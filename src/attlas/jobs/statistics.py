@@ -98,8 +98,8 @@ class CorpusFile:
         """
         digests = hashlib.sha256(), hashlib.sha256()
         texts = _hashed(self.source, self.names[0], digests[0])
-        beside = self.target
-        targets = None if beside is None else _hashed(beside, self.names[1], digests[1])
+        companion = self.target
+        targets = None if companion is None else _hashed(companion, self.names[1], digests[1])
         for number, text in enumerate(texts, 1):
             yield number, text, None if targets is None else next(targets, "")
         found = short_digest(digests[0]), None if targets is None else short_digest(digests[1])
@@ -129,12 +129,12 @@ def on_disk(source: str, place: Path) -> Iterator[Path]:
         yield Path(source)
         return
     try:
-        with explained(place), place.open("wb") as kept:
+        with explained(place), place.open("wb") as stream:
             if source == STANDARD:
-                shutil.copyfileobj(sys.stdin.buffer, kept, _EVERY)
+                shutil.copyfileobj(sys.stdin.buffer, stream, _EVERY)
             else:
                 with Path(source).open("rb") as arriving:
-                    shutil.copyfileobj(arriving, kept, _EVERY)
+                    shutil.copyfileobj(arriving, stream, _EVERY)
         yield place
     finally:
         with suppress(OSError):
@@ -178,11 +178,11 @@ def _has_words(text: str, target: str | None) -> bool:
 
 def _wordless(name: str, lines: int, *, paired: bool) -> AttlasError:
     got = f"{count_noun(lines, 'line')}, none of them with a word" if lines else "nothing"
-    beside = ""
+    addition = ""
     if paired:
-        got, beside = f"{got} on both sides", ", and one in its target"
+        got, addition = f"{got} on both sides", ", and one in its target"
     return DataError(
-        f"a line with a word in {name}{beside}", got, "check that this is the right text"
+        f"a line with a word in {name}{addition}", got, "check that this is the right text"
     )
 
 
@@ -264,9 +264,9 @@ class StatisticsOutput(ResumableOutput):
                 self._table.assemble(self._lines, whole, facts)
                 sync(whole)
             self._spare()
-            beside = self._table.beside(self.output)
-            if beside is not None and beside.exists() and not self.progress.beside:
-                raise _foreign(beside)
+            companion = self._table.beside(self.output)
+            if companion is not None and companion.exists() and not self.progress.beside:
+                raise _foreign(companion)
             progress = {"assembled": output_checksum(whole, unzipped=False), "beside": True}
             self._keep(self.progress.model_copy(update=progress))
             self.tell_beside(facts)
@@ -538,10 +538,10 @@ def _work(
 ) -> None:
     with (
         on_disk(options.corpus, progress_dir(output) / "corpus") as source,
-        on_disk(options.target or os.devnull, progress_dir(output) / "target") as beside,
+        on_disk(options.target or os.devnull, progress_dir(output) / "target") as target_part,
     ):
         names = name_of(options.corpus), name_of(options.target or os.devnull)
-        corpus = CorpusFile.of(source, None if options.target is None else beside, names)
+        corpus = CorpusFile.of(source, None if options.target is None else target_part, names)
         corpus.check_has_words()
         origin: Origin = {
             "attlas": version("attlas"),

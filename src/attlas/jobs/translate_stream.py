@@ -255,4 +255,4 @@ def remarks_on(translation: Translation) -> dict[str, str]:
         CUT: translation_remarks(translation.cut, True),
         UNFINISHED: translation_remarks(0, translation.finished),
     }
-    return {kind: sentence for kind, own in notes.items() for sentence in own}
+    return {kind: sentence for kind, sentences in notes.items() for sentence in sentences}

@@ -209,7 +209,7 @@ def _check_axes(
     if not query.ndim == key.ndim == value.ndim:
         try:
             torch.broadcast_shapes(  # type: ignore[no-untyped-call]
-                *(one.shape[:-2] for one in (query, key, value))
+                *(tensor.shape[:-2] for tensor in (query, key, value))
             )
         except RuntimeError:
             expected = "query {}, key {} and value {}".format(*_SHAPES[min(axes, max(_SHAPES))])
@@ -221,26 +221,26 @@ def _same_axes(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Missing axes are the first ones, as where torch broadcasts.
     """
-    axes = max(one.ndim for one in arrays.values())
+    axes = max(tensor.ndim for tensor in arrays.values())
     padded = {
-        name: one.reshape((1,) * (axes - one.ndim) + tuple(one.shape))
-        for name, one in arrays.items()
+        name: tensor.reshape((1,) * (axes - tensor.ndim) + tuple(tensor.shape))
+        for name, tensor in arrays.items()
     }
     if axes <= max(_SHAPES):
         return padded
     try:
         lead = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
-            *(one.shape[:-3] for one in padded.values())
+            *(tensor.shape[:-3] for tensor in padded.values())
         )
     except RuntimeError:
         return padded  # told by `_merge_batches`
-    return {name: one.expand(*lead, *one.shape[-3:]) for name, one in padded.items()}
+    return {name: tensor.expand(*lead, *tensor.shape[-3:]) for name, tensor in padded.items()}
 
 
-def _merge_batches(given: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[str, Tensor]:
+def _merge_batches(tensors: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[str, Tensor]:
     """The same arrays with one axis of batches in place of these."""
     count, axes = math.prod(lead), len(lead) + 3
-    arrays = {name: given[name] for name in _ARRAYS}
+    arrays = {name: tensors[name] for name in _ARRAYS}
     if any(array.ndim != axes or tuple(array.shape[:-3]) != lead for array in arrays.values()):
         raise AttlasError(
             f"query, key and value with the same batches, {lead}",
@@ -248,9 +248,9 @@ def _merge_batches(given: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[s
             "expand them to the same axes",
         )
     merged = {name: array.reshape(count, *array.shape[-3:]) for name, array in arrays.items()}
-    if (mask := given.get("attn_mask")) is not None:
+    if (mask := tensors.get("attn_mask")) is not None:
         sizes = (1,) * (axes - mask.ndim) + tuple(mask.shape)
-        if any(size not in (1, whole) for size, whole in zip(sizes, lead, strict=False)):
+        if any(size not in (1, full_size) for size, full_size in zip(sizes, lead, strict=False)):
             raise AttlasError(
                 f"attn_mask of a shape that broadcasts to {lead} and the axes of the weights",
                 f"shape {tuple(mask.shape)}",
@@ -258,9 +258,9 @@ def _merge_batches(given: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[s
             )
         expanded = mask.reshape(sizes).expand(*lead, *sizes[-3:])
         merged["attn_mask"] = mask if mask.ndim < 4 else expanded.reshape(count, *sizes[-3:])
-    if (tokens := given.get("token_mask")) is not None:
-        own = tuple(tokens.shape[:-1]) == lead
-        merged["token_mask"] = tokens.reshape(count, tokens.shape[-1]) if own else tokens
+    if (tokens := tensors.get("token_mask")) is not None:
+        has_all_axes = tuple(tokens.shape[:-1]) == lead
+        merged["token_mask"] = tokens.reshape(count, tokens.shape[-1]) if has_all_axes else tokens
     return merged
 
 

@@ -403,6 +403,6 @@ def zero_padding(
 def check_dims(**dims: int | None) -> None:
     """Raise `AttlasError` for a size that is no whole number ≥ 1; None has its own meaning."""
     for name, dim in dims.items():
-        whole = isinstance(dim, Integral) and not isinstance(dim, bool)
-        if dim is not None and not (whole and dim >= 1):
+        is_integer = isinstance(dim, Integral) and not isinstance(dim, bool)
+        if dim is not None and not (is_integer and dim >= 1):
             raise AttlasError(f"{name} as a whole number ≥ 1", repr(dim), "choose such a size")

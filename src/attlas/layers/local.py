@@ -22,8 +22,8 @@ class LocalAttention(ScoredAttention, ABC):
     """
 
     def __init__(self, inner: ScoredAttention, radius: int) -> None:
-        whole = isinstance(radius, Integral) and not isinstance(radius, bool)
-        if not (whole and radius >= 1):
+        is_integer = isinstance(radius, Integral) and not isinstance(radius, bool)
+        if not (is_integer and radius >= 1):
             raise AttlasError(
                 "a local window with a radius D ≥ 1, a whole number",
                 repr(radius),

@@ -519,8 +519,8 @@ class _Masks:
                 bias = bias[:, None, None, :]
         if attn_mask is not None:
             _check_mask("attn_mask", attn_mask, [(queries, keys), (rows * heads, queries, keys)])
-            own = attn_mask.ndim == 3
-            mask = attn_mask.view(rows, heads, queries, keys) if own else attn_mask[None, None]
+            per_head = attn_mask.ndim == 3
+            mask = attn_mask.view(rows, heads, queries, keys) if per_head else attn_mask[None, None]
             if mask.dtype == torch.bool:
                 allowed = ~mask
             else:
@@ -583,12 +583,12 @@ def _check(
             f"{num_heads} heads for {num_kv_heads} num_kv_heads",
             "choose num_kv_heads that divides num_heads",
         )
-    turned = embed_dim // num_heads if head_dim is None else head_dim
-    if positions is not None and positions.head_dim != turned:
+    rotary_dim = embed_dim // num_heads if head_dim is None else head_dim
+    if positions is not None and positions.head_dim != rotary_dim:
         raise AttlasError(
-            f"rotary positions of the head's width, {turned}",
+            f"rotary positions of the head's width, {rotary_dim}",
             f"RotaryPositions({positions.head_dim})",
-            f"pass RotaryPositions({turned})",
+            f"pass RotaryPositions({rotary_dim})",
         )
 
 

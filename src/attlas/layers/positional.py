@@ -110,8 +110,8 @@ class RotaryPositions(nn.Module):
         angles = _angles(vectors.shape[-2], offset, self.head_dim, self.base, vectors.device)
         sine, cosine = angles.sin().to(vectors.dtype), angles.cos().to(vectors.dtype)
         even, odd = vectors[..., 0::2], vectors[..., 1::2]
-        turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
-        return turned.flatten(-2)
+        rotated = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
+        return rotated.flatten(-2)
 
 
 def _sinusoids(
@@ -147,9 +147,9 @@ def _angles(
     return positions.unsqueeze(1) * torch.exp(pairs * (-math.log(base) / dim))
 
 
-def _check_even(dim: int, what: str) -> int:
+def _check_even(dim: int, name: str) -> int:
     if dim < 2 or dim % 2:
         raise AttlasError(
-            f"an even width for {what}", str(dim), "they fill pairs of numbers; use an even width"
+            f"an even width for {name}", str(dim), "they fill pairs of numbers; use an even width"
         )
     return dim

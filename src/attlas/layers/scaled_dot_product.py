@@ -166,12 +166,12 @@ class DotProductAttention(Attention):
         self.check_query(query, cache)
         start = self.resolve_offset(query.shape[1], cache, query_offset)
         heads = self.split_heads(query, start)
-        kept = cache.keys.shape
-        if len(kept) != 4 or heads.shape[1] % kept[1] or heads.shape[-1] != kept[-1]:
+        shape = cache.keys.shape
+        if len(shape) != 4 or heads.shape[1] % shape[1] or heads.shape[-1] != shape[-1]:
             raise AttlasError(
                 f"keys of shape (batch, kv_heads, keys, {heads.shape[-1]}) for "
                 f"{heads.shape[1]} head(s)",
-                f"shape {tuple(kept)}",
+                f"shape {tuple(shape)}",
                 "make the cache with `project_kv` of this layer, from a source of the right width",
             )
         return heads, start

@@ -76,7 +76,7 @@ def confusion(
     """
     _check_alike(expected, predicted)
     counts = Counter(zip(expected, predicted, strict=True))
-    return {own: {other: counts[own, other] for other in labels} for own in labels}
+    return {label: {other: counts[label, other] for other in labels} for label in labels}
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,14 +66,14 @@ def better_tokenizers(texts: Iterable[str], name: str) -> tuple[str, ...]:
     """
     if name not in ("13a", "intl"):
         return ()
-    whole = "\n".join(texts)
-    spaceless = len(_SPACELESS.findall(whole))
-    letters = sum(map(str.isalpha, whole))
-    if 2 * spaceless <= letters or spaceless < _WORD * len(whole.split()):
+    joined = "\n".join(texts)
+    spaceless = len(_SPACELESS.findall(joined))
+    letters = sum(map(str.isalpha, joined))
+    if 2 * spaceless <= letters or spaceless < _WORD * len(joined.split()):
         return ()
-    if _OF_JAPANESE.search(whole):
+    if _OF_JAPANESE.search(joined):
         return ("ja-mecab", "char")
-    return ("zh", "char") if _OF_HAN.search(whole) else ("char",)
+    return ("zh", "char") if _OF_HAN.search(joined) else ("char",)
 
 
 if TYPE_CHECKING:
@@ -206,8 +206,8 @@ def _checked(hypotheses: Sequence[str], references: Sequence[Sequence[str | None
             )
     if not hypotheses:
         raise DataError("at least one sentence to score", "none", "check the files")
-    for place, own in enumerate(zip(*references, strict=True)):
-        if all(texts is None for texts in own):
+    for place, references_of_text in enumerate(zip(*references, strict=True)):
+        if all(texts is None for texts in references_of_text):
             raise DataError(
                 "a reference for each translation",
                 f"none for the translation at index {place}",

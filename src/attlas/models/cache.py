@@ -12,9 +12,9 @@ from attlas.ops.cache import KeyValueCache
 
 
 def shared_rows(
-    rows: Int[Tensor, " chosen"], rows_per_cache: int, kept: int
+    rows: Int[Tensor, " chosen"], rows_per_cache: int, num_caches: int
 ) -> tuple[Int[Tensor, " caches"] | None, int]:
-    """Which memories the chosen rows have, None = all `kept` of them in order; and how many
+    """Which memories the chosen rows have, None = all `num_caches` of them in order; and how many
     neighbouring rows share one from now on, where `each` did before.
 
     The greatest number that fits: the hypotheses of a sentence stand side by side, and as long as
@@ -23,7 +23,9 @@ def shared_rows(
     caches = rows // rows_per_cache
     rows_per_cache = _group_size(caches)
     caches = caches[::rows_per_cache]
-    if len(caches) == kept and torch.equal(caches, torch.arange(kept, device=rows.device)):
+    if len(caches) == num_caches and torch.equal(
+        caches, torch.arange(num_caches, device=rows.device)
+    ):
         return None, rows_per_cache
     return caches, rows_per_cache
 

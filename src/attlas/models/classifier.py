@@ -125,20 +125,20 @@ def required_lengths(patterns: Sequence[Pattern], num_keys: int) -> Int[Tensor, 
         patterns: Of the layers, from the first to the last. Memory is bounded; time is that of one
             look at the dense mask of a layer at the most, and O(keys × window) for windows.
     """
-    own = torch.arange(1, num_keys + 1)
+    positions = torch.arange(1, num_keys + 1)
     never = num_keys + 1
     least = torch.full((num_keys,), never)
     least[:1] = 1
     for pattern in reversed(patterns):
         found = least.clone()
-        open_ = torch.nonzero(least > own).squeeze(1)  # the others cannot become less
+        open_ = torch.nonzero(least > positions).squeeze(1)  # the others cannot become less
         seers = torch.nonzero(least < never).squeeze(1)
         size = max(1, _BLOCK // max(1, num_keys))
         for start in range(0, len(seers), size):
             some = seers[start : start + size]
             allowed = pattern(some.unsqueeze(1), open_).expand(len(some), len(open_))
             through = torch.where(allowed, least[some].unsqueeze(1), never).amin(0)
-            found[open_] = torch.minimum(found[open_], torch.maximum(through, own[open_]))
+            found[open_] = torch.minimum(found[open_], torch.maximum(through, positions[open_]))
         least = found
     return least
 
@@ -215,11 +215,11 @@ class Classifier(nn.Module):
         """
         check_source(source)
         source, token_mask = read_token_mask(source, token_mask)
-        known = padding_mask(source) if token_mask is None else token_mask
-        mask = None if bool(known.all()) else known
+        is_token = padding_mask(source) if token_mask is None else token_mask
+        mask = None if bool(is_token.all()) else is_token
         embedded = self.word_dropout(self.embedding(source) * self.scale)
         x = self.dropout(self.positions(embedded))
-        pooled = self.pooling(self.encoder(x, mask), known)
+        pooled = self.pooling(self.encoder(x, mask), is_token)
         logits: Tensor = self.output(self.dropout(pooled))
         return logits
 

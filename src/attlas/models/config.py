@@ -9,11 +9,11 @@ from attlas.config import Config
 from attlas.errors import AttlasError, ConfigError
 
 
-def refuse_idle(config: Config, beside: str, cures: Mapping[str, str]) -> None:
+def refuse_idle(config: Config, combination: str, cures: Mapping[str, str]) -> None:
     """Refuse these settings of `config` where they are set: beside another they have no effect.
 
     Args:
-        beside: The setting that makes them idle.
+        combination: The setting that makes them idle.
         cures: For each name what would give it an effect.
 
     Raises:
@@ -24,7 +24,7 @@ def refuse_idle(config: Config, beside: str, cures: Mapping[str, str]) -> None:
         value = getattr(config, name)
         if value != fields[name].default:
             raise ConfigError(
-                f"no {name} with {beside}, where it has no effect",
+                f"no {name} with {combination}, where it has no effect",
                 f"{name} = {_toml(value)}",
                 f"leave {name} out, or {cure}",
             )

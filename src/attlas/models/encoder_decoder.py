@@ -69,11 +69,11 @@ def join_optional(first: T | None, second: T | None, join: Callable[[T, T], T]) 
 # The rows that go on from a state.
 
 
-def check_rows(what: str, rows: int, got: int) -> None:
+def check_rows(name: str, rows: int, got: int) -> None:
     """Raise `AttlasError` if what comes is not one token, or one target, for each row."""
     if got != rows:
         raise AttlasError(
-            f"one {what} for each of {rows} rows", str(got), "pass as many as the state has rows"
+            f"one {name} for each of {rows} rows", str(got), "pass as many as the state has rows"
         )
 
 
@@ -211,8 +211,8 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
                 with padding; for a ratio outside of 0 … 1.
         """
         ratio = _checked_ratio(teacher_forcing_ratio)
-        own = self.source_embedding
-        embedding = self.target_embedding if own is None else own
+        source_embedding = self.source_embedding
+        embedding = self.target_embedding if source_embedding is None else source_embedding
         if token_mask is not None and isinstance(source, Tensor):
             source, token_mask = read_token_mask(source, token_mask)
         check_ids("source", source, embedding)
@@ -257,15 +257,15 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
                 "one without (attention = 'none')",
                 "call model(source, target), which gives the logits alone",
             )
-        seen: list[Tensor] = []
+        tokens: list[Tensor] = []
 
         def keep(weights: Tensor, allowed: Tensor, layer: str) -> Tensor:
-            seen.append(weights.clone())
+            tokens.append(weights.clone())
             return weights
 
         with listening(Listener({id(hook): ""}, patch=keep)):
             logits = self(source, target, teacher_forcing_ratio, token_mask=token_mask)
-        return logits, torch.cat(seen, dim=2).mean(1)
+        return logits, torch.cat(tokens, dim=2).mean(1)
 
 
 def sampled_logits(
@@ -289,8 +289,8 @@ def sampled_logits(
     logits: list[Tensor] = []
     for position in range(target.shape[1]):
         if position:
-            own = _chosen(logits[-1].detach(), token, generator).to(target.dtype)
-            fed = torch.where(forced[:, position], target[:, position], own)
+            sampled = _chosen(logits[-1].detach(), token, generator).to(target.dtype)
+            fed = torch.where(forced[:, position], target[:, position], sampled)
         scores, state = model.step(fed, state)
         logits.append(scores)
     return torch.stack(logits, dim=1)

@@ -133,8 +133,8 @@ class _Strips:
         self, context: Float[Tensor, "batch_blocks heads block value_dim"], batch: int
     ) -> Float[Tensor, "batch heads queries value_dim"]:
         """The blocks in a row again."""
-        apart = context.reshape(batch, self.blocks, *context.shape[1:]).transpose(1, 2)
-        return apart.flatten(2, 3)[:, :, : self.queries]
+        blocks = context.reshape(batch, self.blocks, *context.shape[1:]).transpose(1, 2)
+        return blocks.flatten(2, 3)[:, :, : self.queries]
 
     @property
     def _margins(self) -> tuple[int, int]:

@@ -39,29 +39,29 @@ class GrowingBuffer:
         return GrowingBuffer, (self.buffer, self.length)  # a copy has a lock of its own
 
     @classmethod
-    def with_room_for(cls, kept: Kept, more: int) -> "GrowingBuffer":
+    def with_room_for(cls, stored: Kept, more: int) -> "GrowingBuffer":
         """A copy of what is kept, with room for `more` positions, and half as many again."""
-        *rest, num_keys, dim = kept.shape
+        *lead, num_keys, dim = stored.shape
         room = max(_LEAST, (num_keys + more) * 3 // 2)
-        buffer = kept.new_empty(*rest, room, dim)
-        buffer[..., :num_keys, :] = kept
+        buffer = stored.new_empty(*lead, room, dim)
+        buffer[..., :num_keys, :] = stored
         return cls(buffer, num_keys)
 
-    def owns(self, kept: Kept) -> bool:
+    def owns(self, stored: Kept) -> bool:
         """Return True if these are the taken positions of this very room."""
         return (
-            kept.untyped_storage().data_ptr() == self.buffer.untyped_storage().data_ptr()
-            and kept.shape[-2] == self.length
-            and kept.shape[:-2] == self.buffer.shape[:-2]
+            stored.untyped_storage().data_ptr() == self.buffer.untyped_storage().data_ptr()
+            and stored.shape[-2] == self.length
+            and stored.shape[:-2] == self.buffer.shape[:-2]
         )
 
-    def append(self, kept: Kept, new: New) -> Longer | None:
+    def append(self, stored: Kept, new: New) -> Longer | None:
         """What is kept and the new positions behind it; None where they do not fit in here."""
         with self._lock:
             stop = self.length + new.shape[-2]
             # What was made in inference mode may not be written to outside of it.
             shut = self.buffer.is_inference() and not torch.is_inference_mode_enabled()
-            if shut or not self.owns(kept) or stop > self.buffer.shape[-2]:
+            if shut or not self.owns(stored) or stop > self.buffer.shape[-2]:
                 return None
             # `.data` is the same numbers without autograd's count of changes: whoever read these
             # positions with gradients may still go back through them, because only free ones
@@ -79,18 +79,18 @@ class GrowingBuffer:
 
 
 def append_keys(
-    kept: Kept, new: New, room: GrowingBuffer | None
+    stored: Kept, new: New, room: GrowingBuffer | None
 ) -> tuple[Longer, GrowingBuffer | None]:
     """What is kept with the new positions behind it, and the room it lies in (None: in none).
 
     Where gradients are made the two are joined, and nothing is written over: whoever reads a cache
     may keep it for the way back, also where the cache itself wants no gradient.
     """
-    if torch.is_grad_enabled() or kept.dtype != new.dtype:
-        return torch.cat([kept, new], dim=-2), None
-    longer = None if room is None else room.append(kept, new)
+    if torch.is_grad_enabled() or stored.dtype != new.dtype:
+        return torch.cat([stored, new], dim=-2), None
+    longer = None if room is None else room.append(stored, new)
     if longer is None:
-        room = GrowingBuffer.with_room_for(kept, new.shape[-2])
+        room = GrowingBuffer.with_room_for(stored, new.shape[-2])
         longer = room.append(room.buffer[..., : room.length, :], new)
         assert longer is not None  # it was made to fit
     return longer, room
@@ -112,7 +112,7 @@ def pad_and_concat(
 def _filled(
     part: Shaped[Tensor, "rows *sizes"], sizes: list[int], fill: int
 ) -> Shaped[Tensor, "rows *most"]:
-    missing = [size - own for size, own in zip(sizes, part.shape[1:], strict=True)]
+    missing = [size - length for size, length in zip(sizes, part.shape[1:], strict=True)]
     if not any(missing):
         return part
     return F.pad(part, [n for last in reversed(missing) for n in (0, last)], value=fill)
@@ -226,28 +226,30 @@ def group_rows(
 
 
 def _selected(
-    kept: Float[Tensor, "batch *kv_heads keys head_dim"],
+    stored: Float[Tensor, "batch *kv_heads keys head_dim"],
     room: GrowingBuffer | None,
     rows: Int[Tensor, " chosen"],
 ) -> tuple[Float[Tensor, "chosen *kv_heads keys head_dim"], GrowingBuffer | None]:
     # Beam search does this at every step: index_select copies several times faster than [rows].
-    if room is None or not room.owns(kept):
-        return kept.index_select(0, rows), None
-    chosen = room.select(rows, kept.shape[-2])  # the free positions too: what comes next needs them
+    if room is None or not room.owns(stored):
+        return stored.index_select(0, rows), None
+    chosen = room.select(
+        rows, stored.shape[-2]
+    )  # the free positions too: what comes next needs them
     return chosen.buffer[..., : chosen.length, :], chosen
 
 
 def _check_same_rows(
-    kept: Float[Tensor, "batch *kv_heads keys head_dim"],
+    stored: Float[Tensor, "batch *kv_heads keys head_dim"],
     new: Float[Tensor, "other_batch *other_heads new_keys other_dim"],
 ) -> None:
     """Check that they may be joined: a copy into a room would spread one row, or head, over
     many.
     """
-    rows, dim = kept.shape[:-2], kept.shape[-1]
-    if new.shape[:-2] != rows or new.shape[-1] != dim or new.device != kept.device:
+    rows, dim = stored.shape[:-2], stored.shape[-1]
+    if new.shape[:-2] != rows or new.shape[-1] != dim or new.device != stored.device:
         raise AttlasError(
-            f"new positions of shape {(*rows, 'n', dim)} on {kept.device}",
+            f"new positions of shape {(*rows, 'n', dim)} on {stored.device}",
             f"{tuple(new.shape)} on {new.device}",
             "extend a memory by what the same layer remembers of the same rows",
         )

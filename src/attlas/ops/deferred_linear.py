@@ -102,9 +102,9 @@ class _Step(torch.autograd.Function):
             if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
                 of_bias = gradient.sum(0) if ctx.needs_input_grad[3] else None
                 return None, of_inputs, gradient_of_weight(gradient, inputs), of_bias
-        here = torch._C._current_graph_task_id()
+        task_id = torch._C._current_graph_task_id()
         # Detached: a pair that is never asked for must not hold the graph that holds the pairs.
-        ctx.pairs.setdefault(here, []).append((gradient.detach(), inputs.detach()))
+        ctx.pairs.setdefault(task_id, []).append((gradient.detach(), inputs.detach()))
         return None, of_inputs, None, None
 
 

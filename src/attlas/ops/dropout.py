@@ -96,9 +96,9 @@ def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"
     seed = int(torch.randint(1 << 62, (), generator=generator))
     words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
     # NumPy makes numbers of truth values in a fifth of torch's time.
-    kept = words.view(np.int16)[: x.numel()] >= dropped - _STEPS // 2
+    keep_mask = words.view(np.int16)[: x.numel()] >= dropped - _STEPS // 2
     precise = np.float64 if x.dtype == torch.float64 else np.float32
-    scaled = np.multiply(kept, precise(_STEPS / (_STEPS - dropped)))
+    scaled = np.multiply(keep_mask, precise(_STEPS / (_STEPS - dropped)))
     return torch.from_numpy(scaled).view(x.shape).to(x.dtype)
 
 

@@ -85,16 +85,16 @@ def bf16_linear(
 
 def _rounded(tensor: Tensor) -> Tensor:
     """To bfloat16; a parameter that is asked for again is not rounded anew."""
-    kept = _thread_state.kept
+    cached = _thread_state.kept
     lasts = isinstance(tensor, nn.Parameter) and not tensor.is_inference()  # and tells of changes
     differentiated = torch.is_grad_enabled() and tensor.requires_grad
-    if kept is None or not lasts or differentiated or torch.compiler.is_compiling():
+    if cached is None or not lasts or differentiated or torch.compiler.is_compiling():
         return tensor.bfloat16()
-    _, version, rounded = kept.get(id(tensor), (tensor, -1, tensor))
+    _, version, rounded = cached.get(id(tensor), (tensor, -1, tensor))
     shut = rounded.is_inference() and not torch.is_inference_mode_enabled()
     if shut or version != tensor._version:  # it was changed since, or is new here
         rounded = tensor.bfloat16()
-        kept[id(tensor)] = (tensor, tensor._version, rounded)
+        cached[id(tensor)] = (tensor, tensor._version, rounded)
     return rounded
 
 

@@ -66,10 +66,10 @@ def padded_lstm(
         read = F.dropout(embedded, rnn.dropout, rnn.training) if layer else embedded
         outputs = []
         for backwards in (False, True) if rnn.bidirectional else (False,):
-            turned = read.flip(1) if backwards else _placed(read, rolled)
+            x = read.flip(1) if backwards else _placed(read, rolled)
             of_input, *others = next(weights)
             output, h, c = torch._VF.lstm(
-                torch.cat([turned, absent], dim=2),
+                torch.cat([x, absent], dim=2),
                 (nothing, nothing),
                 [torch.cat([of_input, shut], dim=1), *others],
                 *(rnn.bias, 1, 0.0, rnn.training, False, True),  # one layer, forwards, batch first

@@ -28,8 +28,8 @@ def largest(
     inside = torch.arange(_BLOCK, device=values.device)
     # In the order of the columns, so that the first of equals is the first here too.
     places = (chosen.sort(1).values.unsqueeze(2) * _BLOCK + inside).flatten(1)
-    rest = torch.arange(tail, values.shape[1], device=values.device)
-    places = torch.cat([places, rest.expand(len(values), -1)], dim=1)
+    remaining = torch.arange(tail, values.shape[1], device=values.device)
+    places = torch.cat([places, remaining.expand(len(values), -1)], dim=1)
     best, columns = _ordered(values.gather(1, places), count)
     return best, places.gather(1, columns)
 

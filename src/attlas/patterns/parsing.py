@@ -33,9 +33,11 @@ def parse(text: str) -> Pattern:
     except AttlasError:
         raise  # a known pattern with a wrong number says more than what follows
     except (SyntaxError, TypeError, KeyError, ValueError, RecursionError, MemoryError):
-        known = ", ".join([*_NAMED, *_OF_NUMBERS, *_OF_PATTERNS])
+        known_patterns = ", ".join([*_NAMED, *_OF_NUMBERS, *_OF_PATTERNS])
         raise ConfigError(
-            "a pattern such as both(causal, window(3))", quoted(text), f"build it from: {known}"
+            "a pattern such as both(causal, window(3))",
+            quoted(text),
+            f"build it from: {known_patterns}",
         ) from None
 
 

@@ -236,11 +236,11 @@ def landmarks(*positions: int) -> Landmarks:
     return Landmarks(positions)
 
 
-def _check_whole(what: str, value: int, least: int) -> None:
+def _check_whole(name: str, value: int, least: int) -> None:
     # Positions are 64-bit and the hash multiplies them, so 32 bits are what is safe.
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value < 2**31:
         raise AttlasError(
-            f"{what}, a whole number from {least} to 2³¹ − 1",
+            f"{name}, a whole number from {least} to 2³¹ − 1",
             repr(value),
             "count in tokens, from the first one, 0",
         )

@@ -94,14 +94,14 @@ def _columns(labelled: LabelledMap) -> dict[str, Any]:
 def _token_array(tokens: Sequence[tuple[str, ...]], length: int) -> Any:
     """(batch, length); None where the tokens of a text are not known."""
     rows = np.full((len(tokens), length), None, dtype=object)
-    for row, known in enumerate(tokens):
-        if known:
-            rows[row] = known
+    for row, row_tokens in enumerate(tokens):
+        if row_tokens:
+            rows[row] = row_tokens
     return rows
 
 
-def _imported(name: str, what: str) -> Any:
+def _imported(name: str, purpose: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise missing_extra(what, name) from None
+        raise missing_extra(purpose, name) from None

@@ -79,11 +79,11 @@ class GrowingDenseMap:
     def grow(self, step: DenseAttentionMap, rows: RowParents, before: int) -> None:
         """One more call, which goes on from the first `before` queries of this."""
         if before < self.queries:  # cropped
-            whole = self.attention_map()
+            attention_map = self.attention_map()
             cropped = (
                 self.num_keys if step.shape[3] == self.num_keys else step.shape[3] - step.shape[2]
             )
-            self._steps = [_Step(_cut(whole, before, cropped), None)]
+            self._steps = [_Step(_cut(attention_map, before, cropped), None)]
         if step.shape[3] > self._steps[0].call.shape[3] and len(self._steps) == 1:
             self._steps = [_Step(with_newest_queries(self._steps[0].call), None)]
         self._steps.append(_Step(step, rows.parents))
@@ -116,17 +116,17 @@ def followed(
     """
     if not isinstance(earlier, DenseAttentionMap) or not isinstance(step, DenseAttentionMap):
         return None
-    together = GrowingDenseMap(earlier)
+    joined = GrowingDenseMap(earlier)
     if cross_attention is False:
-        together.filled()
+        joined.filled()
         step = filled(step)
-    queries = together.queries
+    queries = joined.queries
     growth = parents if parents is None else MapGrowth(queries, queries, queries, None, parents)
-    rows = together.followed(step, growth, cross_attention=cross_attention)
+    rows = joined.followed(step, growth, cross_attention=cross_attention)
     if rows is None:
         return None
-    together.grow(step, rows, queries)
-    return together.attention_map()
+    joined.grow(step, rows, queries)
+    return joined.attention_map()
 
 
 def _put_together(steps: list[_Step], queries: int, num_keys: int) -> DenseAttentionMap:

@@ -112,12 +112,12 @@ class RowParents(NamedTuple):
         """The same as short as it can be said; None if unknown."""
         if parents is None:
             return None
-        own = torch.arange(len(parents), device=parents.device)
-        return cls(None if torch.equal(parents, own) else parents)
+        identity = torch.arange(len(parents), device=parents.device)
+        return cls(None if torch.equal(parents, identity) else parents)
 
 
 class MapGrowth(NamedTuple):
-    """What a step has made of a map of self-attention: of `before` queries it kept `detached_copy`,
+    """What a step has made of a map of self-attention: it kept `kept` of `before` queries,
     and now there are `after`. parents, alike: as in `MapLink`. branched: whether the map of before
     stays as it was, because a whole call was taken back."""
 
@@ -257,10 +257,10 @@ class GrowingFactoredMap:
     def _hold(self, whole: FactoredAttentionMap) -> None:
         """From now on there is this one piece."""
         query, keys, num_keys = whole.query, whole.keys, whole.shape[3]
-        one = MapPart(
+        step = MapPart(
             query, keys, whole.pattern, whole.query_offset, whole.token_mask, whole.bias, num_keys
         )
-        self._whole, self._steps = whole, [one]
+        self._whole, self._steps = whole, [step]
         self._count()
 
     def _count(self) -> None:
@@ -375,10 +375,12 @@ class GrowingFactoredMap:
         brought = step.shape[3] - step.shape[2]
         begin = content.start - self._origin
         shared = min(stop - self._origin, self.num_keys)
-        known = step.shape[3] <= content.stop - content.start  # the rest is room that is seen
+        is_contained = (
+            step.shape[3] <= content.stop - content.start
+        )  # the rest is room that is seen
         if self.content is not None:
-            known = known and self.num_keys <= self.content.stop - self._origin
-        if not known or begin < 0 or not self.fits(step, batch=rows is None):
+            is_contained = is_contained and self.num_keys <= self.content.stop - self._origin
+        if not is_contained or begin < 0 or not self.fits(step, batch=rows is None):
             return None
         if rows is not None and len(rows) != step.shape[0]:
             return None
@@ -425,17 +427,17 @@ class GrowingFactoredMap:
         if content is not None and self.content is not None:
             common = content.common(self.content)
         if common is not None and content is not None and self.content is not None:
-            whole = content.start == self.content.start and common.stop == content.stop
-            whole = whole and content.stop - content.start == self.num_keys
-            if whole and growth is None and batch == 1:
+            is_whole = content.start == self.content.start and common.stop == content.stop
+            is_whole = is_whole and content.stop - content.start == self.num_keys
+            if is_whole and growth is None and batch == 1:
                 return RowParents(None)
-            if whole and growth is not None and exact and _equal(growth.parents, common.rows):
+            if is_whole and growth is not None and exact and _equal(growth.parents, common.rows):
                 return RowParents(common.rows)
         alike = _alike_rows(self._source_keys(), chosen(step).keys)
         if growth is not None and exact:
-            own = torch.arange(batch, device=alike.device)
-            parents = own if growth.parents is None else growth.parents
-            return RowParents(growth.parents) if bool(alike[own, parents].all()) else None
+            identity = torch.arange(batch, device=alike.device)
+            parents = identity if growth.parents is None else growth.parents
+            return RowParents(growth.parents) if bool(alike[identity, parents].all()) else None
         if growth is None and bool((alike.sum(1) > 1).any()):
             return None  # hypotheses of one text, of which nobody knows which went on
         fitting = alike if growth is None or growth.alike is None else alike & growth.alike
@@ -465,12 +467,12 @@ class GrowingFactoredMap:
             if self.newest_key < stop < self.num_keys:
                 self._crop(stop)
         if self._beside is not None:
-            other, there = self._beside
+            other, other_queries = self._beside
             other._settle()
-            gone = there - other.queries
-            if 0 < gone < self._steps[-1].queries:
+            removed = other_queries - other.queries
+            if 0 < removed < self._steps[-1].queries:
                 self._beside = other, other.queries
-                self._crop_queries(self.queries - gone)
+                self._crop_queries(self.queries - removed)
 
     def _crop(self, stop: int) -> None:
         """Keep what stands before `stop`."""
@@ -493,9 +495,9 @@ class GrowingFactoredMap:
         """Keep so many queries of a source."""
         if queries < self.queries:
             last = self._steps[-1]
-            rest = last.queries - (self.queries - queries)
-            if rest > 0:
-                self._steps[-1] = last.first_queries(rest)
+            skipped = last.queries - (self.queries - queries)
+            if skipped > 0:
+                self._steps[-1] = last.first_queries(skipped)
                 self._whole = None
                 self._count()
                 return
@@ -544,7 +546,7 @@ def append_self_attention_step(earlier: AttentionMap, step: AttentionMap) -> Ext
     map_, new_queries = GrowingFactoredMap(earlier), with_newest_queries(step)
     with map_.as_cached_step() as found:
         step = trim_keys_to(new_queries, map_.num_keys + new_queries.shape[2])
-        found += [one for one in [map_.find_link(step, None)] if one is not None]
+        found += [link for link in [map_.find_link(step, None)] if link is not None]
     link = found[0] if found else None
     if link is None or link.alike is None:
         return None
@@ -606,11 +608,16 @@ def _as_pattern(
     if any(step.bias is not None for step in steps):
         return None
     if cross_attention:
-        one = steps[0]
+        first_step = steps[0]
         alike = all(
-            step.pattern == everywhere and _equal(step.token_mask, one.token_mask) for step in steps
+            step.pattern == everywhere and _equal(step.token_mask, first_step.token_mask)
+            for step in steps
         )
-        return (everywhere, one.token_mask) if alike and one.pattern == everywhere else None
+        return (
+            (everywhere, first_step.token_mask)
+            if alike and first_step.pattern == everywhere
+            else None
+        )
     if all(map(_sees_all_before, steps)):
         return causal, None
     device = steps[0].keys.device
@@ -695,16 +702,14 @@ def _spelled_out(
     kind = added[0] if added else torch.bool
     hidden = -torch.inf if added else False
     queries = sum(mask.shape[2] for mask in masks)
-    whole = torch.full(
-        (batch, heads, queries, num_keys), hidden, dtype=kind, device=masks[0].device
-    )
+    bias = torch.full((batch, heads, queries, num_keys), hidden, dtype=kind, device=masks[0].device)
     at = 0
     for mask, begin in zip(masks, begins, strict=True):
         if added and mask.dtype == torch.bool:
             mask = torch.zeros_like(mask, dtype=kind).masked_fill(~mask, -torch.inf)
-        whole[:, :, at : at + mask.shape[2], begin : begin + mask.shape[3]] = mask
+        bias[:, :, at : at + mask.shape[2], begin : begin + mask.shape[3]] = mask
         at += mask.shape[2]
-    return whole
+    return bias
 
 
 def _mask(step: MapPart) -> Shaped[Tensor, "#batch #heads queries keys"]:
@@ -787,5 +792,5 @@ def parents_of(alike: Bool[Tensor, "batch before"]) -> Int[Tensor, " batch"] | N
     if not bool(alike.any(1).all()):
         return None
     first = alike.to(torch.uint8).argmax(1)
-    own = torch.arange(len(alike), device=alike.device)
-    return torch.where(alike.diagonal(), own, first)
+    identity = torch.arange(len(alike), device=alike.device)
+    return torch.where(alike.diagonal(), identity, first)

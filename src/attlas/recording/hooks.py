@@ -75,9 +75,9 @@ class CallSite:
             {pair[1 - axis] for axis, size in enumerate(pair) if size == batch} or set(pair)
             for pair in pairs
         ]
-        together = (sum(one) == places for one in product(*lengths))
-        whole = any(places in some for some in lengths) or any(together)
-        return not pairs or whole or bool(self._texts_of(batch, places))  # some have places last
+        sums_fit = (sum(chosen) == places for chosen in product(*lengths))
+        fits = any(places in some for some in lengths) or any(sums_fit)
+        return not pairs or fits or bool(self._texts_of(batch, places))  # some have places last
 
     def _texts_of(self, batch: int, places: int) -> list[tuple[int, ...]]:
         return [text for text in self.texts if not Counter((batch, places)) - Counter(text)]
@@ -86,8 +86,8 @@ class CallSite:
         """Return True if so many rows are as many texts as were given, each for one head alone, and
         not that many times fewer, each for all heads.
         """
-        given = [Counter(text[:2]) for text in self.texts]
-        return Counter((rows, places)) in given and Counter((rows // heads, places)) not in given
+        counts = [Counter(text[:2]) for text in self.texts]
+        return Counter((rows, places)) in counts and Counter((rows // heads, places)) not in counts
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -137,7 +137,7 @@ class RecorderProtocol(Protocol):
     def confirm_attention(self, site: CallSite, surely: bool) -> None:
         """It was: what was expected there has come."""
 
-    def record_unreadable(self, site: CallSite, why: str) -> None:
+    def record_unreadable(self, site: CallSite, reason: str) -> None:
         """Attention happened at this place of which no attention map can be made, and why."""
 
 
@@ -306,7 +306,7 @@ def has_only_hooked_attention(model: nn.Module) -> bool:
         hooked
         and not has_hooks(modules)
         and all(map(_runs_as_written, {type(module) for module in modules}))
-        and all(_is_own_code(one) for module in modules for one in vars(module).values())
+        and all(_is_own_code(value) for module in modules for value in vars(module).values())
     )
 
 
@@ -314,9 +314,11 @@ def _runs_as_written(kind: type[nn.Module]) -> bool:
     """Return True if no attention happens in modules of a class but by hooks."""
     if kind in _WITHOUT_ATTENTION:
         return kind.forward.__module__.startswith("torch.nn.modules.")
-    own = [base for base in kind.__mro__ if _is_own(base.__module__)]
+    own_classes = [base for base in kind.__mro__ if _is_own(base.__module__)]
     # Of a class that somebody has patched, a function is of another module than the class.
-    return kind in own and all(_is_own_code(one) for base in own for one in vars(base).values())
+    return kind in own_classes and all(
+        _is_own_code(value) for base in own_classes for value in vars(base).values()
+    )
 
 
 def _is_own_code(value: object) -> bool:
@@ -349,9 +351,9 @@ def without_recording() -> Iterator[None]:
     """Calls of the block are noted by nobody who listens now, in this thread; who changes weights
     still does: what a program reads again for itself is no call of whoever observes it.
     """
-    here = _thread_state.active_listeners
-    before = here.active
-    here.active = tuple(
+    listeners = _thread_state.active_listeners
+    before = listeners.active
+    listeners.active = tuple(
         Listener(listener.names, patch=listener.patch, modules=listener.modules)
         for listener in before
         if listener.patch
@@ -359,15 +361,15 @@ def without_recording() -> Iterator[None]:
     try:
         yield
     finally:
-        here.active = before
+        listeners.active = before
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Enter a listener for the length of a block, in this thread."""
-    here = _thread_state.active_listeners
-    here.active = (*here.active, listener)
+    listeners = _thread_state.active_listeners
+    listeners.active = (*listeners.active, listener)
     try:
         yield
     finally:  # blocks of generators need not end in the order in which they began, nor where
-        here.active = tuple(active for active in here.active if active is not listener)
+        listeners.active = tuple(active for active in listeners.active if active is not listener)

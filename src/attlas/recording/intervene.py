@@ -179,8 +179,8 @@ def without(*heads: int) -> WeightPatch:
                 str(wrong),
                 "name heads that the layer has",
             )
-        kept = torch.ones(weights.shape[1], dtype=weights.dtype, device=weights.device)
-        kept[list(heads)] = 0.0
-        return weights * kept[:, None, None]
+        factors = torch.ones(weights.shape[1], dtype=weights.dtype, device=weights.device)
+        factors[list(heads)] = 0.0
+        return weights * factors[:, None, None]
 
     return change

@@ -27,22 +27,22 @@ def rows_of(tokens: Any) -> Tokens:
     return rows
 
 
-def check_slots(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
+def check_slots(name: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
     """Check that these tokens name the keys of one of the attention maps; see `check_either`."""
-    _check(what, rows, attention_maps, {attention_map.shape[3] for attention_map in attention_maps})
+    _check(name, rows, attention_maps, {attention_map.shape[3] for attention_map in attention_maps})
 
 
-def check_queries(what: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
+def check_queries(name: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
     """Check that these tokens name the queries of a layer with these attention maps; see
     `check_either`.
     """
     lengths = {attention_map.shape[2] for attention_map in attention_maps} | {
         _together(attention_maps)
     }
-    _check(what, rows, attention_maps, lengths, _steps(attention_maps))
+    _check(name, rows, attention_maps, lengths, _steps(attention_maps))
 
 
-def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[AttentionMap]]) -> None:
+def check_either(name: str, rows: Tokens, layers: Sequence[Sequence[AttentionMap]]) -> None:
     """Check that these tokens name the keys or the queries of one of the layers.
 
     The longest row is as long as that axis, since shorter ones were padded to it, or as all calls
@@ -55,7 +55,7 @@ def check_either(what: str, rows: Tokens, layers: Sequence[Sequence[AttentionMap
     attention_maps = [attention_map for calls in layers for attention_map in calls]
     lengths = {length for attention_map in attention_maps for length in attention_map.shape[2:]}
     lengths |= set(map(_together, layers))
-    _check(what, rows, attention_maps, lengths, max(map(_steps, layers), default=0))
+    _check(name, rows, attention_maps, lengths, max(map(_steps, layers), default=0))
 
 
 def _steps(attention_maps: Sequence[AttentionMap]) -> int:
@@ -73,7 +73,7 @@ def _together(attention_maps: Sequence[AttentionMap]) -> int:
 
 
 def _check(
-    what: str,
+    name: str,
     rows: Tokens,
     attention_maps: Sequence[AttentionMap],
     lengths: set[int],
@@ -88,14 +88,14 @@ def _check(
         axes = [f"{length:,}" for length in sorted(lengths)]
         sizes = " or ".join(axes if len(axes) < 6 else [*axes[:2], "…", axes[-1]])
         raise AttlasError(
-            f"labels of the {what}, one to each place of an axis, which has {sizes or 'none'}",
+            f"labels of the {name}, one to each place of an axis, which has {sizes or 'none'}",
             f"{longest:,} of them",
             advice,
         )
     if longest and len(rows) not in batches:
         sizes = " or ".join(f"{batch:,}" for batch in sorted(batches))
         raise AttlasError(
-            f"labels of the {what}, a list for each of {sizes} batch rows",
+            f"labels of the {name}, a list for each of {sizes} batch rows",
             f"{len(rows):,} list{'s' if len(rows) > 1 else ''}",
             "give each batch row one list, an empty one for a row without labels",
         )
@@ -222,8 +222,8 @@ def _as_bytes(
     def converted(ids: list[int]) -> list[Any]:
         tokens = zip(ids, convert(ids), strict=True)
         return [
-            bytes([ord(one)]) if id_ not in literal and one and len(one) == 1 else one
-            for id_, one in tokens
+            bytes([ord(token)]) if id_ not in literal and token and len(token) == 1 else token
+            for id_, token in tokens
         ]
 
     return converted

@@ -39,16 +39,16 @@ def check_not_compiled(model: nn.Module) -> None:
                 else type(module).__name__,
                 "observe the model that was scripted or traced",
             )
-        whole = "_orig_mod" in module._modules or "_orig_mod" in vars(module)
+        is_compiled = "_orig_mod" in module._modules or "_orig_mod" in vars(module)
         within = hasattr(module.forward, "_torchdynamo_orig_callable")
-        if whole or within or getattr(module, "_compiled_call_impl", None) is not None:
-            where = f"its module {path!r}" if path else type(module).__name__
+        if is_compiled or within or getattr(module, "_compiled_call_impl", None) is not None:
+            place = f"its module {path!r}" if path else type(module).__name__
             raise UnsupportedError(
                 "a model as it was before torch.compile: compiled code calls no function that "
                 "attlas can see",
-                f"{where}, which is compiled",
+                f"{place}, which is compiled",
                 "observe the model itself: torch.compile(model) leaves `model` as it was"
-                if whole
+                if is_compiled
                 else "observe a copy of it that was not compiled",
             )
 

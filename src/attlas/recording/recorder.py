@@ -86,16 +86,18 @@ class Recorder:
         )
         if goes_on and calls and self._extends_earlier_call(site, attention_map, content):
             return
-        whole = self.selection.select_heads(attention_map, path).detached_copy()
-        kept: GrowingFactoredMap | GrowingDenseMap | None = None
+        full_map = self.selection.select_heads(attention_map, path).detached_copy()
+        growing_map: GrowingFactoredMap | GrowingDenseMap | None = None
         if isinstance(attention_map, FactoredAttentionMap) and isinstance(
-            whole, FactoredAttentionMap
+            full_map, FactoredAttentionMap
         ):
-            kept = GrowingFactoredMap(whole, content, attention_map)
-        elif isinstance(whole, DenseAttentionMap):
-            kept = GrowingDenseMap(whole, attention_map.shape[1])
+            growing_map = GrowingFactoredMap(full_map, content, attention_map)
+        elif isinstance(full_map, DenseAttentionMap):
+            growing_map = GrowingDenseMap(full_map, attention_map.shape[1])
         inner_part = _is_inner_part(site, attention_map)
-        self._begin(path, cache, whole if kept is None else kept, inner_part=inner_part)
+        self._begin(
+            path, cache, full_map if growing_map is None else growing_map, inner_part=inner_part
+        )
         if len(calls) > 1:
             self.trace.add_split_reason(path, _split_reason(site, attention_map))
 
@@ -107,13 +109,13 @@ class Recorder:
         self,
         path: str,
         cache: Any,
-        kept: GrowingFactoredMap | GrowingDenseMap | AttentionMap,
+        growing_map: GrowingFactoredMap | GrowingDenseMap | AttentionMap,
         *,
         inner_part: bool = False,
     ) -> None:
         calls = self._calls[path]
-        calls.append(_Call(_weak_getter(cache), kept, self._num_heard, inner_part))
-        self._keep(path, kept)
+        calls.append(_Call(_weak_getter(cache), growing_map, self._num_heard, inner_part))
+        self._keep(path, growing_map)
         del calls[: len(calls) - len(self.trace.growing_calls(path))]
 
     def _extends_earlier_call(
@@ -147,21 +149,23 @@ class Recorder:
     def _find_link(
         self,
         site: CallSite,
-        kept: GrowingFactoredMap,
+        growing_map: GrowingFactoredMap,
         attention_map: FactoredAttentionMap,
         content: Content | None,
     ) -> tuple[FactoredAttentionMap, MapLink | None]:
         path, cache = site.path, site.cache
         # Where nobody knows where the queries of the first call stand, all may look ahead.
-        inner_part = not kept.has_position and _is_inner_part(site, attention_map)
+        inner_part = not growing_map.has_position and _is_inner_part(site, attention_map)
         attention_map = with_newest_queries(attention_map)
-        with kept.as_cached_step() as found:
-            num_keys = kept.num_keys + attention_map.shape[2]
+        with growing_map.as_cached_step() as found:
+            num_keys = growing_map.num_keys + attention_map.shape[2]
             if content is not None:
                 num_keys = content.stop - content.start
             step = trim_keys_to(attention_map, num_keys)
             crops = cache is not None
-            link = kept.find_link(step, content, lambda one: self._part(one, path), crops=crops)
+            link = growing_map.find_link(
+                step, content, lambda map_: self._part(map_, path), crops=crops
+            )
             link = None if inner_part else link
             found += [] if link is None else [link]
         return step, link
@@ -189,13 +193,15 @@ class Recorder:
         link: MapLink,
         content: Content | None,
     ) -> None:
-        kept = call.kept
-        assert isinstance(kept, GrowingFactoredMap)
-        before, queries = kept.queries_before_crop, step.shape[2]
-        kept.grow(self._piece(site.path, step, queries), link, content)
-        growth = MapGrowth(before, kept.queries - queries, kept.queries, link.parents, link.alike)
+        growing_map = call.kept
+        assert isinstance(growing_map, GrowingFactoredMap)
+        before, queries = growing_map.queries_before_crop, step.shape[2]
+        growing_map.grow(self._piece(site.path, step, queries), link, content)
+        growth = MapGrowth(
+            before, growing_map.queries - queries, growing_map.queries, link.parents, link.alike
+        )
         call.last_heard = self._num_heard
-        self._growth = _Step(_weak_getter(site.cache), growth, self._num_heard, kept)
+        self._growth = _Step(_weak_getter(site.cache), growth, self._num_heard, growing_map)
 
     def _extends_cropped_call(
         self,
@@ -210,18 +216,20 @@ class Recorder:
         own that begins as the earlier one does.
         """
         for call, step, link in cropped:
-            kept, cache = call.kept, call.cache()
-            assert isinstance(kept, GrowingFactoredMap)
-            newest_key = kept.num_keys - kept.num_cropped(step, link) > kept.newest_key
+            growing_map, cache = call.kept, call.cache()
+            assert isinstance(growing_map, GrowingFactoredMap)
+            newest_key = (
+                growing_map.num_keys - growing_map.num_cropped(step, link) > growing_map.newest_key
+            )
             if newest_key and (cache is site.cache or cache is None):
                 self._grow(site, call, step, link, content)
                 return True
         call, step, link = cropped[0]
-        kept = call.kept
-        assert isinstance(kept, GrowingFactoredMap)
+        growing_map = call.kept
+        assert isinstance(growing_map, GrowingFactoredMap)
         before, branch = (
-            kept.queries_before_crop,
-            _Call(_weak_getter(site.cache), kept.branch(), self._num_heard),
+            growing_map.queries_before_crop,
+            _Call(_weak_getter(site.cache), growing_map.branch(), self._num_heard),
         )
         self._grow(site, branch, step, link, content)
         assert self._growth is not None
@@ -242,21 +250,23 @@ class Recorder:
     ) -> bool:
         """Return True if a call asks the source of an earlier one again, in the same generation."""
         growth = self._growth_of(site, call, attention_map.shape[2])
-        kept = call.kept
-        if not isinstance(kept, GrowingFactoredMap) or not (same or growth is not None):
+        growing_map = call.kept
+        if not isinstance(growing_map, GrowingFactoredMap) or not (same or growth is not None):
             return False
         path = site.path
-        rows = kept.find_parents(attention_map, content, growth, lambda one: self._part(one, path))
+        rows = growing_map.find_parents(
+            attention_map, content, growth, lambda map_: self._part(map_, path)
+        )
         if rows is None:
             return False
         piece = self._piece(path, attention_map, 0)
-        before = kept.queries if growth is None else min(growth.kept, kept.queries)
+        before = growing_map.queries if growth is None else min(growth.kept, growing_map.queries)
         if growth is not None and growth.branched:
-            kept = kept.branch()
-            self._begin(path, site.cache, kept)
+            growing_map = growing_map.branch()
+            self._begin(path, site.cache, growing_map)
             self.trace.add_split_reason(path, _BRANCHED)
-        kept.append_cross_queries(piece, rows.parents, before, content)
-        kept.follow_self_attention(
+        growing_map.append_cross_queries(piece, rows.parents, before, content)
+        growing_map.follow_self_attention(
             None if self._growth is None or growth is None else self._growth.kept
         )
         call.last_heard = self._num_heard
@@ -267,44 +277,44 @@ class Recorder:
     ) -> bool:
         """Return True if weights go on from those of an earlier call, in the same generation."""
         growth = self._growth_of(site, call, attention_map.shape[2])
-        kept = call.kept
-        if not isinstance(kept, GrowingDenseMap) or not (same or growth is not None):
+        growing_map = call.kept
+        if not isinstance(growing_map, GrowingDenseMap) or not (same or growth is not None):
             return False
         if growth is not None and growth.branched:
             return False
         if site.cross_attention is False:
-            kept.filled()
+            growing_map.filled()
             attention_map = filled(attention_map)
-        rows = kept.followed(attention_map, growth, cross_attention=site.cross_attention)
+        rows = growing_map.followed(attention_map, growth, cross_attention=site.cross_attention)
         if rows is None:
             return False
-        before = kept.queries if growth is None else min(growth.kept, kept.queries)
+        before = growing_map.queries if growth is None else min(growth.kept, growing_map.queries)
         piece = self.selection.select_heads(attention_map, site.path).detached_copy()
         assert isinstance(piece, DenseAttentionMap)
-        kept.grow(piece, rows, before)
+        growing_map.grow(piece, rows, before)
         call.last_heard = self._num_heard
         return True
 
     def _growth_of(self, site: CallSite, call: "_Call", queries: int) -> MapGrowth | None:
         """What the step at hand has made of self-attention, where an earlier call has as many
         queries as that had; None = not known."""
-        known = self._growth
-        if known is None or call.kept is None or isinstance(call.kept, AttentionMap):
+        known_growth = self._growth
+        if known_growth is None or call.kept is None or isinstance(call.kept, AttentionMap):
             return None
-        cache = known.cache()
+        cache = known_growth.cache()
         if site.cache is not None or cache is not None:
             if cache is not site.cache:
                 return None
-        elif known.last_heard < call.last_heard:
+        elif known_growth.last_heard < call.last_heard:
             return None  # of a step before
-        growth = known.growth
+        growth = known_growth.growth
         fits = growth.after - growth.kept == queries
-        asked = (
+        prepared = (
             call.kept.queries_before_crop
             if isinstance(call.kept, GrowingFactoredMap)
             else call.kept.queries
         )
-        return growth if fits and asked in (growth.before, growth.kept) else None
+        return growth if fits and prepared in (growth.before, growth.kept) else None
 
     def record(self, path: str, attention_map: AttentionMap, cross_attention: bool | None) -> None:
         """One more call of a layer that spoke for itself."""
@@ -341,17 +351,19 @@ class Recorder:
         elif surely:
             self._unreadable[site.path, _NOT_FOLLOWED] += count
 
-    def record_unreadable(self, site: CallSite, why: str) -> None:
+    def record_unreadable(self, site: CallSite, reason: str) -> None:
         """One more call of which no attention map can be made."""
-        self._unreadable[site.path, why] += 1
+        self._unreadable[site.path, reason] += 1
 
     def unreadable_calls(self) -> list[str]:
         """What seems to have looked and is not in the trace: where, how often and why."""
-        alike: dict[tuple[str, int], list[str]] = {}
-        for (path, why), count in sorted(self._unreadable.items()):
+        by_reason: dict[tuple[str, int], list[str]] = {}
+        for (path, reason), count in sorted(self._unreadable.items()):
             if count and self.selection.is_selected(path):
-                alike.setdefault((why, count), []).append(path)
-        return [f"{paths} ({count} × each): {why}" for (why, count), paths in alike.items()]
+                by_reason.setdefault((reason, count), []).append(path)
+        return [
+            f"{paths} ({count} × each): {reason}" for (reason, count), paths in by_reason.items()
+        ]
 
 
 @dataclass(eq=False, slots=True)

@@ -120,10 +120,10 @@ def _first(facts: Mapping[str, Any]) -> int | None:
     return None if facts["query_offset"] is None else int(fact(facts, "query_offset", int))
 
 
-def _check_axes(what: str, axes: str, values: Tensor) -> None:
+def _check_axes(name: str, axes: str, values: Tensor) -> None:
     if values.ndim != 4 or values.dtype not in _NUMBERS:
         raise AttlasError(
-            f"{what} shaped {axes}, as real numbers",
+            f"{name} shaped {axes}, as real numbers",
             f"shape {tuple(values.shape)} of {values.dtype}",
             "note those of one call of one layer",
         )
@@ -138,13 +138,13 @@ def _check_weights(fields: Mapping[str, Tensor]) -> None:
 
 
 def _check_broadcast(
-    what: str, values: Tensor, shape: tuple[int, ...], *kinds: torch.dtype
+    name: str, values: Tensor, shape: tuple[int, ...], *kinds: torch.dtype
 ) -> None:
-    fits = all(size in (1, whole) for size, whole in zip(values.shape, shape, strict=True))
+    fits = all(size in (1, full_size) for size, full_size in zip(values.shape, shape, strict=True))
     if not fits or (kinds and values.dtype not in kinds):
         expected = " or ".join(map(str, kinds)) or "numbers"
         raise AttlasError(
-            f"`{what}` as {expected} of shape {shape}, or with 1 in place of any of these",
+            f"`{name}` as {expected} of shape {shape}, or with 1 in place of any of these",
             f"shape {tuple(values.shape)} of {values.dtype}",
             "note those of one call of one layer",
         )

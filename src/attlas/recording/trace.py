@@ -80,16 +80,25 @@ class Selection:
 
     def select_layers(self, layers: Iterable[str]) -> tuple[str, ...]:
         """Those of these layers that are kept, in the order in which they were chosen."""
-        there = tuple(layers)
+        recorded_paths = tuple(layers)
         paths = ("*",) if self.layers is None else self.layers
         return tuple(
-            dict.fromkeys(one for path in paths for one in there if _matches_layer(one, path))
+            dict.fromkeys(
+                recorded
+                for path in paths
+                for recorded in recorded_paths
+                if _matches_layer(recorded, path)
+            )
         )
 
     def unmatched(self, layers: Iterable[str]) -> list[str]:
         """The paths and patterns that stand for none of these layers."""
-        there = list(layers)
-        return [p for p in self.layers or () if not any(_matches_layer(one, p) for one in there)]
+        recorded = list(layers)
+        return [
+            layer
+            for layer in self.layers or ()
+            if not any(_matches_layer(path, layer) for path in recorded)
+        ]
 
     def select_heads(self, attention_map: AttentionMap, layer: str) -> AttentionMap:
         """The chosen heads of an attention map.
@@ -127,18 +136,18 @@ def _matches_layer(layer: str, path: str) -> bool:
     return layer == path or fnmatchcase(layer, path)
 
 
-def _as_tuple(given: Any) -> tuple[Any, ...]:
+def _as_tuple(values: Any) -> tuple[Any, ...]:
     """One or several of what Python knows: a text is one, NumPy's and torch's numbers are its."""
-    one = isinstance(given, str) or not isinstance(given, Iterable) or _is_number(given)
-    return tuple(map(_plain, (given,) if one else given))
+    is_single = isinstance(values, str) or not isinstance(values, Iterable) or _is_number(values)
+    return tuple(map(_plain, (values,) if is_single else values))
 
 
-def _is_number(given: Any) -> bool:
-    return getattr(given, "ndim", None) == 0  # an array without axes, which says it can be iterated
+def _is_number(value: Any) -> bool:
+    return getattr(value, "ndim", None) == 0  # an array without axes, which says it can be iterated
 
 
-def _plain(given: Any) -> Any:
-    return given.tolist() if hasattr(given, "tolist") else given
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 TRACE_FORMAT = "attlas trace 2"
@@ -198,10 +207,10 @@ class Trace(_MapsByPath):
         """Append the attention map of one call, or what becomes one."""
         self._calls.setdefault(layer, []).append(attention_map)
 
-    def add_split_reason(self, layer: str, why: str) -> None:
+    def add_split_reason(self, layer: str, reason: str) -> None:
         """Say why a call of a layer does not go on from an earlier one."""
-        known = self._split_reasons.get(layer, ())
-        self._split_reasons[layer] = known if why in known else (*known, why)
+        reasons = self._split_reasons.get(layer, ())
+        self._split_reasons[layer] = reasons if reason in reasons else (*reasons, reason)
 
     def split_reasons(self, layer: str) -> tuple[str, ...]:
         """Why the calls of a layer are not one map; nothing if unknown."""
@@ -243,7 +252,7 @@ class Trace(_MapsByPath):
         attention_maps = self.calls(layer)
         if self._cross_attention.get(layer) is True:
             return False
-        found = {one.causal for one in attention_maps}
+        found = {attention_map.causal for attention_map in attention_maps}
         return False if False in found else None if None in found else True
 
     @overload
@@ -258,7 +267,7 @@ class Trace(_MapsByPath):
         self, tokenizer: Any, input_ids: Any = None, *, decoder_input_ids: Any = None
     ) -> None: ...
 
-    def label(self, *given: Any, **named: Any) -> None:
+    def label(self, *inputs: Any, **named: Any) -> None:
         """Name the keys (source) and the queries (target) of each text: `label(tokenizer, ids)`.
 
         `label(tokenizer, input_ids)` takes the tokens from a tokenizer, one to an id (see
@@ -272,7 +281,7 @@ class Trace(_MapsByPath):
                 `attlas.recording.labels`). Of a trace without attention maps `save` finds the
                 latter.
         """
-        source, target = _sides(given, named)
+        source, target = _sides(inputs, named)
         keys = self.source if source is None else rows_of(source)
         queries = self.target if target is None else rows_of(target)
         if self._calls:
@@ -385,11 +394,11 @@ class Trace(_MapsByPath):
         """
         attention_maps = self.calls(layer)
         if len(attention_maps) != 1:
-            why = "; ".join(self._split_reasons.get(layer, ()))
+            reasons = "; ".join(self._split_reasons.get(layer, ()))
             raise AttlasError(
                 f"a single call of layer {layer!r}",
                 f"{len(attention_maps)} calls, {_split_reason(attention_maps)}"
-                + (f" ({why})" if why else ""),
+                + (f" ({reasons})" if reasons else ""),
                 f"choose one of trace.calls({layer!r}), or observe with last_calls=1",
             )
         return attention_maps[0]
@@ -429,13 +438,19 @@ class Trace(_MapsByPath):
     def _labelled_map(self, layer: str, call: int, attention_map: AttentionMap) -> LabelledMap:
         batch, _, queries, num_keys = attention_map.shape
         axes = [axes_of(self, layer, row, batch, queries, num_keys) for row in range(batch)]
-        query_tokens, key_tokens = [one.queries for one in axes], [one.keys for one in axes]
+        query_tokens, key_tokens = (
+            [labels.queries for labels in axes],
+            [labels.keys for labels in axes],
+        )
         return LabelledMap(layer, call, attention_map, query_tokens, key_tokens)
 
     def __repr__(self) -> str:
         """Each layer with the shape of each of its attention maps, and what is labelled with
         tokens."""
-        shapes = {layer: [one.shape for one in self.calls(layer)] for layer in self._calls}
+        shapes = {
+            layer: [attention_map.shape for attention_map in self.calls(layer)]
+            for layer in self._calls
+        }
         layers = [
             f"  {layer or _ITSELF}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
             for layer, called in shapes.items()
@@ -470,17 +485,17 @@ class Trace(_MapsByPath):
         owned = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
         metadata[_SUM] = trace_checksum(owned, _as_json(dict(sorted(metadata.items()))))
         # Whole or absent: an older trace of that name stays until the new one is written.
-        whole = Path(os.path.realpath(path))  # a link stays a link
-        part = whole.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
+        target = Path(os.path.realpath(path))  # a link stays a link
+        part = target.with_name(f".attlas-{secrets.token_hex(8)}.tmp")
         try:
-            if whole.exists() and not whole.is_file():  # a device or a pipe
-                whole.write_bytes(serialised(owned, metadata))
+            if target.exists() and not target.is_file():  # a device or a pipe
+                target.write_bytes(serialised(owned, metadata))
                 return
             part.touch()
             mode = part.stat().st_mode  # what the user's mask allows; safetensors goes below it
             save_file(owned, part, metadata)
             part.chmod(mode)
-            part.replace(whole)
+            part.replace(target)
         except (OSError, SafetensorError) as error:
             raise unwritable(path, error) from None
         finally:
@@ -534,10 +549,10 @@ class Trace(_MapsByPath):
                 "pass a file that Trace.save of this version wrote, or observe the model again",
             )
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no dict)
-        known = metadata.pop(_SUM, None)  # those of before it was written have none
+        checksum = metadata.pop(_SUM, None)  # those of before it was written have none
         if (
-            known is not None
-            and trace_checksum(tensors, _as_json(dict(sorted(metadata.items())))) != known
+            checksum is not None
+            and trace_checksum(tensors, _as_json(dict(sorted(metadata.items())))) != checksum
         ):
             raise ValueError("its bytes are not those that were saved")
         trace = cls()
@@ -557,8 +572,8 @@ class Trace(_MapsByPath):
             trace._cross_attention[layer] = (
                 None if cross_attention is None else bool(cross_attention)
             )
-        for layer, why in _from_json(metadata.get("split_reasons", "{}")).items():
-            trace._split_reasons[layer] = tuple(map(str, why))
+        for layer, reasons in _from_json(metadata.get("split_reasons", "{}")).items():
+            trace._split_reasons[layer] = tuple(map(str, reasons))
         trace._check_labels()
         return trace
 
@@ -577,15 +592,17 @@ class Trace(_MapsByPath):
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
 
 
-def _sides(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+def _sides(inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
     """Source and target that `label` was called with; None = left out."""
-    first, *others = given or (None,)
+    first, *others = inputs or (None,)
     by_ids = {"tokenizer", "input_ids", "decoder_input_ids"} & set(named)
-    if by_ids or (given and not isinstance(first, list | tuple)):
+    if by_ids or (inputs and not isinstance(first, list | tuple)):
         tokenizer = named.pop("tokenizer") if "tokenizer" in named else first
         ids = named.pop("input_ids", None) if not others else others.pop(0)
         decoder_ids = named.pop("decoder_input_ids", None) if not others else others.pop(0)
-        sides = [None if one is None else tokens_of(tokenizer, one) for one in (ids, decoder_ids)]
+        sides = [
+            None if side is None else tokens_of(tokenizer, side) for side in (ids, decoder_ids)
+        ]
         nothing = ids is None and decoder_ids is None
         if nothing or named or others:
             tokens_of(tokenizer, ())  # which says what is no tokenizer
@@ -603,13 +620,13 @@ def _sides(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
             "write trace.label(tokenizer, input_ids), the tokenizer first",
         )
     wrong = set(named) - {"source", "target"}
-    if wrong or len(given) > 2 or (given and "source" in named):
+    if wrong or len(inputs) > 2 or (inputs and "source" in named):
         raise AttlasError(
             "labels of source and target",
-            f"{len(given)} lists and {', '.join(sorted(named)) or 'nothing else'}",
+            f"{len(inputs)} lists and {', '.join(sorted(named)) or 'nothing else'}",
             "write trace.label(source, target)",
         )
-    source = first if given else named.get("source")
+    source = first if inputs else named.get("source")
     return source, others[0] if others else named.get("target")
 
 
@@ -642,8 +659,8 @@ def _is_same(first: AttentionMap, second: AttentionMap) -> bool:
 def _equal(first: Any, second: Any) -> bool:
     if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
         return bool(type(first) is type(second) and first == second)
-    alike = first.shape == second.shape and first.dtype == second.dtype
-    return alike and torch.allclose(first.cpu(), second.cpu(), rtol=0, atol=0, equal_nan=True)
+    same_kind = first.shape == second.shape and first.dtype == second.dtype
+    return same_kind and torch.allclose(first.cpu(), second.cpu(), rtol=0, atol=0, equal_nan=True)
 
 
 def _split_reason(attention_maps: Sequence[AttentionMap]) -> str:
@@ -720,16 +737,16 @@ def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, num_ke
     sides = (source, target)
     if len(source) == len(target) and trace.causal(layer):
         sides = (target, source)  # it is the decoder that does not look ahead
-    own = next((own for own in sides if queries == num_keys == len(own)), ())
+    labels = next((labels for labels in sides if queries == num_keys == len(labels)), ())
     # A side whose row is padded to this very length may be the one that looks: name nothing then.
     padded = [
         0 < len(side) < queries == max(map(len, rows))
         for side, rows in zip((source, target), trace.tokens(layer), strict=True)
         if len(rows) == batch
     ]
-    if any(padded) and not (own == target and trace.causal(layer)):
-        own = ()
-    return Axes(_fitting(own, queries), _fitting(own, num_keys), within=True)
+    if any(padded) and not (labels == target and trace.causal(layer)):
+        labels = ()
+    return Axes(_fitting(labels, queries), _fitting(labels, num_keys), within=True)
 
 
 def _fitting(tokens: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -15,5 +15,5 @@ def rotary(
     """
     m = offset + np.arange(len(x))[:, np.newaxis]
     theta = 10_000.0 ** (-np.arange(0, x.shape[-1], 2) / x.shape[-1])
-    turned = (x[:, 0::2] + 1j * x[:, 1::2]) * np.exp(1j * m * theta)
-    return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
+    rotated = (x[:, 0::2] + 1j * x[:, 1::2]) * np.exp(1j * m * theta)
+    return np.stack([rotated.real, rotated.imag], axis=-1).reshape(x.shape)

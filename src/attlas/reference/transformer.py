@@ -86,12 +86,12 @@ def transformer_encoder(
 ) -> tuple[Float64[np.ndarray, "keys embed_dim"], Maps]:
     """figure 1, left: the memory at which the decoder looks."""
     layer = {"post": encoder_layer, "pre": pre_norm_encoder_layer}[norm]
-    seen = mask(rule, len(source), len(source))
+    allowed = mask(rule, len(source), len(source))
     if token_mask is not None:
-        seen = seen & token_mask  # nobody looks at padding
+        allowed = allowed & token_mask  # nobody looks at padding
     x, maps = embed(source, p.E_source), {}
     for n, parameters in enumerate(p.encoder):
-        x, maps[f"encoder.layers.{n}.self_attention"] = layer(x, parameters, seen)
+        x, maps[f"encoder.layers.{n}.self_attention"] = layer(x, parameters, allowed)
     return (x if p.encoder_norm is None else layer_norm(x, *p.encoder_norm)), maps
 
 
@@ -106,11 +106,11 @@ def transformer_decoder(
 ) -> tuple[Float64[np.ndarray, "queries target_words"], Maps]:
     """figure 1, right, up to the softmax: one logit for each word that may come next."""
     layer = {"post": decoder_layer, "pre": pre_norm_decoder_layer}[norm]
-    seen = mask(rule, len(target), len(target))
+    allowed = mask(rule, len(target), len(target))
     tokens = None if token_mask is None else np.tile(token_mask, (len(target), 1))
     x, maps = embed(target, p.E_target), {}
     for n, parameters in enumerate(p.decoder):
-        x, over_target, over_source = layer(x, memory, parameters, seen, tokens)
+        x, over_target, over_source = layer(x, memory, parameters, allowed, tokens)
         maps[f"decoder.layers.{n}.self_attention"] = over_target
         maps[f"decoder.layers.{n}.cross_attention"] = over_source
     features = x if p.decoder_norm is None else layer_norm(x, *p.decoder_norm)

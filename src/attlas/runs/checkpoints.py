@@ -53,9 +53,12 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     # A copy of each: safetensors refuses tensors that share memory, as tied weights do.
     tensors = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    told = {"facts": json.dumps(dict(checkpoint.facts)), "seal": json.dumps(checkpoint.seal)}
-    sums = {"told_sha256": _metadata_sum(told), "sha256": trace_checksum(tensors, _joined(told))}
-    metadata = json.dumps({**told, **sums})
+    described = {"facts": json.dumps(dict(checkpoint.facts)), "seal": json.dumps(checkpoint.seal)}
+    sums = {
+        "told_sha256": _metadata_sum(described),
+        "sha256": trace_checksum(tensors, _joined(described)),
+    }
+    metadata = json.dumps({**described, **sums})
     write_durably(path, safetensors.torch.save(tensors, {_METADATA: metadata}))
 
 
@@ -145,24 +148,27 @@ def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _unreadable(path: Path, got: str) -> AttlasError:
-    whole = _whole_one_beside(path)
-    if whole is None:
+    other_checkpoint = _whole_one_beside(path)
+    if other_checkpoint is None:
         advice = (
             f"put back a copy of it, or train in another folder: {path.parent} holds no other "
             "checkpoint that is whole"
         )
     else:
-        advice = f"use {whole}, which is whole: --checkpoint {whole}"
-        if whole.isdecimal():
-            advice += f"; to train on from it, write {whole} into {path.parent.parent / 'last'}"
+        advice = f"use {other_checkpoint}, which is whole: --checkpoint {other_checkpoint}"
+        if other_checkpoint.isdecimal():
+            last = path.parent.parent / "last"
+            advice += f"; to train on from it, write {other_checkpoint} into {last}"
     return CheckpointError(f"a whole checkpoint at {path}", got, advice)
 
 
 def _whole_one_beside(path: Path) -> str | None:
     """The name of the newest other checkpoint that can be read; those from which a training goes on
     come first."""
-    others = [one for one in path.parent.glob(f"*{path.suffix}") if one.name != path.name]
-    for other in sorted(others, key=lambda one: (one.stem.isdecimal(), one.stem), reverse=True):
+    others = [
+        sibling for sibling in path.parent.glob(f"*{path.suffix}") if sibling.name != path.name
+    ]
+    for other in sorted(others, key=lambda file: (file.stem.isdecimal(), file.stem), reverse=True):
         with suppress(OSError, *_OF_DAMAGE):
             _read(other)
             return other.stem
@@ -228,20 +234,20 @@ class CheckpointStore:
                 f"the name of a checkpoint in {self.run / pointer}", str(error), "correct that file"
             ) from None
         name, *marked = text.split(" ")
-        name, known = name.removesuffix(_SUFFIX), self.names()
-        if name not in known:
+        name, names = name.removesuffix(_SUFFIX), self.names()
+        if name not in names:
             raise CheckpointError(
                 f"the name of a checkpoint of {self.folder} in {self.run / pointer}",
                 quoted(text if marked else name),
-                f"write one of these into it: {', '.join(known)}"
-                if known
+                f"write one of these into it: {', '.join(names)}"
+                if names
                 else "put the checkpoints back, or train into another folder: none is left",
             )
         if marked and marked != [self._mark(name)]:
             raise CheckpointError(
                 f"the checkpoint that attlas wrote into {self.run / pointer}",
                 f"{quoted(text)}, which was damaged, or is of another run than that checkpoint",
-                f"write the name alone of the right one into it: {', '.join(known)}",
+                f"write the name alone of the right one into it: {', '.join(names)}",
             )
         return name
 
@@ -259,12 +265,14 @@ class CheckpointStore:
         if checkpoint in (BEST, LAST):
             name = self.named(checkpoint)
         if name is None or name not in self.names():
-            there = [one for one in (BEST, LAST) if (self.run / one).exists()] + self.names()
+            existing = [
+                pointer for pointer in (BEST, LAST) if (self.run / pointer).exists()
+            ] + self.names()
             raise CheckpointError(
                 f"a checkpoint {quoted(checkpoint)} of {self.run}",
-                f"a run that has {', '.join(there) or 'none yet'}",
+                f"a run that has {', '.join(existing) or 'none yet'}",
                 "choose one of these"
-                if there
+                if existing
                 else f"train it: attlas train {quote(str(self.run))}",
             )
         return read_checkpoint(self.path(name))
@@ -292,9 +300,9 @@ class CheckpointStore:
             text = f"{name}{_SUFFIX}" if marked is None else f"{name}{_SUFFIX} {marked}"
             write_durably(self.run / pointer, f"{text}\n".encode())
 
-    def prune(self, kept: Iterable[int]) -> None:
+    def prune(self, updates: Iterable[int]) -> None:
         """Remove all numbered checkpoints but those of these updates."""
-        for update in set(self.numbered()) - set(kept):
+        for update in set(self.numbered()) - set(updates):
             self._remove(self.path(numbered(update)))
 
     def forget_after(self, update: int) -> None:

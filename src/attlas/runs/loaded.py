@@ -77,8 +77,8 @@ class LoadedTranslator(LoadedCheckpoint):
         """The model and its settings; `AttlasError` for another kind, which `taker` cannot hold."""
         if not isinstance(self.model, Transformer):
             raise _no_transformer(taker, self)
-        where = str(self.run.path / CONFIG)
-        return self.model, TransformerConfig.read(self.run.table("model"), where)
+        location = str(self.run.path / CONFIG)
+        return self.model, TransformerConfig.read(self.run.table("model"), location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +126,27 @@ def require_translator(loaded: LoadedCheckpoint, taker: str) -> LoadedTranslator
 
 
 def unsupported(
-    taker: str, expected: str, got: str, others: Sequence[str] = ("onnx",)
+    taker: str, expected: str, found: str, formats: Sequence[str] = ("onnx",)
 ) -> AttlasError:
     """The error for a model that a format cannot hold.
 
     Args:
-        others: Formats that may.
+        formats: Formats that may.
     """
-    named = [f"--to {other}" for other in others if other != taker.lower()]
+    named = [f"--to {other}" for other in formats if other != taker.lower()]
     listed = f"{', '.join(named)}, or " if named else ""
     return UnsupportedError(
-        f"{expected} for {taker}", got, f"use {listed}--to safetensors, which holds every model"
+        f"{expected} for {taker}", found, f"use {listed}--to safetensors, which holds every model"
     )
 
 
 def check_sees_all(taker: str, config: TransformerConfig) -> None:
     """Check that every attention may look everywhere; `AttlasError` otherwise."""
-    hiding = [one for one in config.encoder_patterns if parse(one) != everywhere]
+    hiding = [pattern for pattern in config.encoder_patterns if parse(pattern) != everywhere]
     # A decoder sees no later token in any case.
-    hiding += [one for one in config.decoder_patterns if parse(one) not in (everywhere, causal)]
+    hiding += [
+        pattern for pattern in config.decoder_patterns if parse(pattern) not in (everywhere, causal)
+    ]
     if hiding:
         raise unsupported(taker, "attention that may look everywhere", f"the pattern {hiding[0]}")
 
@@ -179,8 +181,8 @@ _DIGITS = 16  # hexadecimal
 
 def short_digest(digest: Any) -> str:
     """Of a digest from hashlib."""
-    whole: str = digest.hexdigest()
-    return whole[:_DIGITS]
+    checksum: str = digest.hexdigest()
+    return checksum[:_DIGITS]
 
 
 def text_digest(text: str) -> str:

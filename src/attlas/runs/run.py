@@ -226,12 +226,12 @@ class Run:
             AttlasError: If a file is missing or damaged, is another one than when the checkpoint
                 was saved, or does not fit the others, and for a run that holds a classifier.
         """
-        where, config = device_named(device), self._check_translates()
+        torch_device, config = device_named(device), self._check_translates()
         loaded = self._checked(checkpoint)
         vocabularies = self.vocabularies()
         model = build(config, len(vocabularies.source), len(vocabularies.target))
         load_weights(model, loaded.model, self.path)
-        return model.to(where).eval()
+        return model.to(torch_device).eval()
 
     def classifier(self, checkpoint: str = BEST, device: str = "cpu") -> Classifier:
         """The classifier of a checkpoint, ready to be asked.
@@ -239,7 +239,7 @@ class Run:
         Raises:
             AttlasError: As `model`, the other way.
         """
-        where, config = device_named(device), self._model_config()
+        torch_device, config = device_named(device), self._model_config()
         if not isinstance(config, ClassifierConfig):
             raise UnsupportedError(
                 "a run that holds a classifier",
@@ -250,7 +250,7 @@ class Run:
         vocabularies = self.labelled_vocabularies()
         model = build_classifier(config, len(vocabularies.text), len(vocabularies.labels))
         load_weights(model, loaded.model, self.path)
-        return model.to(where).eval()
+        return model.to(torch_device).eval()
 
     def _checked(self, checkpoint: str) -> Checkpoint:
         """A checkpoint, beside whose folder's files it was saved."""
@@ -274,8 +274,8 @@ class Run:
     def events(self) -> list[dict[str, Any]]:
         """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""
         try:
-            whole, end, _ = stored_bytes(self.path / METRICS).rpartition(b"\n")
-            lines = utf8_text(whole).split("\n") if end else []
+            complete, end, _ = stored_bytes(self.path / METRICS).rpartition(b"\n")
+            lines = utf8_text(complete).split("\n") if end else []
             return [_event(line, number) for number, line in enumerate(lines, 1)]
         except FileNotFoundError:
             return []
@@ -328,13 +328,13 @@ def _event(line: str, number: int) -> dict[str, Any]:
     return event
 
 
-def load_weights(model: nn.Module, weights: Any, where: Path) -> None:
+def load_weights(model: nn.Module, weights: Any, location: Path) -> None:
     """`load_state_dict` whose complaint says which run is at odds with itself."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(
-            f"a checkpoint that fits the recipe and vocabularies of {where}",
+            f"a checkpoint that fits the recipe and vocabularies of {location}",
             " ".join(str(error).split()),
             f"restore {CONFIG} and the vocabularies as attlas train wrote them",
         ) from None

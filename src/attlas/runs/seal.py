@@ -165,28 +165,29 @@ def _began(run: Path) -> dict[str, Any] | None:
 
 def _other_files(run: Path, seal: Mapping[str, Any]) -> list[str]:
     """Those of another content, those that are gone, and those that came: in words."""
-    sealed, there = seal["files"], _digests(run)
+    sealed, current = seal["files"], _digests(run)
     changed = []
-    for name in sorted({*sealed, *there}):
-        was, is_ = sealed.get(name), there.get(name)
-        if was is None:
+    for name in sorted({*sealed, *current}):
+        sealed_sum, current_sum = sealed.get(name), current.get(name)
+        if sealed_sum is None:
             changed.append(f"{name}, which was not there")
-        elif is_ is None:
+        elif current_sum is None:
             changed.append(f"no {name}")
-        elif was != is_:
+        elif sealed_sum != current_sum:
             changed.append(
-                f"{name} with other bytes (SHA-256 {is_[:_DIGITS]}…, not {was[:_DIGITS]}…)"
+                f"{name} with other bytes (SHA-256 {current_sum[:_DIGITS]}…, "
+                f"not {sealed_sum[:_DIGITS]}…)"
             )
     return changed
 
 
 def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:
     """Of the model and of the vocabulary: which differ, in words."""
-    where = str(run / CONFIG)
+    location = str(run / CONFIG)
     sealed = _nested(seal["recipe"])
-    was = flat(_answering(sealed, f"the seal of a checkpoint of {run}"))
-    is_ = flat(_answering(read_toml(run / CONFIG), where))
-    return _differing(was, is_)
+    sealed_answers = flat(_answering(sealed, f"the seal of a checkpoint of {run}"))
+    current_answers = flat(_answering(read_toml(run / CONFIG), location))
+    return _differing(sealed_answers, current_answers)
 
 
 def _other_run(run: Path, seal: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -194,24 +195,24 @@ def _other_run(run: Path, seal: Mapping[str, Any]) -> tuple[list[str], list[str]
     began = _began(run)
     if began is None:
         return [], []
-    sealed, there = seal["data"], began["data"]
-    of_data = [f"other data ({of})" for of in _SETS if sealed.get(of) != there.get(of)]
+    sealed, current = seal["data"], began["data"]
+    of_data = [f"other data ({of})" for of in _SETS if sealed.get(of) != current.get(of)]
     if began["recipe"] is None:
         return of_data, []
     return of_data, _differing(seal["recipe"], began["recipe"])
 
 
-def _differing(was: Mapping[str, Any], is_: Mapping[str, Any]) -> list[str]:
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return [
-        f"{key} = {quoted(is_.get(key))} instead of {quoted(was.get(key))}"
-        for key in sorted({*was, *is_})
-        if was.get(key) != is_.get(key)
+        f"{key} = {quoted(after.get(key))} instead of {quoted(before.get(key))}"
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
     ]
 
 
-def _answering(tables: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _answering(tables: Mapping[str, Any], location: str) -> dict[str, Any]:
     names = [name for name in _Answering.model_fields if name in tables]
-    return _Answering.read({name: tables[name] for name in names}, where).model_dump(mode="json")
+    return _Answering.read({name: tables[name] for name in names}, location).model_dump(mode="json")
 
 
 def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,8 +103,8 @@ class TrainingState:
                 else f"one with other facts ({error})",
                 "write the name of a numbered checkpoint into the file `last`",
             ) from None
-        told = {"best": best, "window": window, "epoch_totals": epoch_totals, "saved": saved}
-        return cls(**{**numbers, **told})
+        metadata = {"best": best, "window": window, "epoch_totals": epoch_totals, "saved": saved}
+        return cls(**{**numbers, **metadata})
 
 
 class CheckpointManager:
@@ -125,12 +125,12 @@ class CheckpointManager:
         self.store.clean()
         name = self.store.named(LAST)
         if name is None and self.store.begun():
-            known = ", ".join(map(numbered, self.store.numbered()))
+            numbers = ", ".join(map(numbered, self.store.numbered()))
             raise CheckpointError(
                 f"the file `last` in {self.folder}, beside its checkpoints",
                 "none",
-                f"write one of these into it: {known}"
-                if known
+                f"write one of these into it: {numbers}"
+                if numbers
                 else "an average cannot be trained on: begin in another folder (--out)",
             )
         if name is not None and not name.isdecimal():
@@ -156,11 +156,11 @@ class CheckpointManager:
         checkpoint = self._read(update)
         self._seal = checkpoint.seal or self._seal
         self.learner.restore(checkpoint, self.folder)
-        state, there = TrainingState.of(checkpoint.facts), set(self.store.numbered())
+        state, existing = TrainingState.of(checkpoint.facts), set(self.store.numbered())
         return replace(
             state,
-            saved=tuple(one for one in state.saved if one in there),
-            best_update=state.best_update if state.best_update in there else None,
+            saved=tuple(name for name in state.saved if name in existing),
+            best_update=state.best_update if state.best_update in existing else None,
         )
 
     def roll_back(self, state: TrainingState) -> None:
@@ -215,9 +215,9 @@ class CheckpointManager:
         averaging, updates = self.settings.averaging, self.to_average(state)
         if not isinstance(averaging, LastAveraging) or len(updates) == averaging.count:
             return None
-        what = "they alone are averaged" if len(updates) > 1 else "there is no average"
+        consequence = "they alone are averaged" if len(updates) > 1 else "there is no average"
         return (
             f"WARNING: training.averaging needs the last {averaging.count} checkpoints, and the "
             f"training has saved {len(updates)} (of update {', '.join(map(str, updates))}), so "
-            f"{what}; a smaller training.save_every or training.validation.every saves more"
+            f"{consequence}; a smaller training.save_every or training.validation.every saves more"
         )

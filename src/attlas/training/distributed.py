@@ -331,16 +331,16 @@ class DistributedModel:
             fully_shard(objective, mesh=init_device_mesh(device, (process_group.size,)))
 
     @contextmanager
-    def joined(self, together: bool) -> Iterator[nn.Module]:
-        """The objective; `together`: whether this backward pass ends with everybody's gradient."""
+    def joined(self, as_one: bool) -> Iterator[nn.Module]:
+        """The objective; `as_one`: whether this backward pass ends with everybody's gradient."""
         if isinstance(self.objective, DistributedDataParallel):
-            if together:
+            if as_one:
                 yield self.objective
             else:
                 with self.objective.no_sync():
                     yield self.objective
         else:
-            self.objective.set_requires_gradient_sync(together)  # type: ignore[operator]
+            self.objective.set_requires_gradient_sync(as_one)  # type: ignore[operator]
             yield self.objective
 
     def whole(self, tensor: Tensor) -> Tensor:

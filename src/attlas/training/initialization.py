@@ -52,8 +52,8 @@ class InitialWeights:
         facts = Run(folder).provenance().get(INITIAL)
         if facts is None:
             return None
-        known = facts if isinstance(facts, dict) else {}
-        recorded = [known.get(key) for key in ("run", "checkpoint", "sha256")]
+        began = facts if isinstance(facts, dict) else {}
+        recorded = [began.get(key) for key in ("run", "checkpoint", "sha256")]
         if not all(isinstance(value, str) for value in recorded):
             raise CheckpointError(
                 f"the run and the checkpoint with which {folder} began, in its {PROVENANCE}",
@@ -61,14 +61,14 @@ class InitialWeights:
                 "restore that file",
             )
         run, checkpoint = Run(str(recorded[0])), str(recorded[1])
-        now = _sha256(run, checkpoint)
-        if now != recorded[2]:
+        current = _sha256(run, checkpoint)
+        if current != recorded[2]:
             raise CheckpointError(
                 f"checkpoint {checkpoint} of {run.path} as this training began with it",
                 "another one",
                 "put it back, or begin in another folder (--out)",
             )
-        return cls(run, checkpoint, now)
+        return cls(run, checkpoint, current)
 
     def facts(self) -> dict[str, str]:
         """For the provenance."""
@@ -125,14 +125,14 @@ def begin_with(model: nn.Module, folder: Path, report: Report) -> None:
     if initial is None:
         return
     initial.load_into(model)
-    what = f"begun with the weights of {initial.run.path}, checkpoint {initial.checkpoint}"
-    report(Preparing(update=0, epoch=0, seconds=0.0, what=what))
+    message = f"begun with the weights of {initial.run.path}, checkpoint {initial.checkpoint}"
+    report(Preparing(update=0, epoch=0, seconds=0.0, what=message))
 
 
 def _check_same_model(recipe: Recipe, run: Run) -> None:
     initial = Recipe.read(run.config, str(run.path / CONFIG))
     if initial.classifies != recipe.classifies:
-        kinds = ["classifies" if one.classifies else "translates" for one in (recipe, initial)]
+        kinds = ["classifies" if each.classifies else "translates" for each in (recipe, initial)]
         raise ConfigError(
             f"a run to begin with that {kinds[0]}, as the recipe does",
             f"{run.path}, which {kinds[1]}",

@@ -139,9 +139,9 @@ class Learner(Generic[M, B]):
         torch.manual_seed(derive_seed(self.seed, f"update {self.process_group.rank}", number))
         self.model.train()
         self.optimizer.zero_grad(set_to_none=True)
-        own = [batch for share in shares for batch in share if batch is not None]
-        tokens = int(self.process_group.all_reduce(sum(batch.tokens for batch in own)))
-        weight = self.process_group.all_reduce(sum(map(batch_weight, own)))
+        own_batches = [batch for share in shares for batch in share if batch is not None]
+        tokens = int(self.process_group.all_reduce(sum(batch.tokens for batch in own_batches)))
+        weight = self.process_group.all_reduce(sum(map(batch_weight, own_batches)))
         if self._distributed is not None:
             loss = self._in_processes(self._distributed, shares[0], number, weight)
         else:
@@ -212,9 +212,9 @@ class Learner(Generic[M, B]):
             return total, gradient
 
         done = self.thread_group.map(work, range(len(shares)))
-        taken: set[int] = set()
+        seen_ids: set[int] = set()
         for parameter, *parts in zip(self.parameters, *(of for _, of in done), strict=True):
-            parameter.grad = _own(_sum(parts), parameter, taken)
+            parameter.grad = _own(_sum(parts), parameter, seen_ids)
         return sum(loss for loss, _ in done)
 
     def _in_processes(
@@ -226,8 +226,8 @@ class Learner(Generic[M, B]):
             for place, batch in enumerate(batches, 1):
                 with distributed.joined(place == len(batches)) as objective:
                     with self.precision.autocast():
-                        there = None if batch is None else batch.to(self.device)
-                        loss = objective(there, number, self._scale(weight), chance)
+                        moved = None if batch is None else batch.to(self.device)
+                        loss = objective(moved, number, self._scale(weight), chance)
                     total += loss.item()
                     # What comes back is the mean over the processes.
                     part = loss * (self.process_group.size / weight)
@@ -238,13 +238,13 @@ class Learner(Generic[M, B]):
         """One is put together at a time, and kept on the CPU of the first process alone."""
         if self._distributed is None or not self._distributed.parted:
             return dict(tensors)
-        kept: dict[str, Tensor] = {}
+        state: dict[str, Tensor] = {}
         for name in sorted(tensors):  # every process has to ask for the same one
-            whole = self._distributed.whole(tensors[name])
+            tensor = self._distributed.whole(tensors[name])
             if self.process_group.is_main:
-                kept[name] = whole.cpu()
-            del whole  # before there is the next one
-        return kept
+                state[name] = tensor.cpu()
+            del tensor  # before there is the next one
+        return state
 
     def _whole(self, tensor: Tensor) -> Tensor:
         return tensor if self._distributed is None else self._distributed.whole(tensor)
@@ -275,11 +275,13 @@ class Learner(Generic[M, B]):
         scaler, numbers = self.precision.scaler.state_dict(), self.precision.numbers
         return Checkpoint(*self.gather_all(), {**facts, "scaler": scaler, "numbers": numbers})
 
-    def restore(self, checkpoint: Checkpoint, where: Path) -> None:
-        """Be as when this checkpoint was made; `where` names the run in errors."""
-        own = self.model.state_dict()
-        weights = {n: self._part(t, own[n]) if n in own else t for n, t in checkpoint.model.items()}
-        load_weights(self.model, weights, where)
+    def restore(self, checkpoint: Checkpoint, location: Path) -> None:
+        """Be as when this checkpoint was made; `location` names the run in errors."""
+        current = self.model.state_dict()
+        weights = {
+            n: self._part(t, current[n]) if n in current else t for n, t in checkpoint.model.items()
+        }
+        load_weights(self.model, weights, location)
         load_optimizer_state(
             self.optimizer, self.model, under(_OPTIMIZER, checkpoint.training), self._part
         )
@@ -311,7 +313,7 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
     return total
 
 
-def _own(gradient: Tensor | None, parameter: Tensor, taken: set[int]) -> Tensor | None:
+def _own(gradient: Tensor | None, parameter: Tensor, seen_ids: set[int]) -> Tensor | None:
     """As its parameter lies in memory, and alone there.
 
     `torch.autograd.grad` gives what the last operation made: of `torch.cat` a part of a wider
@@ -319,13 +321,13 @@ def _own(gradient: Tensor | None, parameter: Tensor, taken: set[int]) -> Tensor 
     same tensor twice, which clipping would shrink twice.
 
     Args:
-        taken: Where others lie.
+        seen_ids: Where others lie.
     """
     if gradient is None:
         return None
     memory = gradient.untyped_storage()
-    alone = memory.nbytes() == gradient.nbytes and memory.data_ptr() not in taken
+    alone = memory.nbytes() == gradient.nbytes and memory.data_ptr() not in seen_ids
     if gradient.stride() != parameter.stride() or not alone:
         gradient = torch.empty_like(parameter).copy_(gradient)
-    taken.add(gradient.data_ptr())
+    seen_ids.add(gradient.data_ptr())
     return gradient

@@ -31,11 +31,13 @@ class MetricsFile:
         self.path = path
         with explained(path):
             self._descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT)
-            there = os.fstat(self._descriptor).st_size
-            kept = size if size <= there else _end_of_last_line(self._descriptor, there)
-            os.ftruncate(self._descriptor, kept)
+            size_on_disk = os.fstat(self._descriptor).st_size
+            kept_size = (
+                size if size <= size_on_disk else _end_of_last_line(self._descriptor, size_on_disk)
+            )
+            os.ftruncate(self._descriptor, kept_size)
             os.lseek(self._descriptor, 0, os.SEEK_END)
-        self.missing = size - kept
+        self.missing = size - kept_size
 
     def write(self, event: Event) -> None:
         """Append one event."""

@@ -78,8 +78,8 @@ def expected_loss(
     smoothing: float,
 ) -> Float[Tensor, ""]:
     """−Σ_t Σ_v q_t(v) log p_t(v), with q of `cross_entropy` and log p = z − log_sum."""
-    own = z.gather(-1, target.unsqueeze(-1))
-    loss = (1.0 - smoothing) * (log_sum - own).sum()
+    target_logit = z.gather(-1, target.unsqueeze(-1))
+    loss = (1.0 - smoothing) * (log_sum - target_logit).sum()
     return loss + smoothing * (log_sum.sum() - z.sum() / z.shape[-1]) if smoothing else loss
 
 
@@ -90,10 +90,12 @@ def subtract_target(
     part: float = 1.0,
 ) -> Float[Tensor, "*tokens vocabulary"]:
     """x − part · q, in place, with q of `cross_entropy`."""
-    own = target.unsqueeze(-1)
+    target_column = target.unsqueeze(-1)
     if smoothing:
         x.sub_(part * smoothing / x.shape[-1])
-    return x.scatter_add_(-1, own, x.new_full(own.shape, part * (smoothing - 1.0)))
+    return x.scatter_add_(
+        -1, target_column, x.new_full(target_column.shape, part * (smoothing - 1.0))
+    )
 
 
 def sequence_loss(
@@ -229,10 +231,10 @@ def rdrop_cross_entropy(
     """
     precise = torch.promote_types(logits.dtype, torch.float32)
     log_p, log_q = torch.log_softmax(logits, dim=-1, dtype=precise).unbind(1)
-    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
-    apart = apart if weights is None else apart * weights[target]
+    divergence = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
+    divergence = divergence if weights is None else divergence * weights[target]
     both = cross_entropy(logits.flatten(0, 1), target.repeat_interleave(2), smoothing, weights)
-    return 0.5 * both + 0.25 * alpha * apart.sum()
+    return 0.5 * both + 0.25 * alpha * divergence.sum()
 
 
 @torch.no_grad()
@@ -271,16 +273,16 @@ def _differentiated(
     log_sum = log_partition(z, probabilities)
     loss = 0.5 * expected_loss(z, log_sum, both, smoothing)
     # d = log p − log q = (z_p − z_q) + further, which is a number for each prediction
-    apart, further = z[:, 0] - z[:, 1], log_sum[:, 1] - log_sum[:, 0]
+    difference, further = z[:, 0] - z[:, 1], log_sum[:, 1] - log_sum[:, 0]
     p, q = probabilities.unbind(1)
-    for found, own, other, turn in (
+    for found, own_p, other_p, turn in (
         (gradient[:, 0], p, q, quarter),
         (gradient[:, 1], q, p, -quarter),
     ):
         with torch.autocast(z.device.type, enabled=False):  # which would take 8 bits of it
-            mean = torch.linalg.vecdot(own, apart).unsqueeze(1)  # Σ p d, but for `further`
-        torch.add(0.5 + quarter - turn * mean, apart, alpha=turn, out=found)
-        found.mul_(own).sub_(other, alpha=quarter)
+            mean = torch.linalg.vecdot(own_p, difference).unsqueeze(1)  # Σ p d, but for `further`
+        torch.add(0.5 + quarter - turn * mean, difference, alpha=turn, out=found)
+        found.mul_(own_p).sub_(other_p, alpha=quarter)
         loss += turn * (mean + further).sum()  # α/4 KL(own ‖ other)
     subtract_target(gradient, both, smoothing, 0.5)
     return loss
@@ -307,6 +309,6 @@ def rdrop_sequence_loss(
         return loss, gradient.flatten(0, 1)
 
     readings = features.view(2, *token_mask.shape, -1)[:, token_mask]
-    beside = readings.transpose(0, 1).flatten(0, 1)  # so that no chunk comes between the two
+    paired = readings.transpose(0, 1).flatten(0, 1)  # so that no chunk comes between the two
     ids = target[token_mask].repeat_interleave(2)
-    return chunked(vocabulary_layer, criterion, beside, ids, parameters, scale)
+    return chunked(vocabulary_layer, criterion, paired, ids, parameters, scale)

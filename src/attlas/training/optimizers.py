@@ -148,8 +148,8 @@ class Muon(torch.optim.Optimizer):
         self, model: nn.Module, rate: float, settings: MuonConfig, parallelism: Parallelism
     ) -> None:
         matrices = hidden_weights(model)
-        known = set(map(id, matrices))
-        others = [p for p in model.parameters() if id(p) not in known]
+        matrix_ids = set(map(id, matrices))
+        others = [p for p in model.parameters() if id(p) not in matrix_ids]
         groups = [
             {"params": others, "turned": False, "fused": has_fused_adam(model)},
             {"params": matrices, "turned": True},
@@ -174,7 +174,7 @@ class Muon(torch.optim.Optimizer):
                 self.state[matrix]["momentum"] = torch.zeros_like(matrix)
 
         @torch.no_grad()  # it is a setting of each thread
-        def turned(matrix: Tensor) -> None:
+        def orthogonalize(matrix: Tensor) -> None:
             gradient = matrix.grad
             assert gradient is not None
             average = self.state[matrix]["momentum"].lerp_(gradient, 1.0 - self._settings.momentum)
@@ -186,7 +186,7 @@ class Muon(torch.optim.Optimizer):
                 matrix.mul_(1.0 - rate * decay)
             matrix.add_(direction, alpha=-rate * _LIKE_ADAM * max(towards.shape) ** 0.5)
 
-        self._sharing.map(turned, matrices)
+        self._sharing.map(orthogonalize, matrices)
 
     def _adam(self, parameters: list[Tensor], rate: float, decay: float, fused: bool) -> None:
         for parameter in parameters:
@@ -241,12 +241,12 @@ def hidden_weights(model: nn.Module) -> list[nn.Parameter]:
     are, and have lengths of their own.
     """
     last = getattr(model, "output", None)
-    apart = [m for m in model.modules() if isinstance(m, nn.Embedding) or m is last]
-    kept = {id(parameter) for module in apart for parameter in module.parameters()}
+    separate = [m for m in model.modules() if isinstance(m, nn.Embedding) or m is last]
+    separate_ids = {id(parameter) for module in separate for parameter in module.parameters()}
     return [
         parameter
         for parameter in model.parameters()
-        if parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in kept
+        if parameter.ndim == 2 and min(parameter.shape) > 1 and id(parameter) not in separate_ids
     ]
 
 
@@ -286,7 +286,7 @@ def load_optimizer_state(
         CheckpointError: For the state of a parameter that the model does not have.
     """
     ordered = (id(p) for group in optimizer.param_groups for p in group["params"])
-    order = {known: place for place, known in enumerate(ordered)}
+    order = {number: place for place, number in enumerate(ordered)}
     places = {name: order[id(p)] for name, p in model.named_parameters()}
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in saved.items():
@@ -297,7 +297,9 @@ def load_optimizer_state(
                 repr(parameter),
                 "resume with the recipe that the run began with",
             )
-        own = model.get_parameter(parameter)
-        local = part(value, own) if value.shape == own.shape else value  # `step` is one number
+        tensor = model.get_parameter(parameter)
+        local = (
+            part(value, tensor) if value.shape == tensor.shape else value
+        )  # `step` is one number
         state.setdefault(places[parameter], {})[key] = local.clone()
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

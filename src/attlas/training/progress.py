@@ -86,19 +86,21 @@ class Progress:
             self._task = self._bar.add_task("training", total=1.0, numbers="")
 
     def _trained(self, event: Trained) -> None:
-        now = time.monotonic()
-        self._begun = self._begun or (now, event.done)
+        time_now = time.monotonic()
+        self._begun = self._begun or (time_now, event.done)
         start, done = self._begun
         numbers = f"loss {event.loss:.3f} · {event.tokens_per_second:,.0f} {self._counted}s/s"
         if event.done > done:
-            left = (now - start) / (event.done - done) * (1.0 - event.done)
-            numbers += f" · {duration(left)} left"
-        where = f"epoch {event.epoch + 1} · update {event.update:,}"
+            seconds_left = (time_now - start) / (event.done - done) * (1.0 - event.done)
+            numbers += f" · {duration(seconds_left)} left"
+        position = f"epoch {event.epoch + 1} · update {event.update:,}"
         if self._task is not None:
-            self._bar.update(self._task, completed=event.done, description=where, numbers=numbers)
-        elif now - self._spoken >= _PAUSE:
-            self._spoken = now
-            self._line(f"{where} · {event.done:.0%} · {numbers}")
+            self._bar.update(
+                self._task, completed=event.done, description=position, numbers=numbers
+            )
+        elif time_now - self._spoken >= _PAUSE:
+            self._spoken = time_now
+            self._line(f"{position} · {event.done:.0%} · {numbers}")
 
     def _line(self, text: str) -> None:
         self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -106,12 +108,12 @@ class Progress:
 
 def duration(seconds: float) -> str:
     """As a person says it: 9 s, 1:05 min, 2:03 h."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60}:{whole % 60:02d} min"
-    return f"{whole // 3600}:{whole // 60 % 60:02d} h"
+    total = max(0, round(seconds))
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60}:{total % 60:02d} min"
+    return f"{total // 3600}:{total // 60 % 60:02d} h"
 
 
 def _validated(event: Validated) -> str:
@@ -161,10 +163,10 @@ def _finished(event: Outcome) -> str:
 def _reason(event: Outcome) -> str:
     if event.reason != "max_minutes":
         return _REASONS.get(event.reason, event.reason)
-    made = ""
+    reached = ""
     if event.planned is not None:
-        made = f": {event.update:,} of {count_noun(event.planned, 'planned update')} made"
-    return f"the time is over{made}; to go on, raise training.max_minutes"
+        reached = f": {event.update:,} of {count_noun(event.planned, 'planned update')} made"
+    return f"the time is over{reached}; to go on, raise training.max_minutes"
 
 
 _REASONS = {

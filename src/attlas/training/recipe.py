@@ -188,18 +188,18 @@ def read_recipe(
     path = Path(name)
     if path.is_file():
         _check_recipe(path)
-        table, base, where = read_toml(path), path.parent, str(path)
+        table, base, location = read_toml(path), path.parent, str(path)
     else:
-        known = shipped_recipes()
+        names = shipped_recipes()
         stem = path.name.removesuffix(".toml")
-        if path.parent != Path() or stem not in known:
+        if path.parent != Path() or stem not in names:
             raise ConfigError(
                 "a recipe: a TOML file, or the name of one that comes with attlas",
                 f"{quoted(str(name), 1000)}, where no file is",
-                f"check the path, or use one of: {', '.join(known)}",
+                f"check the path, or use one of: {', '.join(names)}",
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
-            table, base, where = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
+            table, base, location = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
     changed, left_out = drop_idle_settings(Recipe, overridden(table, assignments))
     if tell is not None:
         for note in left_out:
@@ -207,11 +207,11 @@ def read_recipe(
     files, data = {("data", "train"), ("data", "origin")} & changed.assigned, changed.get("data")
     if files == {("data", "train")} and isinstance(data, dict):
         data.pop("origin", None)  # it is that of other files
-    recipe = Recipe.read(changed, where)
-    here = base.resolve()
+    recipe = Recipe.read(changed, location)
+    folder = base.resolve()
     if recipe.training.init_from:
-        recipe = recipe.with_init_from(resolved_name(here, recipe.training.init_from))
-    return recipe.model_copy(update={"data": recipe.data.resolved(here)})
+        recipe = recipe.with_init_from(resolved_name(folder, recipe.training.init_from))
+    return recipe.model_copy(update={"data": recipe.data.resolved(folder)})
 
 
 _DATA = {  # how data of this name is trained on
@@ -254,25 +254,30 @@ def check_same(original: Recipe, recipe: Recipe, folder: Path) -> None:
         ConfigError: That names the settings which differ and may not.
     """
     if changed := _changed(original, recipe):
-        own, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
-        edited = own.is_file() and _changed(original, Recipe.read(read_toml(own), str(own)))
-        back = f"put these back in {own}, then run: " if edited else ""
+        config_path, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
+        edited = config_path.is_file() and _changed(
+            original, Recipe.read(read_toml(config_path), str(config_path))
+        )
+        advice = f"put these back in {config_path}, then run: " if edited else ""
         raise ConfigError(
             f"the recipe with which {folder} began",
             "; ".join(changed),
-            f"to go on with that run, {back or 'leave them as they were: '}{go_on}; for a new run "
-            "with these settings, choose another folder: add --out FOLDER",
+            f"to go on with that run, {advice or 'leave them as they were: '}{go_on}; for a new "
+            "run with these settings, choose another folder: add --out FOLDER",
         )
 
 
-def check_same_as_main(leading: Recipe, own: Recipe) -> None:
+def check_same_as_main(leading: Recipe, recipe: Recipe) -> None:
     """Check that a process of a process group trains by the recipe of the first one.
 
     Raises:
         ConfigError: That names the settings which differ and may not.
     """
-    changed = _changed(leading, own)
-    main_distribution, own_distribution = leading.training.distribution, own.training.distribution
+    changed = _changed(leading, recipe)
+    main_distribution, own_distribution = (
+        leading.training.distribution,
+        recipe.training.distribution,
+    )
     if main_distribution != own_distribution:
         changed.append(
             f"training.distribution = {own_distribution!r} instead of {main_distribution!r}"
@@ -285,18 +290,18 @@ def check_same_as_main(leading: Recipe, own: Recipe) -> None:
         )
 
 
-def _changed(before: Recipe, now: Recipe) -> list[str]:
+def _changed(before: Recipe, after: Recipe) -> list[str]:
     """The settings that differ and may not."""
-    return changed_settings(unchangeable(before.tables()), unchangeable(now.tables()))
+    return changed_settings(unchangeable(before.tables()), unchangeable(after.tables()))
 
 
-def changed_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """The settings of these tables that differ, "model.embed_dim = 64 instead of 32"."""
-    was, is_ = flat(before), flat(now)
+    old, new = flat(before), flat(after)
     return [
-        f"{key} = {quoted(is_.get(key))} instead of {quoted(was.get(key))}"
-        for key in sorted(was.keys() | is_.keys())
-        if was.get(key) != is_.get(key)
+        f"{key} = {quoted(new.get(key))} instead of {quoted(old.get(key))}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
     ]
 
 

@@ -108,8 +108,12 @@ def prepare_run(
             report(_news(f"no checkpoint yet in {folder}: starting over"))
     splits, kind = splits or recipe.data.load(), task_of(recipe)
     some = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
-    there = has_checkpoint or recipe.training.init_from
-    report(_news(f"encoding {some}" if there else f"building vocabularies from {some}, encoding"))
+    is_initialized = has_checkpoint or recipe.training.init_from
+    report(
+        _news(
+            f"encoding {some}" if is_initialized else f"building vocabularies from {some}, encoding"
+        )
+    )
     if has_checkpoint:
         _check_data(Run(folder), recipe, splits, kind.example)
         vocabularies = kind.vocabularies_in(folder)
@@ -148,10 +152,10 @@ def _check_sealed(store: CheckpointStore) -> None:
 
 def _began_with(folder: Path) -> Recipe:
     """The recipe of the first session: somebody may have edited `config.toml` since."""
-    known = Run(folder).provenance().get("recipe")
-    if known is None:  # begun before attlas noted it there
+    recorded = Run(folder).provenance().get("recipe")
+    if recorded is None:  # begun before attlas noted it there
         return Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG))
-    return Recipe.read(known, str(folder / PROVENANCE))
+    return Recipe.read(recorded, str(folder / PROVENANCE))
 
 
 def join_run(recipe: Recipe, folder: Path) -> AnyTask:
@@ -201,21 +205,21 @@ def _of_a_beginning(path: Path) -> bool:
     )
 
 
-def _news(what: str) -> Preparing:
-    return Preparing(update=0, epoch=0, seconds=0.0, what=what)
+def _news(step: str) -> Preparing:
+    return Preparing(update=0, epoch=0, seconds=0.0, what=step)
 
 
 def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> None:
     again = "restore the data"
     if recipe.data.passing:
         again = "it came from the standard input: give the same data there again"
-    before, now = run.provenance().get("data", {}), checksums(splits, example)
+    before, current = run.provenance().get("data", {}), checksums(splits, example)
     for name in ("train", "valid"):
-        was, is_ = before.get(name, {}), now[name]
-        if was.get("sha256") != is_["sha256"]:
+        old, new = before.get(name, {}), current[name]
+        if old.get("sha256") != new["sha256"]:
             raise DataError(
                 f"the {name} data with which {run.path} began "
-                f"({count_noun(was.get(f'{example}s', 0), example)} of {was.get('name')})",
-                f"other {example}s ({count_noun(is_[f'{example}s'], example)} of {is_['name']})",
+                f"({count_noun(old.get(f'{example}s', 0), example)} of {old.get('name')})",
+                f"other {example}s ({count_noun(new[f'{example}s'], example)} of {new['name']})",
                 f"{again} to go on with that run, or choose another folder for a new one",
             )

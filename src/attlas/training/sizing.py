@@ -67,12 +67,12 @@ Rule = Callable[[DataSize, Chosen], tuple[Any, str] | None]
 SET_BY_USER = "set with --set"
 
 
-def choose(size: DataSize, given: Mapping[str, Any] | None = None) -> list[Choice]:
+def choose(size: DataSize, fixed: Mapping[str, Any] | None = None) -> list[Choice]:
     """The settings for data of this size.
 
     Args:
         size: The data.
-        given: Settings that are fixed already, by their dotted names. They take the place of what
+        fixed: Settings that are fixed already, by their dotted names. They take the place of what
             a rule says, and later rules go by them: half of the updates, half of the warm-up.
 
     Returns:
@@ -82,13 +82,13 @@ def choose(size: DataSize, given: Mapping[str, Any] | None = None) -> list[Choic
         DataError: For too few examples, or fewer than two labels.
     """
     _check_enough(size)
-    chosen, choices = dict(given or {}), []
+    chosen, choices = dict(fixed or {}), []
     for setting, rule in (_TEXTS if size.labels else _PAIRS).items():
         if setting in chosen:
             choices.append(Choice(setting, chosen[setting], SET_BY_USER))
         elif (found := rule(size, chosen)) is not None:
-            chosen[setting], why = found
-            choices.append(Choice(setting, chosen[setting], why))
+            chosen[setting], reason = found
+            choices.append(Choice(setting, chosen[setting], reason))
     return choices
 
 
@@ -226,20 +226,22 @@ def _power_of_two(number: float) -> int:
     return int(2 ** math.floor(math.log2(number)))
 
 
-def _fixed(value: Any, why: str) -> Rule:
-    return lambda size, chosen: (value, why)
+def _fixed(value: Any, reason: str) -> Rule:
+    return lambda size, chosen: (value, reason)
 
 
 # Rules for pairs. The same for all sizes, or by √n or log n from what suits 3,000 and 30,000.
 
 
 def _size_of_pairs(size: DataSize, chosen: Chosen) -> tuple[int, str]:
-    asked = _rounded(25 * math.sqrt(size.examples))
+    wanted_size = _rounded(25 * math.sqrt(size.examples))
     least = 260 + size.alphabet + 40
-    if asked <= least:
+    if wanted_size <= least:
         return least, "the least: 256 bytes, each character, and a few subwords"
     most = 16_000
-    return min(asked, most), "25 · √pairs: few pairs show few words often enough to learn them"
+    return min(
+        wanted_size, most
+    ), "25 · √pairs: few pairs show few words often enough to learn them"
 
 
 def _shared(size: DataSize, chosen: Chosen) -> tuple[bool, str]:
@@ -321,15 +323,15 @@ _PAIRS: dict[str, Rule] = {
 
 def _size_of_texts(size: DataSize, chosen: Chosen) -> tuple[int, str]:
     least = 260 + size.alphabet + 40
-    asked = _rounded(10 * math.sqrt(size.examples * max(1.0, size.length / 50)))
+    wanted_size = _rounded(10 * math.sqrt(size.examples * max(1.0, size.length / 50)))
     most = 24_000
-    return max(least, min(asked, most)), "grows with the square root of the text"
+    return max(least, min(wanted_size, most)), "grows with the square root of the text"
 
 
 def _tokens_of_texts(size: DataSize, chosen: Chosen) -> tuple[int, str]:
-    whole = size.longest / 2 + 2
-    budget = max(1024, 2 * _power_of_two(whole)) if whole < 4096 else 8192
-    return budget, "room for the longest text" if whole < 4096 else "longer texts are cut"
+    full_batch = size.longest / 2 + 2
+    budget = max(1024, 2 * _power_of_two(full_batch)) if full_batch < 4096 else 8192
+    return budget, "room for the longest text" if full_batch < 4096 else "longer texts are cut"
 
 
 def _layer_pattern(size: DataSize, chosen: Chosen) -> tuple[list[str], str]:

@@ -262,8 +262,8 @@ def explain_with_checkpoints(store: CheckpointStore) -> Iterator[None]:
         yield
     except NotFiniteError as error:
         last = store.named(LAST)
-        there = "no checkpoint was saved" if last is None else f"checkpoint {last} is from"
-        advice = f"{error.hint}; {there} before it"
+        saved = "no checkpoint was saved" if last is None else f"checkpoint {last} is from"
+        advice = f"{error.hint}; {saved} before it"
         raise NotFiniteError(error.expected, error.got, advice) from None
 
 
@@ -399,8 +399,8 @@ def last_validation(folder: Path, update: int) -> dict[str, Any]:
     except AttlasError:
         return {}
     validations = [event for event in events if event.get("event") == Validated.kind]
-    whole = [event for event in validations if isinstance(event.get("update"), int)]
-    return next((event for event in reversed(whole) if event["update"] <= update), {})
+    numbered = [event for event in validations if isinstance(event.get("update"), int)]
+    return next((event for event in reversed(numbered) if event["update"] <= update), {})
 
 
 def outcome_at(folder: Path, update: int) -> Outcome | None:

@@ -115,7 +115,10 @@ def evaluate(
 
 def average_length(translations: Sequence[Translation]) -> float:
     """How many tokens they have on the average, without the end token."""
-    lengths = (len(one.tokens[:-1] if one.finished else one.tokens) for one in translations)
+    lengths = (
+        len(translation.tokens[:-1] if translation.finished else translation.tokens)
+        for translation in translations
+    )
     return sum(lengths) / len(translations)
 
 

@@ -238,7 +238,7 @@ class _Search:
         pull = pull.nan_to_num(0.0, 0.0, 0.0)
         onwards = c - (slopes.flatten(2).mT @ pull).view_as(c)
         short = _INSIDE * bound - found.distance
-        back = f * (short / steep[:, 0].clamp(min=least**0.5))[:, None, None]
+        scaled = f * (short / steep[:, 0].clamp(min=least**0.5))[:, None, None]
 
         def at_most(x: _Weights, most: float) -> _Weights:
             x = centred(x[:, None])[:, 0].masked_fill(~free, 0.0)
@@ -246,7 +246,7 @@ class _Search:
 
         alone = at_most(_GAIN * c, size)
         moved = (f * (masked_softmax(logits + alone, self.rows.allowed) - q)).flatten(1).sum(-1)
-        move = at_most(_GAIN * onwards, size) + at_most(back, _BACK)
+        move = at_most(_GAIN * onwards, size) + at_most(scaled, _BACK)
         return found, torch.where((moved <= short)[:, None, None], alone, move), f
 
     def extend(self, target: _Found) -> None:
@@ -283,8 +283,8 @@ class _Search:
     def measured(self, q: _Weights) -> _Found:
         """What these weights do."""
         output = self.rows.output_of(self.weights_of(q))
-        apart = jensen_shannon(self.own, torch.where(self.counted[..., None], q, self.own))
-        return _Found(q, self.mean(apart), total_variation(self.rows.output, output))
+        distance = jensen_shannon(self.own, torch.where(self.counted[..., None], q, self.own))
+        return _Found(q, self.mean(distance), total_variation(self.rows.output, output))
 
     def mean(self, of_rows: Float[Tensor, "batch rows"]) -> _Batch:
         """Over the rows of tokens that have a choice."""
@@ -296,10 +296,10 @@ class _Search:
         return torch.where(self.counted[..., None], changed, self.rows.weights)
 
 
-def _vertices(own: _Weights) -> _Weights:
+def _vertices(weights: _Weights) -> _Weights:
     """JSD(α, e_j) = ½ [(1 − α_j) ln 2 + α_j ln(2 α_j / (1 + α_j)) + ln(2 / (1 + α_j))]."""
-    apart = (1 - own) * math.log(2) + torch.xlogy(own, 2 * own / (1 + own))
-    return (apart + (2 / (1 + own)).log()) / 2
+    distance = (1 - weights) * math.log(2) + torch.xlogy(weights, 2 * weights / (1 + weights))
+    return (distance + (2 / (1 + weights)).log()) / 2
 
 
 def _check(within: float, starts: int, steps: int) -> None:

@@ -150,9 +150,9 @@ def leave_one_out_correlation(
     moved = torch.zeros_like(rows.vector)
     with torch.no_grad():
         for key in range(moved.shape[1]):
-            gone = torch.zeros_like(rows.visible)
-            gone[:, key] = True
-            moved[:, key] = total_variation(rows.output, rows.output_of(rows.without(gone)))
+            erased = torch.zeros_like(rows.visible)
+            erased[:, key] = True
+            moved[:, key] = total_variation(rows.output, rows.output_of(rows.without(erased)))
     return _correlation(rows, moved)
 
 

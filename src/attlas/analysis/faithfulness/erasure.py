@@ -162,8 +162,8 @@ def _erased(
     """Erase the key with the greatest score among these, where there is one."""
     some = among.any(-1)
     key = score.masked_fill(~among, -torch.inf).argmax(-1)
-    gone = F.one_hot(key, among.shape[1]).bool() & some[:, None]
-    output = rows.output_of(rows.without(gone))
+    erased = F.one_hot(key, among.shape[1]).bool() & some[:, None]
+    output = rows.output_of(rows.without(erased))
     weight = rows.vector.gather(1, key[:, None]).squeeze(1)
     return ErasedKey(
         torch.where(some, key, -1),

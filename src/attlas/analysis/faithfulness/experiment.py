@@ -367,32 +367,32 @@ class AttentionRows:
         """The output with these weights in place of the rows'; gradients flow back to them."""
         calls = 0
 
-        def put(own: Weights, allowed: Allowed, layer: str) -> Weights:
+        def replace_weights(current: Weights, allowed: Allowed, layer: str) -> Weights:
             nonlocal calls
             if layer != self.layer:
-                return own
+                return current
             calls += 1
             if calls != self.call + 1:
-                return own
-            changed = own.clone()
-            changed[:, self.chosen] = weights.to(own.dtype)
+                return current
+            changed = current.clone()
+            changed[:, self.chosen] = weights.to(current.dtype)
             return changed
 
-        return output_with_change(self.intervention, put)
+        return output_with_change(self.intervention, replace_weights)
 
     def flipped(self, output: Float[Tensor, "batch labels"]) -> Bool[Tensor, " batch"]:
         """Return True if this output decides for another label."""
         return output.argmax(-1) != self.output.argmax(-1)
 
-    def without(self, gone: Bool[Tensor, "batch keys"]) -> Float[Tensor, "batch rows keys"]:
+    def without(self, erased: Bool[Tensor, "batch keys"]) -> Float[Tensor, "batch rows keys"]:
         """α_rj / Σ_kept α_rk · Σ α_rk on the keys that are kept, 0 on those that are gone.
 
         A row of which nothing is kept reads nothing; one of padding stays as it is.
         """
-        kept = self.weights.masked_fill(gone[:, None], 0.0)
+        remaining = self.weights.masked_fill(erased[:, None], 0.0)
         total = self.weights.sum(-1, keepdim=True)
-        left = kept.sum(-1, keepdim=True)
-        changed = torch.where(left > 0, kept / left, 0.0) * total
+        sum_left = remaining.sum(-1, keepdim=True)
+        changed = torch.where(sum_left > 0, remaining / sum_left, 0.0) * total
         return torch.where(self.query_mask[..., None], changed, self.weights)
 
     def gradients(self) -> Float[Tensor, "batch rows keys"]:

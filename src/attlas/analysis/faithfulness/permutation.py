@@ -61,8 +61,8 @@ def permutation_distance(
 
     def shuffle(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         # A seed for each layer and call: layers of one shape would else share their order.
-        own = int(torch.randint(2**62, (), generator=generator))
-        return permuted(own)(weights, allowed, layer)
+        row_seed = int(torch.randint(2**62, (), generator=generator))
+        return permuted(row_seed)(weights, allowed, layer)
 
     with torch.no_grad():
         baseline = baseline_output(intervention)

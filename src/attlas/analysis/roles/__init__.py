@@ -80,7 +80,12 @@ def roles(
     chosen = trace.chosen(layers)
     if queries is not None and target_mask is not None:
         raise AttlasError("queries or target_mask", "both", "queries are those of every layer")
-    known = {"token_mask": token_mask, "separators": separators, "counts": counts, "tokens": tokens}
+    inputs = {
+        "token_mask": token_mask,
+        "separators": separators,
+        "counts": counts,
+        "tokens": tokens,
+    }
     tallies: dict[str, Tally] = {}
     found_cross_attention = False
     for layer in chosen:
@@ -92,8 +97,8 @@ def roles(
             query_mask = target_mask if beyond else None
             query_mask = queries if query_mask is None else query_mask
             found_cross_attention = found_cross_attention or query_mask is target_mask
-            own = with_cross_position(attention_map) if cross_attention else attention_map
-            tallies[name] = _of_map(own, beyond, known, query_mask, radius, name)
+            map_ = with_cross_position(attention_map) if cross_attention else attention_map
+            tallies[name] = _of_map(map_, beyond, inputs, query_mask, radius, name)
     if target_mask is not None and not found_cross_attention:
         raise AttlasError(
             "cross-attention, which target_mask is for",
@@ -124,7 +129,7 @@ def _is_cross_attention(attention_map: AttentionMap, cross_attention: bool | Non
 def _of_map(
     attention_map: AttentionMap,
     cross_attention: bool,
-    known: Mapping[str, Tensor | None],
+    inputs: Mapping[str, Tensor | None],
     queries: Tensor | None,
     radius: int,
     name: str,
@@ -134,8 +139,10 @@ def _of_map(
         return zero_tally(heads)
     device = device_of(attention_map)
     tensors = {
-        what: checked_values(f"{what} for layer {name!r}", values, (batch, num_keys), device)
-        for what, values in known.items()
+        input_name: checked_values(
+            f"{input_name} for layer {name!r}", values, (batch, num_keys), device
+        )
+        for input_name, values in inputs.items()
         if values is not None
     }
     token_mask = (
@@ -143,7 +150,7 @@ def _of_map(
         if "token_mask" in tensors
         else token_mask_of(attention_map).to(device)
     )
-    asking = (
+    asked_queries = (
         query_mask(attention_map, token_mask, cross_attention=cross_attention)
         if queries is None
         else checked_values(
@@ -163,4 +170,4 @@ def _of_map(
         targets["rare"] = MarkedTarget(
             rarest_tokens(tensors["counts"], token_mask), by_max_weight=True
         )
-    return count_roles(attention_map, targets, asking, diagonals=cross_attention)
+    return count_roles(attention_map, targets, asked_queries, diagonals=cross_attention)

@@ -135,9 +135,9 @@ def _again(
     # Real tokens first, then equal ones side by side in the order of the text.
     order = torch.argsort(tokens, dim=1, stable=True)
     order = order.gather(1, torch.argsort(~token_mask.gather(1, order), dim=1, stable=True))
-    ordered, there = tokens.gather(1, order), token_mask.gather(1, order)
+    ordered, is_token = tokens.gather(1, order), token_mask.gather(1, order)
     same = torch.zeros_like(token_mask)
-    same[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & there[:, 1:] & there[:, :-1]
+    same[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & is_token[:, 1:] & is_token[:, :-1]
     return torch.zeros_like(token_mask).scatter(1, order, same)
 
 
@@ -181,7 +181,7 @@ _ONE_PLACE = 1e-6  # a variance: a thousandth of the axis, and what float32 make
 def count_roles(
     attention_map: AttentionMap,
     targets: Mapping[str, RoleTarget],
-    asking: Bool[Tensor, "batch queries"],
+    query_mask: Bool[Tensor, "batch queries"],
     *,
     diagonals: bool,
 ) -> Tally:
@@ -189,15 +189,15 @@ def count_roles(
 
     Args:
         targets: By the names of their roles.
-        asking: The queries of real tokens.
+        query_mask: The queries of real tokens.
         diagonals: Whether to ask for the direction of the whole map, too.
     """
-    reductions: dict[str, Reduction] = {"target": _TargetSums(attention_map, targets, asking)}
+    reductions: dict[str, Reduction] = {"target": _TargetSums(attention_map, targets, query_mask)}
     query_offset = attention_map.position
     if query_offset is not None:
-        reductions["offsets"] = _OffsetReduction(attention_map, asking, query_offset)
+        reductions["offsets"] = _OffsetReduction(attention_map, query_mask, query_offset)
     if diagonals:
-        reductions["diagonal"] = SlopeReduction(attention_map, asking)
+        reductions["diagonal"] = SlopeReduction(attention_map, query_mask)
     found: dict[str, Any] = reduce_map(attention_map, reductions)
     sums = zero_tally(attention_map.shape[1]).sums
     sums[..., [ROLES.index(name) for name in targets]] = found["target"]
@@ -215,13 +215,15 @@ def count_roles(
     return Tally(sums, offsets, low)
 
 
-def has_choice(block: Block, asking: Bool[Tensor, "batch queries"]) -> Bool[Tensor, "heads rows"]:
+def has_choice(
+    block: Block, query_mask: Bool[Tensor, "batch queries"]
+) -> Bool[Tensor, "heads rows"]:
     """The queries of a block that count: of a real token, and with more than one key to choose of.
 
     Who sees a single key gives it everything, whatever the head has learnt.
     """
-    here = asking[block.batch, block.start : block.stop]
-    return here & (block.num_visible > 1) & block.has_visible
+    block_queries = query_mask[block.batch, block.start : block.stop]
+    return block_queries & (block.num_visible > 1) & block.has_visible
 
 
 class _TargetSums(Reduction):
@@ -231,9 +233,9 @@ class _TargetSums(Reduction):
         self,
         attention_map: AttentionMap,
         targets: Mapping[str, RoleTarget],
-        asking: Bool[Tensor, "batch queries"],
+        query_mask: Bool[Tensor, "batch queries"],
     ) -> None:
-        self._targets, self._asking = tuple(targets.values()), asking
+        self._targets, self._asking = tuple(targets.values()), query_mask
         self._sums = torch.zeros((3, attention_map.shape[1], len(targets)), dtype=torch.float64)
 
     def update(self, block: Block) -> None:
@@ -248,7 +250,7 @@ class _TargetSums(Reduction):
         choice, allowed = has_choice(block, self._asking), block.allowed
         shape = block.weights.shape
         for place, target in enumerate(self._targets):
-            here = choice & target.exists(block.batch, query)
+            counted = choice & target.exists(block.batch, query)
             on_target = target(block.batch, query, key).expand(shape[1:])
             even = (on_target & allowed).sum(-1) / block.num_visible.clamp(min=1)
             if target.by_max_weight:
@@ -257,7 +259,9 @@ class _TargetSums(Reduction):
             else:
                 weights = on_target.to(block.weights.dtype)
                 score = torch.linalg.vecdot(block.weights, weights)
-            sums = torch.stack([(part * here).sum(-1) for part in (score, even, here.to(even))])
+            sums = torch.stack(
+                [(part * counted).sum(-1) for part in (score, even, counted.to(even))]
+            )
             self._sums[:, block.heads, place] += sums.cpu().to(torch.float64)
 
     @property
@@ -269,10 +273,13 @@ class _OffsetReduction(Reduction):
     """How many queries have their greatest weight at each offset, and the sum of their chances."""
 
     def __init__(
-        self, attention_map: AttentionMap, asking: Bool[Tensor, "batch queries"], query_offset: int
+        self,
+        attention_map: AttentionMap,
+        query_mask: Bool[Tensor, "batch queries"],
+        query_offset: int,
     ) -> None:
         _, heads, queries, num_keys = attention_map.shape
-        self._low, self._asking = -(query_offset + queries - 1), asking
+        self._low, self._asking = -(query_offset + queries - 1), query_mask
         span = max(0, num_keys - query_offset - self._low)
         self._counts = torch.zeros((heads, span), dtype=torch.long)
         self._even = torch.zeros(heads, dtype=torch.float64)
@@ -301,9 +308,11 @@ class SlopeReduction(Reduction):
     0 where that moves from query to query, as under a causal mask.
     """
 
-    def __init__(self, attention_map: AttentionMap, asking: Bool[Tensor, "batch queries"]) -> None:
+    def __init__(
+        self, attention_map: AttentionMap, query_mask: Bool[Tensor, "batch queries"]
+    ) -> None:
         batch, heads, self._queries, self._keys = attention_map.shape
-        self._asking = asking
+        self._asking = query_mask
         self._sums = torch.zeros((9, batch, heads), dtype=torch.float64)
 
     def update(self, block: Block) -> None:
@@ -316,10 +325,10 @@ class SlopeReduction(Reduction):
         moments = moments.to(block.weights.dtype)
         num_visible = block.num_visible.clamp(min=1).unsqueeze(-1)
         even = block.allowed.to(moments.dtype) @ moments[:, :2] / num_visible
-        own = block.weights @ moments
-        whole = own[..., 2:]
-        own = own[..., :2] / torch.where(whole == 0, 1.0, whole)
-        both = torch.stack((own, even.expand_as(own))).cpu().to(torch.float64)
+        row_sums = block.weights @ moments
+        total = row_sums[..., 2:]
+        row_sums = row_sums[..., :2] / torch.where(total == 0, 1.0, total)
+        both = torch.stack((row_sums, even.expand_as(row_sums))).cpu().to(torch.float64)
         (mean, square), (even_mean, even_square) = (part.unbind(-1) for part in both)
         query = torch.arange(block.start, block.stop, dtype=torch.float64) / self._queries
         terms = [torch.ones_like(mean), query, query * query, mean, square, query * mean]

@@ -28,15 +28,15 @@ def values_of_call(
     batch, heads, _, num_keys = attention_map.shape
     expected = (batch, num_keys - values.added) if heads == len(values.output) else None
     far: float | None = None
-    for turned in (False, True):
+    for is_reversed in (False, True):
         first, second = source.vectors.shape[:2]
-        if ((second, first) if turned else (first, second)) != expected:
+        if ((second, first) if is_reversed else (first, second)) != expected:
             continue
-        way = source.turned() if turned else source
-        made = values.values(_zero_padding(attention_map, way.vectors))
-        off = _distance(attention_map, values, made, way.read)
+        way = source.turned() if is_reversed else source
+        call_values = values.values(_zero_padding(attention_map, way.vectors))
+        off = _distance(attention_map, values, call_values, way.read)
         if off is None:
-            return made
+            return call_values
         far = off if far is None else far
     if far is not None:
         raise AttlasError(
@@ -61,16 +61,16 @@ def _zero_padding(
     token_mask = (
         attention_map.token_mask if isinstance(attention_map, FactoredAttentionMap) else None
     )
-    whole = None if token_mask is None else token_mask[:, : vectors.shape[1]]
-    if whole is None or whole.shape != vectors.shape[:2]:
+    mask = None if token_mask is None else token_mask[:, : vectors.shape[1]]
+    if mask is None or mask.shape != vectors.shape[:2]:
         return vectors
-    return vectors.masked_fill(~whole.unsqueeze(-1).to(vectors.device), 0.0)
+    return vectors.masked_fill(~mask.unsqueeze(-1).to(vectors.device), 0.0)
 
 
 def _distance(
     attention_map: AttentionMap,
     values: ValueMap,
-    made: Float[Tensor, "batch value_heads keys value_dim"],
+    call_values: Float[Tensor, "batch value_heads keys value_dim"],
     read: Float[Tensor, "batch queries all_heads"] | None,
 ) -> float | None:
     """How far what heads read is from Σ_j α_hij v_hj, in some queries, beside the greatest number;
@@ -78,13 +78,13 @@ def _distance(
     batch, heads, queries, _ = attention_map.shape
     if read is None or read.shape[:2] != (batch, queries) or not queries:
         return None
-    shared = heads // made.shape[1]
-    beside = made.repeat_interleave(shared, 1) if shared > 1 else made
+    shared = heads // call_values.shape[1]
+    repeated = call_values.repeat_interleave(shared, 1) if shared > 1 else call_values
     off, greatest = 0.0, 0.0
     for query in sorted({query * (queries - 1) // max(1, _ASKED - 1) for query in range(_ASKED)}):
         weights = attention_map.rows(query, query + 1)
         sees = (weights.sum((1, 2, 3)) > 0).nonzero().flatten()  # nothing is said of the others
-        computed = (weights.to(beside) @ beside)[:, :, 0].flatten(1)
+        computed = (weights.to(repeated) @ repeated)[:, :, 0].flatten(1)
         recorded = read[:, query].to(computed)
         if computed.shape != recorded.shape:
             return None
@@ -130,14 +130,14 @@ class ValueNorms:
                 or its weights were changed.
         """
         batch, heads, _, num_keys = attention_map.shape
-        made = values_of_call(attention_map, values, source)
+        call_values = values_of_call(attention_map, values, source)
         lengths, products = [], []
         size = max(1, _AT_ONCE // max(1, batch * heads * values.output.shape[2]))
         for start in range(0, num_keys, size):
-            carried = values.carried(made[:, :, start : start + size]).to(torch.float64)
-            lengths.append(carried.norm(dim=-1).to(made.dtype))
-            beside = carried.transpose(1, 2)  # (batch, keys, heads, dim)
-            products.append(beside @ beside.mT)
+            carried = values.carried(call_values[:, :, start : start + size]).to(torch.float64)
+            lengths.append(carried.norm(dim=-1).to(call_values.dtype))
+            by_key = carried.transpose(1, 2)  # (batch, keys, heads, dim)
+            products.append(by_key @ by_key.mT)
         return cls(attention_map, torch.cat(lengths, 2), torch.cat(products, 1))
 
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:

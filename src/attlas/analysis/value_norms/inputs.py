@@ -36,8 +36,8 @@ class ValueInputs:
         """
         read = [step.read for step in steps if step.read is not None]
         axis = 1 if len({len(step.vectors) for step in steps}) == 1 else 0  # places first
-        whole = torch.cat(read, axis) if len(read) == len(steps) else None
-        return cls(torch.cat([step.vectors for step in steps], axis), whole)
+        joined = torch.cat(read, axis) if len(read) == len(steps) else None
+        return cls(torch.cat([step.vectors for step in steps], axis), joined)
 
     def turned(self) -> "ValueInputs":
         """The same of a layer that has places first and texts second."""
@@ -68,12 +68,12 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
     """
     inputs: RecordedInputs = {}
     with ExitStack() as stack:
-        known = False
+        is_known = False
         for path, _ in model.named_modules(remove_duplicate=False):
             found = find_projections(model, path)
             if found is None:
                 continue
-            known = True
+            is_known = True
             calls = inputs.setdefault(path, [])
             if isinstance(found, nn.MultiheadAttention):
                 hooks: list[tuple[nn.Module, Any]] = [(found, _Given(calls))]
@@ -83,7 +83,7 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
             for listened, hook in hooks:
                 handle = listened.register_forward_pre_hook(hook, with_kwargs=True)
                 stack.callback(handle.remove)
-        if not known:
+        if not is_known:
             raise UnsupportedError(
                 "a model with an attention whose values are projected as `value_map` knows",
                 type(model).__name__,

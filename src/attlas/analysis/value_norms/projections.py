@@ -67,11 +67,11 @@ class Projections:
             case "values":
                 return every
             case "last":
-                whole = total in (2 * heads * width, 3 * heads * width)
-                return every[-heads * width :] if whole else None
+                is_joint = total in (2 * heads * width, 3 * heads * width)
+                return every[-heads * width :] if is_joint else None
             case "heads":
-                whole = total == 3 * heads * width
-                return every.reshape(heads, 3, width)[:, 2].flatten() if whole else None
+                is_joint = total == 3 * heads * width
+                return every.reshape(heads, 3, width)[:, 2].flatten() if is_joint else None
             case "blocks":
                 twice = total - heads * width  # keys and values
                 fits = twice > 0 and twice % (2 * width) == 0
@@ -275,8 +275,8 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
         return _of_torch(found)
     output, bias = matrix_of(found.output)
     value, value_bias = matrix_of(found.value)
-    width, rest = divmod(output.shape[0], heads) if heads > 0 else (0, 1)
-    columns = None if rest else found.columns(value.shape[1], heads, width)
+    width, remainder = divmod(output.shape[0], heads) if heads > 0 else (0, 1)
+    columns = None if remainder else found.columns(value.shape[1], heads, width)
     if columns is None or len(columns) % width or heads % (len(columns) // width):
         raise _unsupported(found, layer, heads)
     columns = columns.to(value.device)
@@ -285,18 +285,18 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
 
 
 def _of_torch(module: nn.MultiheadAttention) -> ValueMap:
-    whole, heads = module.embed_dim, module.num_heads
-    own, width = module.v_proj_weight, whole // heads
-    weight = module.in_proj_weight[2 * whole :] if own is None else own
-    bias = None if module.in_proj_bias is None else precise(module.in_proj_bias[2 * whole :])
+    embed_dim, heads = module.embed_dim, module.num_heads
+    value_weight, width = module.v_proj_weight, embed_dim // heads
+    weight = module.in_proj_weight[2 * embed_dim :] if value_weight is None else value_weight
+    bias = None if module.in_proj_bias is None else precise(module.in_proj_bias[2 * embed_dim :])
     output, output_bias = matrix_of(module.out_proj)
-    made = _apart(precise(weight).T, bias, output, output_bias, width)
+    value_map_ = _apart(precise(weight).T, bias, output, output_bias, width)
     extra = []
     if module.bias_v is not None:
         extra.append(precise(module.bias_v).reshape(heads, 1, width))
     if module.add_zero_attn:
         extra.append(output.new_zeros(heads, 1, width))
-    return replace(made, extra=torch.cat(extra, 1)) if extra else made
+    return replace(value_map_, extra=torch.cat(extra, 1)) if extra else value_map_
 
 
 def _apart(
@@ -316,9 +316,9 @@ def _apart(
 
 
 def _unsupported(found: Projections, layer: str, heads: int) -> AttlasError:
-    made, taken = matrix_of(found.value)[0].shape[1], matrix_of(found.output)[0].shape[0]
+    value_dim, output_dim = matrix_of(found.value)[0].shape[1], matrix_of(found.output)[0].shape[0]
     return UnsupportedError(
         f"projections of the values of {heads} heads in layer {layer!r}",
-        f"{made} numbers made of a key, of which {taken} come out of all heads",
+        f"{value_dim} numbers made of a key, of which {output_dim} come out of all heads",
         "give the number of heads that trace[layer].shape[1] says, of a trace of all heads",
     )

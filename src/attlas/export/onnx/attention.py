@@ -181,20 +181,20 @@ class Heads:
     values: str
 
 
-def attended(graph: Graph, query: str, kept: Heads, mask: str | None, axes: int = 4) -> str:
+def attended(graph: Graph, query: str, heads: Heads, mask: str | None, axes: int = 4) -> str:
     """softmax(q kᵀ) v over the seen keys, of queries (…, queries, dim) with so many axes.
 
     seen, broadcast to (…, queries, keys): None = every key; a query that sees none reads zeros.
     """
     swapped = [*range(axes - 2), axes - 1, axes - 2]
-    scores = graph.node("MatMul", query, graph.node("Transpose", kept.keys, perm=swapped))
+    scores = graph.node("MatMul", query, graph.node("Transpose", heads.keys, perm=swapped))
     if mask is None:
         weights = graph.node("Softmax", scores, axis=-1)
     else:
         hidden = graph.node("Where", mask, scores, graph.number(_HIDDEN))
         weights = graph.node("Softmax", hidden, axis=-1)
         weights = graph.node("Where", mask, weights, graph.number(0.0))
-    return graph.node("MatMul", weights, kept.values)
+    return graph.node("MatMul", weights, heads.values)
 
 
 # Where attention may look, as nodes of a graph.
@@ -260,22 +260,22 @@ class GraphPatternAttention:
         self.count = self.n.size(token_mask, 1)
         self.marks = tuple(sorted(pattern.bound.marks))
 
-    def read(self, query: str, kept: Heads) -> str:
+    def read(self, query: str, heads: Heads) -> str:
         """Of queries (batch, heads, keys, dim) the contexts, in the same shape."""
         bound = self.pattern.bound
         if bound.back is None or bound.ahead is None:
-            return self._of_all(query, kept, self.n.up_to(self.count))
-        context = self._of_blocks(query, kept, bound.back, bound.ahead)
-        return self._with_marks(context, query, kept) if self.marks else context
+            return self._of_all(query, heads, self.n.up_to(self.count))
+        context = self._of_blocks(query, heads, bound.back, bound.ahead)
+        return self._with_marks(context, query, heads) if self.marks else context
 
-    def _of_all(self, asked: str, kept: Heads, places: str) -> str:
+    def _of_all(self, asked: str, heads: Heads, places: str) -> str:
         """What queries at these places (queries,) read of all keys."""
         n = self.n
         query, key = n.apart(places, 1), n.apart(n.up_to(self.count), 0)
         mask = n.of("And", allowed(n, self.pattern, query, key), n.apart(self.token_mask, 1, 2))
-        return attended(self.graph, asked, kept, mask)
+        return attended(self.graph, asked, heads, mask)
 
-    def _of_blocks(self, asked: str, kept: Heads, back: int, ahead: int) -> str:
+    def _of_blocks(self, asked: str, heads: Heads, back: int, ahead: int) -> str:
         """What all queries read of the strips and the marks."""
         graph, n = self.graph, self.n
         last = n.of("Sub", self.count, 1)
@@ -296,7 +296,7 @@ class GraphPatternAttention:
             Heads(
                 *(
                     graph.node("Gather", tensor, place, axis=2)
-                    for tensor in (kept.keys, kept.values)
+                    for tensor in (heads.keys, heads.values)
                 )
             ),
             n.of("And", mask, n.apart(token_mask, 1, 3)),
@@ -328,12 +328,12 @@ class GraphPatternAttention:
             graph.node("Concat", inside, exists, axis=1),
         )
 
-    def _with_marks(self, context: str, query: str, kept: Heads) -> str:
+    def _with_marks(self, context: str, query: str, heads: Heads) -> str:
         """The context with what the queries at the marks read, which may see everything."""
         graph, n = self.graph, self.n
         places = n.of("Min", graph.integers(*self.marks), n.of("Sub", self.count, 1))
         rows = graph.node("Gather", query, places, axis=2)
-        both = graph.node("Concat", context, self._of_all(rows, kept, places), axis=2)
+        both = graph.node("Concat", context, self._of_all(rows, heads, places), axis=2)
         positions = n.up_to(self.count)
         behind = n.of("Add", self.count, n.place(positions, self.marks))
         chosen = n.of("Where", n.among(positions, self.marks), behind, positions)

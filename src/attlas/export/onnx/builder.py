@@ -53,8 +53,8 @@ class Graph:
     @property
     def signature(self) -> str:
         """What goes in and what comes out, as people read it."""
-        given, made = (", ".join(map(str, values)) for values in (self._inputs, self._outputs))
-        return f"{given} → {made}"
+        inputs, outputs = (", ".join(map(str, values)) for values in (self._inputs, self._outputs))
+        return f"{inputs} → {outputs}"
 
     def input(self, name: str, dtype: type[np.generic], shape: Shape) -> str:
         """A value that the caller gives."""

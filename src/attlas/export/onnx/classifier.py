@@ -42,8 +42,8 @@ def seen_whole(model: Classifier, config: ClassifierConfig) -> int | None:
     while tokens < most:
         tokens = min(2 * tokens, most)
         # By n: how long a text has to be, its END included, for its first n tokens to be seen.
-        whole = required_lengths(patterns, tokens + 1)[:-1].cummax(0).values
-        unseen = torch.nonzero(whole > torch.arange(2, tokens + 2))
+        fully_seen = required_lengths(patterns, tokens + 1)[:-1].cummax(0).values
+        unseen = torch.nonzero(fully_seen > torch.arange(2, tokens + 2))
         if len(unseen):
             return int(unseen[0])
     return most if most == _MOST else None
@@ -83,8 +83,8 @@ def write_onnx_classifier(loaded: LoadedClassifier, folder: Path) -> list[str]:
     except ImportError:
         raise missing_extra("the export to ONNX", "onnx") from None
     graph = classifier_graph(loaded.model, loaded.config)
-    longest, seen = loaded.model.max_positions, seen_whole(loaded.model, loaded.config)
-    facts = {"longest": longest, "seen": seen}
+    longest, fully_seen = loaded.model.max_positions, seen_whole(loaded.model, loaded.config)
+    facts = {"longest": longest, "seen": fully_seen}
     graph.save(folder / CLASSIFIER, {name: n for name, n in facts.items() if n is not None})
     loaded.vocabularies.save(folder)
     example = files("attlas.export.onnx").joinpath("templates", "classify.py")
@@ -94,19 +94,18 @@ def write_onnx_classifier(loaded: LoadedClassifier, folder: Path) -> list[str]:
         *OF_LABELS,
         of_vocabulary(loaded.vocabularies.text),
         *([] if longest is None else [of_longest(longest, "reads")]),
-        *([] if seen is None else [_of_seen(seen)]),
+        *([] if fully_seen is None else [_of_seen(fully_seen)]),
         f"python {EXAMPLE} < texts > labels writes the label of each line and its probability, by "
         "numpy, onnxruntime and sentencepiece alone. Remarks about a text go to the standard "
         "error.",
     ]
 
 
-def _of_seen(seen: int) -> str:
+def _of_seen(fully_seen: int) -> str:
     return (
         "The label comes from what the first token sees, which of a text of more than "
-        f"{count_noun(seen, 'token')} may not be all: {EXAMPLE} says so, and Classification.unread "
-        "of "
-        "attlas counts what is not."
+        f"{count_noun(fully_seen, 'token')} may not be all: {EXAMPLE} says so, and "
+        "Classification.unread of attlas counts what is not."
     )
 
 

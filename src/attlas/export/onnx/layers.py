@@ -45,14 +45,14 @@ def pool_graph(graph: Graph, vectors: str, token_mask: str, pooling: Pooling) ->
     mask = graph.node("Unsqueeze", token_mask, graph.integers(2))
     match pooling:
         case MeanPooling():
-            kept = graph.node("Where", mask, vectors, graph.number(0.0))
-            total = graph.node("ReduceSum", kept, graph.integers(1), keepdims=0)
+            tokens = graph.node("Where", mask, vectors, graph.number(0.0))
+            total = graph.node("ReduceSum", tokens, graph.integers(1), keepdims=0)
             ones = graph.node("Cast", token_mask, to=_FLOAT_OF_GRAPH_POOLING)
             count = graph.node("ReduceSum", ones, graph.integers(1), keepdims=1)
             return graph.node("Div", total, graph.node("Max", count, graph.number(1.0)))
         case MaxPooling():
-            kept = graph.node("Where", mask, vectors, graph.number(_LEAST))
-            greatest = graph.node("ReduceMax", kept, graph.integers(1), keepdims=0)
+            tokens = graph.node("Where", mask, vectors, graph.number(_LEAST))
+            greatest = graph.node("ReduceMax", tokens, graph.integers(1), keepdims=0)
             return _of_texts(graph, greatest, token_mask)
         case FirstPooling():
             ones = graph.node("Cast", token_mask, to=_INT32)
@@ -75,8 +75,8 @@ def _of_texts(graph: Graph, vectors: str, token_mask: str) -> str:
     """The vectors of texts that have a token, and zeros."""
     ones = graph.node("Cast", token_mask, to=_INT32)
     any_ = graph.node("ReduceMax", ones, graph.integers(1), keepdims=1)
-    known = graph.node("Cast", any_, to=9)
-    return graph.node("Where", known, vectors, graph.number(0.0))
+    has_tokens = graph.node("Cast", any_, to=9)
+    return graph.node("Where", has_tokens, vectors, graph.number(0.0))
 
 
 # Layers of GRU or LSTM cells as nodes of a graph.
@@ -110,8 +110,8 @@ class GraphRecurrence:
         final: list[list[str]] = [[] for _ in range(self.parts)]
         for layer in range(self.rnn.num_layers):
             outputs, *ends = self._layer(layer, x, lengths)
-            apart = graph.node("Transpose", outputs, perm=[0, 2, 1, 3])
-            x = graph.reshaped(apart, 0, 0, self.directions * self.rnn.hidden_size)
+            by_step = graph.node("Transpose", outputs, perm=[0, 2, 1, 3])
+            x = graph.reshaped(by_step, 0, 0, self.directions * self.rnn.hidden_size)
             for part, end in zip(final, ends, strict=True):
                 part.append(end)
         return graph.node("Transpose", x, perm=[1, 0, 2]), final
@@ -178,8 +178,8 @@ def logits(graph: Graph, features: str, output: Output, embedding: Embedding) ->
     """W f + b of features (batch, dim); tied, W is the embedding, behind a bottleneck or not."""
     if output.bottleneck is not None:
         features = graph.mapped(features, output.bottleneck.weight)
-    own = output.weight
-    rows = _rows(graph, embedding) if own is None else graph.constant(own)
+    weight = output.weight
+    rows = _rows(graph, embedding) if weight is None else graph.constant(weight)
     return graph.node("Gemm", features, rows, graph.constant(output.bias), transB=1)
 
 
@@ -312,14 +312,14 @@ class GraphLayers:
     def read(
         self,
         x: str,
-        kept: Heads,
+        heads: Heads,
         attention: MultiheadAttention,
         mask: str | None,
         turns: RotaryAngles | None,
     ) -> str:
         """softmax(q kᵀ / √d) v per head, over the seen keys, merged."""
         queries = self.queries(x, attention, turns)
-        return self.merged(attended(self.graph, queries, kept, mask), attention)
+        return self.merged(attended(self.graph, queries, heads, mask), attention)
 
     def _fed(self, x: str, feed_forward: Any) -> str:
         graph = self.graph
@@ -360,11 +360,11 @@ class GraphLayers:
         def times(first: str, second: str) -> str:
             return graph.node("Mul", first, second)
 
-        turned = self._paired(
+        rotated = self._paired(
             graph.node("Sub", times(even, turns.cosine), times(odd, turns.sine)),
             graph.node("Add", times(even, turns.sine), times(odd, turns.cosine)),
         )
-        return graph.reshaped(turned, 0, 0, 0, width)
+        return graph.reshaped(rotated, 0, 0, 0, width)
 
     def _paired(self, first: str, second: str) -> str:
         """Both side by side on a new last axis."""
@@ -396,12 +396,12 @@ def encoded(
     mask = layers.key_mask(token_mask)
 
     def look(attention: MultiheadAttention, y: str) -> str:
-        kept = layers.remembered(y, attention, turns)
+        memory = layers.remembered(y, attention, turns)
         if attention.pattern == everywhere:
-            return layers.read(y, kept, attention, mask, turns)
+            return layers.read(y, memory, attention, mask, turns)
         pattern_attention = GraphPatternAttention(graph, attention.pattern, token_mask)
         return layers.merged(
-            pattern_attention.read(layers.queries(y, attention, turns), kept), attention
+            pattern_attention.read(layers.queries(y, attention, turns), memory), attention
         )
 
     each: Any = encoder.layers

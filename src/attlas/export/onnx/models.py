@@ -31,8 +31,8 @@ def recurrent_encoder(model: RecurrentModel) -> Graph:
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
     source = graph.node("Where", token_mask, source, graph.number(0, np.int64))  # junk is no id
-    own = model.source_embedding
-    x = embedded(graph, source, model.target_embedding if own is None else own)
+    shared = model.source_embedding
+    x = embedded(graph, source, model.target_embedding if shared is None else shared)
     ones = graph.node("Cast", token_mask, to=_INT32)
     lengths = graph.node("ReduceSum", ones, graph.integers(1), keepdims=0)
     outputs, final = GraphRecurrence(graph, model.encoder.rnn).read(x, lengths)
@@ -171,13 +171,13 @@ def _parts(model: RecurrentModel) -> tuple[str, ...]:
 def _bridged(graph: Graph, bridge: Bridge, final: list[list[str]]) -> list[str]:
     """Each part of the initial state (batch, layers, hidden_dim), of the encoder's last one."""
     ends = [_read_by(graph, bridge, end) for part in final for end in part]
-    made = []
+    outputs = []
     for matrix, end in zip(bridge.matrices, ends, strict=True):
         assert isinstance(matrix, nn.Linear)
         bent = graph.node("Tanh", graph.mapped(end, matrix.weight, matrix.bias))
-        made.append(graph.node("Unsqueeze", bent, graph.integers(1)))
+        outputs.append(graph.node("Unsqueeze", bent, graph.integers(1)))
     layers = len(final[0])
-    each = (made[begin : begin + layers] for begin in range(0, len(made), layers))
+    each = (outputs[begin : begin + layers] for begin in range(0, len(outputs), layers))
     return [graph.node("Concat", *part, axis=1) for part in each]
 
 
@@ -231,14 +231,14 @@ def transformer_encoder(model: Transformer, config: TransformerConfig) -> Graph:
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
     layers = GraphLayers(graph, config)
-    own = model.source_embedding
-    embedding = model.target_embedding if own is None else own
+    source_embedding = model.source_embedding
+    embedding = model.target_embedding if source_embedding is None else source_embedding
     x = encoded(layers, source, token_mask, embedding, model.source_positions, model.encoder)
     for number, layer in enumerate(_each(model.decoder)):
-        kept = layers.remembered(x, layer.cross_attention, None)
+        memory = layers.remembered(x, layer.cross_attention, None)
         shape = ("batch", config.num_heads, "keys", config.embed_dim // config.num_heads)
-        graph.output(kept.keys, f"source_keys.{number}", np.float32, shape)
-        graph.output(kept.values, f"source_values.{number}", np.float32, shape)
+        graph.output(memory.keys, f"source_keys.{number}", np.float32, shape)
+        graph.output(memory.values, f"source_values.{number}", np.float32, shape)
     return graph
 
 
@@ -264,25 +264,25 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
     present: list[Heads] = []
     for layer, source, past in zip(_each(model.decoder), sources, pasts, strict=True):
 
-        def back(y: str, layer: Any = layer, past: Heads = past) -> str:
+        def self_attend(y: str, layer: Any = layer, past: Heads = past) -> str:
             new = layers.remembered(y, layer.self_attention, positions)
             present.append(layers.longer(past, new))
-            own = layer.self_attention.pattern
-            before = None if own == causal else allowed(n, own, steps, so_far)
+            pattern = layer.self_attention.pattern
+            before = None if pattern == causal else allowed(n, pattern, steps, so_far)
             return layers.read(y, present[-1], layer.self_attention, before, positions)
 
         def across(y: str, layer: Any = layer, source: Heads = source) -> str:
             return layers.read(y, source, layer.cross_attention, mask, None)
 
-        x = layers.around(x, layer.around_self_attention, back)
+        x = layers.around(x, layer.around_self_attention, self_attend)
         x = layers.around(x, layer.around_cross_attention, across)
         x = layers.thought(x, layer)
     features = graph.node("Squeeze", layers.normed(x, model.decoder.norm), graph.integers(1))
     scores = logits(graph, features, model.output, model.target_embedding)
     graph.output(scores, "logits", np.float32, ("batch", len(model.output.bias)))
-    for number, kept in enumerate(present):
-        graph.output(kept.keys, f"keys.{number}", np.float32, shape)
-        graph.output(kept.values, f"values.{number}", np.float32, shape)
+    for number, cached in enumerate(present):
+        graph.output(cached.keys, f"keys.{number}", np.float32, shape)
+        graph.output(cached.values, f"values.{number}", np.float32, shape)
     return graph
 
 

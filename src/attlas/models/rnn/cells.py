@@ -118,29 +118,34 @@ class Recurrence(nn.Module):
         cells = self.unrolled(entering.unsqueeze(1), hidden)
         return cells.step(), cells.hidden
 
-    def unrolled(self, known: Float[Tensor, "batch steps known_dim"], hidden: Hidden) -> "Unrolled":
+    def unrolled(
+        self, known_input: Float[Tensor, "batch steps known_dim"], hidden: Hidden
+    ) -> "Unrolled":
         """The same, one step at a time: x_t = [known_t; fed_t]."""
-        return Unrolled(self.rnn, known, hidden)
+        return Unrolled(self.rnn, known_input, hidden)
 
 
 class Unrolled:
     """A recurrence under way. All that does not depend on what is fed is computed beforehand."""
 
     def __init__(
-        self, rnn: nn.GRU | nn.LSTM, known: Float[Tensor, "batch steps known_dim"], hidden: Hidden
+        self,
+        rnn: nn.GRU | nn.LSTM,
+        known_input: Float[Tensor, "batch steps known_dim"],
+        hidden: Hidden,
     ) -> None:
         self._advance = _gru if isinstance(rnn, nn.GRU) else _lstm
         self._dropout = Dropout(rnn.dropout).train(rnn.training)
         self._weights = rnn.all_weights  # per layer: of the input, of the state; their biases
         of_input, _, bias, _ = self._weights[0]
-        input_dim = known.shape[-1]
+        input_dim = known_input.shape[-1]
         of_known, of_fed = of_input[:, :input_dim], of_input[:, input_dim:]
-        if known.shape[1] > 1:  # some columns of a matrix are multiplied slowly, see `linear`
+        if known_input.shape[1] > 1:  # some columns of a matrix are multiplied slowly, see `linear`
             of_known, of_fed = of_known.contiguous(), of_fed.contiguous()
         self._of_fed = _step_map(of_fed)
         self._of_state = [_step_map(weight, bias) for _, weight, _, bias in self._weights]
         # Steps first, so that the gates of one step lie together.
-        gates = linear(known.transpose(0, 1), of_known, bias)
+        gates = linear(known_input.transpose(0, 1), of_known, bias)
         self._known = iter(gates.unbind(0))
         self._cells: list[Cell] = [
             tuple(part[:, layer] for part in hidden) for layer in range(rnn.num_layers)

@@ -130,9 +130,9 @@ class RecurrentConfig(Config):
         predicts = local is not None and local.centre == "predictive"
         return predicts or score in ("additive", "concat")
 
-    def _no_idle(self, beside: str, *names: str) -> None:
+    def _no_idle(self, combination: str, *names: str) -> None:
         """Refuse settings that would have no effect beside the one named."""
-        refuse_idle(self, beside, {name: _CURES[name] for name in names})
+        refuse_idle(self, combination, {name: _CURES[name] for name in names})
 
 
 _CURES = {

@@ -46,8 +46,8 @@ class Bridge(nn.Module):
     ) -> tuple[Float[Tensor, "batch layers hidden_dim"], ...]:
         """The decoder's initial state."""
         read = torch.cat(final, dim=1)[:, :, -self.directions :].flatten(2).unbind(1)
-        made = [torch.tanh(of(x)) for of, x in zip(self.matrices, read, strict=True)]
-        return torch.stack(made, dim=1).chunk(len(final), dim=1)
+        states = [torch.tanh(of(x)) for of, x in zip(self.matrices, read, strict=True)]
+        return torch.stack(states, dim=1).chunk(len(final), dim=1)
 
 
 @dataclass(frozen=True, slots=True)

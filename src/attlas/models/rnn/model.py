@@ -63,8 +63,8 @@ class RecurrentModel(SequenceToSequence[RecurrentState]):
         token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> RecurrentState:
         source, token_mask = read_token_mask(source, token_mask)
-        own = self.source_embedding
-        embedding = self.target_embedding if own is None else own
+        source_embedding = self.source_embedding
+        embedding = self.target_embedding if source_embedding is None else source_embedding
         embedded = self.dropout(embedding(source))
         return self.decoder.start(self.encoder(embedded, token_mask), token_mask)
 

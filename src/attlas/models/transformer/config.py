@@ -70,8 +70,8 @@ class BlockConfig(Config):
 
     @model_validator(mode="after")
     def _positions_fit(self) -> Self:
-        turned = {"sinusoidal": self.embed_dim, "rotary": self.embed_dim // self.num_heads}
-        if turned.get(self.positions, 0) % 2:
+        rotated_dims = {"sinusoidal": self.embed_dim, "rotary": self.embed_dim // self.num_heads}
+        if rotated_dims.get(self.positions, 0) % 2:
             of = "embed_dim" if self.positions == "sinusoidal" else "embed_dim / num_heads"
             raise ConfigError(
                 f"an even {of} for positions = {self.positions!r}",
@@ -79,8 +79,8 @@ class BlockConfig(Config):
                 f"make {of} even: these positions fill pairs of numbers",
             )
         if self.positions != "learned":
-            beside = f"positions = {self.positions!r}"
-            refuse_idle(self, beside, {"max_positions": "set positions = 'learned'"})
+            combination = f"positions = {self.positions!r}"
+            refuse_idle(self, combination, {"max_positions": "set positions = 'learned'"})
         return self
 
     @model_validator(mode="after")

@@ -49,15 +49,15 @@ class DecoderLayer(nn.Module):
         """Return True if a newest position sees itself and all of the source, nobody observes or
         changes what it sees or what an attention reads, and no weight is dropped.
         """
-        back, across = self.self_attention, self.cross_attention
+        self_attention, cross_attention = self.self_attention, self.cross_attention
         return (
-            back.pattern.sees_itself
-            and isinstance(across.pattern, Everywhere)
+            self_attention.pattern.sees_itself
+            and isinstance(cross_attention.pattern, Everywhere)
             and not any(
                 a.hook.is_recording or a.hook.is_patched or a.dropout.active_p
-                for a in (back, across)
+                for a in (self_attention, cross_attention)
             )
-            and not has_hooks((back, across))
+            and not has_hooks((self_attention, cross_attention))
         )
 
     def self_attention_block(
@@ -93,7 +93,7 @@ class DecoderLayer(nn.Module):
         self,
         x: Rows,
         past: KeyValueCache | None,
-        own: Float[Tensor, "#caches 1 each keys"] | None,
+        bias: Float[Tensor, "#caches 1 each keys"] | None,
         caches: int,
         position: int,
     ) -> tuple[Rows, KeyValueCache]:
@@ -101,15 +101,16 @@ class DecoderLayer(nn.Module):
         memories.
 
         Args:
-            own: What is added to the scores: 0, or −∞ where a row has to look past a position; None
-                = nowhere. memories: how many there are, or begin here.
+            bias: What is added to the scores: 0, or −∞ where a row must not see a position;
+                None = 0 everywhere.
+            memories: How many there are, or begin here.
         """
         y = self.around_self_attention.enter(x)
         cache = self.self_attention.project_kv(y.unsqueeze(1), key_offset=position).merge_rows(
             caches
         )
         cache = cache if past is None else past.append(cache)
-        read = self.self_attention.decode_step(y, cache, position, own)
+        read = self.self_attention.decode_step(y, cache, position, bias)
         return self.around_self_attention.leave(x, read), cache
 
     def cross_attention_step(
@@ -178,8 +179,8 @@ class TransformerDecoder(nn.Module):
                 x = layer.cross_attention_block(x, source)
             x = layer.feed_forward_block(x)
         features = x if self.norm is None else self.norm(x)
-        now = TargetCache(tuple(after), state.position + x.shape[1])
-        return features, replace(state, past=now, coverage=coverage)
+        grown = TargetCache(tuple(after), state.position + x.shape[1])
+        return features, replace(state, past=grown, coverage=coverage)
 
     def step(self, x: Rows, state: TransformerState) -> tuple[Rows, TransformerState]:
         """`forward` for the newest position of each row: the same with fewer and larger products,
@@ -191,13 +192,13 @@ class TransformerDecoder(nn.Module):
             return features.squeeze(1), longer
         past = state.past.expand_if_sparse().with_next_keys(len(x), sources.keys.shape[0], x.device)
         patterns = {layer.self_attention.pattern for layer in self._layers}
-        own = {pattern: _bias(past.allowed(pattern, x.device)) for pattern in patterns}
+        biases = {pattern: _bias(past.allowed(pattern, x.device)) for pattern in patterns}
         token_mask = None if sources.token_mask is None else _bias(sources.token_mask.unsqueeze(1))
         before: tuple[KeyValueCache | None, ...] = past.layers or (None,) * len(self.layers)
         after: list[KeyValueCache] = []
         coverage = state.coverage
         for layer, behind, source in zip(self._layers, before, state.source.layers, strict=True):
-            allowed = own[layer.self_attention.pattern]
+            allowed = biases[layer.self_attention.pattern]
             x, cache = layer.self_attention_step(
                 x, behind, allowed, len(x) // past.rows_per_cache, state.position
             )

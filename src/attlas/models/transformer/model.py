@@ -100,8 +100,8 @@ class Transformer(SequenceToSequence[TransformerState]):
         source, token_mask = read_token_mask(source, token_mask)
         if token_mask is not None and bool(token_mask.all()):
             token_mask = None  # a mask costs more than to ask
-        own = self.source_embedding
-        embedding = self.target_embedding if own is None else own
+        source_embedding = self.source_embedding
+        embedding = self.target_embedding if source_embedding is None else source_embedding
         embedded = self.word_dropout(embedding(source) * self.scale)
         x = self.dropout(self.source_positions(embedded))
         return self.decoder.start(encoder(x, token_mask), token_mask)
@@ -174,7 +174,7 @@ def _decoder(config: TransformerConfig) -> TransformerDecoder:
         DecoderLayer(
             # Causal alone has kernels of its own, so it is not to be hidden in a composition.
             build_self_attention(
-                config, causal if own in (everywhere, causal) else both(causal, own)
+                config, causal if pattern in (everywhere, causal) else both(causal, pattern)
             ),
             build_residual(config),
             build_attention(config, everywhere),
@@ -182,6 +182,6 @@ def _decoder(config: TransformerConfig) -> TransformerDecoder:
             build_feed_forward(config),
             build_residual(config) if config.ffn_dim else None,
         )
-        for own in parse_patterns(config.decoder_patterns, config.decoder_layers)
+        for pattern in parse_patterns(config.decoder_patterns, config.decoder_layers)
     ]
     return TransformerDecoder(layers, build_last_norm(config))

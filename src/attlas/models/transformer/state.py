@@ -81,9 +81,11 @@ class TargetCache:
             return self
         caches = self.layers[0].keys.shape[0]
         if self.own_keys is None:
-            kept = torch.arange(caches, device=self.layers[0].keys.device)
-            kept = kept.repeat_interleave(self.rows_per_cache)
-            return TargetCache(tuple(layer.select(kept) for layer in self.layers), self.length)
+            cache_rows = torch.arange(caches, device=self.layers[0].keys.device)
+            cache_rows = cache_rows.repeat_interleave(self.rows_per_cache)
+            return TargetCache(
+                tuple(layer.select(cache_rows) for layer in self.layers), self.length
+            )
         kept_keys = self.own_keys.nonzero()[:, 1].view(
             caches, -1
         )  # of all its rows, one after the other
@@ -97,8 +99,8 @@ class TargetCache:
         in a wide beam may be."""
         if self.own_keys is None or self.rows_per_cache <= _MANY:
             return self
-        apart = self.own_keys.shape[1] > 4 * (self.length + self.rows_per_cache)
-        return self.expand_rows() if apart else self
+        should_compact = self.own_keys.shape[1] > 4 * (self.length + self.rows_per_cache)
+        return self.expand_rows() if should_compact else self
 
     def with_next_keys(self, rows: int, sources: int, device: torch.device) -> "TargetCache":
         """With one more token of each of so many rows; the layers are those before it.

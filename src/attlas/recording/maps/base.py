@@ -474,8 +474,8 @@ def _as_item(item: Any) -> Any:
         item = torch.from_numpy(item)
     if isinstance(item, Tensor):
         item = item.cpu()
-        whole = not (item.is_floating_point() or item.is_complex() or item.dtype == torch.bool)
-        return int(item) if item.ndim == 0 and whole else item
+        is_integer = not (item.is_floating_point() or item.is_complex() or item.dtype == torch.bool)
+        return int(item) if item.ndim == 0 and is_integer else item
     if isinstance(item, Integral) and not isinstance(item, bool):
         return int(item)
     if isinstance(item, range):
@@ -515,15 +515,15 @@ def _named(item: int | slice | Tensor, size: int) -> list[int]:
 
 def _within(item: int | slice | Tensor, named: list[int], size: int) -> Any:
     """The same index into the named places alone."""
-    where = {place: number for number, place in enumerate(named)}
+    numbers = {place: number for number, place in enumerate(named)}
     if isinstance(item, int):
-        return where[item % size]
+        return numbers[item % size]
     if isinstance(item, slice):
         chosen = range(size)[item]
-        start = where[chosen[0]] if chosen else 0
-        stop = where[chosen[-1]] + 1 if chosen else 0
+        start = numbers[chosen[0]] if chosen else 0
+        stop = numbers[chosen[-1]] + 1 if chosen else 0
         return slice(start, stop, chosen.step if stop - start > len(chosen) else None)
-    return _places([where[one % size] for one in item.tolist()])
+    return _places([numbers[index % size] for index in item.tolist()])
 
 
 def _places(numbers: list[int]) -> Int[Tensor, " chosen"]:

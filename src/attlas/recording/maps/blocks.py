@@ -182,10 +182,10 @@ def _cuts(attention_map: BlockSource, within: tuple[int, int], at_once: int) -> 
     _, heads, _, num_keys = attention_map.shape
     queries = within[1] - within[0]
     rows = min(max(_LEAST_ROWS, at_once // max(1, num_keys)), _MOST_ROWS, max(1, queries))
-    together = min(max(1, at_once // max(1, rows * num_keys)), max(1, heads))
-    for head in range(0, heads, together):
+    heads_at_once = min(max(1, at_once // max(1, rows * num_keys)), max(1, heads))
+    for head in range(0, heads, heads_at_once):
         for start in range(within[0], within[1], rows):
-            yield slice(head, min(head + together, heads)), start, min(start + rows, within[1])
+            yield slice(head, min(head + heads_at_once, heads)), start, min(start + rows, within[1])
 
 
 def blocks_of_weights(

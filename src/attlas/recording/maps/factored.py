@@ -208,8 +208,8 @@ def without_position(attention_map: AttentionMap) -> AttentionMap:
     )[None, None]
     bias = attention_map.bias
     if bias is not None:
-        kept = bias.dtype == torch.bool
-        shown = shown & bias if kept else torch.where(shown, bias, -torch.inf)
+        is_bool = bias.dtype == torch.bool
+        shown = shown & bias if is_bool else torch.where(shown, bias, -torch.inf)
     return replace(attention_map, pattern=everywhere, query_offset=None, bias=shown)
 
 
@@ -349,8 +349,8 @@ def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> 
     # Rows of padding may be hidden whole by a finite number, and then look at all keys alike: they
     # do not count, unless there are no others.
     shown = partial(ends_of, row, row.shown, row.allowed_rows)
-    known = shown if row.bias is not None else partial(_token_ends, row, left, last)
-    ends = cache(known)
+    bounds = shown if row.bias is not None else partial(_token_ends, row, left, last)
+    ends = cache(bounds)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_pairs(*cut) * row.shape[3] for cut in cuts), default=0)
     room = row.query.new_empty((3, largest), dtype=precise)

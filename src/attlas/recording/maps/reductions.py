@@ -106,8 +106,8 @@ def gini(block: Block) -> Float[Tensor, "heads rows"]:
     places = torch.arange(1, block.high - block.low + 1, device=block.weights.device)
     rank = places - (block.high - block.low - count)  # hidden keys have zeros, which come first
     total = (ascending * (2 * rank - count - 1)).sum(-1)
-    whole = ascending.sum(-1)
-    return total / torch.where(whole == 0, 1.0, whole * block.num_visible.clamp(min=1))
+    row_totals = ascending.sum(-1)
+    return total / torch.where(row_totals == 0, 1.0, row_totals * block.num_visible.clamp(min=1))
 
 
 def first_weight(block: Block) -> Float[Tensor, "heads rows"]:
@@ -240,22 +240,22 @@ class TopKReduction(Reduction):
         weights, indices = block.weights.topk(count, -1)
         # Weights above 0 are seen. To look for the others takes as long as `topk`, and is needed
         # where some that are seen are nothing, or below it.
-        there = weights > 0
-        if bool((there.sum(-1) < block.num_visible.clamp(max=count)).any()):
+        positive = weights > 0
+        if bool((positive.sum(-1) < block.num_visible.clamp(max=count)).any()):
             order = block.weights
             if self._of_softmax:  # what is nothing comes in the order of its scores
                 below = block.scores - block.scores.amax(-1, keepdim=True) - 1
                 order = torch.where(order > 0, order, below)
             indices = order.masked_fill(~block.allowed, -torch.inf).topk(count, -1).indices
             weights = block.weights.gather(-1, indices)
-            there = block.allowed.expand_as(block.weights).gather(-1, indices)
-        weights = weights.where(there, 0.0)
+            positive = block.allowed.expand_as(block.weights).gather(-1, indices)
+        weights = weights.where(positive, 0.0)
         with self._lock:
             if self._weights.dtype != weights.dtype:
                 self._weights = self._weights.to(weights.dtype)
         rows = block.batch, block.heads, slice(block.start, block.stop), slice(count)
         self._weights[rows] = weights.cpu()
-        self._keys[rows] = torch.where(there, indices + block.low, -1).cpu()
+        self._keys[rows] = torch.where(positive, indices + block.low, -1).cpu()
 
     @property
     def result(self) -> tuple[Float[Tensor, "b h q k"], Int[Tensor, "b h q k"]]:
@@ -325,11 +325,11 @@ def _reduce_map(
 
         def work(number: int, count: int, stop: threading.Event) -> None:
             with lock:
-                own = [reduction.for_thread(number) for reduction in every]
+                copies = [reduction.for_thread(number) for reduction in every]
             share = number, count
             torch.set_grad_enabled(False)  # of this thread, which ends here
             blocks = blocks_of(attention_map, within=within, at_once=AT_ONCE // count, share=share)
-            _update_all(takewhile(lambda _: not stop.is_set(), blocks), own)
+            _update_all(takewhile(lambda _: not stop.is_set(), blocks), copies)
 
         lock = threading.Lock()
         run_threads(work)

@@ -56,9 +56,9 @@ def mass(
     numbers = groups if isinstance(groups, Tensor) else torch.tensor(groups, device="cpu")
     numbers = numbers.unsqueeze(0) if numbers.ndim == 1 else numbers
     batch, _, _, num_keys = attention_map.shape
-    whole = not (numbers.is_floating_point() or numbers.is_complex())
+    is_integer = not (numbers.is_floating_point() or numbers.is_complex())
     if (
-        not whole
+        not is_integer
         or numbers.ndim != 2
         or numbers.shape[1] != num_keys
         or numbers.shape[0] not in (1, batch)

@@ -75,34 +75,38 @@ def find_call_site(names: Mapping[int, str]) -> CallSite | None:
     threads, and by PyTorch, which leaves its fast paths because of them.
     """
     module: nn.Module | None = None
-    given: dict[str, Any] = {}  # to any of its functions that are running, its forward among them
-    locally: dict[str, Any] = {}
+    arguments: dict[
+        str, Any
+    ] = {}  # to any of its functions that are running, its forward among them
+    variables: dict[str, Any] = {}
     texts: tuple[tuple[int, ...], ...] = ()
-    left = strange = False
-    for who, frame, known in _running_modules():
-        if isinstance(who, nn.Softmax):
+    left = is_foreign = False
+    for owner, frame, frame_locals in _running_modules():
+        if isinstance(owner, nn.Softmax):
             continue  # whoever holds it looks
-        if module is None and id(who) in names:
-            if strange and frame.f_code.co_name != "forward":
+        if module is None and id(owner) in names:
+            if is_foreign and frame.f_code.co_name != "forward":
                 return None  # another model, such as one that assists in a generation
-            module = who
-        strange = strange or module is None
+            module = owner
+        is_foreign = is_foreign or module is None
         if module is not None:
-            left = left or who is not module
-            if left and (texts or id(who) not in names):
+            left = left or owner is not module
+            if left and (texts or id(owner) not in names):
                 break
-            own = _parameters(frame.f_code, known)
+            parameters = _parameters(frame.f_code, frame_locals)
             if not left:
-                given |= own
-                locally |= known
+                arguments |= parameters
+                variables |= frame_locals
             if frame.f_code.co_name == "forward":
-                texts = texts or _texts(own)  # else of who holds a module that takes no text
+                texts = texts or _texts(parameters)  # else of who holds a module that takes no text
     if module is None:
         return None
-    cache = _cache(locally)
+    cache = _cache(variables)
     if cache is not None and _has_two(module):
         cache = _both(cache)
-    return CallSite(names[id(module)], module, cache, _finds_cross_attention(module, given), texts)
+    return CallSite(
+        names[id(module)], module, cache, _finds_cross_attention(module, arguments), texts
+    )
 
 
 def running_inputs(module: nn.Module) -> Iterator[Inputs]:
@@ -113,21 +117,21 @@ def running_inputs(module: nn.Module) -> Iterator[Inputs]:
     those of another method are what its names stand for now.
     """
     current: nn.Module | None = None
-    given: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] = ()
     called = False
-    for who, frame, known in _running_modules():
-        if current is None and who is not module:
+    for owner, frame, frame_locals in _running_modules():
+        if current is None and owner is not module:
             continue
-        if current is not None and who is not current:
-            yield inputs_of(*given)
-            given, called = (), False
-        current = who
+        if current is not None and owner is not current:
+            yield inputs_of(*arguments)
+            arguments, called = (), False
+        current = owner
         if frame.f_code is _CALL and not called:
-            given, called = (known["args"], known["kwargs"]), True
+            arguments, called = (frame_locals["args"], frame_locals["kwargs"]), True
         elif not called:
-            given = tuple(_parameters(frame.f_code, known).values())
+            arguments = tuple(_parameters(frame.f_code, frame_locals).values())
     if current is not None:
-        yield inputs_of(*given)
+        yield inputs_of(*arguments)
 
 
 def outermost_call() -> tuple[object, Callable[[], Inputs]]:
@@ -143,13 +147,13 @@ def outermost_call() -> tuple[object, Callable[[], Inputs]]:
         frame = frame.f_back
     if outermost is None:
         return None, dict
-    known = outermost.f_locals
-    given = known["args"], known["kwargs"]
-    return known.setdefault(_AT_WORK, object()), lambda: inputs_of(*given)
+    frame_locals = outermost.f_locals
+    arguments = frame_locals["args"], frame_locals["kwargs"]
+    return frame_locals.setdefault(_AT_WORK, object()), lambda: inputs_of(*arguments)
 
 
-def _parameters(code: CodeType, known: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: known[name] for name in _names_of(code)[1] if name in known}
+def _parameters(code: CodeType, frame_locals: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: frame_locals[name] for name in _names_of(code)[1] if name in frame_locals}
 
 
 def _names_of(code: CodeType) -> tuple[str | None, tuple[str, ...]]:
@@ -175,11 +179,11 @@ def _texts(arguments: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
         vectors = value.ndim == 3 and value.is_floating_point() and not unreadable(value)
         if not vectors:
             continue
-        alike = [place for place, text in enumerate(texts) if overlap(value, text)]
-        if not alike:
+        overlapping = [place for place, text in enumerate(texts) if overlap(value, text)]
+        if not overlapping:
             texts.append(value)
-        elif value.numel() > texts[alike[0]].numel():
-            texts[alike[0]] = value
+        elif value.numel() > texts[overlapping[0]].numel():
+            texts[overlapping[0]] = value
     return tuple(tuple(text.shape) for text in texts)
 
 
@@ -200,15 +204,15 @@ def _look_up() -> Iterator[AtWork]:
     while frame is not None:
         code = frame.f_code
         first, _ = _names_of(code)
-        known = frame.f_locals if first is not None else {}
-        who = known.get(first or "")
-        if isinstance(who, nn.Module):
-            if _is_method(code, type(who)):
-                yield from (one for one in waiting if one[0] is who)
+        frame_locals = frame.f_locals if first is not None else {}
+        owner = frame_locals.get(first or "")
+        if isinstance(owner, nn.Module):
+            if _is_method(code, type(owner)):
+                yield from (at_work for at_work in waiting if at_work[0] is owner)
                 waiting = []
-                yield who, frame, known
+                yield owner, frame, frame_locals
             else:
-                waiting.append((who, frame, known))
+                waiting.append((owner, frame, frame_locals))
         frame = frame.f_back
 
 
@@ -216,7 +220,7 @@ def _is_method(code: CodeType, kind: type[nn.Module]) -> bool:
     found = _methods.get((id(code), kind))
     if found is None:
         owner = code.co_qualname.rpartition(".")[0]
-        found = any(one.__qualname__ == owner for one in kind.__mro__)
+        found = any(base.__qualname__ == owner for base in kind.__mro__)
         _methods[id(code), kind] = found
     return found
 
@@ -249,19 +253,19 @@ def _both(cache: Any) -> Any:
         return cache
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        known = frame.f_locals
-        for whole in filter(None, map(known.get, _CACHES)):
-            parts = (
-                getattr(whole, f"{which}_attention_cache", None) for which in ("self", "cross")
-            )
+        frame_locals = frame.f_locals
+        for both in filter(None, map(frame_locals.get, _CACHES)):
+            parts = (getattr(both, f"{kind}_attention_cache", None) for kind in ("self", "cross"))
             if any(part is cache for part in parts):
-                return whole
+                return both
         frame = frame.f_back
     return cache
 
 
 def _finds_cross_attention(module: nn.Module, arguments: Mapping[str, Any]) -> bool | None:
-    for query, key in ((arguments.get(one), arguments.get(other)) for one, other in _PAIRS):
+    for query, key in (
+        (arguments.get(query_name), arguments.get(key_name)) for query_name, key_name in _PAIRS
+    ):
         if isinstance(query, Tensor) and isinstance(key, Tensor):
             if _same(key, query):
                 return False
@@ -271,17 +275,19 @@ def _finds_cross_attention(module: nn.Module, arguments: Mapping[str, Any]) -> b
     sources = [arguments[name] for name in _SOURCES if name in arguments]
     if not sources and isinstance(query, Tensor):
         sources = [arguments[name] for name in _PERHAPS if name in arguments]
-        sources = [one for one in sources if isinstance(one, Tensor) and not _same(one, query)]
+        sources = [
+            source for source in sources if isinstance(source, Tensor) and not _same(source, query)
+        ]
     if sources:
-        given_asking = [query] if isinstance(query, Tensor) else []
+        queries = [query] if isinstance(query, Tensor) else []
         return any(
-            source is not None and not any(source is one for one in given_asking)
+            source is not None and not any(source is given_query for given_query in queries)
             for source in sources
         )
     if any(name in arguments for name in _QUERIES):
         return False
     flags = (attribute(module, name) for name in _TOLD)
-    return next((one for one in flags if isinstance(one, bool)), None)
+    return next((flag for flag in flags if isinstance(flag, bool)), None)
 
 
 def _finds_other_text(query: Tensor, key: Tensor, value: Any) -> bool | None:

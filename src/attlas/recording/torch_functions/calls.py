@@ -41,7 +41,7 @@ class RecordedCall(NamedTuple):
     @property
     def is_in_place(self) -> bool:
         """Return True if it has changed what it made."""
-        return any(one == self.made for one, _ in self.given)
+        return any(tensor_id == self.made for tensor_id, _ in self.given)
 
     @property
     def cut(self) -> "AxisSlice | None":
@@ -98,13 +98,17 @@ class RecentCalls:
         """One more call; one that made no tensor and changed none is of no interest."""
         last = self._newest.get
         if isinstance(result, Tensor) and function not in _OF_PARTS:  # nearly every call
-            given = args if not kwargs else (*args, *kwargs.values())
+            values = args if not kwargs else (*args, *kwargs.values())
             if not result.ndim:
                 function = torch.zeros  # a number alone is of no text
-            number, made = self.count, id(result)
-            known = [(one := id(each), last(one, -1)) for each in given if isinstance(each, Tensor)]
-            self._ring[number % MOST_KEPT] = function, known, made, last(made, -1), None
-            self._newest[made] = number
+            number, made_id = self.count, id(result)
+            inputs = [
+                (tensor_id := id(each), last(tensor_id, -1))
+                for each in values
+                if isinstance(each, Tensor)
+            ]
+            self._ring[number % MOST_KEPT] = function, inputs, made_id, last(made_id, -1), None
+            self._newest[made_id] = number
             self.count = number + 1
             if not self.count % MOST_KEPT:
                 self._forget()
@@ -116,13 +120,13 @@ class RecentCalls:
     ) -> None:
         """The same of a function that takes or gives several tensors, or takes parts."""
         if isinstance(result, Tensor):
-            made: tuple[int, ...] = (id(result),)
+            made_ids: tuple[int, ...] = (id(result),)
             if not result.ndim:
                 function = torch.zeros
         elif isinstance(result, tuple | list) and type(result) is not torch.Size:
-            made = tuple(map(id, tensors_in(result)))
+            made_ids = tuple(map(id, tensors_in(result)))
         elif result is None and function is T.__setitem__:
-            made = (id(args[0]),)
+            made_ids = (id(args[0]),)
         else:
             return
         if function is T.__getitem__ and _chooses(args[1]):
@@ -134,28 +138,38 @@ class RecentCalls:
         alone = len(args) == 1 and type(args[0]) in (tuple, list) and "out" not in kwargs
         joins = alone and function in _CUTTING
         tensors = args[0] if joins else tensors_in((*args, *kwargs.values()))
-        given = [(one := id(each), last(one, -1)) for each in tensors if isinstance(each, Tensor)]
-        for place, one in enumerate(made):
+        inputs = [
+            (tensor_id := id(each), last(tensor_id, -1))
+            for each in tensors
+            if isinstance(each, Tensor)
+        ]
+        for place, tensor_id in enumerate(made_ids):
             view = _view(args, pieces[place]) if place < len(pieces) else None
             number = self.count
-            self._ring[number % MOST_KEPT] = function, given, one, self._newest.get(one, -1), view
-            self._newest[one] = number
+            self._ring[number % MOST_KEPT] = (
+                function,
+                inputs,
+                tensor_id,
+                self._newest.get(tensor_id, -1),
+                view,
+            )
+            self._newest[tensor_id] = number
             self.count = number + 1
             if not self.count % MOST_KEPT:
                 self._forget()
 
     def _forget(self) -> None:
-        kept = self._newest.items()
-        self._newest = {one: newest for one, newest in kept if self.keeps(newest)}
+        items = self._newest.items()
+        self._newest = {tensor_id: newest for tensor_id, newest in items if self.keeps(newest)}
 
     def at(self, number: int) -> RecordedCall:
         """The call of this number, which is kept."""
         found = self._ring[number % MOST_KEPT]
         if type(found) is RecordedCall:
             return found
-        function, known, made, earlier, view = found
-        given = tuple(_as_made(one) for one in known)
-        call = RecordedCall(function, given, made, earlier, view, _content(function, given))
+        function, pairs, made, earlier, view = found
+        inputs = tuple(_as_made(pair) for pair in pairs)
+        call = RecordedCall(function, inputs, made, earlier, view, _content(function, inputs))
         self._ring[number % MOST_KEPT] = call  # whoever asks once asks again
         return call
 
@@ -220,12 +234,12 @@ class CallWalk(Generic[Note]):
             yield number, self._at(number), self.notes.pop(number)
 
 
-def _content(function: Function, given: tuple[TensorVersion, ...]) -> tuple[TensorVersion, ...]:
+def _content(function: Function, inputs: tuple[TensorVersion, ...]) -> tuple[TensorVersion, ...]:
     """Those of the tensors given to a function that say what it has made."""
     if function in _SETTING:
-        return (*given[:1], *given[1:][-1:])
-    which = _CONTENT.get(function)
-    return given if which is None else given[which]
+        return (*inputs[:1], *inputs[1:][-1:])
+    part = _CONTENT.get(function)
+    return inputs if part is None else inputs[part]
 
 
 def _chosen(tensor: Tensor, index: Any) -> Tensor:
@@ -234,19 +248,19 @@ def _chosen(tensor: Tensor, index: Any) -> Tensor:
 
 
 def _view(args: Sequence[Any], result: Any) -> tuple[MemoryLayout, MemoryLayout] | None:
-    given = args[0] if args else None
-    if isinstance(given, tuple | list) and given:
-        given = given[0]
-    if not isinstance(given, Tensor) or not isinstance(result, Tensor):
+    tensor = args[0] if args else None
+    if isinstance(tensor, tuple | list) and tensor:
+        tensor = tensor[0]
+    if not isinstance(tensor, Tensor) or not isinstance(result, Tensor):
         return None
     try:
-        lies = [
-            MemoryLayout(one.shape, one.stride(), int(one.storage_offset()))
-            for one in (given, result)
+        layouts = [
+            MemoryLayout(tensor.shape, tensor.stride(), int(tensor.storage_offset()))
+            for tensor in (tensor, result)
         ]
     except (RuntimeError, NotImplementedError):  # nested and sparse tensors lie in other ways
         return None
-    return lies[0], lies[1]
+    return layouts[0], layouts[1]
 
 
 def _joined(piece: MemoryLayout, whole: MemoryLayout) -> AxisSlice | None:
@@ -262,28 +276,28 @@ def _taken(whole: MemoryLayout, part: MemoryLayout) -> AxisSlice | None:
     sizes = {
         axis: size for axis, size in enumerate(whole.shape) if size > 1 and whole.stride[axis] > 0
     }
-    rest = part.offset - whole.offset
+    offset = part.offset - whole.offset
     firsts: dict[int, int] = {}
     for axis in sorted(sizes, key=lambda axis: -whole.stride[axis]):
-        firsts[axis], rest = divmod(rest, whole.stride[axis])
-    if rest or any(not 0 <= first < sizes[axis] for axis, first in firsts.items()):
+        firsts[axis], offset = divmod(offset, whole.stride[axis])
+    if offset or any(not 0 <= first < sizes[axis] for axis, first in firsts.items()):
         return None
     cuts: list[tuple[int, int, int]] = []
-    left = dict(sizes)
+    unused = dict(sizes)
     for size, stride in zip(part.shape, part.stride, strict=True):
         if size == 1 or not stride:
             continue
         fitting = [
             axis
-            for axis in left
-            if not stride % whole.stride[axis] and stride // whole.stride[axis] < left[axis]
+            for axis in unused
+            if not stride % whole.stride[axis] and stride // whole.stride[axis] < unused[axis]
         ]
         if not fitting:
             return None
         axis = max(fitting, key=lambda axis: whole.stride[axis])
-        if size != left.pop(axis):
+        if size != unused.pop(axis):
             cuts.append((size, firsts[axis], stride // whole.stride[axis]))
-    cuts += [(1, firsts[axis], 1) for axis in left]
+    cuts += [(1, firsts[axis], 1) for axis in unused]
     if len(cuts) != 1:
         return None
     size, first, step = cuts[0]
@@ -291,8 +305,8 @@ def _taken(whole: MemoryLayout, part: MemoryLayout) -> AxisSlice | None:
 
 
 def _chooses(index: Any) -> bool:
-    every = index if isinstance(index, tuple | list) else (index,)
-    return any(isinstance(one, Tensor) for one in every)
+    values = index if isinstance(index, tuple | list) else (index,)
+    return any(isinstance(value, Tensor) for value in values)
 
 
 def tensors_in(values: Iterable[Any], depth: int = 3) -> Iterator[Tensor]:
@@ -311,7 +325,7 @@ def _named(*names: str) -> frozenset[Function]:
     do the same in place."""
     owners = (torch, F, T, torch.special)
     found = (getattr(owner, name, None) for name in names for owner in owners)
-    return frozenset(one for one in found if callable(one))
+    return frozenset(function for function in found if callable(function))
 
 
 LINEAR = _named(

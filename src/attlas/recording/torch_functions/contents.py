@@ -67,11 +67,13 @@ class Content:
     @property
     def repeats(self) -> int:
         """How often each head follows itself, because it was repeated for those that share it."""
-        return next((one[1] for one in self.made if one[:1] == (REPEATED,)), 1)
+        return next((change[1] for change in self.made if change[:1] == (REPEATED,)), 1)
 
     def once(self) -> "Content":
         """The same of keys that have each head once."""
-        return replace(self, made=tuple(one for one in self.made if one[:1] != (REPEATED,)))
+        return replace(
+            self, made=tuple(change for change in self.made if change[:1] != (REPEATED,))
+        )
 
     def common(self, earlier: "Content") -> Common | None:
         """What this has in common with an earlier content; None where that is nothing."""
@@ -149,11 +151,11 @@ class Contents:
         axis %= result.ndim
         if result.is_nested or result.layout != torch.strided:
             return
-        given = [part for part in parts if part.ndim > 1 or part.numel()]
-        content = self.of(given[0]) if given else None
+        tensors = [part for part in parts if part.ndim > 1 or part.numel()]
+        content = self.of(tensors[0]) if tensors else None
         if content is not None and content.axis == axis:
-            more = result.shape[axis] - given[0].shape[axis]
-            full = given[0].shape[axis] == content.stop - content.start
+            more = result.shape[axis] - tensors[0].shape[axis]
+            full = tensors[0].shape[axis] == content.stop - content.start
             self._learn(result, _longer(content, content.stop, more) if full else None)
         elif 0 < axis < result.ndim - 1:  # the first is texts, the last in most models width
             self._learn(result, _new(result, axis))
@@ -184,8 +186,8 @@ class Contents:
         content = self.of(tensor)
         if content is None or not isinstance(rows, Tensor) or content.axis == 0:
             return
-        whole = content.batch == tensor.shape[0] and rows.ndim == 1 and not content.made
-        if whole and rows.dtype in (torch.int64, torch.int32) and isinstance(result, Tensor):
+        choosable = content.batch == tensor.shape[0] and rows.ndim == 1 and not content.made
+        if choosable and rows.dtype in (torch.int64, torch.int32) and isinstance(result, Tensor):
             text = KeyText(content.stop, content.text, content.stop, rows.clone())
             self._learn(result, replace(content, text=text, batch=len(rows)))
 
@@ -239,30 +241,30 @@ class Contents:
         ):
             self.chosen(tensor, indices[0], result)
             return
-        kept = _kept(indices, tensor.ndim)
-        found: int | None = None
+        full_index = _kept(indices, tensor.ndim)
+        new_axis: int | None = None
         place = axis = 0
         start, stop = content.start, content.stop
-        made: list[Any] = []
-        if kept is None or any(isinstance(index_, Tensor) for index_ in kept):
+        parts: list[Any] = []
+        if full_index is None or any(isinstance(index_, Tensor) for index_ in full_index):
             return
-        for index_ in kept:
+        for index_ in full_index:
             if index_ is None or isinstance(index_, int):
-                made.append(index_)
+                parts.append(index_)
             elif place == content.axis:
                 begin, end, stride = index_.indices(tensor.shape[place])
                 if stride != 1:
                     return
-                start, stop, found = start + begin, min(stop, start + end), axis
-                made.append(_WHOLE)
+                start, stop, new_axis = start + begin, min(stop, start + end), axis
+                parts.append(_WHOLE)
             else:
-                made.append((index_.start, index_.stop, index_.step))
+                parts.append((index_.start, index_.stop, index_.step))
             place, axis = place + (index_ is not None), axis + (not isinstance(index_, int))
-        if found is not None and stop > start:
-            way = () if all(index_ == _WHOLE for index_ in made) else (("part", *made),)
-            made_so = (*content.made, *way)
-            known = replace(content, start=start, stop=stop, axis=found, made=made_so)
-            self._learn(result, known)
+        if new_axis is not None and stop > start:
+            change = () if all(index_ == _WHOLE for index_ in parts) else (("part", *parts),)
+            made_so = (*content.made, *change)
+            part = replace(content, start=start, stop=stop, axis=new_axis, made=made_so)
+            self._learn(result, part)
             if stop < content.stop and not content.made:
                 self._may_be_cropped(tensor, result, content.text, stop)
 
@@ -270,18 +272,18 @@ class Contents:
         """Other keys were written to `tensor[index]`, in it."""
         if not isinstance(tensor, Tensor) or tensor.ndim < 3:
             return
-        kept = _kept(index if isinstance(index, tuple) else (index,), tensor.ndim)
-        chosen = [axis for axis, one in enumerate(kept or ()) if not _is_whole(one)]
-        if kept is None or len(chosen) != 1 or None in kept:
+        full_index = _kept(index if isinstance(index, tuple) else (index,), tensor.ndim)
+        chosen = [axis for axis, index_ in enumerate(full_index or ()) if not _is_whole(index_)]
+        if full_index is None or len(chosen) != 1 or None in full_index:
             return
-        axis, one = chosen[0], kept[chosen[0]]
-        if isinstance(one, slice):
-            begin, end, stride = one.indices(tensor.shape[axis])
-            one = torch.arange(begin, end, stride) if stride == 1 < end - begin + 1 else None
-        elif isinstance(one, int):
-            one = torch.tensor([one % tensor.shape[axis]])
+        axis, places = chosen[0], full_index[chosen[0]]
+        if isinstance(places, slice):
+            begin, end, stride = places.indices(tensor.shape[axis])
+            places = torch.arange(begin, end, stride) if stride == 1 < end - begin + 1 else None
+        elif isinstance(places, int):
+            places = torch.tensor([places % tensor.shape[axis]])
         if axis > 0:
-            self.written(tensor, axis, one)
+            self.written(tensor, axis, places)
 
     def _may_be_cropped(self, tensor: Tensor, result: Tensor, text: KeyText, stop: int) -> None:
         """The first keys were taken of what somebody holds: who holds them instead from now on has
@@ -348,12 +350,15 @@ def _is_whole(index: Any) -> bool:
 def _kept(index: tuple[Any, ...], axes: int) -> list[Any] | None:
     """An index with a slice in place of what an ellipsis stands for, and of what is not named; None
     where it is of another kind."""
-    if not all(one is None or one is ... or isinstance(one, int | slice | Tensor) for one in index):
+    if not all(
+        index_ is None or index_ is ... or isinstance(index_, int | slice | Tensor)
+        for index_ in index
+    ):
         return None
-    if any(isinstance(one, bool) for one in index):
+    if any(isinstance(index_, bool) for index_ in index):
         return None
-    missing = axes - sum(one is not None and one is not ... for one in index)
-    places = [place for place, one in enumerate(index) if one is ...]
+    missing = axes - sum(index_ is not None and index_ is not ... for index_ in index)
+    places = [place for place, index_ in enumerate(index) if index_ is ...]
     place = places[0] if places else len(index)
-    whole = [slice(None)] * missing
-    return [*index[:place], *whole, *index[place + len(places) :]]
+    slices = [slice(None)] * missing
+    return [*index[:place], *slices, *index[place + len(places) :]]

@@ -75,9 +75,9 @@ class TrackingContext:
         """
         self.seen += 1
         call_sites = self.call_sites()
-        why = refused(call_sites[0][1]) if refused is not None and call_sites else None
-        if why is not None:
-            self._record_unreadable(call_sites, why)
+        reason = refused(call_sites[0][1]) if refused is not None and call_sites else None
+        if reason is not None:
+            self._record_unreadable(call_sites, reason)
             return []
         self.origins.begin(*outermost_call())
         return [
@@ -130,7 +130,7 @@ class TrackingContext:
             running_inputs(site.module),
             before=before,
             cached=site.cache is not None,
-            told=site.cross_attention,
+            cross_by_name=site.cross_attention,
         )
         if verdict == "unknown":
             return site
@@ -177,8 +177,8 @@ class TrackingContext:
         queries that look back do.
         """
         queries, num_keys = attention_map.shape[2:]
-        known = attention_map.position is None or site.cache is not None
-        if known or made_of is None or queries == num_keys:
+        is_placed = attention_map.position is None or site.cache is not None
+        if is_placed or made_of is None or queries == num_keys:
             return False
         first = self.origins.first_of(*made_of[:2], (queries, num_keys), before)
         return first is not None and first != attention_map.position
@@ -212,7 +212,7 @@ class TrackingContext:
                 pending.callbacks.append(partial(listener.recorder.confirm_attention, site, surely))
         return pending
 
-    def reads_values(self, known: WeightInfo, weights: Tensor, values: Tensor) -> bool:
+    def reads_values(self, info: WeightInfo, weights: Tensor, values: Tensor) -> bool:
         """Return True if these are the values of weights, and not rows that are the same for every
         text.
 
@@ -225,34 +225,34 @@ class TrackingContext:
         call_sites = self.call_sites()
         if not call_sites:
             return False
-        module, where = call_sites[0][1].module, memory(values)
-        own = (*module.parameters(), *module.buffers())
-        learnt = learnt or (where != 0 and any(memory(source) == where for source in own))
+        module, address = call_sites[0][1].module, memory(values)
+        state = (*module.parameters(), *module.buffers())
+        learnt = learnt or (address != 0 and any(memory(source) == address for source in state))
         if not learnt and values.ndim == 2:
             return True
-        sources = known.pending.sources or (known.pending,)
+        sources = info.pending.sources or (info.pending,)
         known_factors = (source.factors for source in sources if source.factors)
         return any(not _has_parameters_at(factors, module) for factors in known_factors)
 
-    def record_unreadable(self, why: str) -> None:
+    def record_unreadable(self, reason: str) -> None:
         """Attention happened of which no attention map can be made: tell everyone who observes.
 
         Raises:
             UnsupportedError: If somebody wants to change it.
         """
         self.seen += 1
-        self._record_unreadable(self.call_sites(), why)
+        self._record_unreadable(self.call_sites(), reason)
 
-    def _record_unreadable(self, call_sites: ListenerSites, why: str) -> None:
+    def _record_unreadable(self, call_sites: ListenerSites, reason: str) -> None:
         for listener, site in call_sites:
             if listener.patch:
                 raise UnsupportedError(
                     f"attention that can be changed, in layer {site.path!r}",
-                    why,
+                    reason,
                     "intervene where attlas can read",
                 )
             if listener.recorder and not _is_recomputation():
-                listener.recorder.record_unreadable(site, why)
+                listener.recorder.record_unreadable(site, reason)
 
     def patch_function(
         self, interested: ListenerSites
@@ -287,13 +287,13 @@ def _has_parameters_at(factors: tuple[int, ...], module: nn.Module) -> bool:
     """Return True if the numbers of a parameter of the module, such as a table of words, lie
     there.
     """
-    callbacks = [module]
-    while callbacks:
-        one = callbacks.pop()
-        held = one._parameters.values()
-        if any(own is not None and memory(own) in factors for own in held):
+    modules = [module]
+    while modules:
+        module = modules.pop()
+        parameters = module._parameters.values()
+        if any(tensor is not None and memory(tensor) in factors for tensor in parameters):
             return True
-        callbacks += [child for child in one._modules.values() if child is not None]
+        modules += [child for child in module._modules.values() if child is not None]
     return False
 
 

@@ -48,7 +48,7 @@ class Fold:
     @property
     def count(self) -> int:
         """How many heads there are."""
-        return prod(self._factors[one] for one in self.heads)
+        return prod(self._factors[place] for place in self.heads)
 
     def open(
         self, tensor: Shaped[Tensor, "..."], *, shared: bool = False
@@ -63,30 +63,30 @@ class Fold:
             tensor = tensor.unsqueeze(0)
         if len(self.sizes) == _PLACES_AND_WIDTH and self._in_order:
             return tensor  # it has these axes
-        apart = tensor.reshape(*self._found(tensor.shape), *tensor.shape[-2:])
+        unfolded = tensor.reshape(*self._found(tensor.shape), *tensor.shape[-2:])
         texts, factors = self._texts, self._factors
-        apart = apart.permute(*texts, *self.heads, -2, -1)
-        found = apart.shape[: len(texts)], apart.shape[len(texts) : -2]
-        axes = [factors[one] for one in texts], [factors[one] for one in self.heads]
-        kept = _kept(found[0], axes[0], shared=False), _kept(found[1], axes[1], shared=shared)
-        apart = apart.expand(*kept[0], *kept[1], -1, -1)
-        return apart.reshape(prod(kept[0]), prod(kept[1]), *tensor.shape[-2:])
+        unfolded = unfolded.permute(*texts, *self.heads, -2, -1)
+        found = unfolded.shape[: len(texts)], unfolded.shape[len(texts) : -2]
+        axes = [factors[place] for place in texts], [factors[place] for place in self.heads]
+        rows = _kept(found[0], axes[0], shared=False), _kept(found[1], axes[1], shared=shared)
+        unfolded = unfolded.expand(*rows[0], *rows[1], -1, -1)
+        return unfolded.reshape(prod(rows[0]), prod(rows[1]), *tensor.shape[-2:])
 
     def close(self, tensor: Shaped[Tensor, "#batch #heads places last"]) -> Shaped[Tensor, "..."]:
         """The tensor with all axes as `open` has found them; what was the same for all has 1s."""
         if len(self.sizes) == _PLACES_AND_WIDTH and self._in_order:
             return tensor
         factors = self._factors
-        texts = [1 if tensor.shape[0] == 1 else factors[one] for one in self._texts]
-        heads = [1 if tensor.shape[1] == 1 else factors[one] for one in self.heads]
+        texts = [1 if tensor.shape[0] == 1 else factors[place] for place in self._texts]
+        heads = [1 if tensor.shape[1] == 1 else factors[place] for place in self.heads]
         order = [*self._texts, *self.heads]
-        apart = tensor.reshape(*texts, *heads, *tensor.shape[-2:])
-        apart = apart.permute(*(order.index(one) for one in range(len(order))), -2, -1)
+        unfolded = tensor.reshape(*texts, *heads, *tensor.shape[-2:])
+        unfolded = unfolded.permute(*(order.index(place) for place in range(len(order))), -2, -1)
         ends = [0]
         for each in self.sizes:
             ends.append(ends[-1] + len(each))
-        sizes = [prod(apart.shape[start:stop]) for start, stop in pairwise(ends)]
-        return apart.reshape(*sizes, *tensor.shape[-2:])
+        sizes = [prod(unfolded.shape[start:stop]) for start, stop in pairwise(ends)]
+        return unfolded.reshape(*sizes, *tensor.shape[-2:])
 
     @property
     def _factors(self) -> list[int]:
@@ -94,7 +94,7 @@ class Fold:
 
     @property
     def _texts(self) -> list[int]:
-        return [one for one in range(len(self._factors)) if one not in self.heads]
+        return [place for place in range(len(self._factors)) if place not in self.heads]
 
     @property
     def _in_order(self) -> bool:
@@ -103,7 +103,7 @@ class Fold:
     def _found(self, shape: Sequence[int]) -> list[int]:
         """The sizes of the factors in a tensor of this shape."""
         pairs = zip(self.sizes, shape[:-2], strict=True)
-        return [one if size == prod(each) else 1 for each, size in pairs for one in each]
+        return [factor if size == prod(each) else 1 for each, size in pairs for factor in each]
 
 
 def _kept(found: Sequence[int], expected: Sequence[int], *, shared: bool) -> list[int]:
@@ -141,7 +141,7 @@ class Folds:
         if found is None and self._latest and tensor.ndim >= _AXES and _is_strided(tensor):
             latest = self._latest.get(_key(tensor))
             rows = zip(latest or (), tensor.shape[:-2], strict=False)
-            found = latest if all(_size(one) == size for one, size in rows) else None
+            found = latest if all(_size(factors) == size for factors, size in rows) else None
         return found
 
     def joined(self, parts: Sequence[Any], result: Any, axis: Any) -> None:
@@ -234,25 +234,25 @@ def _plain(tensor: Tensor) -> Layout:
 @lru_cache(4096)  # a model takes the same axes apart in each of its layers
 def _reshaped_layout(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     """The layout of the same numbers in another shape; None where a factor is cut in an odd way."""
-    left = [factor for factors in layout for factor in factors if factor[0] != 1]
-    found: list[Factors] = []
+    factors_left = [factor for factors in layout for factor in factors if factor[0] != 1]
+    axes: list[Factors] = []
     for wanted in shape:
-        taken: list[tuple[int, int]] = []
-        while _size(tuple(taken)) < wanted and left:
-            (size, stride), (rest, odd) = left.pop(0), divmod(wanted, _size(tuple(taken)))
+        axis: list[tuple[int, int]] = []
+        while _size(tuple(axis)) < wanted and factors_left:
+            (size, stride), (needed, odd) = factors_left.pop(0), divmod(wanted, _size(tuple(axis)))
             if odd:
                 return None
-            if size > rest:  # the outer part of it belongs here, the rest to the next axis
-                if size % rest:
+            if size > needed:  # the outer part of it belongs here, the rest to the next axis
+                if size % needed:
                     return None
-                inner = size // rest
-                left.insert(0, (inner, stride))
-                size, stride = rest, stride * inner if stride > 0 else stride
-            taken.append((size, stride))
-        if _size(tuple(taken)) != wanted:
+                inner = size // needed
+                factors_left.insert(0, (inner, stride))
+                size, stride = needed, stride * inner if stride > 0 else stride
+            axis.append((size, stride))
+        if _size(tuple(axis)) != wanted:
             return None
-        found.append(tuple(taken) or ((1, 1),))
-    return tuple(found)
+        axes.append(tuple(axis) or ((1, 1),))
+    return tuple(axes)
 
 
 def _is_strided(tensor: Any) -> bool:
@@ -297,15 +297,15 @@ def heads_of(
     factors, width = _factors_of(rows, evidence, folds)
     tensor = evidence[0]
     places = tensor.shape[-2] if queries is None else queries
-    shapes = [one.shape for one in evidence if one.ndim == len(rows) + 2]
+    shapes = [tensor.shape for tensor in evidence if tensor.ndim == len(rows) + 2]
     shared = any(shape[-3] == 1 < rows[-1] for shape in shapes)
     for heads in numbers:
         if heads == 1 and len(rows) > 1 and 1 not in rows:
             return Fold(default.sizes)  # all are texts
         fits = partial(_fits, module, heads, tensor.shape[-1])
         if len(rows) == 1:
-            whole = rows[0] % heads == 0 and fits()
-            if not whole or site.has_unfolded_heads(rows[0], places, heads):
+            divides = rows[0] % heads == 0 and fits()
+            if not divides or site.has_unfolded_heads(rows[0], places, heads):
                 continue
         elif max(map(len, factors)) == 1 and _are_key_heads(rows, heads, places, module):
             return default
@@ -323,10 +323,14 @@ def _factors_of(
     """Of what each of these axes is folded, and the width: as the first of these tensors says that
     is known to have been laid out otherwise, or that lies in memory otherwise, else as the first.
     """
-    alike = [one for one in evidence if _aligned(one, rows)] or evidence[:1]
-    known = [(one, layout) for one in alike if (layout := folds.layout(one)) is not None]
-    moved = [one for one in alike if not one.is_contiguous()]
-    tensor, layout = known[0] if known else ((*moved, *alike)[0], None)
+    aligned = [candidate for candidate in evidence if _aligned(candidate, rows)] or evidence[:1]
+    with_layout = [
+        (candidate, layout)
+        for candidate in aligned
+        if (layout := folds.layout(candidate)) is not None
+    ]
+    moved = [candidate for candidate in aligned if not candidate.is_contiguous()]
+    tensor, layout = with_layout[0] if with_layout else ((*moved, *aligned)[0], None)
     if layout is None:
         layout = tuple(
             ((size, stride),) for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
@@ -335,17 +339,17 @@ def _factors_of(
         return tuple(((size, 0),) for size in rows), layout[-1]
     missing = len(rows) - (tensor.ndim - 2)
     factors: list[Factors] = [((size, 0),) for size in rows[:missing]]
-    for size, one in zip(rows[missing:], layout[:-2], strict=True):
-        factors.append(one if prod(count for count, _ in one) == size else ((size, 0),))
+    for size, each in zip(rows[missing:], layout[:-2], strict=True):
+        factors.append(each if prod(count for count, _ in each) == size else ((size, 0),))
     return tuple(factors), layout[-1]
 
 
 def _aligned(tensor: Tensor, rows: Sequence[int]) -> bool:
     """Return True if it has these axes, from the last on, or some of them."""
-    own = tensor.shape[:-2]
-    if len(own) > len(rows):
+    axes = tensor.shape[:-2]
+    if len(axes) > len(rows):
         return False
-    return all(a in (1, b) for a, b in zip(own[::-1], rows[::-1], strict=False))
+    return all(a in (1, b) for a, b in zip(axes[::-1], rows[::-1], strict=False))
 
 
 def _run_of(heads: int, layout: Sequence[Factors], width: Factors, *, shared: bool) -> Fold | None:
@@ -365,23 +369,23 @@ def _run_of(heads: int, layout: Sequence[Factors], width: Factors, *, shared: bo
             ends = flat[start], flat[stop - 1]
             several = stop - start > 1
             # Of texts and heads alone, both are not heads.
-            whole = several and ends[0][0] != ends[1][0] and len(layout) <= _TEXTS_AND_HEADS
-            if size != heads or whole or (several and 1 in (ends[0][1], ends[1][1])):
+            covers_both = several and ends[0][0] != ends[1][0] and len(layout) <= _TEXTS_AND_HEADS
+            if size != heads or covers_both or (several and 1 in (ends[0][1], ends[1][1])):
                 continue
             stride = ends[1][2]
             far = 0 if shared and several and stop == len(flat) else _far(heads, stride, width)
             found.append((far, several, max(stride, 0), -start, range(start, stop)))
     sizes = tuple(tuple(size for size, _ in factors) for factors in layout)
-    return Fold(sizes, min(found, key=lambda one: one[:4])[-1]) if found else None
+    return Fold(sizes, min(found, key=lambda candidate: candidate[:4])[-1]) if found else None
 
 
 def _far(heads: int, stride: int, width: Factors) -> int:
     """0 where heads so far apart in memory lie around their width, 1 where they lie inside of it,
     2 where they lie elsewhere."""
-    size, own = prod(size for size, _ in width), width[-1][1]
-    if stride in (STACKED, size * own):
+    size, inner_stride = prod(size for size, _ in width), width[-1][1]
+    if stride in (STACKED, size * inner_stride):
         return 0
-    return 1 if own == heads * stride > 0 else 2
+    return 1 if inner_stride == heads * stride > 0 else 2
 
 
 def _cut(heads: int, layout: Sequence[Factors]) -> Fold | None:
@@ -389,9 +393,9 @@ def _cut(heads: int, layout: Sequence[Factors]) -> Fold | None:
     sizes = [tuple(size for size, _ in factors) for factors in layout]
     before = 0
     for axis, each in enumerate(sizes):
-        whole = prod(each)
-        if whole > heads and whole % heads == 0:
-            sizes[axis] = whole // heads, heads
+        size = prod(each)
+        if size > heads and size % heads == 0:
+            sizes[axis] = size // heads, heads
             return Fold(tuple(sizes), range(before + 1, before + 2))
         before += len(each)
     return None
@@ -403,8 +407,8 @@ def _fits(module: nn.Module, heads: int, width: int) -> bool:
     """
     if width in (_number(module, name) for name in _OWN_WIDTHS):
         return True
-    whole = width * heads
-    return any(one in (whole, 2 * whole, 3 * whole) for one in _widths(module))
+    total = width * heads
+    return any(number in (total, 2 * total, 3 * total) for number in _widths(module))
 
 
 def _widths(module: nn.Module) -> list[int]:
@@ -434,13 +438,13 @@ def of_channels(values: Tensor, queries: int, heads: int, site: CallSite) -> str
     if num_keys * heads not in _widths(module):
         return None
     if _fits(module, heads, width):
-        turned = values.stride(-1) > values.stride(-2)
+        is_transposed = values.stride(-1) > values.stride(-2)
         kinds = {
             isinstance(child, _CONVOLUTIONS)
             for child in module.children()
             if isinstance(child, (nn.Linear, *_CONVOLUTIONS))
         }
-        if kinds != {not turned}:
+        if kinds != {not is_transposed}:
             return None
     return (
         f"attention of channels: its {num_keys} rows and columns are numbers of a vector and no "
@@ -495,22 +499,22 @@ def shared_keys(
             mask = mask.expand(-1, heads, -1, -1).flatten(1, 2).unsqueeze(2)
     elif heads == keys.shape[1] and heads % groups == 0:
         batch, _, num_keys, width = keys.shape
-        apart = keys.reshape(batch, heads // groups, groups, num_keys, width)
-        if repeats == groups or torch.equal(apart, apart[:, :, :1].expand_as(apart)):
-            return query, apart[:, :, 0], mask
+        grouped = keys.reshape(batch, heads // groups, groups, num_keys, width)
+        if repeats == groups or torch.equal(grouped, grouped[:, :, :1].expand_as(grouped)):
+            return query, grouped[:, :, 0], mask
     return query, keys, mask
 
 
 def _key_heads(module: nn.Module, groups: int, width: int) -> int | None:
     """How many heads the keys of a layer have: as the map says that makes them, or its model, which
     says the same of all layers; None where neither does."""
-    made = _number(getattr(module, "k_proj", None), "out_features")
-    if made:
-        return made // width
+    width_of_keys = _number(getattr(module, "k_proj", None), "out_features")
+    if width_of_keys:
+        return width_of_keys // width
     config = getattr(module, "config", None)
     named = _number(config, "num_key_value_heads")
-    whole = _number(config, "num_attention_heads")
-    return named or (whole and whole // groups)
+    heads = _number(config, "num_attention_heads")
+    return named or (heads and heads // groups)
 
 
 def _number(owner: Any, name: str) -> int | None:

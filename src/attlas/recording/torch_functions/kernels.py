@@ -99,7 +99,7 @@ class FusedCall:
     @property
     def _rows(self) -> torch.Size:
         """The sizes of the axes before places."""
-        query, keys, values = (one.shape[:-2] for one in (self.query, self.key, self.value))
+        query, keys, values = (tensor.shape[:-2] for tensor in (self.query, self.key, self.value))
         if query == keys == values:
             return query
         rows: torch.Size = torch.broadcast_shapes(query, keys, values)  # type: ignore[no-untyped-call]
@@ -109,11 +109,11 @@ class FusedCall:
         """Where heads are in the queries, and in keys and values."""
         if self.enable_gqa:  # the last axis before places, says torch
             query, keys = (
-                (*[1] * (4 - one.ndim), *one.shape[:-2]) for one in (self.query, self.key)
+                (*[1] * (4 - tensor.ndim), *tensor.shape[:-2]) for tensor in (self.query, self.key)
             )
             return in_order(query), in_order(keys)
-        given = self.query, self.key, self.value
-        fold = heads_of(self._rows, given, site, folds)
+        evidence = self.query, self.key, self.value
+        fold = heads_of(self._rows, evidence, site, folds)
         return fold, fold
 
 
@@ -212,7 +212,7 @@ class FlexCall:
         query, key, value, modify, blocks, scale = (
             args[place] if place < len(args) else kwargs[name] for place, name in enumerate(names)
         )
-        named = {name: one for name, one in kwargs.items() if name not in names[:3]}
+        named = {name: value for name, value in kwargs.items() if name not in names[:3]}
 
         def run(*vectors: Tensor) -> Sequence[Tensor]:
             result: Sequence[Tensor] = operator(*vectors, *args[3:], **named)
@@ -326,10 +326,10 @@ def handle_flex_attention(
 ) -> Any:
     """The operator, wherever it was called."""
     call = FlexCall.of(func, args, kwargs)
-    why = unreadable(call.query, call.key, call.value)
-    if why is not None:
-        tracking.record_unreadable(why)
-    interested = tracking.interested() if why is None else ()
+    reason = unreadable(call.query, call.key, call.value)
+    if reason is not None:
+        tracking.record_unreadable(reason)
+    interested = tracking.interested() if reason is None else ()
     if not interested:
         return func(*args, **kwargs)
     attention_map = call.attention_map(interested[0][1].module, tracking.mask_specs)

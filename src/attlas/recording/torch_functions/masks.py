@@ -97,23 +97,23 @@ def parse_mask_with_gap(
 
     The spec is right for scores that do not differ by so much.
     """
-    kept = as_bias(mask), torch.inf
+    as_added = as_bias(mask), torch.inf
     if (
         not batch
         or not queries
         or not num_keys
         or (mask.shape[1] > 1 and not _same_for_heads(mask))
     ):
-        return kept
+        return as_added
     mask = mask[:, :1]
     allowed, gap = _allowed(mask)
     if allowed is None:
-        return kept
+        return as_added
     allowed = allowed[:, 0].expand(-1, queries, num_keys)
     token_mask = allowed.any(1)
     found = _pattern_of(allowed, token_mask)
     if found is None:
-        return kept
+        return as_added
     pattern, query_offset = found
     padded = None if bool(token_mask.all()) else token_mask.expand(batch, num_keys).clone()
     if pattern == everywhere:
@@ -183,14 +183,16 @@ def _candidates(
 ) -> list[Pattern]:
     """Patterns with queries from `first` on that reach as far back and ahead as these pairs do."""
     queries, num_keys = allowed.shape[1:]
-    asking = query_offset + torch.arange(queries, device=allowed.device)
+    query_positions = query_offset + torch.arange(queries, device=allowed.device)
     some = allowed.any(-1)
-    earliest = torch.where(some, allowed.view(torch.uint8).argmax(-1), asking)
-    latest = torch.where(some, num_keys - 1 - allowed.flip(-1).view(torch.uint8).argmax(-1), asking)
-    back, ahead = int((asking - earliest).max()), int((latest - asking).max())
+    earliest = torch.where(some, allowed.view(torch.uint8).argmax(-1), query_positions)
+    latest = torch.where(
+        some, num_keys - 1 - allowed.flip(-1).view(torch.uint8).argmax(-1), query_positions
+    )
+    behind, ahead = int((query_positions - earliest).max()), int((latest - query_positions).max())
     if ahead <= 0:
-        return [causal, both(causal, window(max(back, 0)))]
-    return [window(max(back, ahead))]
+        return [causal, both(causal, window(max(behind, 0)))]
+    return [window(max(behind, ahead))]
 
 
 def _fits(
@@ -280,8 +282,8 @@ _SIGNATURE = inspect.signature(F.multi_head_attention_forward)
 
 def count_extra_keys(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
     """How many keys a call of `F.multi_head_attention_forward` puts behind those of its text."""
-    given = _SIGNATURE.bind(*args, **kwargs).arguments
-    return (given.get("bias_k") is not None) + bool(given.get("add_zero_attn"))
+    arguments = _SIGNATURE.bind(*args, **kwargs).arguments
+    return (arguments.get("bias_k") is not None) + bool(arguments.get("add_zero_attn"))
 
 
 def drop_last_keys(attention_map: AttentionMap, count: int) -> DenseAttentionMap:

@@ -239,15 +239,15 @@ def _handle_sdpa(
     kwargs: dict[str, Any],
 ) -> Any:
     call = FusedCall(*args, **kwargs)
-    why = unreadable(call.query, call.key, call.attn_mask)
-    if why is not None:
-        tracking.record_unreadable(why)
+    reason = unreadable(call.query, call.key, call.attn_mask)
+    if reason is not None:
+        tracking.record_unreadable(reason)
 
     def refused(site: CallSite) -> str | None:
         return call.refused(site, tracking.folds)
 
     with one_function():
-        interested = tracking.interested(refused) if why is None else ()
+        interested = tracking.interested(refused) if reason is None else ()
         if interested:
             site = interested[0][1]
             made_of = id(call.query), id(call.key), id(call.value)
@@ -428,8 +428,8 @@ def register_sdpa_equivalent(function: Kernel) -> Kernel:
 
 # What leaves scores scores, in whatever order their axes are.
 _PASSING = {
-    _HANDLERS[one]
-    for one in (T.mul, T.div, T.add, T.sub, T.masked_fill, T.where, T.clamp, T.tanh, T.to)
+    _HANDLERS[function]
+    for function in (T.mul, T.div, T.add, T.sub, T.masked_fill, T.where, T.clamp, T.tanh, T.to)
 }
 
 
@@ -520,8 +520,11 @@ def tracking_attention(model: nn.Module) -> Iterator[None]:
         modules = list(model.modules())
         tracking = _active_tracking()
         if tracking is not None:
-            held = (one for each in modules for one in (each._parameters, each._buffers))
-            tracking.origins.learned |= {id(one) for each in held for one in each.values()} - _NONE
+            tables = (
+                table for module in modules for table in (module._parameters, module._buffers)
+            )
+            learned = {id(tensor) for table in tables for tensor in table.values()}
+            tracking.origins.learned |= learned - _NONE
         with without_compile(_is_forced_eager), observed_interfaces(modules, _active_tracking):
             yield
     finally:

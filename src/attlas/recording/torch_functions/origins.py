@@ -65,7 +65,9 @@ class SideOrigins:
     @property
     def made(self) -> list[TensorVersion]:
         """The same, with the calls that have made it."""
-        return [TensorVersion(one, self.numbers.get(one, -1)) for one in self.texts]
+        return [
+            TensorVersion(tensor_id, self.numbers.get(tensor_id, -1)) for tensor_id in self.texts
+        ]
 
 
 class Origins:
@@ -93,8 +95,10 @@ class Origins:
             self._work, self._texts = work, frozenset(texts())
             self.calls.start = self._heard
             if len(self._verdicts) > MOST_KEPT:  # seldom: it asks each of them
-                kept = self._verdicts.items()
-                self._verdicts = {one: verdict for one, verdict in kept if self.calls.keeps(one)}
+                verdicts = self._verdicts.items()
+                self._verdicts = {
+                    number: verdict for number, verdict in verdicts if self.calls.keeps(number)
+                }
         self._heard = self.calls.count
 
     def factors_of(self, weights: Tensor) -> tuple[int, int, int] | None:
@@ -108,8 +112,8 @@ class Origins:
         for _, call, _ in calls:
             if call.function in SOFTMAXES:
                 break
-            for one in call.content:
-                calls.want(one.number, None)
+            for version in call.content:
+                calls.want(version.number, None)
         else:
             return None
         found = self._product(call.given[:1], projections=1)
@@ -130,7 +134,7 @@ class Origins:
         *,
         before: int | None = None,
         cached: bool = False,
-        told: bool | None = None,
+        cross_by_name: bool | None = None,
     ) -> Verdict:
         """Return True if queries and keys were made of one text: "self", "cross", "neither" or
         "unknown".
@@ -143,73 +147,80 @@ class Origins:
                 another may be given them as they are. Where that one was given two inputs, as
                 attn(norm(x), norm(x), norm(x)) gives them, the one decides that has made them.
             cached: Whether the module has a memory of earlier steps.
-            told: Whether its names say that it was given another text.
+            cross_by_name: Whether its names say that it was given another text.
         """
-        sides = [[self.calls.made(one, before)] for one in (query, key, value)]
+        sides = [[self.calls.made(tensor_id, before)] for tensor_id in (query, key, value)]
         projected = False
         last: Verdict = "unknown"
-        nothing: Inputs = {}
-        for level in chain(islice(levels, _LEVELS), (nothing,)):
+        no_inputs: Inputs = {}
+        for level in chain(islice(levels, _LEVELS), (no_inputs,)):
             inputs = level
             if before is not None:  # what came to be since may have an identity of before
-                made = {one: self.calls.made(one).number for one in inputs}
-                inputs = {one: tensor for one, tensor in inputs.items() if made[one] < before}
+                made_by = {tensor_id: self.calls.made(tensor_id).number for tensor_id in inputs}
+                inputs = {
+                    tensor_id: tensor
+                    for tensor_id, tensor in inputs.items()
+                    if made_by[tensor_id] < before
+                }
             query_side, key_side, value_side = self._found(sides, inputs)
-            if level is not nothing and not query_side.inputs and not key_side.inputs:
+            if level is not no_inputs and not query_side.inputs and not key_side.inputs:
                 continue  # it was given the weights
             before = None  # what a module was given is still there
-            heavy = query_side.projected or key_side.projected
+            projects = query_side.projected or key_side.projected
             verdict = _verdict(query_side, key_side, inputs, cached)
             if (
                 verdict == "self"
                 and query_side.cut
                 and key_side.cut
-                and (heavy or level is nothing)
+                and (projects or level is no_inputs)
             ):
-                verdict = "neither" if heavy else "apart"  # two parts, of two texts perhaps
+                verdict = "neither" if projects else "apart"  # two parts, of two texts perhaps
             if verdict != "apart":
-                return "neither" if verdict == "self" and projected and heavy else verdict
-            if level is nothing:
+                return "neither" if verdict == "self" and projected and projects else verdict
+            if level is no_inputs:
                 break
-            if not key_side.inputs and told:
+            if not key_side.inputs and cross_by_name:
                 return "cross"
             if not key_side.inputs:
-                return self._of_no_input(query_side, key_side, cached or told is False)
-            before_it = [{one for one, _ in side} for side in sides[:2]]
-            if (projected or last == "cross") and [query_side.texts, key_side.texts] != before_it:
+                return self._of_no_input(query_side, key_side, cached or cross_by_name is False)
+            previous_texts = [{tensor_id for tensor_id, _ in side} for side in sides[:2]]
+            if (projected or last == "cross") and [
+                query_side.texts,
+                key_side.texts,
+            ] != previous_texts:
                 return "cross"
-            projected = projected or heavy
+            projected = projected or projects
             last = (
                 "cross" if _are_two_texts(query_side, key_side, value_side, inputs) else "unknown"
             )
             sides = [query_side.made, key_side.made, value_side.made]
-        return "unknown" if told is not None else last
+        return "unknown" if cross_by_name is not None else last
 
     def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
         """Return True if so many places lie in queries as they do in keys: nothing has moved or
         chosen those of the one, since what both were made of, that has not those of the other.
         """
-        lines: CallWalk[set[int]] = CallWalk(self.calls)
-        for side, one in enumerate((query, key)):
-            number = self.calls.made(one, before).number
-            lines.want(number, lines.notes.get(number, set()) | {side})
+        walk: CallWalk[set[int]] = CallWalk(self.calls)
+        for side, tensor_id in enumerate((query, key)):
+            number = self.calls.made(tensor_id, before).number
+            walk.want(number, walk.notes.get(number, set()) | {side})
         moved: tuple[list[Any], list[Any]] = [], []
-        for _, call, sides_of_call in lines:
+        for _, call, sides_of_call in walk:
             if len(sides_of_call) > 1:
                 break
             factors = self._factors(call)
             content = call.content if factors is None else factors or call.given[:1]
             moves = call.function in MOVING
             if call.function in JOINING:  # of several texts, or parts, in whatever order
-                moves = sum(not self._is_learned(one) for one in set(content)) > 1
-            what: Any = call.function
+                moves = sum(not self._is_learned(version) for version in set(content)) > 1
+            move: Any = call.function
             cut = call.cut
             if cut is not None and cut.size == places and cut.alone:
-                moves, what = True, (cut if call.function in PARTS else what)
+                moves, move = True, (cut if call.function in PARTS else move)
             for side in sides_of_call:
-                moved[side].extend([what] if moves else ())
+                moved[side].extend([move] if moves else ())
             for _, number in content[:1]:
-                lines.want(number, lines.notes.get(number, set()) | sides_of_call)
+                walk.want(number, walk.notes.get(number, set()) | sides_of_call)
         return sorted(map(str, moved[0])) == sorted(map(str, moved[1]))
 
     def first_of(
@@ -221,18 +232,18 @@ class Origins:
         Args:
             sizes: How many queries and keys there are.
         """
-        lines: CallWalk[set[int]] = CallWalk(self.calls, self.calls.count - _NEAR)
+        walk: CallWalk[set[int]] = CallWalk(self.calls, self.calls.count - _NEAR)
         ends: dict[int, set[int]] = {}  # what is followed no further, and of which side it is
         cuts: tuple[list[AxisSlice], list[AxisSlice]] = [], []
 
-        def want(made: TensorVersion, sides: set[int]) -> None:
-            if not lines.want(made.number, lines.notes.get(made.number, set()) | sides):
-                ends.setdefault(made.identity, set()).update(sides)
+        def want(version: TensorVersion, sides: set[int]) -> None:
+            if not walk.want(version.number, walk.notes.get(version.number, set()) | sides):
+                ends.setdefault(version.identity, set()).update(sides)
 
         for side, tensor in enumerate((query, key)):
             want(self.calls.made(tensor, before), {side})
         met = False
-        for _, call, sides_of_call in lines:
+        for _, call, sides_of_call in walk:
             met = len(sides_of_call) > 1
             if met:
                 break
@@ -241,8 +252,8 @@ class Origins:
             cut = call.cut if call.function in PARTS else None
             for side in sides_of_call if cut is not None else ():
                 cuts[side].extend([cut] if cut is not None and cut.size == sizes[side] else ())
-            for made in content[:1]:
-                want(made, sides_of_call)
+            for version in content[:1]:
+                want(version, sides_of_call)
         met = met or not ends or any(len(sides_of_call) > 1 for sides_of_call in ends.values())
         query_cut, key_cut = cuts
         if not met or not query_cut:
@@ -265,27 +276,29 @@ class Origins:
         """What the tensors of each side were made of, up to the inputs and to what both of the
         first two sides were made of. What is older than the newest of the inputs is not followed:
         it was made before the module began."""
-        found = [SideOrigins(first={one for one, _ in side}) for side in sides]
+        origins = [SideOrigins(first={tensor_id for tensor_id, _ in side}) for side in sides]
         newest = max(map(self.calls.born, inputs), default=-1)
         calls: CallWalk[set[int]] = CallWalk(self.calls, newest + 1)
 
-        def want(made: TensorVersion, sides: Iterable[int]) -> None:
-            one, number = made
-            is_end = one in inputs or one in self.learned or one < 0
+        def want(version: TensorVersion, sides: Iterable[int]) -> None:
+            tensor_id, number = version
+            is_end = tensor_id in inputs or tensor_id in self.learned or tensor_id < 0
             if not is_end and calls.want(number, calls.notes.get(number, set()).union(sides)):
                 return
             for side in sides:
-                if one in inputs:
-                    found[side].inputs.add(one)
-                elif one in self.learned:
-                    found[side].learned.add(one)
+                if tensor_id in inputs:
+                    origins[side].inputs.add(tensor_id)
+                elif tensor_id in self.learned:
+                    origins[side].learned.add(tensor_id)
                 else:
-                    found[side].others.add(one)
-                found[side].numbers[one] = max(number, found[side].numbers.get(one, -1))
+                    origins[side].others.add(tensor_id)
+                origins[side].numbers[tensor_id] = max(
+                    number, origins[side].numbers.get(tensor_id, -1)
+                )
 
-        for side, given in enumerate(sides):
-            for one in given:
-                want(one, (side,))
+        for side, versions in enumerate(sides):
+            for version in versions:
+                want(version, (side,))
         for number, call, sides_of_call in calls:
             factors = self._factors(call, inputs)
             is_mixed = call.function in KERNELS or (factors is not None and len(factors) > 1)
@@ -293,24 +306,26 @@ class Origins:
             ends = is_mixed or {0, 1} <= sides_of_call or not (content or call.function in BLANK)
             joins = call.function in JOINING and len(set(content)) > 1
             for side in sides_of_call:
-                first = call.made in found[side].first
-                found[side].first.discard(call.made)
+                first = call.made in origins[side].first
+                origins[side].first.discard(call.made)
                 if factors is not None:
-                    found[side].cut = False
+                    origins[side].cut = False
                 elif first and call.function in PARTS and not {0, 1} <= sides_of_call:
-                    found[side].cut = True
+                    origins[side].cut = True
                 if ends:
-                    found[side].others.add(-1 - number)
-                    found[side].numbers[-1 - number] = number
-                    found[side].first |= {-1 - number} if first else set()
+                    origins[side].others.add(-1 - number)
+                    origins[side].numbers[-1 - number] = number
+                    origins[side].first |= {-1 - number} if first else set()
                     continue
-                found[side].projected |= factors is not None
-                found[side].joined |= joins
+                origins[side].projected |= factors is not None
+                origins[side].joined |= joins
                 came_first = content if joins else content[:1]
-                found[side].first.update(one for one, _ in (came_first if first else ()))
-            for made in () if ends else content:
-                want(made, sides_of_call)
-        return found
+                origins[side].first.update(
+                    tensor_id for tensor_id, _ in (came_first if first else ())
+                )
+            for version in () if ends else content:
+                want(version, sides_of_call)
+        return origins
 
     def _of_no_input(self, query_side: SideOrigins, key_side: SideOrigins, alone: bool) -> Verdict:
         """The same of keys that were made of nothing that the module was given: those of a cache,
@@ -330,9 +345,9 @@ class Origins:
         reached: set[int] = set()
         versions: Iterable[TensorVersion] = found.made
         while versions is not None:
-            for one, number in versions:
-                followed = one not in self.learned and calls.want(number, None)
-                reached.add(-1 - number if followed else one)
+            for tensor_id, number in versions:
+                followed = tensor_id not in self.learned and calls.want(number, None)
+                reached.add(-1 - number if followed else tensor_id)
             _, call, _ = next(iter(calls), (0, None, None))
             if call is None:
                 break
@@ -347,7 +362,11 @@ class Origins:
         if call.function not in PRODUCTS:
             return None
         factors = call.given[:2] if call.function in LINEAR else call.given[-2:]
-        return tuple(one for one in factors if one.identity in inputs or not self._is_learned(one))
+        return tuple(
+            version
+            for version in factors
+            if version.identity in inputs or not self._is_learned(version)
+        )
 
     def _is_learned(self, tensor: TensorVersion) -> bool:
         """Return True if it was made of parameters alone, and of nothing that the model was
@@ -360,12 +379,12 @@ class Origins:
         while waiting:
             number = waiting[-1].number
             call = self.calls.at(number)
-            verdicts = [self._whether_learned(one) for one in call.content]
+            verdicts = [self._whether_learned(version) for version in call.content]
             if False in verdicts:
                 self._verdicts[number] = False
             elif None in verdicts:
                 pairs = zip(call.content, verdicts, strict=True)
-                waiting.extend(one for one, verdict in pairs if verdict is None)
+                waiting.extend(version for version, verdict in pairs if verdict is None)
                 continue
             else:
                 self._verdicts[number] = bool(verdicts) or call.function in BLANK
@@ -374,21 +393,21 @@ class Origins:
 
     def _whether_learned(self, tensor: TensorVersion) -> bool | None:
         """The same where it is known; None where its call has to be asked."""
-        one, number = tensor
-        if one in self.learned:
+        tensor_id, number = tensor
+        if tensor_id in self.learned:
             return True
-        if one in self._texts or not self.calls.keeps(number):
+        if tensor_id in self._texts or not self.calls.keeps(number):
             return False
         return self._verdicts.get(number)
 
     def _product(
-        self, of: Iterable[TensorVersion], projections: int
+        self, versions: Iterable[TensorVersion], projections: int
     ) -> tuple[tuple[TensorVersion, TensorVersion], int] | None:
         """The two factors of the newest product of two tensors that are not learned, of which these
         were made with so many products by a parameter at most; and the number of its call."""
         calls: CallWalk[int] = CallWalk(self.calls, self.calls.count - _NEAR)
-        for one in of:
-            calls.want(one.number, projections)
+        for version in versions:
+            calls.want(version.number, projections)
         for number, call, allowed in calls:
             if call.function in SOFTMAXES or call.function in KERNELS:
                 continue
@@ -396,8 +415,8 @@ class Origins:
             if factors is not None and len(factors) > 1:
                 return (factors[0], factors[1]), number
             if factors is None or allowed:
-                for one in call.content if factors is None else factors:
-                    calls.want(one.number, allowed - (factors is not None))
+                for version in call.content if factors is None else factors:
+                    calls.want(version.number, allowed - (factors is not None))
         return None
 
     def _is_of_softmax(self, tensor: TensorVersion) -> bool:
@@ -408,8 +427,8 @@ class Origins:
             if call.function in SOFTMAXES:
                 return True
             if call.function not in PRODUCTS and call.function not in KERNELS:
-                for one in call.content:
-                    calls.want(one.number, None)
+                for version in call.content:
+                    calls.want(version.number, None)
         return False
 
 
@@ -434,20 +453,20 @@ def _verdict(
         return "self"
     if not queries & keys:
         return "apart"
-    beside, without = keys - queries, queries - keys
-    if (key_side.joined and beside & key_side.inputs) or (
-        query_side.joined and without & query_side.inputs
+    keys_only, queries_only = keys - queries, queries - keys
+    if (key_side.joined and keys_only & key_side.inputs) or (
+        query_side.joined and queries_only & query_side.inputs
     ):
         return "neither"
-    results = any(one < 0 for one in beside | without)
-    if beside and without:
+    results = any(number < 0 for number in keys_only | queries_only)
+    if keys_only and queries_only:
         return "self" if query_side.first & queries & keys & key_side.first else "cross"
     return "neither" if results and not cached else "self"
 
 
 def _places(found: SideOrigins, inputs: Inputs) -> set[int]:
     """The same without conditions: vectors, one for a text, beside texts that have places."""
-    texts = {one for one in found.inputs if inputs[one].ndim > 2}
+    texts = {tensor_id for tensor_id in found.inputs if inputs[tensor_id].ndim > 2}
     return (texts or found.inputs) | found.others
 
 
@@ -459,13 +478,17 @@ def _are_two_texts(
     """
     if key_side.texts != value_side.texts or query_side.others or key_side.others:
         return False
-    queries = [inputs[one] for one in query_side.inputs]
-    keys = [inputs[one] for one in key_side.inputs]
-    if any(one.ndim not in (2, 3) for one in queries + keys):
+    queries = [inputs[tensor_id] for tensor_id in query_side.inputs]
+    keys = [inputs[tensor_id] for tensor_id in key_side.inputs]
+    if any(tensor.ndim not in (2, 3) for tensor in queries + keys):
         return False
-    return not any(overlap(one, other) for one in queries for other in keys)
+    return not any(overlap(query, key) for query in queries for key in keys)
 
 
-def inputs_of(*given: Any) -> dict[int, Tensor]:
+def inputs_of(*values: Any) -> dict[int, Tensor]:
     """The tensors among these, and in lists and dictionaries among these, that may be texts."""
-    return {id(one): one for one in tensors_in(given) if one.dtype != torch.bool and one.ndim > 1}
+    return {
+        id(tensor): tensor
+        for tensor in tensors_in(values)
+        if tensor.dtype != torch.bool and tensor.ndim > 1
+    }

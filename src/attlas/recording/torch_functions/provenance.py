@@ -33,7 +33,9 @@ class PendingMap:
 
     def combined_with(self, *others: "PendingMap") -> "PendingMap":
         """Those of a map that was made of this one, and of others: whoever waits, waits for any."""
-        sources = [source for one in (self, *others) for source in one.sources or (one,)]
+        sources = [
+            source for pending in (self, *others) for source in pending.sources or (pending,)
+        ]
         return PendingMap(sources=tuple(dict.fromkeys(sources)))
 
     def confirm(self) -> None:
@@ -113,11 +115,11 @@ class ScoreInfo:
         shown = self.shown()
         if shown is None or not mask.numel():
             return 0.0
-        seen = torch.where(shown, mask, -torch.inf).amax(-1)
+        raised = torch.where(shown, mask, -torch.inf).amax(-1)
         # Other rows are padding, and see nothing.
-        seen = seen[seen > torch.finfo(mask.dtype).min / 2]
+        raised = raised[raised > torch.finfo(mask.dtype).min / 2]
         hidden = float(torch.where(shown, -torch.inf, mask).max())
-        return max(0.0, hidden - float(seen.min())) if len(seen) else 0.0
+        return max(0.0, hidden - float(raised.min())) if len(raised) else 0.0
 
     def floored(self, lowest: float) -> "ScoreInfo":
         """These scores, none of which is below a number so low that it hides a key."""
@@ -192,8 +194,8 @@ class ProductInfo:
         found = reshaped_axes(self.axes, self.pair, before, after)
         if found is not None:
             return replace(self, axes=found[0], pair=found[1])
-        whole = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
-        return replace(self, folded=len(after) == 2) if whole else None
+        is_matrix = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
+        return replace(self, folded=len(after) == 2) if is_matrix else None
 
     def moved(self, places: Sequence[int | None]) -> "ProductInfo | None":
         """The same with its two axes in these places, counted from the last; None = gone."""
@@ -217,8 +219,8 @@ def reshaped_axes(
     behind = prod(before[second % len(before) + 1 :])
     if pair is not None:  # may be distinguished again
         for place in range(-1, -len(after), -1):
-            apart = after[place - 1], after[place]
-            if apart == pair and prod(after[place % len(after) + 1 :]) == behind:
+            sizes = after[place - 1], after[place]
+            if sizes == pair and prod(after[place % len(after) + 1 :]) == behind:
                 return (place - 1, place), None
     places = _carried(first, before, after), _carried(second, before, after)
     if places[0] is not None and places[1] is not None and (places[0] != places[1]) == (not pair):
@@ -284,8 +286,8 @@ class WeightInfo:
 
     def after(self, origin: Tensor, step: Step) -> "WeightInfo":
         """What one more step makes of it; `origin` is the tensor of which this is said."""
-        kept = origin if self.origin is None else self.origin
-        return replace(self, origin=kept, steps=(*self.steps, step))
+        first_origin = origin if self.origin is None else self.origin
+        return replace(self, origin=first_origin, steps=(*self.steps, step))
 
     def altered(self, *others: PendingMap) -> "WeightInfo":
         """What is known of other weights that were made of these, and of those with such news."""
@@ -326,15 +328,15 @@ class WeightInfo:
         steps: tuple[Step, ...] = ()
         if self.origin is not None and self.origin.shape == weights.shape:
             origin = self.origin.permute(*order)
-            steps = tuple((_moved(each, order), rest, named) for each, rest, named in self.steps)
+            steps = tuple((_moved(each, order), args, kwargs) for each, args, kwargs in self.steps)
         keys = order.index(self.keys % axes) - axes
         queries = None if self.queries is None else order.index(self.queries % axes) - axes
         return WeightInfo(None, origin, steps, self.pending, keys, queries, pair=self.pair)
 
     def again(self, weights: Float[Tensor, "..."]) -> Tensor:
         """Other weights after the same steps."""
-        for function, rest, named in self.steps:
-            weights = function(weights, *rest, **named)
+        for function, args, kwargs in self.steps:
+            weights = function(weights, *args, **kwargs)
         return weights
 
 
@@ -356,8 +358,8 @@ def back(order: Sequence[int]) -> list[int]:
 
 def _moved(function: Callable[..., Tensor], order: Sequence[int]) -> Callable[..., Tensor]:
     """The function, of weights whose axes were put into this order."""
-    return lambda weights, *rest, **named: function(
-        weights.permute(*back(order)), *rest, **named
+    return lambda weights, *args, **kwargs: function(
+        weights.permute(*back(order)), *args, **kwargs
     ).permute(*order)
 
 
@@ -387,17 +389,17 @@ class Provenance:
         """Return True if any tensor is known to be a logarithm of weights."""
         return bool(self._logarithms)
 
-    def first(self, given: Iterable[Any]) -> tuple[Any, ScoreInfo | WeightInfo | None]:
+    def first(self, values: Iterable[Any]) -> tuple[Any, ScoreInfo | WeightInfo | None]:
         """The first of these, of lists of them too, of which something is known, and what."""
         if not self._known:
             return None, None
-        for one in given:
-            if isinstance(one, tuple | list):
-                found = self.first(one)
+        for value in values:
+            if isinstance(value, tuple | list):
+                found = self.first(value)
                 if found[1] is not None:
                     return found
-            elif (fact := self.of(one)) is not None:
-                return one, fact
+            elif (fact := self.of(value)) is not None:
+                return value, fact
         return None, None
 
     def of(self, tensor: Any) -> ScoreInfo | WeightInfo | None:
@@ -406,19 +408,21 @@ class Provenance:
         if known is None:
             return None
         fact, before = known
-        now = self._versions_of(tensor, fact)
-        if now == before:
+        versions = self._versions_of(tensor, fact)
+        if versions == before:
             return fact
         if isinstance(fact, ScoreInfo):
             self.learn(tensor, None)
             self.learn_loose(tensor, fact.loosely())  # a product it was all the same
             return None
-        itself, scores, origin = (one == other for one, other in zip(before, now, strict=True))
-        left = fact if origin else replace(fact, origin=None, steps=())
-        left = left if scores else replace(left, scores=None)
-        left = left if itself else fact.altered()
-        self.learn(tensor, left)
-        return left
+        is_same, scores, origin = (
+            before_ == now_ for before_, now_ in zip(before, versions, strict=True)
+        )
+        remaining = fact if origin else replace(fact, origin=None, steps=())
+        remaining = remaining if scores else replace(remaining, scores=None)
+        remaining = remaining if is_same else fact.altered()
+        self.learn(tensor, remaining)
+        return remaining
 
     def learn(self, tensor: Any, fact: ScoreInfo | WeightInfo | None) -> None:
         """From now on this is known of it; None = nothing."""
@@ -438,11 +442,11 @@ class Provenance:
 
     def as_loose(self, tensor: Any) -> ProductInfo | None:
         """What is known of this tensor as a product, whatever else is known of it."""
-        known = self.of(tensor)
-        return known.loosely() if isinstance(known, ScoreInfo) else self.loose(tensor)
+        info = self.of(tensor)
+        return info.loosely() if isinstance(info, ScoreInfo) else self.loose(tensor)
 
     def follow_loose(
-        self, given: Iterable[Tensor], facts: Iterable[tuple[Tensor, Any]], result: Any
+        self, inputs: Iterable[Tensor], facts: Iterable[tuple[Tensor, Any]], result: Any
     ) -> None:
         """What a function makes of a product is one where its queries and keys are as many, in the
         same axes.
@@ -452,11 +456,15 @@ class Provenance:
         """
         if not isinstance(result, Tensor) or self.of(result) is not None:
             return
-        known = [(one, fact.loosely()) for one, fact in facts if isinstance(fact, ScoreInfo)]
-        known += [(one, loose) for one in given if (loose := self.loose(one)) is not None]
-        for one, loose in known:
-            alike = one.ndim == result.ndim
-            if alike and all(one.shape[axis] == result.shape[axis] for axis in loose.axes):
+        products = [
+            (tensor, fact.loosely()) for tensor, fact in facts if isinstance(fact, ScoreInfo)
+        ]
+        products += [
+            (tensor, loose) for tensor in inputs if (loose := self.loose(tensor)) is not None
+        ]
+        for tensor, loose in products:
+            same_axes = tensor.ndim == result.ndim
+            if same_axes and all(tensor.shape[axis] == result.shape[axis] for axis in loose.axes):
                 self.learn_loose(result, loose)
                 return
 
@@ -469,9 +477,9 @@ class Provenance:
         """What is made of a loose product by masks and factors lies as it does."""
         if not self._loose:
             return
-        for one in args[:3] if isinstance(result, Tensor) else ():
-            loose = self.loose(one)
-            if loose is not None and result is not one and result.shape == one.shape:
+        for tensor in args[:3] if isinstance(result, Tensor) else ():
+            loose = self.loose(tensor)
+            if loose is not None and result is not tensor and result.shape == tensor.shape:
                 self.learn_loose(result, loose)
 
     def learn_logarithms(self, tensor: Tensor, logarithms: LogWeightInfo) -> None:
@@ -494,7 +502,7 @@ class Provenance:
         found: LogWeightInfo = logarithms
         return found
 
-    def follow(self, known: WeightInfo, weights: Tensor, result: Any, *others: WeightInfo) -> None:
+    def follow(self, info: WeightInfo, weights: Tensor, result: Any, *others: WeightInfo) -> None:
         """What a function has made of these weights are other weights, if it has as many keys.
 
         Args:
@@ -505,8 +513,8 @@ class Provenance:
             return
         if result is weights and not others:
             return
-        if result.is_floating_point() and result.shape[known.keys] == weights.shape[known.keys]:
-            self.learn(result, known.altered(*(other.pending for other in others)))
+        if result.is_floating_point() and result.shape[info.keys] == weights.shape[info.keys]:
+            self.learn(result, info.altered(*(other.pending for other in others)))
 
     def _versions_of(self, tensor: Tensor, fact: ScoreInfo | WeightInfo) -> tuple[Any, ...]:
         """Those of the tensor itself, of what its scores are made of, and of its origin."""

@@ -35,9 +35,9 @@ def handle_baddbmm(
     """torch.baddbmm: a product that is added to a mask."""
     result = func(*args, **kwargs)
     named = (kwargs[name] for name in ("input", "batch1", "batch2") if name in kwargs)
-    given = [*args, *named]
-    if len(given) == 3 and _may_be_scores(given[1], given[2], result):
-        mask, left, right = given
+    terms = [*args, *named]
+    if len(terms) == 3 and _may_be_scores(terms[1], terms[2], result):
+        mask, left, right = terms
         alpha = float(kwargs.get("alpha", 1))
         content = _content(right, tracking.contents)
         scored = ScoreInfo(left.detach(), right.detach(), alpha, content=content)
@@ -56,11 +56,11 @@ def handle_scale(factor_of: Callable[[float], float]) -> Handler:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
-        known = tracking.provenance.of(args[0]) if len(args) == 2 else None
+        info = tracking.provenance.of(args[0]) if len(args) == 2 else None
         result = func(*args, **kwargs)
-        if isinstance(known, ScoreInfo):
+        if isinstance(info, ScoreInfo):
             factor = None if kwargs else _as_number(args[1])
-            fact = None if not factor else known.scaled(factor_of(factor))
+            fact = None if not factor else info.scaled(factor_of(factor))
             tracking.provenance.learn(result, fact)
         return result
 
@@ -74,10 +74,10 @@ def handle_tanh(
     kwargs: dict[str, Any],
 ) -> Any:
     """tanh of scores: between a division and a multiplication it is a soft cap (Gemma 2, 2024)."""
-    known = tracking.provenance.of(args[0]) if args else None
+    info = tracking.provenance.of(args[0]) if args else None
     result = func(*args, **kwargs)
-    if known is not None:
-        tracking.provenance.learn(result, known.capped() if isinstance(known, ScoreInfo) else None)
+    if info is not None:
+        tracking.provenance.learn(result, info.capped() if isinstance(info, ScoreInfo) else None)
     return result
 
 
@@ -94,9 +94,9 @@ def handle_add(sign: int) -> Handler:
         either = sign > 0 and not in_place(func)
         sides = [args, args[::-1]][: 2 if either else 1] if len(args) > 1 else []
         found = [
-            (known, mine, other)
+            (info, mine, other)
             for mine, other, *_ in sides
-            if isinstance(known := tracking.provenance.of(mine), ScoreInfo)
+            if isinstance(info := tracking.provenance.of(mine), ScoreInfo)
         ]
         result = func(*args, **kwargs)
         if found:
@@ -107,15 +107,15 @@ def handle_add(sign: int) -> Handler:
     return handler
 
 
-def _plus(known: ScoreInfo, scores: Tensor, other: Any, sign: int) -> ScoreInfo | None:
+def _plus(info: ScoreInfo, scores: Tensor, other: Any, sign: int) -> ScoreInfo | None:
     number = _as_number(other)
     if number is not None:
-        return replace(known, shifted=known.shifted or number != 0)
+        return replace(info, shifted=info.shifted or number != 0)
     if not isinstance(other, Tensor) or other.ndim > scores.ndim:
         return None
     other = other.detach()
     mask = other if other.is_floating_point() else other.to(scores.dtype)  # bools count as 0 and 1
-    return known.masked(mask if sign > 0 else -mask)
+    return info.masked(mask if sign > 0 else -mask)
 
 
 def handle_masked_fill(
@@ -125,14 +125,14 @@ def handle_masked_fill(
     kwargs: dict[str, Any],
 ) -> Any:
     """Scores with −∞ where a mask is True."""
-    known = tracking.provenance.of(args[0]) if args else None
+    info = tracking.provenance.of(args[0]) if args else None
     fact = None
-    if isinstance(known, ScoreInfo):
+    if isinstance(info, ScoreInfo):
         arguments = [*args[1:], *(kwargs[name] for name in ("mask", "value") if name in kwargs)]
         if len(arguments) == 2:
-            fact = _hidden(known, args[0], *arguments, hides=True)
+            fact = _hidden(info, args[0], *arguments, hides=True)
     result = func(*args, **kwargs)
-    if isinstance(known, ScoreInfo):
+    if isinstance(info, ScoreInfo):
         tracking.provenance.learn(result, fact)
     return result
 
@@ -144,15 +144,15 @@ def handle_clamp_min(
     kwargs: dict[str, Any],
 ) -> Any:
     """Scores of which none is below a number; what is hidden alone where that is very low."""
-    known = tracking.provenance.of(args[0]) if args else None
+    info = tracking.provenance.of(args[0]) if args else None
     result = func(*args, **kwargs)
-    if isinstance(known, ScoreInfo) and isinstance(result, Tensor):
+    if isinstance(info, ScoreInfo) and isinstance(result, Tensor):
         arguments = [*args[1:], *(kwargs[name] for name in ("min", "other") if name in kwargs)]
         lowest = (
             _as_number(arguments[0]) if len(arguments) == 1 == len(args) + len(kwargs) - 1 else None
         )
         hidden = lowest is not None and lowest <= torch.finfo(result.dtype).min / 2
-        tracking.provenance.learn(result, known.floored(lowest) if hidden and lowest else None)
+        tracking.provenance.learn(result, info.floored(lowest) if hidden and lowest else None)
     return result
 
 
@@ -163,13 +163,13 @@ def handle_setitem(
     kwargs: dict[str, Any],
 ) -> None:
     """`scores[mask] = −∞`."""
-    known, fact = tracking.provenance.of(args[0]), None
+    info, fact = tracking.provenance.of(args[0]), None
     # An index is aligned from the first axis on, a mask from the last.
     of_all = isinstance(args[1], Tensor) and args[1].shape == args[0].shape
-    if isinstance(known, ScoreInfo) and of_all:
-        fact = _hidden(known, args[0], args[1], args[2], hides=True)
+    if isinstance(info, ScoreInfo) and of_all:
+        fact = _hidden(info, args[0], args[1], args[2], hides=True)
     func(*args, **kwargs)
-    if known is not None:
+    if info is not None:
         tracking.provenance.learn(args[0], fact)
 
 
@@ -181,13 +181,13 @@ def handle_where(
 ) -> Any:
     """torch.where(mask, scores, −∞)."""
     result = func(*args, **kwargs)
-    if len(args) == 3 and isinstance(known := tracking.provenance.of(args[1]), ScoreInfo):
-        tracking.provenance.learn(result, _hidden(known, args[1], args[0], args[2], hides=False))
+    if len(args) == 3 and isinstance(info := tracking.provenance.of(args[1]), ScoreInfo):
+        tracking.provenance.learn(result, _hidden(info, args[1], args[0], args[2], hides=False))
     return result
 
 
 def _hidden(
-    known: ScoreInfo, scores: Tensor, mask: Any, value: Any, *, hides: bool
+    info: ScoreInfo, scores: Tensor, mask: Any, value: Any, *, hides: bool
 ) -> ScoreInfo | None:
     """Scores of which some were replaced by a number, which is as good as −∞; None where it isn't.
 
@@ -204,14 +204,14 @@ def _hidden(
         return None
     if number != -torch.inf and scores.numel():
         # What was hidden before is no measure of what is seen.
-        before = known.shown()
-        left = scores.detach() > torch.finfo(scores.dtype).min / 2
-        left = allowed & left if before is None else allowed & left & before
-        lowest = float(torch.where(left, scores.detach(), torch.inf).min())
+        before = info.shown()
+        visible = scores.detach() > torch.finfo(scores.dtype).min / 2
+        visible = allowed & visible if before is None else allowed & visible & before
+        lowest = float(torch.where(visible, scores.detach(), torch.inf).min())
         if number > lowest - NOTHING or not bool(allowed.any(-1).all()):
             return None
-        known = replace(known, margin=min(known.margin, lowest - number))
-    return known.masked(allowed)
+        info = replace(info, margin=min(info.margin, lowest - number))
+    return info.masked(allowed)
 
 
 def _as_number(value: Any) -> float | None:

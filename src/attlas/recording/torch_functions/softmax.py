@@ -51,13 +51,13 @@ class Contraction:
         """From the arguments; None where it is of another kind."""
         if not args or not isinstance(args[0], str):
             return None
-        given = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
+        tensors = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
         terms, arrow, out = args[0].replace(" ", "").partition("->")
         left, comma, right = terms.partition(",")
-        if len(given) != 2 or not comma or "," in right:
+        if len(tensors) != 2 or not comma or "," in right:
             return None
-        named = _spelled_out((left, right), out if arrow else _implied(terms), given)
-        return None if named is None else cls(args[0], (given[0], given[1]), *named)
+        named = _spelled_out((left, right), out if arrow else _implied(terms), tensors)
+        return None if named is None else cls(args[0], (tensors[0], tensors[1]), *named)
 
     @classmethod
     def over_last(cls, left: Tensor, right: Tensor) -> "Contraction":
@@ -69,7 +69,7 @@ class Contraction:
         cls, function: Any, args: Sequence[Any], named: Mapping[str, Any]
     ) -> "Contraction | None":
         """From the arguments of `torch.tensordot` or `torch.inner`; None where they are named."""
-        if len(args) < 2 or not all(isinstance(one, Tensor) for one in args[:2]):
+        if len(args) < 2 or not all(isinstance(tensor, Tensor) for tensor in args[:2]):
             return None
         left, right = args[:2]
         if function is torch.inner:
@@ -80,7 +80,8 @@ class Contraction:
         if isinstance(dims, Tensor) or len(dims) != 2:
             return None
         left_letters, right_letters = (
-            [axis % one.ndim for axis in on] for one, on in zip((left, right), dims, strict=True)
+            [axis % tensor.ndim for axis in axes]
+            for tensor, axes in zip((left, right), dims, strict=True)
         )
         return cls._dotted(left, right, left_letters, right_letters)
 
@@ -95,9 +96,9 @@ class Contraction:
         second = "".join(
             first[summed[axis]] if axis in summed else next(free) for axis in range(right.ndim)
         )
-        kept = [letter for letter in first if letter not in second]
-        kept += [letter for letter in second if letter not in first]
-        out = "".join(kept)
+        out_letters = [letter for letter in first if letter not in second]
+        out_letters += [letter for letter in second if letter not in first]
+        out = "".join(out_letters)
         return cls(f"{first},{second}->{out}", (left, right), (first, second), out)
 
     def query_axis(
@@ -116,22 +117,26 @@ class Contraction:
         if key in self.out or key not in values:
             return None
         others = letters.replace(key, "")
-        asking = [letter for letter in others if letter in self.out and letter not in values]
-        if not asking:
+        query_letters = [letter for letter in others if letter in self.out and letter not in values]
+        if not query_letters:
             return None
-        if len(asking) == 1:
-            return letters.index(asking[0]) - len(letters)
-        if queries is not None and letters[queries] in asking:
+        if len(query_letters) == 1:
+            return letters.index(query_letters[0]) - len(letters)
+        if queries is not None and letters[queries] in query_letters:
             return queries
         sizes = dict(zip(letters, self.tensors[term].shape, strict=True))
-        named = heads()
-        for one in reversed(asking) if named is not None else ():
-            rest = others.replace(one, "")
-            runs = (rest[a:b] for b in range(len(rest) + 1) for a in range(b))
-            alike = (run for run in runs if {*asking} <= {*run, one})
-            if any(prod(sizes[letter] for letter in run) == named for run in alike):
-                return letters.index(one) - len(letters)
-        return letters.index(asking[-1]) - len(letters) if asking[-1] == others[-1] else None
+        num_heads = heads()
+        for letter in reversed(query_letters) if num_heads is not None else ():
+            remaining = others.replace(letter, "")
+            runs = (remaining[a:b] for b in range(len(remaining) + 1) for a in range(b))
+            head_runs = (run for run in runs if {*query_letters} <= {*run, letter})
+            if any(prod(sizes[letter] for letter in run) == num_heads for run in head_runs):
+                return letters.index(letter) - len(letters)
+        return (
+            letters.index(query_letters[-1]) - len(letters)
+            if query_letters[-1] == others[-1]
+            else None
+        )
 
     def axis_after(self, term: int, axis: int) -> int | None:
         """Where an axis of one of the tensors is in the sum, counted from the last; None = gone."""
@@ -159,31 +164,39 @@ class Contraction:
             return None
         batch, query, key = self.out[:-2], self.out[-2], self.out[-1]
         left, right = self.tensors
-        mine, theirs = self.terms
-        if query not in mine:
-            left, right, mine, theirs = right, left, theirs, mine
-        summed = [letter for letter in mine if letter in theirs and letter not in self.out]
+        left_letters, right_letters = self.terms
+        if query not in left_letters:
+            left, right, left_letters, right_letters = right, left, right_letters, left_letters
+        summed = [
+            letter for letter in left_letters if letter in right_letters and letter not in self.out
+        ]
         if len(summed) != 1:
             return None
         expected = batch + query + summed[0], batch + summed[0] + key
-        if sorted(mine) != sorted(expected[0]) or sorted(theirs) != sorted(expected[1]):
+        if sorted(left_letters) != sorted(expected[0]) or sorted(right_letters) != sorted(
+            expected[1]
+        ):
             return None
         return (
-            left.permute([mine.index(letter) for letter in expected[0]]),
-            right.permute([theirs.index(letter) for letter in expected[1]]),
+            left.permute([left_letters.index(letter) for letter in expected[0]]),
+            right.permute([right_letters.index(letter) for letter in expected[1]]),
         )
 
     def loose(self) -> ProductInfo | None:
         """The axes of queries and keys of a product, in whatever order; None where it is none."""
         left, right = self.terms
         summed = [letter for letter in left if letter in right and letter not in self.out]
-        asking = [letter for letter in left if letter in self.out and letter not in right]
-        outer = [letter for letter in right if letter in self.out and letter not in left]
-        if not len(summed) == len(asking) == len(outer) == 1 or len(self.out) != len(left):
+        query_letters = [letter for letter in left if letter in self.out and letter not in right]
+        key_letters = [letter for letter in right if letter in self.out and letter not in left]
+        if not len(summed) == len(query_letters) == len(key_letters) == 1 or len(self.out) != len(
+            left
+        ):
             return None
         if unreadable(*self.tensors):
             return None
-        first, second = (self.out.index(one) - len(self.out) for one in (asking[0], outer[0]))
+        first, second = (
+            self.out.index(letter) - len(self.out) for letter in (query_letters[0], key_letters[0])
+        )
         return ProductInfo((first, second), tuple(map(memory, self.tensors)))
 
 
@@ -231,7 +244,7 @@ _QUERIES = -2  # which axis of a product of queries and keys has the queries
 
 
 def explicit_attention_map(
-    known: WeightInfo,
+    info: WeightInfo,
     weights: Float[Tensor, "*batch queries keys"],
     fold: Fold,
     module: nn.Module,
@@ -242,8 +255,8 @@ def explicit_attention_map(
     Queries and keys where the scores are a product, times a number, plus masks; the weights
     themselves, before dropout, where something else was done to the scores.
     """
-    origin = weights if known.origin is None else known.origin
-    scores = known.scores
+    origin = weights if info.origin is None else info.origin
+    scores = info.scores
     if scores is None or not _makes(scores, origin):
         return _held(fold.open(origin))
     mask = scores.mask()
@@ -260,7 +273,7 @@ def explicit_attention_map(
 
 
 def fold_of(
-    known: WeightInfo,
+    info: WeightInfo,
     weights: Float[Tensor, "*batch queries keys"],
     values: Float[Tensor, "..."],
     site: CallSite,
@@ -268,14 +281,14 @@ def fold_of(
 ) -> Fold:
     """Where the heads of these weights are, which are multiplied with values that may have more
     axes."""
-    origin = weights if known.origin is None else known.origin
-    scores, rows = known.scores, origin.shape[:-2]
+    origin = weights if info.origin is None else info.origin
+    scores, rows = info.scores, origin.shape[:-2]
     evidence, queries = [values], origin.shape[-2] if origin.ndim > 1 else 1
     if scores is not None and _makes(scores, origin):
         evidence = [scores.left, scores.right.transpose(-1, -2), values]
     if origin.shape == weights.shape and values.ndim > _MATRIX and values.ndim >= weights.ndim:
         rows = torch.broadcast_shapes(rows, values.shape[:-2])  # type: ignore[no-untyped-call]
-    evidence = [one for one in evidence if one.ndim >= _MATRIX]
+    evidence = [tensor for tensor in evidence if tensor.ndim >= _MATRIX]
     sampled = scores is None and queries == 1 and len(rows) > _TEXTS_AND_HEADS
     if sampled and heads_named(site.module) is None:
         # Each query has keys of its own, so the queries are among the axes before: none of these
@@ -299,18 +312,18 @@ def _held(weights: Float[Tensor, "batch heads queries keys"]) -> DenseAttentionM
 
 
 def rewritten(
-    known: WeightInfo,
+    info: WeightInfo,
     weights: Float[Tensor, "*batch queries keys"],
     attention_map: AttentionMap,
     fold: Fold,
     change: Callable[[Tensor, Tensor], Tensor],
 ) -> Float[Tensor, "*batch queries keys"]:
     """Other weights in place of these: `change(weights, seen) → weights`, before dropout."""
-    origin = weights if known.origin is None else known.origin
+    origin = weights if info.origin is None else info.origin
     allowed = attention_map.allowed_rows(0, attention_map.shape[2])
     changed = fold.close(change(fold.open(origin), allowed))
     changed = changed.reshape(origin.shape) if changed.numel() == origin.numel() else changed
-    return known.again(changed.to(origin.dtype))
+    return info.again(changed.to(origin.dtype))
 
 
 def is_softmax_of_rows(result: Tensor, dim: int | None, scores: ScoreInfo | None) -> bool:
@@ -368,11 +381,11 @@ def handle_exp(
     kwargs: dict[str, Any],
 ) -> Any:
     """exp, by which logarithms become weights."""
-    known = tracking.provenance.logarithms(args[0] if args else kwargs.get("input"))
+    info = tracking.provenance.logarithms(args[0] if args else kwargs.get("input"))
     result = func(*args, **kwargs)
-    if known is not None:
-        facts = known.axis, known.scores, known.pending, known.loose
-        known.pending = _learn_weights(tracking, result, *facts)
+    if info is not None:
+        facts = info.axis, info.scores, info.pending, info.loose
+        info.pending = _learn_weights(tracking, result, *facts)
     return result
 
 
@@ -387,9 +400,9 @@ def handle_log_weights_or(handler: Handler) -> Handler:
     ) -> Any:
         if not tracking.provenance.has_logarithms:
             return handler(tracking, func, args, kwargs)
-        given = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
-        known = ((one, tracking.provenance.logarithms(one)) for one in given)
-        before, logs = next((pair for pair in known if pair[1] is not None), (None, None))
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        infos = ((tensor, tracking.provenance.logarithms(tensor)) for tensor in tensors)
+        before, logs = next((pair for pair in infos if pair[1] is not None), (None, None))
         shape = None if before is None else before.shape
         result = handler(tracking, func, args, kwargs)
         if logs is not None and shape is not None and isinstance(result, Tensor):
@@ -406,10 +419,10 @@ def _softmax_arguments(
 ) -> tuple[int | None, ScoreInfo | None, ProductInfo | None]:
     """Over which axis a softmax goes, and of which scores, or of which loose product."""
     dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis"))
-    given = args[0] if args else kwargs.get("input")
-    scores = tracking.provenance.of(given)
-    known = scores if isinstance(scores, ScoreInfo) else None
-    return dim, known, None if known else tracking.provenance.loose(given)
+    scores_tensor = args[0] if args else kwargs.get("input")
+    scores = tracking.provenance.of(scores_tensor)
+    score_info = scores if isinstance(scores, ScoreInfo) else None
+    return dim, score_info, None if score_info else tracking.provenance.loose(scores_tensor)
 
 
 def handle_gumbel_softmax(
@@ -447,8 +460,8 @@ def _learn_weights(
     if loose is not None:
         queries = loose.beside(keys)
     folded = loose is not None and loose.folded
-    known = WeightInfo(scores, pending=pending, keys=keys, queries=queries, folded=folded)
-    tracking.provenance.learn(result, known)
+    info = WeightInfo(scores, pending=pending, keys=keys, queries=queries, folded=folded)
+    tracking.provenance.learn(result, info)
     return pending
 
 
@@ -463,23 +476,23 @@ def handle_matmul(
     values' weights' is (weights values)', as many write it whose texts are pictures.
     """
     names = ("input", "other", "mat2", "vec")
-    given = [*args, *(kwargs[name] for name in names if name in kwargs)]
-    if len(given) != 2 or len(given) < len(args) + len(kwargs):
+    operands = [*args, *(kwargs[name] for name in names if name in kwargs)]
+    if len(operands) != 2 or len(operands) < len(args) + len(kwargs):
         return func(*args, **kwargs)  # with an `out` of its own
-    left, right = given
-    known = tracking.provenance.of(left)
-    reads = isinstance(known, WeightInfo) and known.has_rows
-    if isinstance(known, WeightInfo) and reads:
-        left = _read(tracking, known, left, right, left)
-    turned = None if isinstance(known, WeightInfo) else tracking.provenance.of(right)
-    if isinstance(turned, WeightInfo) and turned.is_transposed and left.ndim >= _MATRIX:
+    left, right = operands
+    info = tracking.provenance.of(left)
+    reads = isinstance(info, WeightInfo) and info.has_rows
+    if isinstance(info, WeightInfo) and reads:
+        left = _read(tracking, info, left, right, left)
+    right_info = None if isinstance(info, WeightInfo) else tracking.provenance.of(right)
+    if isinstance(right_info, WeightInfo) and right_info.is_transposed and left.ndim >= _MATRIX:
         order = _with_rows(right.ndim, -1, _QUERIES)
-        moved = turned.moved(right, order)
+        moved = right_info.moved(right, order)
         return func(left, _read(tracking, moved, right.mT, left.mT, right, query=-1).mT)
     result = func(left, right)
-    if isinstance(known, WeightInfo):
-        if known.queries is not None and not reads and -1 not in (known.keys, known.queries):
-            tracking.provenance.follow(known, left, result)  # heads that are mixed
+    if isinstance(info, WeightInfo):
+        if info.queries is not None and not reads and -1 not in (info.keys, info.queries):
+            tracking.provenance.follow(info, left, result)  # heads that are mixed
         return result
     if not _mixes(tracking, left, right, result):
         tracking.provenance.learn(result, product_of(left, right, result, tracking.contents))
@@ -496,10 +509,10 @@ def _mixes(tracking: TrackingContext, left: Any, right: Any, result: Tensor) -> 
     for operand, summed in ((left, -1), (right, -2)):
         if not isinstance(operand, Tensor) or operand.ndim != result.ndim:
             continue
-        known = tracking.provenance.of(operand)
-        if isinstance(known, WeightInfo):
-            if known.queries is not None and summed not in (known.keys, known.queries):
-                tracking.provenance.follow(known, operand, result)
+        info = tracking.provenance.of(operand)
+        if isinstance(info, WeightInfo):
+            if info.queries is not None and summed not in (info.keys, info.queries):
+                tracking.provenance.follow(info, operand, result)
                 return True
             continue
         loose = tracking.provenance.as_loose(operand)
@@ -516,15 +529,17 @@ def handle_linear(
     kwargs: dict[str, Any],
 ) -> Any:
     """`F.linear`: values from the right, or a map that mixes heads where they are the last axis."""
-    given = [*args, *(kwargs[name] for name in ("input", "weight") if name in kwargs)]
-    known = tracking.provenance.of(given[0])
-    loose = tracking.provenance.as_loose(given[0])
-    if isinstance(known, WeightInfo) and known.has_rows and not isinstance(given[1], nn.Parameter):
-        contraction = Contraction.over_last(given[0], given[1])
-        rest = {name: one for name, one in kwargs.items() if name == "bias"}
-        bias = [*given[2:]] if len(args) > 2 else []
-        return _contract(tracking, contraction, lambda one, other: func(one, other, *bias, **rest))
-    if isinstance(known, WeightInfo) or loose is None:
+    operands = [*args, *(kwargs[name] for name in ("input", "weight") if name in kwargs)]
+    info = tracking.provenance.of(operands[0])
+    loose = tracking.provenance.as_loose(operands[0])
+    if isinstance(info, WeightInfo) and info.has_rows and not isinstance(operands[1], nn.Parameter):
+        contraction = Contraction.over_last(operands[0], operands[1])
+        bias_kwargs = {name: value for name, value in kwargs.items() if name == "bias"}
+        bias = [*operands[2:]] if len(args) > 2 else []
+        return _contract(
+            tracking, contraction, lambda first, second: func(first, second, *bias, **bias_kwargs)
+        )
+    if isinstance(info, WeightInfo) or loose is None:
         return handle_other(tracking, func, args, kwargs)
     result = func(*args, **kwargs)
     if -1 not in loose.axes:
@@ -543,7 +558,7 @@ def handle_tensordot(
     if contraction is None:
         return handle_other(tracking, func, args, kwargs)
     return _contract(
-        tracking, contraction, lambda one, other: func(one, other, *args[2:], **kwargs)
+        tracking, contraction, lambda first, second: func(first, second, *args[2:], **kwargs)
     )
 
 
@@ -565,35 +580,37 @@ def _contract(
 ) -> Any:
     tensors = list(contraction.tensors)
     facts = [tracking.provenance.of(tensor) for tensor in tensors]
-    for term, known in enumerate(facts):
+    for term, info in enumerate(facts):
         query = None
-        if isinstance(known, WeightInfo):
-            query = contraction.query_axis(term, known.keys, known.queries, tracking.heads_named)
-        if isinstance(known, WeightInfo) and query is not None:
-            if known.queries not in (None, query):
+        if isinstance(info, WeightInfo):
+            query = contraction.query_axis(term, info.keys, info.queries, tracking.heads_named)
+        if isinstance(info, WeightInfo) and query is not None:
+            if info.queries not in (None, query):
                 break  # queries are known to be elsewhere: these are values of pairs of places
-            order = _with_rows(tensors[term].ndim, query, known.keys)
+            order = _with_rows(tensors[term].ndim, query, info.keys)
             weights, values = tensors[term].permute(*order), tensors[1 - term]
-            moved = known.moved(tensors[term], order)
+            moved = info.moved(tensors[term], order)
             aligned = contraction.as_multiplied(term, order)
             read = _read(tracking, moved, weights, values, tensors[term], query, aligned)
             tensors[term] = read.permute(*back(order))
             return run(tensors[0], tensors[1])
     result = run(tensors[0], tensors[1])
-    for term, known in enumerate(facts):
-        if isinstance(known, WeightInfo):  # heads that are mixed
-            keys = contraction.axis_after(term, known.keys)
-            queries = None if known.queries is None else contraction.axis_after(term, known.queries)
+    for term, info in enumerate(facts):
+        if isinstance(info, WeightInfo):  # heads that are mixed
+            keys = contraction.axis_after(term, info.keys)
+            queries = None if info.queries is None else contraction.axis_after(term, info.queries)
             if keys is not None and queries is not None:
                 others = [
-                    one.pending for one in facts if isinstance(one, WeightInfo) and one is not known
+                    other.pending
+                    for other in facts
+                    if isinstance(other, WeightInfo) and other is not info
                 ]
-                tracking.provenance.learn(result, known.elsewhere(keys, queries, *others))
+                tracking.provenance.learn(result, info.elsewhere(keys, queries, *others))
             return result
     for term, tensor in enumerate(tensors):
         loose = tracking.provenance.as_loose(tensor)
         moved_loose = loose and loose.moved(
-            [contraction.axis_after(term, one) for one in loose.axes]
+            [contraction.axis_after(term, axis) for axis in loose.axes]
         )
         if moved_loose is not None:
             tracking.provenance.learn_loose(result, moved_loose)
@@ -617,16 +634,16 @@ def handle_addmm_or(handler: Handler) -> Handler:
         kwargs: dict[str, Any],
     ) -> Any:
         names = ("batch1", "mat1", "mat")
-        name = next((one for one in names if one in kwargs), None)
+        name = next((each for each in names if each in kwargs), None)
         weights = args[1] if name is None and len(args) > 1 else kwargs.get(name or "")
-        known = tracking.provenance.of(weights)
-        named = (kwargs[one] for one in ("batch2", "mat2", "vec") if one in kwargs)
+        info = tracking.provenance.of(weights)
+        named = (kwargs[each] for each in ("batch2", "mat2", "vec") if each in kwargs)
         values = next(named, args[2] if len(args) > 2 else None)
         tensors = isinstance(weights, Tensor) and isinstance(values, Tensor)
-        if not tensors or not isinstance(known, WeightInfo) or not known.has_rows:
+        if not tensors or not isinstance(info, WeightInfo) or not info.has_rows:
             return handler(tracking, func, args, kwargs)
         weights = cast(Tensor, weights)
-        weights = _read(tracking, known, weights, cast(Tensor, values), weights)
+        weights = _read(tracking, info, weights, cast(Tensor, values), weights)
         if name is not None:
             return func(*args, **{**kwargs, name: weights})
         return func(args[0], weights, *args[2:], **kwargs)
@@ -642,23 +659,23 @@ def _with_rows(axes: int, query: int, keys: int) -> list[int]:
 
 def _read(
     tracking: TrackingContext,
-    known: WeightInfo,
+    info: WeightInfo,
     weights: Tensor,
     values: Tensor,
-    given: Tensor,
+    weights_tensor: Tensor,
     query: int = -2,
     aligned: Tensor | None = None,
 ) -> Tensor:
     """Weights are about to be multiplied with values: tell, and change them where somebody does.
 
     Args:
-        given: The weights as the model has them.
+        weights_tensor: The weights as the model has them.
         query: Which axis their queries were there.
         aligned: The values as a matrix product would take them, where this is none.
     """
-    if not isinstance(values, Tensor) or not tracking.reads_values(known, weights, values):
+    if not isinstance(values, Tensor) or not tracking.reads_values(info, weights, values):
         return weights
-    known.pending.confirm()
+    info.pending.confirm()
     why = unreadable(weights)
     if why is not None:
         tracking.record_unreadable(why)
@@ -668,7 +685,7 @@ def _read(
 
     def refused(site: CallSite) -> str | None:
         nonlocal fold
-        fold = fold_of(known, weights, seen_as, site, tracking.folds)
+        fold = fold_of(info, weights, seen_as, site, tracking.folds)
         return of_channels(seen_as, weights.shape[-2], fold.count, site)
 
     with one_function():
@@ -677,19 +694,19 @@ def _read(
             return weights
         site = interested[0][1]
         attention_map = explicit_attention_map(
-            known, weights, fold, site.module, tracking.mask_specs
+            info, weights, fold, site.module, tracking.mask_specs
         )
         content = (
-            known.scores.content
-            if known.scores and isinstance(attention_map, FactoredAttentionMap)
+            info.scores.content
+            if info.scores and isinstance(attention_map, FactoredAttentionMap)
             else None
         )
-        new = [pair for pair in interested if known.pending.is_new_for(*pair, query)]
-        factors = tracking.origins.factors_of(given) if new else None
+        new = [pair for pair in interested if info.pending.is_new_for(*pair, query)]
+        factors = tracking.origins.factors_of(weights_tensor) if new else None
         if factors is None:
             tracking.deliver(new, attention_map, None, content=content)
         else:
             made_of = (*factors[:2], id(values))
             tracking.deliver(new, attention_map, made_of, factors[2], content)
     change = tracking.patch_function(interested)
-    return weights if change is None else rewritten(known, weights, attention_map, fold, change)
+    return weights if change is None else rewritten(info, weights, attention_map, fold, change)

@@ -70,12 +70,12 @@ def unreadable(*tensors: Any) -> str | None:
     can."""
     if not any(map(_is_odd, tensors)):
         return None
-    given = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
-    if any(tensor.is_nested for tensor in given):
+    checked = [tensor for tensor in tensors if isinstance(tensor, Tensor)]
+    if any(tensor.is_nested for tensor in checked):
         return NESTED
-    if any(tensor.is_meta or hasattr(tensor, "fake_mode") for tensor in given):
+    if any(tensor.is_meta or hasattr(tensor, "fake_mode") for tensor in checked):
         return HOLLOW
-    return IN_VMAP if any(map(_in_vmap, given)) else None
+    return IN_VMAP if any(map(_in_vmap, checked)) else None
 
 
 def _is_odd(tensor: Any) -> bool:
@@ -159,9 +159,10 @@ class Versions:
         out = kwargs.get("out")
         changed = [*first, *(out if isinstance(out, tuple | list) else (out,))]
         uncounted = [
-            one
-            for one in changed
-            if isinstance(one, Tensor) and (one.is_inference() or memory(one) in self._opened)
+            changed_fact
+            for changed_fact in changed
+            if isinstance(changed_fact, Tensor)
+            and (changed_fact.is_inference() or memory(changed_fact) in self._opened)
         ]
         if not uncounted:
             return function
@@ -190,17 +191,17 @@ def memory(tensor: Tensor) -> int:
         return 0
 
 
-def share_memory(one: Tensor, other: Tensor) -> bool:
+def share_memory(first: Tensor, second: Tensor) -> bool:
     """Return True if the numbers of both lie in one block of memory."""
-    if not one.numel() or unreadable(one, other):
+    if not first.numel() or unreadable(first, second):
         return False
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
-def overlap(one: Tensor, other: Tensor) -> bool:
+def overlap(first: Tensor, second: Tensor) -> bool:
     """Return True if some of their numbers lie in the same place, or between those of the other."""
-    shared = share_memory(one, other)
-    return shared and _begin(one) <= _end(other) and _begin(other) <= _end(one)
+    shared = share_memory(first, second)
+    return shared and _begin(first) <= _end(second) and _begin(second) <= _end(first)
 
 
 def _begin(tensor: Tensor) -> int:

@@ -150,12 +150,14 @@ def _allowed(mask: Any, query: Tensor, key: Tensor) -> Tensor | None:
     if rule is None:
         return None
     batch, heads = (int(size) for size in mask.shape[:2])
-    row, head, asking, slot = (
+    row_index, head_index, query_index, key_index = (
         torch.arange(count, device=query.device)
         for count in (batch, heads, query.shape[2], key.shape[2])
     )
-    allowed = rule(row.view(-1, 1, 1, 1), head.view(-1, 1, 1), asking.unsqueeze(-1), slot)
-    whole: Tensor = torch.as_tensor(allowed).expand(batch, heads, len(asking), len(slot))
+    allowed = rule(
+        row_index.view(-1, 1, 1, 1), head_index.view(-1, 1, 1), query_index.unsqueeze(-1), key_index
+    )
+    whole: Tensor = torch.as_tensor(allowed).expand(batch, heads, len(query_index), len(key_index))
     return whole
 
 
@@ -256,19 +258,19 @@ def _telling(
 def _deliver(
     tracking: TrackingContext,
     module: nn.Module,
-    given: tuple[Tensor, Tensor, Tensor, Any],
+    inputs: tuple[Tensor, Tensor, Tensor, Any],
     named: Mapping[str, Any],
     result: Any,
 ) -> Any:
-    why = unreadable(*given)
-    call = InterfaceCall.of(module, *given, named) if why is None else None
+    why = unreadable(*inputs)
+    call = InterfaceCall.of(module, *inputs, named) if why is None else None
     if call is None:
         tracking.record_unreadable(why or _WORDLESS)
         return result
     interested = tracking.interested()
     if not interested:
         return result
-    query, key, value, _ = given
+    query, key, value, _ = inputs
     made_of, content = (id(query), id(key), id(value)), tracking.contents.heard(key, -2)
     tracking.deliver(interested, call.attention_map(tracking.mask_specs), made_of, content=content)
     change = tracking.patch_function(interested)

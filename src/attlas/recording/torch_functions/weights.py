@@ -42,8 +42,8 @@ def handle_weight_step(
     """What may be done to weights before they meet values: dropout, another type, another shape."""
     if not args:
         return func(*args, **kwargs)
-    known, before = tracking.provenance.of(args[0]), args[0]
-    if isinstance(known, WeightInfo) and (kwargs.get("inplace") or in_place(func)):
+    info, before = tracking.provenance.of(args[0]), args[0]
+    if isinstance(info, WeightInfo) and (kwargs.get("inplace") or in_place(func)):
         before = args[0].detach().clone()
     loose = tracking.provenance.loose(args[0])
     result, name = func(*args, **kwargs), python_name(func)
@@ -53,30 +53,30 @@ def handle_weight_step(
     elif name in CASTS:
         tracking.folds.laid_out(args[0], result)
         tracking.contents.copied(args[0], result)
-    if isinstance(known, WeightInfo) and isinstance(result, Tensor) and result is not before:
-        if name in SHAPES and known.folded:
-            tracking.provenance.learn(result, known.unfolded(before, result))
-        elif name not in SHAPES or _keeps_rows(tracking, known, before, result):
-            fact = known.after(before, (func, args[1:], kwargs))
+    if isinstance(info, WeightInfo) and isinstance(result, Tensor) and result is not before:
+        if name in SHAPES and info.folded:
+            tracking.provenance.learn(result, info.unfolded(before, result))
+        elif name not in SHAPES or _keeps_rows(tracking, info, before, result):
+            fact = info.after(before, (func, args[1:], kwargs))
             tracking.provenance.learn(result, fact)
-        elif not known.has_rows or result.shape[-1:] != before.shape[-1:]:
-            tracking.provenance.learn(result, known.reshaped_axes(before.shape, result.shape))
-    elif isinstance(known, ScoreInfo) and isinstance(result, Tensor):
+        elif not info.has_rows or result.shape[-1:] != before.shape[-1:]:
+            tracking.provenance.learn(result, info.reshaped_axes(before.shape, result.shape))
+    elif isinstance(info, ScoreInfo) and isinstance(result, Tensor):
         if name in CASTS:
-            tracking.provenance.learn(result, known)
+            tracking.provenance.learn(result, info)
         elif name in SHAPES and result.dtype == args[0].dtype:
-            reshaped_axes = known.reshaped_axes(args[0].shape, result.shape)
+            reshaped_axes = info.reshaped_axes(args[0].shape, result.shape)
             tracking.provenance.learn(result, reshaped_axes)
-            loose = known.loosely() if reshaped_axes is None else None
+            loose = info.loosely() if reshaped_axes is None else None
         else:
-            tracking.provenance.follow_loose((), [(args[0], known)], result)
+            tracking.provenance.follow_loose((), [(args[0], info)], result)
     if loose is not None and name in SHAPES and isinstance(result, Tensor):
         tracking.provenance.learn_loose(result, loose.reshaped_axes(args[0].shape, result.shape))
     return result
 
 
 def _keeps_rows(
-    tracking: TrackingContext, known: WeightInfo, before: Tensor, result: Tensor
+    tracking: TrackingContext, info: WeightInfo, before: Tensor, result: Tensor
 ) -> bool:
     """Return True if weights in another shape are read as they were: as texts, heads, queries and
     keys.
@@ -84,7 +84,7 @@ def _keeps_rows(
     Not those of a layer with a single key head that has its heads behind its queries, and folds
     both into one axis; which of the two it is, is told by the number of heads that it names.
     """
-    if not known.has_rows or result.shape[-1:] != before.shape[-1:]:
+    if not info.has_rows or result.shape[-1:] != before.shape[-1:]:
         return False
     if before.ndim != 4 or result.ndim < 3:
         return True
@@ -105,22 +105,22 @@ def handle_nan_to_num(
     kwargs: dict[str, Any],
 ) -> Any:
     """`nan_to_num`: a row of which all was hidden is NaN after its softmax, and is read as 0."""
-    known = tracking.provenance.of(args[0]) if args and "out" not in kwargs else None
-    if not isinstance(known, WeightInfo):
+    info = tracking.provenance.of(args[0]) if args and "out" not in kwargs else None
+    if not isinstance(info, WeightInfo):
         return handle_other(tracking, func, args, kwargs)
     result = func(*args, **kwargs)
-    origin = None if known.origin is None else func(known.origin, *args[1:], **kwargs)
-    tracking.provenance.learn(result, replace(known, origin=origin))
+    origin = None if info.origin is None else func(info.origin, *args[1:], **kwargs)
+    tracking.provenance.learn(result, replace(info, origin=origin))
     return result
 
 
 @lru_cache(1024)  # a model moves the same axes in each of its layers
 def _order_after(
-    axes: int, func: Callable[..., Any], rest: tuple[Any, ...], named: tuple[tuple[str, Any], ...]
+    axes: int, func: Callable[..., Any], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]
 ) -> tuple[int, ...]:
     """Into which order a function of torch puts so many axes."""
     numbered = torch.empty(tuple(range(axes)))  # each axis has its number for a size
-    return tuple(func(numbered, *rest, **dict(named)).shape)
+    return tuple(func(numbered, *args, **dict(kwargs)).shape)
 
 
 def handle_permute(
@@ -135,26 +135,26 @@ def handle_permute(
         return result
 
     def order() -> tuple[int, ...]:
-        rest = args[0].ndim, func, args[1:], tuple(kwargs.items())
+        arguments = args[0].ndim, func, args[1:], tuple(kwargs.items())
         try:
-            return _order_after(*rest)
+            return _order_after(*arguments)
         except TypeError:  # axes in a list
-            return _order_after.__wrapped__(*rest)
+            return _order_after.__wrapped__(*arguments)
 
     tracking.folds.moved(args[0], result, order)
     if tracking.contents.of(args[0]) is not None:
         tracking.contents.moved(args[0], result, order())
     if not tracking.provenance.knows:
         return result
-    known, loose = tracking.provenance.of(args[0]), tracking.provenance.as_loose(args[0])
-    if known is None and loose is None:
+    info, loose = tracking.provenance.of(args[0]), tracking.provenance.as_loose(args[0])
+    if info is None and loose is None:
         return result
-    if isinstance(known, WeightInfo):
-        tracking.provenance.learn(result, known.moved(args[0], order()))
+    if isinstance(info, WeightInfo):
+        tracking.provenance.learn(result, info.moved(args[0], order()))
         return result
-    turned = known.turned() if known is not None and order() == (1, 0) else None
-    if turned is not None:
-        tracking.provenance.learn(result, turned)
+    transposed = info.turned() if info is not None and order() == (1, 0) else None
+    if transposed is not None:
+        tracking.provenance.learn(result, transposed)
     elif loose is not None and result is not args[0]:
         axes = len(order())
         moved = loose.moved([order().index(axis % axes) - axes for axis in loose.axes])
@@ -169,9 +169,9 @@ def handle_reduction(
     kwargs: dict[str, Any],
 ) -> Any:
     """A sum or a mean over an axis, such as one of heads or of several softmaxes."""
-    known = tracking.provenance.of(args[0]) if args else None
+    info = tracking.provenance.of(args[0]) if args else None
     loose = tracking.provenance.as_loose(args[0]) if args else None
-    if not isinstance(known, WeightInfo) and loose is None:
+    if not isinstance(info, WeightInfo) and loose is None:
         return handle_other(tracking, func, args, kwargs)
     result, axes = func(*args, **kwargs), args[0].ndim
     numbered = torch.empty(tuple(range(2, axes + 2)), device="meta")  # no axis has size 1
@@ -181,11 +181,11 @@ def handle_reduction(
         size = axis % axes + 2
         return sizes.index(size) - len(sizes) if size in sizes else None
 
-    if isinstance(known, WeightInfo):
-        keys, queries = after(known.keys), known.queries
+    if isinstance(info, WeightInfo):
+        keys, queries = after(info.keys), info.queries
         if keys is not None and (queries is None or after(queries) is not None):
             queries = None if queries is None else after(queries)
-            tracking.provenance.learn(result, known.elsewhere(keys, queries))
+            tracking.provenance.learn(result, info.elsewhere(keys, queries))
     elif loose is not None:
         tracking.provenance.learn_loose(result, loose.moved([after(axis) for axis in loose.axes]))
     return result
@@ -198,15 +198,15 @@ def handle_convolution(
     kwargs: dict[str, Any],
 ) -> Any:
     """A convolution, or its padding: weights or scores as a picture with heads for its colours."""
-    known = tracking.provenance.of(args[0]) if args else None
+    info = tracking.provenance.of(args[0]) if args else None
     loose = tracking.provenance.as_loose(args[0]) if args else None
-    if not isinstance(known, WeightInfo) and loose is None:
+    if not isinstance(info, WeightInfo) and loose is None:
         return handle_other(tracking, func, args, kwargs)
     result, axes = func(*args, **kwargs), args[0].ndim
     mixed = () if func is F.pad else (1 - axes,)  # the colours
-    if isinstance(known, WeightInfo):
-        if known.queries is not None and not {known.keys, known.queries} & {*mixed}:
-            tracking.provenance.learn(result, known.altered())
+    if isinstance(info, WeightInfo):
+        if info.queries is not None and not {info.keys, info.queries} & {*mixed}:
+            tracking.provenance.learn(result, info.altered())
     elif loose is not None and not {*loose.axes} & {*mixed}:
         tracking.provenance.learn_loose(result, loose)
     return result
@@ -228,13 +228,13 @@ def handle_index(
         tracking.contents.reshaped(args[0], result)
     if not tracking.provenance.knows:
         return result
-    known = tracking.provenance.of(args[0]) if args else None
+    info = tracking.provenance.of(args[0]) if args else None
     loose = tracking.provenance.as_loose(args[0]) if args else None
-    if not isinstance(known, WeightInfo) and loose is None:
+    if not isinstance(info, WeightInfo) and loose is None:
         return result
-    if func is T.__getitem__ and any(isinstance(one, Tensor | list) for one in _flat(args[1:])):
-        if isinstance(known, WeightInfo):
-            tracking.provenance.follow(known, args[0], result)  # chosen by number
+    if func is T.__getitem__ and any(isinstance(index, Tensor | list) for index in _flat(args[1:])):
+        if isinstance(info, WeightInfo):
+            tracking.provenance.follow(info, args[0], result)  # chosen by number
         return result
 
     def after(axis: int) -> Iterator[tuple[int | None, int]]:
@@ -248,7 +248,7 @@ def handle_index(
                 found = [place for place in found if piece.shape[place] > 1]
             yield found[0] if len(found) == 1 else None, int(piece.storage_offset())
 
-    if not isinstance(known, WeightInfo):
+    if not isinstance(info, WeightInfo):
         axes = zip(*(after(axis) for axis in loose.axes), strict=True) if loose is not None else ()
         for piece, ((first, _), (second, _)) in zip(_pieces(result), axes, strict=True):
             if loose is not None:
@@ -256,17 +256,17 @@ def handle_index(
         return result
     sizes = args[1] if len(args) > 1 else kwargs.get("split_size")
     cut = func in (T.narrow, torch.narrow) or isinstance(sizes, list | tuple)
-    pieces, keys = _pieces(result), args[0].shape[known.keys]
+    pieces, keys = _pieces(result), args[0].shape[info.keys]
     nowhere: list[tuple[int | None, int]] = [(None, 0)] * len(pieces)
-    queries = nowhere if known.queries is None else list(after(known.queries))
-    for piece, (slot, begin), (query, _) in zip(pieces, after(known.keys), queries, strict=True):
-        if slot is None or (query is None) != (known.queries is None):
+    queries = nowhere if info.queries is None else list(after(info.queries))
+    for piece, (slot, begin), (query, _) in zip(pieces, after(info.keys), queries, strict=True):
+        if slot is None or (query is None) != (info.queries is None):
             continue
         # Who takes apart the keys reads the rest of them in another way, as Longformer does; the
         # last alone may be the logits of a sink.
-        left = keys - piece.shape[slot]
-        if func is T.__getitem__ or not left or (cut and left == 1 and not begin):
-            tracking.provenance.learn(piece, known.elsewhere(slot, query))
+        keys_left = keys - piece.shape[slot]
+        if func is T.__getitem__ or not keys_left or (cut and keys_left == 1 and not begin):
+            tracking.provenance.learn(piece, info.elsewhere(slot, query))
     return result
 
 
@@ -280,26 +280,26 @@ def handle_cat(
     provenance = tracking.provenance
     knows = provenance.knows
     result = handle_other(tracking, func, args, kwargs) if knows else func(*args, **kwargs)
-    given = args[0] if args else kwargs.get("tensors", ())
+    parts = args[0] if args else kwargs.get("tensors", ())
     axis = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
-    tracking.folds.joined(given, result, axis)
+    tracking.folds.joined(parts, result, axis)
     if python_name(func) is not torch.stack:
-        tracking.contents.joined(given, axis, result)
+        tracking.contents.joined(parts, axis, result)
     if not knows:
         return result
-    facts = [provenance.of(one) for one in given]
-    known = [fact for fact in facts if isinstance(fact, WeightInfo)]
-    if known and len(known) == len(facts) and isinstance(axis, int):
-        first = known[0]
-        if all((one.keys, one.queries) == (first.keys, first.queries) for one in known):
+    facts = [provenance.of(part) for part in parts]
+    infos = [fact for fact in facts if isinstance(fact, WeightInfo)]
+    if infos and len(infos) == len(facts) and isinstance(axis, int):
+        first = infos[0]
+        if all((info.keys, info.queries) == (first.keys, first.queries) for info in infos):
             added = python_name(func) is torch.stack
             place = axis - result.ndim * (axis >= 0)  # counted from the last
 
-            def after(one: int) -> int:
-                return one - 1 if added and place > one - 1 else one
+            def after(axis_: int) -> int:
+                return axis_ - 1 if added and place > axis_ - 1 else axis_
 
             queries = None if first.queries is None else after(first.queries)
-            others = (one.pending for one in known[1:])
+            others = (info.pending for info in infos[1:])
             provenance.learn(result, first.elsewhere(after(first.keys), queries, *others))
     return result
 
@@ -360,7 +360,7 @@ def handle_gate_or(handler: Handler) -> Handler:
     A gate, a mask of heads, a threshold and a sum to 1: what comes of it is what is read, and not
     what the softmax gave.
     """
-    return _either(handler, lambda known, tensors: True)
+    return _either(handler, lambda info, tensors: True)
 
 
 def handle_step_or(handler: Handler) -> Handler:
@@ -369,7 +369,7 @@ def handle_step_or(handler: Handler) -> Handler:
     What is made of a softmax and another tensor are other weights only where the softmax is known
     to be of queries and keys: it may have been of a text's features.
     """
-    return _either(handler, lambda known, others: known.queries is not None or not others)
+    return _either(handler, lambda info, others: info.queries is not None or not others)
 
 
 def _either(handler: Handler, follows: Callable[[WeightInfo, int], bool]) -> Handler:
@@ -386,31 +386,33 @@ def _either(handler: Handler, follows: Callable[[WeightInfo, int], bool]) -> Han
         first = provenance.first((*args, *kwargs.values()) if kwargs else args)[1]
         if first is None and not provenance.has_loose:
             return handler(tracking, func, args, kwargs)
-        given = [one for one in _flat((*args, *kwargs.values())) if isinstance(one, Tensor)]
-        facts = [(one, fact) for one in given if (fact := provenance.of(one)) is not None]
+        tensors = [value for value in _flat((*args, *kwargs.values())) if isinstance(value, Tensor)]
+        facts = [
+            (tensor, fact) for tensor in tensors if (fact := provenance.of(tensor)) is not None
+        ]
         if not isinstance(first, WeightInfo):
             result = handler(tracking, func, args, kwargs)
-            provenance.follow_loose(given, facts, result)
+            provenance.follow_loose(tensors, facts, result)
             return result
-        known = [(one, fact) for one, fact in facts if isinstance(fact, WeightInfo)]
+        infos = [(tensor, fact) for tensor, fact in facts if isinstance(fact, WeightInfo)]
         # Where the queries of one are known, the others have theirs there, too.
-        known.sort(key=lambda pair: (-pair[0].ndim, pair[1].queries is None))
+        infos.sort(key=lambda pair: (-pair[0].ndim, pair[1].queries is None))
         result = func(*args, **kwargs)
-        others = sum(one.ndim > 0 for one in given) - len(known)
-        (weights, fact), rest = known[0], [other for _, other in known[1:]]
+        others = sum(tensor.ndim > 0 for tensor in tensors) - len(infos)
+        (weights, fact), other_infos = infos[0], [other for _, other in infos[1:]]
         if follows(fact, others):
-            provenance.follow(fact, weights, result, *rest)
+            provenance.follow(fact, weights, result, *other_infos)
         return result
 
     return either
 
 
-def _flat(given: tuple[Any, ...]) -> Iterator[Any]:
+def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
     """What was given, one by one, of tuples and lists too."""
-    for one in given:
-        if isinstance(one, tuple | list):
-            yield from one
-        yield one
+    for value in values:
+        if isinstance(value, tuple | list):
+            yield from value
+        yield value
 
 
 def handle_reshape(

@@ -107,22 +107,22 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
     @cached_property
     def class_weights(self) -> Float[Tensor, " classes"] | None:
         """How much a text of each label counts; None: all alike."""
-        given, names = self.recipe.training.class_weights, self.vocabularies.labels.names
-        if given == "none":
+        chosen, names = self.recipe.training.class_weights, self.vocabularies.labels.names
+        if chosen == "none":
             return None
-        if isinstance(given, str):
+        if isinstance(chosen, str):
             counts = Counter(self.splits.train.labels)
             texts = len(self.splits.train)
             weights = {name: texts / (len(counts) * count) for name, count in counts.items()}
         else:
-            unknown = sorted(given.keys() - set(names))
+            unknown = sorted(chosen.keys() - set(names))
             if unknown:
                 raise ConfigError(
                     f"weights of the labels {self.vocabularies.labels} in training.class_weights",
                     f"one of {', '.join(map(repr, unknown))}",
                     "name labels of the training data",
                 )
-            weights = dict(given)
+            weights = dict(chosen)
         return torch.tensor([weights.get(name, 1.0) for name in names])
 
     def build(self) -> Classifier:
@@ -199,11 +199,11 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         return np.concatenate([read, self._valid.source.lengths])
 
     def notes(self, batches: Bucketed[LabelledBatch]) -> list[str]:
-        told = [*super().notes(batches), describe_labels(self.splits.train)]
+        notes = [*super().notes(batches), describe_labels(self.splits.train)]
         if self.class_weights is not None:
             weights = zip(self.vocabularies.labels.names, self.class_weights.tolist(), strict=True)
-            told.append(f"class weights: {join_names(f'{name} {w:.4g}' for name, w in weights)}")
-        return [*told, self._unseen] if self._unseen else told
+            notes.append(f"class weights: {join_names(f'{name} {w:.4g}' for name, w in weights)}")
+        return [*notes, self._unseen] if self._unseen else notes
 
     @torch.no_grad()
     def measure(self, model: Classifier) -> TextsMeasured:
@@ -211,15 +211,15 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         model.eval()
         loss, texts = 0.0, self._valid
         names = self.vocabularies.labels.names
-        given = [""] * len(texts)
+        empty = [""] * len(texts)
         sources = [texts.source[place] for place in range(len(texts))]
         for indices in batches_by_length(sources, self.recipe.batching.max_tokens):
             batch = labelled_batch(texts, indices).to(device)
             logits = model(batch.source, batch.source_mask).float()
             loss += cross_entropy(logits, batch.labels).item()
             for place, number in zip(indices, logits.argmax(1).tolist(), strict=True):
-                given[place] = names[number]
+                empty[place] = names[number]
         model.train(was_training)
-        scores = label_scores(self.splits.valid.labels, given, names)
+        scores = label_scores(self.splits.valid.labels, empty, names)
         right = sum(score.right for score in scores.values()) / len(texts)
         return TextsMeasured(finite(loss / len(texts)), right, len(texts), macro_f1(scores))

@@ -54,10 +54,10 @@ class TranslationsValidated(Validated):
     reference_length: float | None = None
 
     def scores(self) -> list[str]:
-        told = [] if self.bleu is None else [f"BLEU {self.bleu:.2f}"]
+        parts = [] if self.bleu is None else [f"BLEU {self.bleu:.2f}"]
         if self.accuracy is not None:
-            told.append(f"{self.accuracy:.1%} of {self.sentences:,} exactly right")
-        return told
+            parts.append(f"{self.accuracy:.1%} of {self.sentences:,} exactly right")
+        return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,29 +210,29 @@ class TranslationTask(Task[Splits, Vocabularies]):
         return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
 
     def notes(self, batches: Bucketed[Any]) -> list[str]:
-        told, left = super().notes(batches), self.valid_batches.report
-        if left.skipped:
-            told.append(str(left))
+        notes, report = super().notes(batches), self.valid_batches.report
+        if report.skipped:
+            notes.append(str(report))
         form = self.recipe.vocabulary.normalization
         others = sum(normalized(text, form) != text for text in self.splits.valid.targets)
         if others:
-            told.append(
+            notes.append(
                 f"WARNING: {others:,} of {count_noun(len(self.splits.valid), 'target')} of "
                 f"{self.splits.valid.name} are not in the form {form.upper()} of Unicode, in which "
                 "the model writes: BLEU compares them as they stand"
             )
-        told += self._unfit_tokenizer()
+        notes += self._unfit_tokenizer()
         most = self.recipe.training.validation.decoding.max_source_length
         cut = int((self._translated > most).sum()) if most else 0
         if cut:
-            told.append(
+            notes.append(
                 f"{cut:,} of {count_noun(len(self._translated), 'source')} of "
                 f"{self.splits.valid.name} "
                 f"longer than training.validation.decoding.max_source_length = {most:,}: a "
                 "validation "
                 "translates no more than so many tokens of each"
             )
-        return told
+        return notes
 
     def _unfit_tokenizer(self) -> list[str]:
         """Check that BLEU would take each sentence for a token."""

@@ -87,7 +87,7 @@ def check(folder: Path) -> None:
     """That the files here are those that were exported: attlas.json has their SHA-256."""
     try:
         files = json.loads((folder / "attlas.json").read_bytes())["files"]
-        other = [name for name, known in files.items() if sha256(folder / name) != known]
+        other = [name for name, digest in files.items() if sha256(folder / name) != digest]
     except FileNotFoundError as error:
         raise SystemExit(f"no {error.filename}: take the whole folder that was exported") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -132,21 +132,21 @@ class Classifier:
         """The ids of a text, and the end."""
         line = " ".join(BREAK.sub(" ", text).split())
         ids = self.vocabulary.encode(line)
-        kept = ids[: self.longest - 1]
-        for remark in self.remarks(line, kept, len(ids) - len(kept)):
+        ids_read = ids[: self.longest - 1]
+        for remark in self.remarks(line, ids_read, len(ids) - len(ids_read)):
             print(f"{place}: {remark}", file=sys.stderr)
-        return [*kept, END]
+        return [*ids_read, END]
 
-    def remarks(self, line: str, kept: Sequence[int], cut: int) -> Iterator[str]:
+    def remarks(self, line: str, ids_read: Sequence[int], cut: int) -> Iterator[str]:
         """What a reader has to know of a line, of whose ids some are kept and some cut off."""
         if not line:
             yield "there is no word in it"
-        elif not any(map(self.vocabulary.knows, kept)):
+        elif not any(map(self.vocabulary.knows, ids_read)):
             yield "none of its words is in the vocabulary, so its label says nothing about it"
         if cut:
             tokens = "1 token" if cut == 1 else f"{cut:,} tokens"
             yield f"longer than the model can read: {tokens} of it had no part in its label"
-        if len(kept) > self.seen:
+        if len(ids_read) > self.seen:
             yield "its label comes from what its first token sees, which may not be all of it"
 
 

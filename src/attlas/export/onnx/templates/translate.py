@@ -103,7 +103,7 @@ def check(folder: Path) -> None:
     """That the files here are those that were exported: attlas.json has their SHA-256."""
     try:
         files = json.loads((folder / "attlas.json").read_bytes())["files"]
-        other = [name for name, known in files.items() if sha256(folder / name) != known]
+        other = [name for name, digest in files.items() if sha256(folder / name) != digest]
     except FileNotFoundError as error:
         raise SystemExit(f"no {error.filename}: take the whole folder that was exported") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -126,7 +126,7 @@ class Translator:
         self.encoder = onnxruntime.InferenceSession(folder / "encoder.onnx")
         self.decoder = onnxruntime.InferenceSession(folder / "decoder.onnx")
         self.encoded = [output.name for output in self.encoder.get_outputs()]
-        self.inputs = [given.name for given in self.decoder.get_inputs()]
+        self.inputs = [input_.name for input_ in self.decoder.get_inputs()]
         self.found = [output.name for output in self.decoder.get_outputs()]
         facts = self.decoder.get_modelmeta().custom_metadata_map
         self.factor = float(facts["max_len_a"])
@@ -144,12 +144,12 @@ class Translator:
         first: that of the first text.
         """
         found = [""] * len(texts)
-        whole = {row: self.source.encode(text) for row, text in enumerate(texts) if text.strip()}
-        sources = {row: ids[: self.read] for row, ids in whole.items()}
+        encoded = {row: self.source.encode(text) for row, text in enumerate(texts) if text.strip()}
+        sources = {row: ids[: self.read] for row, ids in encoded.items()}
         hypotheses = self.search(list(sources.values())) if sources else []
         for (row, source), (ids, finished) in zip(sources.items(), hypotheses, strict=True):
             found[row] = self.target.decode(ids).replace("\n", " ")
-            for remark in remarks(len(whole[row]) - len(source), finished):
+            for remark in remarks(len(encoded[row]) - len(source), finished):
                 print(f"line {first + row}: {remark}", file=sys.stderr)
         return found
 
@@ -166,15 +166,15 @@ class Translator:
         tokens = np.full(len(sources), BEGIN, dtype=np.int64)
         most = [int(self.factor * size) + self.constant for size in sizes.tolist()]
         limits = np.minimum(most, self.positions - 1)
-        left = np.zeros(len(sources), dtype=bool)
+        finished = np.zeros(len(sources), dtype=bool)
         steps: list[Any] = []
-        while not left.all():
+        while not finished.all():
             logits, state = self.step(tokens, state)
             logits[:, self.never] = -np.inf
             if len(steps) < self.least:
                 logits[:, END] = -np.inf
             tokens = logits.argmax(axis=1)
-            left |= (tokens == END) | (len(steps) == limits)
+            finished |= (tokens == END) | (len(steps) == limits)
             steps.append(tokens)
         rows = np.stack(steps, axis=1).tolist()
         return [ended(row[: limit + 1]) for row, limit in zip(rows, limits.tolist(), strict=True)]
@@ -190,8 +190,8 @@ class Translator:
 
     def step(self, tokens: Any, state: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Logits of what comes after these tokens, and the state behind them."""
-        given = {"tokens": tokens, **state}
-        logits, *after = self.decoder.run(None, {name: given[name] for name in self.inputs})
+        feeds = {"tokens": tokens, **state}
+        logits, *after = self.decoder.run(None, {name: feeds[name] for name in self.inputs})
         past = {f"past_{name}": value for name, value in zip(self.found[1:], after, strict=True)}
         return logits, {**state, **past}
 
