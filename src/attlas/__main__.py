@@ -5,7 +5,7 @@ from attlas._signals import leave_at_once
 
 def main() -> None:
     """The program."""
-    leave_at_once()  # first of all: what follows loads modules, until a command begins its work
+    leave_at_once()  # first of all: until a command begins its work, only modules are loaded
     from attlas.cli.main import main as program
 
     program()

@@ -1,4 +1,4 @@
-"""JSON, as settings, runs and texts are written in, and the files that it is read from."""
+"""Files and JSON: reading with good errors, atomic writes, new folders, locks."""
 
 import errno
 import json
@@ -12,32 +12,32 @@ from typing import Any
 
 from attlas.errors import AttlasError
 
-# Windows: what it lacks or does otherwise is marked with this. None of it was tried there.
+# Marks what Windows lacks or does otherwise. None of it was tried there.
 WINDOWS = os.name == "nt"
 
 
 def open_descriptor(path: Path | str, flags: int) -> int:
     """`os.open` for bytes as they are: Windows would write a line feed as two characters.
 
-    A new file may be read and written by everybody whom the umask lets.
+    The umask decides who may read and write a new file.
     """
     return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
 
 
-DEEPEST = 64  # brackets within brackets: what goes through a value calls itself for each
+DEEPEST = 64  # brackets within brackets: a function that walks a value recurses once for each
 
 
 def parse_json(
     text: str | bytes, fields: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """The value that it spells.
+    """Parse a JSON text.
 
     Args:
         fields: What makes an object of its fields; None = a dict.
 
     Raises:
-        ValueError: For what is none (a `json.JSONDecodeError` where that has a place), also for
-            brackets that go deeper than `DEEPEST`.
+        ValueError: For a text that is no JSON (a `json.JSONDecodeError` if the place is known), and
+            for brackets nested deeper than `DEEPEST`.
     """
     try:
         value = json.loads(text, object_pairs_hook=fields)
@@ -52,7 +52,7 @@ def parse_json(
 
 
 def nested(value: Any) -> int:
-    """How many tables and lists are within each other."""
+    """The depth of nested tables and lists."""
     deepest, layer = 0, [value]
     while layer := [
         inner
@@ -77,7 +77,7 @@ def utf8_text(content: bytes) -> str:
 
 
 def undecodable(error: UnicodeDecodeError) -> str:
-    """Which byte is not UTF-8, and where it is: what Python counts from 0, in words."""
+    """Say in words which byte is not UTF-8, and where it is."""
     before = error.object[: error.start]
     line, place = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
     byte = error.object[error.start]
@@ -88,7 +88,7 @@ def stored_bytes(path: Path, most: int = -1) -> bytes:
     """The bytes of a file on disk, the first `most` of them; −1 = all.
 
     Raises:
-        OSError: For a name that no file can have, and for a folder, a pipe or a device, which may
+        OSError: For a name that no file can have; for a folder; for a pipe or a device, which may
             never end.
     """
     try:
@@ -110,7 +110,7 @@ def stored_bytes(path: Path, most: int = -1) -> bytes:
 # Files that are whole or absent, also after a kill or a power cut.
 
 
-TEMPORARY = ".tmp"  # the suffix of what is not yet whole; a killed write leaves one behind
+TEMPORARY = ".tmp"  # suffix of an incomplete file; a killed write leaves one behind
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -119,8 +119,8 @@ def write_durably(path: Path, content: bytes) -> None:
     Temporary name in the same folder, fsync, rename, fsync of the folder.
 
     Raises:
-        AttlasError: If the disk is full or the folder may not be written; what was there stays as
-            it was.
+        AttlasError: If the disk is full or the folder is not writable. The old file stays as it
+            was.
     """
     temporary = path.with_name(path.name + TEMPORARY)
     with explained(path):
@@ -146,9 +146,10 @@ def write_whole(descriptor: int, content: bytes) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make a file, or the names in a folder, last: a renamed file is safe when its folder is.
+    """Write a file, or the names in a folder, to the disk; a renamed file is safe when its folder
+    is.
 
-    Windows syncs no folders, and no file that is open for reading alone.
+    Windows syncs no folders, and no file that is open only for reading.
     """
     if WINDOWS and path.is_dir():
         return
@@ -161,7 +162,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn a refusal of the file system into an error that names the file."""
+    """Turn an error of the file system into one that names the file."""
     try:
         yield
     except OSError as error:
@@ -173,7 +174,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def _removed(path: Path) -> None:
-    # If even that fails, the next start cleans it away; the first error is the one to report.
+    # If even that fails, the next start removes it. The first error is the one to report.
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
@@ -183,14 +184,13 @@ def _removed(path: Path) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """An empty folder to write into; after the block it stands at `path`, durably.
+    """Yield an empty folder to write into; after the block it is at `path`, synced.
 
-    Where the block fails nothing is left, at `path` or beside it. Only a kill can leave something:
-    a hidden folder beside it, whose name ends in .tmp.
+    If the block raises, nothing is left at `path` or beside it. Only a kill can leave something: a
+        hidden folder beside it, whose name ends in .tmp.
 
     Raises:
-        AttlasError: If something stands at `path` already (an empty folder may), or where the disk
-            refuses.
+        AttlasError: If `path` exists and is not an empty folder, or if the disk refuses.
     """
     check_free(path)
     path = Path(os.path.abspath(path))  # with a name, also where it is "."
@@ -208,7 +208,7 @@ def new_folder(path: Path) -> Iterator[Path]:
                     path.rmdir()  # it renames onto nothing, not even an empty folder
                 temporary.rename(path)  # onto an empty folder too, but onto nothing else
             except OSError:
-                check_free(path)  # somebody was there first
+                check_free(path)  # another process was faster
                 raise
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -217,7 +217,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_free(path: Path) -> None:
-    """Check that nothing, or an empty folder, stands there.
+    """Check that the path does not exist, or is an empty folder.
 
     Raises:
         AttlasError: Otherwise.
@@ -231,7 +231,7 @@ def check_free(path: Path) -> None:
 
 
 def existing(path: Path) -> str:
-    """What is in the way there, in words; "" = nothing, or an empty folder."""
+    """Describe what exists there; "" = nothing, or an empty folder."""
     if path.is_dir() and not path.is_symlink():
         others = sorted(file.name for file in path.iterdir())
         return f"one that holds {', '.join(others[:3])}" if others else ""
@@ -263,10 +263,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Hold this file, made if need be, for the length of the block; whether it is ours.
+    """Lock this file for the block, and create it if it is missing. Yield True if we hold the lock.
 
-    It is not where another process holds it, unless we `wait` until nobody does. The system lets go
-    of it when a process dies.
+    If another process holds it, yield False, or `wait` until it is free. The system releases the
+    lock when a process dies.
 
     Raises:
         AttlasError: If the disk refuses.
@@ -288,7 +288,7 @@ def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
     try:
         yield acquired
     finally:
-        # It unlocks before it closes: a child that was forked meanwhile has a copy of the
-        # descriptor, and while one is open, closing ours alone does not let go of the file.
+        # Unlock before closing. A child that was forked meanwhile has a copy of the descriptor;
+        # while one is open, closing ours alone does not release the lock.
         with suppress(OSError):
             lock.release()

@@ -1,4 +1,4 @@
-"""cuDNN, and when it is left out."""
+"""The machine: memory, processor, devices, and when cuDNN is switched off."""
 
 import ctypes
 import platform
@@ -15,22 +15,21 @@ import torch
 
 from attlas.errors import AttlasError, UnsupportedError, quoted, shortened
 
-# What the C library does with memory that is given back to it.
+# How the C library treats freed memory.
 
 
 _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8  # of glibc's malloc.h
 
 
 def disable_malloc_trim() -> bool:
-    """Let this process keep the memory that it frees, for as long as it lives; whether it could.
+    """Let this process keep the memory that it frees. Return True if it could.
 
     An update allocates and frees the same big tensors as the update before it, and so do the steps
-    of a search. glibc takes each of them fresh from the system and gives it back at once, and every
-    page of it faults again: once a third of a training's time on a CPU, and nothing that could be
-    measured of late (docs/dev/log.md); a tenth of a translation's.
-    Kept, the process stays as large as its largest update.
-    Threads share one arena, because those of their own hold no more than 64 MiB at a time.
-    Only glibc has this setting; elsewhere nothing changes.
+    of a search. glibc takes each of them from the system and gives it back at once, so that every
+    page faults again. That once cost a third of a training's time on a CPU, and lately nothing that
+    could be measured (docs/dev/log.md). It costs a tenth of a translation's time. With memory kept,
+    the process stays as large as its largest update. Threads share one arena, because an arena of a
+    thread holds at most 64 MiB at a time. Only glibc has this setting; elsewhere nothing changes.
     """
     mallopt = getattr(_c_library(), "mallopt", None)
     if mallopt is None:
@@ -40,23 +39,23 @@ def disable_malloc_trim() -> bool:
 
 
 def malloc_trim() -> bool:
-    """Give what this process has freed back to the system now; whether any could be.
+    """Give freed memory back to the system now. Return True if there was any.
 
-    glibc keeps freed blocks that are not at the end of a heap, of each thread that computed. A
-    server that had one large question would stay as large for good. Only glibc has this call.
+    glibc keeps freed blocks that are not at the end of a thread's heap. So a server would stay as
+    large as its largest request made it. Only glibc has this call.
     """
     trim = getattr(_c_library(), "malloc_trim", None)
     return trim is not None and bool(trim(0))
 
 
 def _c_library() -> Any:
-    """What this process is linked with; None on Windows, where that has no name."""
+    """The C library of this process; None on Windows, where it has no name."""
     return None if sys.platform == "win32" else ctypes.CDLL(None)
 
 
 class _LeftOut(AbstractContextManager[None]):
-    """A switch of the whole process, so that of threads which are inside at the same time the
-    first one turns it off and the last one turns it back.
+    """A switch of the whole process. Several threads may be inside at a time: the first one
+    switches it off, the last one restores it.
     """
 
     def __init__(self, is_on: Callable[[], bool], turn: Callable[[bool], None]) -> None:
@@ -100,14 +99,14 @@ shape, on an H100 20 ms forwards and 24 back, where an update of a small Transfo
 prefers it on Hoppers in half precision; its other kernels plan nothing."""
 
 
-# How much memory this process has taken.
+# How much memory this process has used.
 
 
 _STATUS = Path("/proc/self/status")  # of Linux
 
 
 def peak_memory() -> int | None:
-    """The most bytes of memory that this process has held at a time; None if unknown.
+    """The largest number of bytes that this process held at a time; None if unknown.
 
     On Linux that of the program itself: what `resource` says there may be of whoever started it.
     """
@@ -161,8 +160,8 @@ _FACTS = Path("/proc/cpuinfo")  # of Linux
 
 
 def processor_name() -> str:
-    """Its model, such as "AMD EPYC (family 25, model 17)": a virtual machine may hide which EPYC it
-    is, and one generation may be twice as fast as another. Else its kind, such as "arm64".
+    """The model, such as "AMD EPYC (family 25, model 17)"; if unknown, the architecture, such as
+    "arm64". Family and model are named because a virtual machine may hide which EPYC it is.
     """
     name, family, model = (_fact(of) for of in ("model name", "cpu family", "model"))
     if name and family and model:
@@ -171,7 +170,7 @@ def processor_name() -> str:
 
 
 def processor_maker() -> str:
-    """Who made it, such as "AuthenticAMD" or "GenuineIntel"; "" where it cannot be told."""
+    """The maker, such as "AuthenticAMD" or "GenuineIntel"; "" if unknown."""
     vendor = _fact("vendor_id")
     # Windows: "AMD64 Family 25 Model 1 Stepping 1, AuthenticAMD".
     return vendor or platform.processor().rpartition(", ")[2]
@@ -200,7 +199,8 @@ def device_named(name: str) -> torch.device:
 
 
 def device_called(name: str) -> torch.device:
-    """The same, untried: a GPU that is tried keeps some hundreds of MiB for this process.
+    """The same without trying the device: a GPU that is tried keeps hundreds of MiB for this
+    process.
 
     Raises:
         UnsupportedError: For what is no name of a device.
@@ -214,7 +214,7 @@ def device_called(name: str) -> torch.device:
 
 
 def usable(device: torch.device) -> torch.device:
-    """This device, if it can be computed with.
+    """Return this device if it works.
 
     Raises:
         UnsupportedError: Otherwise.

@@ -13,14 +13,14 @@ from typing import Any, cast
 
 from attlas.errors import AttlasError, unwritable
 
-# How far a command is in a file, for who waits for it.
+# Progress of a command in a file.
 
 
-_PATIENCE = 60.0  # seconds between two words about one file, where no bar shows how far it is
+_PATIENCE = 60.0  # seconds between two messages about one file, if no bar is shown
 
 
 class Bar:
-    """A bar on a terminal, elsewhere a line now and then: of so many lines, so many are done."""
+    """Progress in lines: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, path: Path, total: int, done: int) -> None:
         # rich takes long to import, and most commands show no bar.
@@ -48,7 +48,7 @@ class Bar:
         self._last = time.monotonic()
 
     def tell(self, lines: int) -> None:
-        """So many lines are done."""
+        """Report how many lines are done."""
         self._bar.update(self._task, completed=lines)
         if self._bar.disable and time.monotonic() - self._last > _PATIENCE:
             self._last = time.monotonic()
@@ -67,21 +67,19 @@ Output = io.BufferedIOBase
 
 
 def check_writable(path: Path | str | None) -> None:
-    """Check that this file can be `open_output`, as far as can be known before: None and "-" always
-    can.
+    """Check, as far as possible, that `open_output` can open this file. None and "-" always pass.
 
     Raises:
-        AttlasError: If there is no folder for it, if it is one itself, and without the right to
-            write there.
+        AttlasError: If its folder is missing or not writable, and if it is a folder itself.
     """
     if path is not None and str(path) != STANDARD:
         _check(path, path if os.path.exists(path) else _folder(path))
 
 
 def check_replaceable(path: Path | str | None) -> None:
-    """The same of a file that comes whole, by a temporary name beside it, as figures and traces do:
-    what counts is the right to its folder, and not to what stands there. But what is no regular
-    file, such as a pipe, is written as it is.
+    """The same for a file that is written under a temporary name and renamed, as figures and traces
+    are. Then the folder must be writable, and not the old file. But what is no regular file, such
+    as a pipe, is written in place.
     """
     if path is not None:
         target = os.path.realpath(path)  # a link stays a link
@@ -109,12 +107,12 @@ def _folder(path: Path | str) -> str:
 def open_output(path: Path | str, files: ExitStack) -> Output:
     """The standard output for "-", else a new file that `files` closes.
 
-    What stood there before stays until the first byte is written; where a mistake comes earlier, it
-    stays for good. The gzip file holds no name and no time: the same content makes the same file.
+    The old file stays until the first byte is written. If an error comes earlier, it is kept. The
+        gzip file contains no name and no time: the same content gives the same bytes.
 
     Raises:
         AttlasError: If it cannot be opened.
-        OSError: With the name of the file where it cannot be written later.
+        OSError: If it cannot be written later; the error names the file.
     """
     if str(path) == STANDARD:
         return cast(io.BufferedIOBase, sys.stdout.buffer)
@@ -128,7 +126,7 @@ def open_output(path: Path | str, files: ExitStack) -> Output:
 
 
 def write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
-    """All of them, into such a file.
+    """Write all lines into such a file.
 
     Raises:
         AttlasError: As `open_output`.
@@ -139,7 +137,7 @@ def write_lines(path: Path | str, lines: Iterable[bytes]) -> None:
 
 @contextmanager
 def kept(lines: Iterable[bytes], path: Path | str | None) -> Iterator[None]:
-    """Write them after the block, however it ends; None = nowhere.
+    """Write the lines after the block, even after an error; None = nowhere.
 
     Raises:
         AttlasError: As `open_output`.
@@ -170,9 +168,7 @@ def _replacing(path: Path | str) -> Iterator[Output]:
 
 
 class _Patient(io.FileIO):
-    """A file that is emptied when writing begins, or left; its errors, such as a full disk, say
-    which it is.
-    """
+    """A file that is emptied only when writing begins. Its errors, such as a full disk, name it."""
 
     begun = left = False
 
@@ -180,13 +176,13 @@ class _Patient(io.FileIO):
         super().__init__(os.fspath(path), "wb", opener=_as_it_is)
 
     def begin(self) -> None:
-        """Take away what stood there."""
+        """Remove the old content."""
         if not self.begun and stat.S_ISREG(os.fstat(self.fileno()).st_mode):
             self.truncate(0)
         self.begun = True
 
     def leave(self) -> None:
-        """If nothing is written yet, nothing will be."""
+        """Keep the old file if nothing was written yet."""
         self.left = not self.begun
 
     def write(self, data: Any, /) -> int:

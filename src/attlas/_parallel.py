@@ -1,4 +1,4 @@
-"""Copies of this process that work for it."""
+"""Work in parallel: forked processes and threads."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from torch import nn
 
 from attlas.errors import AttlasError
 
-# Work for several.
+# Sharing work between several workers.
 
 
 Item = TypeVar("Item")
@@ -33,7 +33,9 @@ def map_shares(
     costs: Sequence[int],
     thread_group: int,
 ) -> list[Found]:
-    """What is found for each item, where `work(shares)` finds it for the items of each share."""
+    """Split the items into shares, call `work(shares)`, and return the results in the order of the
+    items.
+    """
     shares = balance(costs, thread_group)
     found = work([[items[place] for place in share] for share in shares])
     places = chain.from_iterable(shares)
@@ -42,11 +44,11 @@ def map_shares(
 
 
 def balance(costs: Sequence[int], thread_group: int) -> list[list[int]]:
-    """Which items each of the thread group gets, by their places, so that all have about as much to
-    do.
+    """Indices of the items for each worker, so that all have about equal work.
 
-    The dearest is given first, each to whoever has least so far (Graham, 1969); everybody's are
-    then in their own order. Who would get nothing is left out.
+    The most expensive item is assigned first, each to the worker with the least work so far
+    (Graham, 1969). Each worker's items are in their original order. Workers without items are left
+    out.
     """
     loads = [0] * thread_group
     shares: list[list[int]] = [[] for _ in range(thread_group)]
@@ -57,22 +59,21 @@ def balance(costs: Sequence[int], thread_group: int) -> list[list[int]]:
     return [sorted(share) for share in shares if share]
 
 
-POSSIBLE = sys.platform == "linux"  # elsewhere there is no fork, or libraries that do not bear it
+POSSIBLE = sys.platform == "linux"  # other systems have no fork, or libraries that break with it
 
 
 class ForkPool(Generic[Item, Found]):
     """`forks.map(items)` is [work(item) for item in items], done by `count` child processes.
 
-    A child is a copy of this process as it was when the `ForkPool` were made: model and all, with
-    nothing read or sent again, and with one thread for torch. So make them before there are locks,
-    threads or open outputs that they would hold a copy of. Items and what is found travel through
-    pipes and have to be picklable; `work` need not be. Unlike threads, children do not wait for one
-    lock of Python's between the kernels of a step.
+    A child is a copy of this process at the time of the fork, with the model in memory, and with
+    one thread for torch. So create the pool before there are locks, threads or open outputs. Items
+    and results travel through pipes and must be picklable; `work` need not be. Unlike threads,
+    children do not wait for Python's lock between the kernels of a step.
 
-    There may be fewer children than asked for, where the system allows no more; without any, and
-    after an error, this process does the work. As a context manager it ends its children: at once
-    after an exception, else when they have nothing left to do. Should this process be killed, they
-    end after the item in work. Several threads may map; one after the other they do.
+    There are fewer children than asked for if the system allows no more. Without any, and after an
+        error, this process does the work. As a context manager the pool ends its children: at once
+        after an exception, else when they are idle. If this process is killed, they end after their
+        current item. Several threads may call `map`; the calls run one after the other.
 
     Raises:
         AttlasError: What `work` raises in a child is raised here.
@@ -91,14 +92,14 @@ class ForkPool(Generic[Item, Found]):
         return len(self._children)
 
     def map(self, items: Sequence[Item]) -> list[Found]:
-        """The items are begun in their order; what is found comes in their order."""
+        """Items are started in their order, and results are yielded in their order."""
         with self._mapping:
             if not self._children:
                 return [self._work(item) for item in items]
             try:
                 return self._mapped(items)
             except BaseException:
-                self._kill()  # or what they are still at would be taken for the next answer
+                self._kill()  # or an unfinished answer would be taken for the next one
                 raise
 
     def _mapped(self, items: Sequence[Item]) -> list[Found]:
@@ -137,7 +138,7 @@ class ForkPool(Generic[Item, Found]):
         parent_pipe, child_pipe = Pipe()
         with _deaf():
             with warnings.catch_warnings():
-                # Newer Pythons warn of threads, which a child lacks. It needs none of ours.
+                # Newer Pythons warn that a child lacks the parent's threads. It needs none of them.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child = os.fork()
             if not child:
@@ -146,7 +147,7 @@ class ForkPool(Generic[Item, Found]):
         self._children[parent_pipe] = child
 
     def close(self) -> None:
-        """Let the children end; whoever is at an item finishes it first."""
+        """End the children after their current item."""
         for pipe in self._children:
             pipe.close()
         for child in self._children.values():
@@ -172,7 +173,7 @@ class ForkPool(Generic[Item, Found]):
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Ctrl-C waits: raised in a child, it would end it as if it were its parent."""
+    """Block Ctrl-C: raised in a child, it would run the parent's cleanup."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
@@ -181,11 +182,11 @@ def _deaf() -> Iterator[None]:
 
 
 def _be_child(work: Callable[[Any], Any], pipe: Connection, others: Sequence[Connection]) -> None:
-    """Serve, and end without whatever the parent does at its end."""
+    """Serve, and exit without the parent's cleanup."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our parent's to answer
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
         for other in others:
-            other.close()  # or nobody would notice its other end closing
+            other.close()  # or the parent's end would never be seen to close
         torch.set_num_threads(1)
         _serve(work, pipe)
     finally:
@@ -193,7 +194,7 @@ def _be_child(work: Callable[[Any], Any], pipe: Connection, others: Sequence[Con
 
 
 def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
-    """Answer each item with (False, what is found) or (True, the exception), until the end."""
+    """Answer each item with (False, result) or (True, exception), until the pipe closes."""
     with suppress(EOFError, ConnectionError):
         while True:
             item = pipe.recv()
@@ -205,7 +206,7 @@ def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
                 pipe.send(answer)
             except (EOFError, ConnectionError):
                 raise
-            except Exception as error:  # what cannot travel
+            except Exception as error:  # what cannot be pickled
                 cause = answer[1] if answer[0] else error
                 pipe.send((True, RuntimeError(repr(cause))))
 
@@ -214,11 +215,11 @@ def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
 
 
 def run_threads(work: Callable[[int, int, threading.Event], None]) -> None:
-    """`work(n, count, stop)` for n = 0 … count − 1, at the same time: as many threads as kernels
-    have.
+    """Run `work(n, count, stop)` for n = 0 … count − 1 in parallel, in as many threads as kernels
+    use.
 
-    Each has kernels of one thread: most that is done with a block is too little to be shared.
-    The first error is raised when all have ended, which they do early once `stop` is set.
+    Kernels inside use one thread each: a block is too small to be shared. After an error `stop` is
+        set, all threads end early, and the first error is raised.
     """
     stop, count = threading.Event(), torch.get_num_threads()
     try:
@@ -230,24 +231,24 @@ def run_threads(work: Callable[[int, int, threading.Event], None]) -> None:
             finally:
                 stop.set()  # after an error, or Ctrl-C
     finally:
-        torch.set_num_threads(count)  # that of a thread is also what later ones begin with
+        torch.set_num_threads(count)  # a thread's setting is also the default of later threads
 
 
 # Threads that share an update.
 
 
-_MOST = 4  # beyond it the shares of a batch grow too small, and kernels get the other cores
+_MOST = 4  # with more, the shares of a batch get too small; kernels use the other cores
 
 Part = TypeVar("Part")
 Done = TypeVar("Done")
 
 
 class ThreadGroup:
-    """So many threads, each of which computes with its own cores.
+    """A group of threads, each of which computes with its own cores.
 
     Two halves of a batch on two cores are nearly twice as fast as a whole batch whose every matrix
-    product is shared by two: most products of a small model are too small to be shared. Python
-    does not stand in the way, because torch lets go of its lock inside every kernel.
+    product is shared by two: most products of a small model are too small to be shared. Python's
+        lock is no obstacle, because torch releases it inside every kernel.
     """
 
     def __init__(self, size: int = 1, cores: int | None = None) -> None:
@@ -256,7 +257,7 @@ class ThreadGroup:
         self._pool = ThreadPoolExecutor(size, "attlas-crew") if size > 1 else None
 
     def map(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
-        """What `work` makes of each part, in order; all parts are under way at the same time.
+        """Results of `work` for each part, in order; all parts run at the same time.
 
         The first error among them is raised when all are done.
         """
@@ -268,11 +269,11 @@ class ThreadGroup:
         return [future.result() for future in futures]
 
     def resting(self) -> AbstractContextManager[None]:
-        """While it has nothing to do, others may have its cores: kernels, or threads of theirs."""
+        """For the block, give the idle group's cores to kernels or to other threads."""
         return kernel_threads(self._cores or torch.get_num_threads())
 
     def close(self) -> None:
-        """Let the threads go."""
+        """End the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -281,13 +282,11 @@ class ThreadGroup:
 def open_thread_group(
     threads: int | None, device: torch.device, model: nn.Module, *, alone: bool = False
 ) -> Iterator[ThreadGroup]:
-    """A thread group for so many cores (None: as many as torch would use), for the length of the
-    block.
+    """A thread group for so many cores (None = as many as torch would use), for the block.
 
-    Each of its threads has an equal part of them, up to four cores one each. It is a thread group
-    of one, whose kernels have all cores, on a GPU, whose kernels need no such help, for a model
-    that draws random numbers where no thread group can keep them apart, and where it has to work
-    `alone`.
+    Up to four cores, each thread has one core; beyond, each has an equal part of the cores. The
+    group has a single thread, whose kernels use all cores, in three cases: on a GPU, for a model
+    that draws random numbers from torch's one generator, and with `alone`.
     """
     threads = torch.get_num_threads() if threads is None else threads
     alone = alone or device.type != "cpu" or _draws_by_itself(model)
@@ -301,7 +300,7 @@ def open_thread_group(
 
 @contextmanager
 def kernel_threads(threads: int) -> Iterator[None]:
-    """Kernels of torch have so many threads, for the length of the block."""
+    """Set the number of threads of torch's kernels for the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -311,9 +310,7 @@ def kernel_threads(threads: int) -> Iterator[None]:
 
 
 def _draws_by_itself(model: nn.Module) -> bool:
-    """Return True if torch's RNNs drop out between their layers: they draw from the one
-    generator.
-    """
+    """Return True if torch's RNNs have dropout between layers: they draw from the one generator."""
     return any(
         isinstance(m, nn.RNNBase) and m.num_layers > 1 and m.dropout for m in model.modules()
     )

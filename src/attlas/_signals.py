@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for the update under way, and what a scheduler sends in its place."""
+"""Ctrl-C and SIGTERM: when they end a process at once, and when it finishes its step first."""
 
 import os
 import signal
@@ -9,26 +9,27 @@ from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import Self
 
-# What Ctrl-C does: it ends the process at once while modules are loaded, and else in order.
+# Ctrl-C ends the process at once while modules are loaded, and in order later.
 
 
 INTERRUPTED = 130
 MESSAGE = "attlas: interrupted"
-# A second Ctrl-C within so many seconds is the first one again: a key was pressed twice, or a
-# launcher such as make passes on what its child has had already.
+# A second Ctrl-C within so many seconds counts as the first one: a key was pressed twice, or a
+# launcher such as make passed on a signal that its child had already received.
 GRACE = 0.5
 _first: float | None = None  # when Ctrl-C came since the command began
 
 
 def leave_at_once() -> None:
-    """Ctrl-C ends the process there and then: for as long as nothing has been begun."""
+    """From now on Ctrl-C ends the process at once, because no work has begun."""
     if _ours():
         signal.signal(signal.SIGINT, _leave)
 
 
 def leave_in_order() -> None:
-    """Ctrl-C raises `KeyboardInterrupt` once. While the command ends because of it, another one is
-    ignored for `GRACE` seconds; after them it ends the process at once."""
+    """From now on Ctrl-C raises `KeyboardInterrupt` once. Another one is ignored for `GRACE`
+    seconds; after that it ends the process at once.
+    """
     global _first
     if _ours():
         _first = None
@@ -36,7 +37,7 @@ def leave_in_order() -> None:
 
 
 def stay() -> None:
-    """Ctrl-C does nothing any more: the program is about to end."""
+    """From now on ignore Ctrl-C, because the program is about to end."""
     if _ours():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -78,20 +79,20 @@ def _leave(number: int, frame: FrameType | None) -> None:
 class Interrupts:
     """Inside the block, the first Ctrl-C only sets `requested`; a second one raises at once.
 
-    It does so more than `GRACE` seconds after the first, and not after `finish`: then what was
-    announced at the first is being done.
+    The second one counts if it comes more than `GRACE` seconds after the first, and before
+    `finish`. After `finish`, the work that was announced at the first is being done.
 
-    An update stopped half-way would leave weights that no update leads to. Outside the main thread
-    Python allows no handler, and Ctrl-C goes to the main thread as ever. Where the process ignores
-    it, as under nohup, or another than Python handles it, that stays so.
+    An update that is interrupted would leave inconsistent weights. Outside the main thread Python
+    allows no handler, so nothing changes there. If the process ignores Ctrl-C, as under nohup, or
+    has a handler of its own, that stays so.
 
-    `told` is called at the first, in a thread of its own: Ctrl-C may come in the middle of a line
-    that is being written, where no other can begin.
+    At the first one, `callback` runs in a thread of its own: Ctrl-C may come in the middle of a
+        line that is being written.
 
     Args:
-        alone: SIGTERM, which schedulers and containers send before they kill, is heard alike where
-            it would end the process. (A launcher of many sends it to those whose process group has
-            lost a member, and who would wait for that for ever.).
+        alone: The process is no member of a group. Then SIGTERM, which schedulers and containers
+            send before they kill, is handled like Ctrl-C. (In a group, a launcher sends it to
+            processes that wait for a lost member.)
     """
 
     def __init__(self, callback: Callable[[], None], *, alone: bool = False) -> None:
@@ -124,7 +125,7 @@ class Interrupts:
             self._telling.join()
 
     def finish(self) -> None:
-        """Let no further Ctrl-C disturb the rest of the block."""
+        """Ignore every further Ctrl-C until the block ends."""
         self._finishing = True
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""A text that can be read and written."""
+"""Numbers in words, and texts: white space, line breaks, characters that no file can hold."""
 
 import re
 
@@ -28,8 +28,8 @@ _BREAK = re.compile(r"<\s*(?:/\s*)?br\b[^<>]*>", re.IGNORECASE)
 def as_one_line(text: str) -> str:
     """The words of a text with one space between them; `<br>` in all its spellings is white space.
 
-    `<br />`, `<BR>`, `</br>`, `<br clear="all">`: what a web page was breaks its lines like this,
-    and how it was set says nothing of what it means.
+    Texts from web pages break lines by `<br />`, `<BR>`, `</br>` or `<br clear="all">`, which says
+    nothing about their meaning.
     """
     return " ".join(_BREAK.sub(" ", text).split())
 
@@ -38,10 +38,11 @@ _BYTES = range(0xDC80, 0xDD00)  # what stands for bytes of the command line that
 
 
 def whole_text(text: str) -> str:
-    """The text, if every character of it is one; no file and no vocabulary can hold the others.
+    """Return the text if all its characters can be encoded; no file and no vocabulary can hold
+    others.
 
     Raises:
-        DataError: For half of a surrogate pair.
+        DataError: If it contains half of a surrogate pair.
     """
     try:
         text.encode()

@@ -1,4 +1,4 @@
-"""What a trace says about a model: roles, similarity, flow, explanation, alignment."""
+"""Analyses of traces and models: roles, similarity, rollout and flow, faithfulness, alignment."""
 
 from attlas.analysis.alignment import (
     Reference,

@@ -1,4 +1,4 @@
-"""Which queries of an attention map count: those of real tokens."""
+"""Masks of the keys and queries that are tokens, and not padding."""
 
 import torch
 from jaxtyping import Bool, Int
@@ -7,19 +7,19 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.recording import AttentionMap, DenseAttentionMap, FactoredAttentionMap
 
-_AT_ONCE = 1 << 22  # pairs that are looked at together
+_AT_ONCE = 1 << 22  # pairs of a block
 
 
 def device_of(attention_map: AttentionMap) -> torch.device:
-    """Where its weights are computed."""
+    """The device of its weights."""
     return attention_map.rows(0, 0).device
 
 
 def token_mask_of(attention_map: AttentionMap) -> Bool[Tensor, "batch keys"]:
-    """Which keys are tokens: as the attention map says, or else those that some query may see.
+    """Which keys are tokens: as the attention map says, or else the keys that some query may see.
 
-    A model that hides its padding by a bias alone, and lets padding look at padding, cannot be told
-    from one that has none: then whoever knows better says so.
+    If a model hides padding only by a bias, and padding may look at padding, the padding cannot be
+    recognised. Then pass a token mask.
     """
     batch, _, queries, num_keys = attention_map.shape
     if isinstance(attention_map, FactoredAttentionMap) and attention_map.token_mask is not None:
@@ -31,7 +31,7 @@ def token_mask_of(attention_map: AttentionMap) -> Bool[Tensor, "batch keys"]:
         or not queries
     ):
         return torch.ones((batch, num_keys), dtype=torch.bool, device=device_of(attention_map))
-    # Rows of padding that a bias hides whole look everywhere, at padding too.
+    # A row of padding that a bias hides completely looks everywhere, also at padding.
     see = (
         attention_map.shown
         if isinstance(attention_map, FactoredAttentionMap)
@@ -51,12 +51,11 @@ def query_mask(
     *,
     cross_attention: bool | None,
 ) -> Bool[Tensor, "batch queries"]:
-    """The queries that stand at a token; all of them where they stand at none, or nobody knows at
-    which.
+    """The queries at a token's position. All queries if their positions are unknown.
 
     Args:
-        cross_attention: Whether the attention map looks at something else than what asks; None =
-            unknown, and then a map with as many queries as keys is taken as one that does not.
+        cross_attention: Whether the map is of cross-attention. None = unknown; then a map with as
+            many queries as keys counts as self-attention.
     """
     batch, _, queries, num_keys = attention_map.shape
     query_offset = attention_map.position
@@ -74,7 +73,7 @@ def query_mask(
 def checked_values(
     name: str, values: object, shape: tuple[int, int], device: torch.device
 ) -> Int[Tensor, "batch length"] | Bool[Tensor, "batch length"] | Tensor:
-    """These values as a tensor, where there is one for each place of each text.
+    """Return the values as a tensor with one value for each position of each text.
 
     Raises:
         AttlasError: For another shape.

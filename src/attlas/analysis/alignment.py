@@ -1,4 +1,4 @@
-"""Links between the words of two sentences."""
+"""Word alignment: links from attention, links in files, and symmetrization."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from attlas.errors import AttlasError, DataError, quoted, unwritable
 from attlas.inference.alignment import Link, attention_links, pharaoh, word_links
 from attlas.recording import AttentionMap
 
-# Two alignments of the same sentences, one of each direction, made one.
+# Symmetrization: two alignments of the same sentences, one for each direction, become one.
 
 
 Links = frozenset[Link]
@@ -32,7 +32,7 @@ NEIGHBOURS: tuple[Link, ...] = (
 
 
 def transpose_links(links: Iterable[Link]) -> Links:
-    """{(j, i)}: the links of the other direction, with what was its target named first."""
+    """{(j, i)}: the links of the other direction, with its target first."""
     return frozenset((target, source) for source, target in links)
 
 
@@ -53,12 +53,12 @@ def grow_diagonal(
     free: Free = "either",
     neighbours: Sequence[Link] = NEIGHBOURS,
 ) -> Links:
-    """A ∩ B, and again and again links of A ∪ B that are beside one, diagonally too.
+    """A ∩ B, and repeatedly links of A ∪ B that are neighbours of a link, also diagonally.
 
     A link is added while one of its words has none (Koehn, Och & Marcu, 2003, section 3.1), or,
     with free="both", while neither has: so does Moses' manual, and what was written after it. Links
-    are gone through by source, then by target, and the neighbours of each in the order given; where
-    neighbours compete for a word, the first has it.
+    are visited by source, then by target, and the neighbours of each in a fixed order. If
+    neighbours compete for a word, the first one wins.
     """
     return frozenset(_grown(forward, backward, free, neighbours))
 
@@ -71,7 +71,7 @@ def grow_diagonal_final(
     free_finally: Free | None = None,
     neighbours: Sequence[Link] = NEIGHBOURS,
 ) -> Links:
-    """`grow_diagonal`, and then links of A, and of B, wherever they are, by the same rule.
+    """`grow_diagonal`, and then the other links of A, and of B, by the same rule.
 
     Args:
         free_finally: The rule for this last step, None = the same; free_finally="both" after
@@ -97,7 +97,7 @@ METHODS: Mapping[str, Callable[[AbstractSet[Link], AbstractSet[Link]], Links]] =
 
 
 def symmetrize(forward: AbstractSet[Link], backward: AbstractSet[Link], method: str) -> Links:
-    """Both directions as one, by the name of a method.
+    """Combine both directions by the method of this name.
 
     Raises:
         AttlasError: For another name.
@@ -141,7 +141,7 @@ def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> 
     targets.add(link[1])
 
 
-# Which words an attention from a target to its source links.
+# Links from attention of a target to its source.
 
 
 Words = Sequence[Sequence[int]]
@@ -170,10 +170,10 @@ def argmax_links(
     Args:
         sources, targets: The words of each token, e.g. `[() if w is None else (w,) for w in
             word_ids]` of a Hugging Face tokenizer; None = every key, or query, is a word.
-        step: In a decoder that is fed its own output, query t has read token t − 1 and predicts
-            token t. "writes" takes it for token t; "reads" takes query t + 1, which is given token
-            t as input and, in the lower layers, looks where that came from (Chen et al., 2020,
-            section 3.1). Then query 0, which reads BEGIN, stands for no token.
+        step: In an autoregressive decoder, query t reads token t − 1 and predicts token t. "writes"
+            links token t by query t. "reads" links it by query t + 1, which has token t as its
+            input; in the lower layers it looks where that token came from (Chen et al., 2020,
+            section 3.1). With "reads", query 0, which reads BEGIN, has no token.
 
     Raises:
         AttlasError: For attention maps that are not of one pair and one shape, for words that do
@@ -240,7 +240,7 @@ def threshold_links(
 
 @dataclass(frozen=True, slots=True)
 class _WordLinks:
-    """Maps from a target to a source, and which of their tokens stand for which words.
+    """Maps from a target to a source, and the words of their tokens.
 
     keys: the source tokens that are of a word.
 
@@ -299,7 +299,7 @@ class _WordLinks:
         )
 
     def blocks(self) -> Iterator[tuple[list[int], Float[Tensor, "tokens sources"]]]:
-        """Some target tokens, and their mean weights on the source tokens that count."""
+        """Yield some target tokens, and their mean weights on the source tokens of words."""
         heads = sum(attention_map.shape[1] for attention_map in self.attention_maps)
         queries, num_keys = self.attention_maps[0].shape[2:]
         size = max(1, _AT_ONCE // max(1, heads * num_keys))
@@ -329,7 +329,8 @@ def _precise(weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return weights.to(torch.promote_types(weights.dtype, torch.float32))
 
 
-# Files of links: one line a sentence, "i-j" a link, counted from a number that the reader says.
+# Files of links: a line for each sentence, "i-j" for a link. The caller says from which number
+# words are counted.
 
 
 T = TypeVar("T")
@@ -338,7 +339,7 @@ _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The links that people drew between two sentences; what is sure is possible too."""
+    """Reference links of annotators; every sure link is possible, too."""
 
     sure: Links
     possible: Links
@@ -348,11 +349,10 @@ def parse_links(line: str, *, first: int) -> Links:
     """ "0-0 1-2" → {(0, 0), (1, 2)}, words counted from 0.
 
     Args:
-        first: The number of the first word in the line, 0 or 1. No line tells it, so it has no
-            default.
+        first: The number of the first word, 0 or 1. It has no default, because no line shows it.
 
     Raises:
-        AttlasError: For what is no link, for a possible one, for a number below `first`.
+        AttlasError: For a malformed link, for a possible link, and for a number below `first`.
     """
     marked = _parsed(line, first)
     possible = [f"{i + first}p{j + first}" for (i, j), mark in marked if mark == "p"]
@@ -377,7 +377,7 @@ def parse_reference(line: str, *, first: int) -> Reference:
 
 
 def read_links(path: Path | str, *, first: int) -> tuple[Links, ...]:
-    """The links of each line; of a file that names the target first, `transpose_links` each.
+    """Read the links of each line. If the file names the target first, apply `transpose_links`.
 
     Raises:
         AttlasError: As `parse_links`, with file and line; as `read_lines`.

@@ -1,4 +1,4 @@
-"""A map in words: where its queries look, how widely, in which direction; and what that is not."""
+"""Describe a map in words: where its queries look, how widely, and in which direction."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from attlas.recording.maps.reductions import (
     weight_at_offset,
 )
 
-# What a single map looks like, in a few numbers.
+# Features of a single map.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def map_features(
         query_mask: Which queries are.
 
     Raises:
-        AttlasError: For an attention map of several maps.
+        AttlasError: For a map with several texts or heads.
     """
     batch, heads, *axes = attention_map.shape
     if (batch, heads) != (1, 1):
@@ -173,12 +173,13 @@ def describe(
 ) -> str:
     """A few sentences about the map of one head for one text, each from a number of it.
 
-    Told are: the place at which most of the queries have their greatest weight (a key that is
-    everyone's, or an offset from their own place; of two texts, before that, a diagonal), whether
-    it is a sink, as the first key and `SEPARATORS` can be, how wide they look (exp of the
-    entropy), which way the greatest weight moves from query to query; and the caution that this is
-    no explanation.
-    Queries of padding are left out, and those that see one key, as they have no choice.
+    The sentences say: where most queries have their greatest weight (a common key, or an offset
+        from their own position; in cross-attention first a diagonal); whether that key is a sink,
+        as the first key and `SEPARATORS` can be; how widely they look (exp of the entropy); in
+        which direction the greatest weight moves from query to query; and that this is no
+        explanation.
+    Queries of padding are left out. So are queries that see a single key, because they have no
+    choice.
 
     Args:
         tokens: Of the keys, padding included or not.
@@ -239,9 +240,7 @@ def _fitted(
 
 
 def _sink(features: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
-    """Return True if the key that most look at is first or a separator, and gets what such a role
-    has.
-    """
+    """Return True if most look at the first key or a separator, with the weight of a sink."""
     first = features.key == (places[0] if places else -1)
     if not first and names.get(features.key) not in SEPARATORS:
         return False
@@ -301,7 +300,7 @@ def _where(
 
 
 def _spread(features: MapFeatures) -> str:
-    """How wide the gaze is: exp(entropy) beside what could be seen."""
+    """Say how widely queries look: exp(entropy) relative to the number of visible keys."""
     share = features.effective_keys / features.num_visible
     how = (
         "narrow"

@@ -1,4 +1,4 @@
-"""The greatest flow through a graph of layers."""
+"""Maximum flow through a graph of layers, and attention flow."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,24 +14,25 @@ from attlas.recording import AttentionMap, Trace
 
 Capacity = Float[np.ndarray, "_ _"]  # (nodes of a layer, nodes of the next one)
 
-_DIGITS = 1e-12  # less of the greatest capacity than this is what rounding has left
+_DIGITS = 1e-12  # a smaller share of the greatest capacity is rounding error
 _FAR = 1 << 30
 
 
 def maximum_flow(capacities: Sequence[Capacity], source: int, sink: int) -> float:
-    """max Σ flow out of `source`, ≤ capacity on each edge, what comes in goes out elsewhere.
+    """max Σ flow out of `source`, with flow ≤ capacity on each edge and conservation at other
+    nodes.
 
     capacities[l][i, j]: of the edge from node i of layer l to node j of layer l + 1. The flow goes
-    from node `source` of the first layer to node `sink` of the last one. By Dinic's algorithm
-    (1970): the shortest ways that are left, all at once, until there is none; exact but for what
-    float64 rounds. It equals the least cut (Ford & Fulkerson, 1956).
+    from node `source` of the first layer to node `sink` of the last one. Dinic's algorithm (1970):
+    augment along all shortest remaining paths at once, until none is left; exact up to float64
+    rounding. The flow equals the minimum cut (Ford & Fulkerson, 1956).
 
-    Time: O(layers × nodes²) to find what ways are left, mostly a few times as often as there are
-    layers, and a step in Python for each edge of each way.
+    Time: O(layers × nodes²) to find the remaining paths, mostly a few times the number of layers;
+        and a step in Python for each edge of each path.
 
     Raises:
-        AttlasError: For capacities that are no capacities, for layers that do not follow each
-            other, and for nodes that are not there.
+        AttlasError: For invalid capacities, for layers whose shapes do not chain, and for nodes
+            that do not exist.
     """
     _check(capacities, source, sink)
     flow = _Flow(capacities, source, sink)
@@ -43,7 +44,7 @@ def maximum_flow(capacities: Sequence[Capacity], source: int, sink: int) -> floa
 
 
 class _Flow:
-    """What is left of each edge, and what could be taken back."""
+    """Residual capacities: what is left of each edge, and the flow that can be taken back."""
 
     def __init__(self, capacities: Sequence[Capacity], source: int, sink: int) -> None:
         self.left = [np.array(capacity, dtype=np.float64) for capacity in capacities]
@@ -55,7 +56,7 @@ class _Flow:
         self.ways: list[list[list[tuple[int, int]] | None]] = []
 
     def level(self) -> bool:
-        """Count how many edges every node is from the source; whether the sink can be reached."""
+        """Compute each node's distance from the source. Return True if the sink can be reached."""
         for level in self.levels:
             level.fill(_FAR)
         self.levels[self.source[0]][self.source[1]] = 0
@@ -77,7 +78,7 @@ class _Flow:
         return bool(self.levels[-1][self.sink[1]] < _FAR)
 
     def push(self) -> float:
-        """Send as much as one way from the source to the sink takes; 0 = none is left."""
+        """Send as much as one path from the source to the sink takes; 0 = no path is left."""
         way = [self.source]
         while way[-1] != self.sink:
             onward = self._onward(way[-1])
@@ -87,7 +88,7 @@ class _Flow:
                 way.append(onward[-1])
             elif len(way) == 1:
                 return 0.0
-            else:  # nothing goes on from here: nobody need come here again
+            else:  # a dead end: never visit it again
                 way.pop()
                 self._onward(way[-1]).pop()
         edges = list(pairwise(way))
@@ -97,7 +98,7 @@ class _Flow:
         return amount
 
     def _onward(self, node: tuple[int, int]) -> list[tuple[int, int]]:
-        """Nodes one edge further from the source that this one may send to; the next one last."""
+        """Nodes one edge further with capacity left; the next one to try is last."""
         layer, place = node
         found = self.ways[layer][place]
         if found is None:
@@ -148,7 +149,7 @@ def _check(capacities: Sequence[Capacity], source: int, sink: int) -> None:
         )
 
 
-# Attention flow: how much of each input can get to each output, if edges have capacities.
+# Attention flow: how much of each input can reach each output, with weights as capacities.
 
 
 AT_MOST = 1 << 28
@@ -169,19 +170,18 @@ def attention_flow(
 
     The graph has a node for each position of each layer and of the inputs; the edge from a position
     to one of the layer below has the capacity that Ã gives it, Ã = (ρ I + (1 − ρ) A) / row sums, A
-    the mean over heads (`Mixing`). A number is the flow to this input alone, as if no other took
-    any: from 0 to 1, and those of a position need not sum to 1.
+    the mean over heads (`Mixing`). Each value is the maximum flow to this input alone: from 0 to 1;
+    the values of a position need not sum to 1.
 
-    One flow takes about as long as `maximum_flow` says; there are positions × inputs of them.
+    Time: positions × inputs times that of `maximum_flow`.
 
     Args:
         attention_maps, layers, row: As of `rollout`.
         positions: Of the outputs, inputs: that the flow may reach; None = all.
 
     Raises:
-        AttlasError: For attention maps that are not such layers, for positions that are not there,
-            and if more than `at_most` edges, counted once for each flow, would have to be gone
-            through, which are some minutes of a processor.
+        AttlasError: For maps that are no such layers, for positions that do not exist, and if edges
+            × flows exceed `at_most`, which takes some minutes.
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length

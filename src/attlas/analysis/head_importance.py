@@ -1,4 +1,4 @@
-"""The importance of heads: how fast the loss changes as a head is faded out."""
+"""Head importance: ablation, gradients at head gates, and pruning."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from attlas.recording import uniform, without
 from attlas.recording.hooks import Allowed, WeightPatch, Weights
 from attlas.recording.trace import Selection
 
-# Ablation of heads: what the metric loses when a head does not look.
+# Ablation: what the metric loses without a head.
 
 
 @dataclass(frozen=True, slots=True)
 class AblatedHead:
-    """A head, the metric without it, and the metric of the whole model less that."""
+    """A head, the metric without it, and its cost: the metric of the full model minus that."""
 
     layer: str
     head: int
@@ -33,7 +33,7 @@ class AblatedHead:
 
 @dataclass(frozen=True, slots=True)
 class HeadAblation:
-    """The metric of the whole model, and its heads from the dearest to the cheapest.
+    """The metric of the full model, and its heads from the most to the least important.
 
     A cost below 0 is a gain. Heads of equal cost stand in the order of the model.
     """
@@ -67,16 +67,15 @@ def head_ablation(
     """cost_h = metric − metric without head h, one head at a time.
 
     Args:
-        replacement: What the head does instead: it reads nothing (Michel et al., 2019, section 3.2:
-            ξ_h = 0), or the mean of all keys that a query sees, which keeps the scale of what comes
-            after.
-        metric: Runs the model over whatever it is measured on; greater = better, so of a loss or an
-            error return the negative. It runs once for each head and once without a change, in eval
-            mode and without gradients.
+        replacement: What replaces the head: zeros (Michel et al., 2019, section 3.2: ξ_h = 0), or
+            the mean of all keys that a query sees, which keeps the scale of later layers.
+        metric: Runs the model on its test data; greater = better, so return the negative of a loss
+            or an error. It runs once for each head and once without a change, in eval mode and
+            without gradients.
         layers, heads: Which are tried; None = all.
 
     Raises:
-        AttlasError: For a metric that is no number; as of `Intervention` too.
+        AttlasError: For a metric that is no number; and as `Intervention`.
     """
     if replacement not in ("nothing", "uniform"):
         raise AttlasError(
@@ -114,10 +113,10 @@ def _instead(layer: str, head: int, replacement: Literal["nothing", "uniform"]) 
 
 
 def number_of(metric: object) -> float:
-    """What a metric returned, as a number: Python's, or one of torch or NumPy.
+    """Convert the result of a metric, a number of Python, torch or NumPy, to float.
 
     Raises:
-        AttlasError: For what is none, and for infinity.
+        AttlasError: For anything but a finite number.
     """
     found = metric.item() if isinstance(metric, torch.Tensor) and metric.numel() == 1 else metric
     found = found.item() if isinstance(found, np.ndarray) and found.size == 1 else found
@@ -134,13 +133,13 @@ def number_of(metric: object) -> float:
 
 
 def gated(gates: Mapping[str, Float[Tensor, "..."]]) -> WeightPatch:
-    """ξ_h · head_h: a change for `intervene` that multiplies what each head reads.
+    """ξ_h · head_h: a change for `intervene` that multiplies the output of each head.
 
     Args:
-        gates: By layer, (heads) or (batch, heads); layers without one stay as they are. What a head
-            reads is linear in its weights, so they are multiplied. 0 = the head reads nothing;
-            gradients flow to the gates. Michel et al., Are Sixteen Heads Really Better than One?,
-            2019, section 2.3.
+        gates: For each layer, (heads) or (batch, heads); layers without a gate stay as they are. A
+            head's output is linear in its weights, so the weights are multiplied. 0 = the head's
+            output is zero; gradients flow to the gates. Michel et al., Are Sixteen Heads Really
+            Better than One?, 2019, section 2.3.
 
     Raises:
         AttlasError: For gates that do not fit the layer.
@@ -168,7 +167,7 @@ class HeadImportance:
     Below 0 where more of the head would lessen the loss. Units: those of the loss.
 
     Args:
-        heads: Those that were asked for in every layer, None = all; the others have 0.
+        heads: The heads that were chosen in every layer, None = all; the others have 0.
     """
 
     derivatives: Mapping[str, Float[Tensor, "batch heads"]]
@@ -178,14 +177,14 @@ class HeadImportance:
     def scores(self) -> dict[str, Float[Tensor, " heads"]]:
         """I_h = E_x |∂L(x) / ∂ξ_h| = Σ_b |∂L / ∂ξ_bh|    Michel et al., 2019, section 4.1.
 
-        The absolute value is taken of each example: else opposite ones would cancel.
+        The absolute value is taken for each example, because opposite signs would cancel.
         """
         return {layer: slopes.abs().sum(0) for layer, slopes in self.derivatives.items()}
 
     @property
     def normalised(self) -> dict[str, Float[Tensor, " heads"]]:
         """I_h / √Σ_h' I_h'² over the heads of a layer    as in section 4.1, after Molchanov et al.,
-        2017; without it the layers' scales differ. A layer that does nothing has zeros.
+        2017; without it the layers' scales differ. A layer without effect has zeros.
         """
         return {
             layer: F.normalize(score, dim=0, eps=torch.finfo(score.dtype).tiny)
@@ -193,9 +192,7 @@ class HeadImportance:
         }
 
     def ranked(self) -> list[tuple[str, int]]:
-        """(layer, head) of all that were asked for, from the least to the most important,
-        normalised by layer.
-        """
+        """All chosen (layer, head), from the least to the most important, normalised by layer."""
         scored = [
             (score, layer, head)
             for layer, scores in self.normalised.items()
@@ -214,11 +211,10 @@ def head_importance(
 ) -> HeadImportance:
     """∂L / ∂ξ_bh at ξ = 1, where ξ_bh multiplies what head h reads for example b.
 
-    All heads at once, by one pass back: to first order, what the loss changes by when a head is
-    taken away is −∂L/∂ξ. Michel et al., Are Sixteen Heads Really Better than One?, 2019, section
-    4.1.
+    All heads at once, by one backward pass. To first order, removing a head changes the loss by
+    −∂L/∂ξ. Michel et al., Are Sixteen Heads Really Better than One?, 2019, section 4.1.
 
-    Memory: that of explicit attention, with what the pass back needs.
+    Memory: that of explicit attention with a backward pass.
 
     Args:
         loss: Runs the model on a batch and returns its losses, one of each example or their mean.
@@ -227,7 +223,7 @@ def head_importance(
             its batches, each weighted by the examples it has.
 
     Raises:
-        AttlasError: For a loss that is none, or that has no gradient; as of `Intervention` too.
+        AttlasError: For a loss that is no number, or that has no gradient; and as `Intervention`.
     """
     gates: dict[str, Tensor] = {}
 
@@ -253,7 +249,7 @@ def head_importance(
         raise _without_gradient()
     return HeadImportance(
         {
-            # What no path leads from, such as a layer whose output is thrown away, changes nothing.
+            # A layer that does not reach the loss has no gradient; its importance is 0.
             layer: torch.zeros_like(gate).detach() if slope is None else slope
             for (layer, gate), slope in zip(gates.items(), slopes, strict=True)
         },
@@ -286,12 +282,12 @@ def _without_gradient() -> AttlasError:
     )
 
 
-# Pruning: the metric as more and more heads are taken away.
+# Pruning: the metric as more and more heads are removed.
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many heads are gone, which share of those in the order, and the metric then."""
+    """The number of pruned heads, their share of the order, and the metric."""
 
     count: int
     share: float
@@ -307,13 +303,13 @@ def pruning_curve(
 ) -> tuple[Pruned, ...]:
     """metric(ξ = 0 for the first k heads of the order), for k from 0 to all of them.
 
-    Michel et al., Are Sixteen Heads Really Better than One?, 2019, section 4.2, who take away a
-    tenth of the heads at a time, from the least important on. Heads are not trained anew.
+    Michel et al., Are Sixteen Heads Really Better than One?, 2019, section 4.2, who remove a tenth
+    of the heads at a time, the least important first. The model is not retrained.
 
     Args:
         metric: As of `head_ablation`.
-        order: (layer, head), the first to go first, such as `head_importance(…).ranked()`.
-        points: How many k beside 0, evenly spaced; fewer where there are fewer heads.
+        order: (layer, head), the first to be pruned first, such as `head_importance(…).ranked()`.
+        points: How many k besides 0, evenly spaced; fewer if there are fewer heads.
 
     Raises:
         AttlasError: For heads that the model has not; as of `Intervention`.

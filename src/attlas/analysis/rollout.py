@@ -10,7 +10,7 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.recording import AttentionMap, Trace
 
-# What a layer of self-attention mixes: its attention, and the way around it.
+# One layer of self-attention with its residual connection, as a mixing matrix.
 
 
 _AT_ONCE = 1 << 20  # weights
@@ -21,7 +21,7 @@ class Mixing:
     """Ã = (ρ I + (1 − ρ) A) / row sums    Abnar & Zuidema, 2020, section 3.
 
     A: the mean over the heads of one batch row of self-attention; ρ: the share of the residual
-    connection, 0.5 in the paper. A query that sees nothing keeps what it has.
+    connection, 0.5 in the paper. A query that sees nothing keeps its own vector.
     """
 
     attention_map: AttentionMap
@@ -52,9 +52,9 @@ def layers_of(
     """The attention maps of a stack of layers, of one text, from the first to the last.
 
     Raises:
-        AttlasError: For layers of a trace that look across, that are not of one side of a model, or
-            that were called more than once; for `layers` where there is no trace; for a text that
-            is not there.
+        AttlasError: For layers of a trace that are cross-attention, that mix encoder and decoder,
+            or that were called more than once; for `layers` without a trace; for a text that does
+            not exist.
     """
     if isinstance(maps, Trace):
         chosen = maps.chosen(layers)
@@ -86,9 +86,7 @@ def layers_of(
 
 
 def _check_once(trace: Trace, layer: str) -> None:
-    """Return True if several calls are several layers or several texts, nobody but the caller
-    knows.
-    """
+    """Raise an error for several calls: only the caller knows if they are layers or texts."""
     calls = len(trace.calls(layer))
     if calls > 1:
         raise AttlasError(
@@ -100,7 +98,7 @@ def _check_once(trace: Trace, layer: str) -> None:
 
 
 def _check_side(trace: Trace, layers: Sequence[str]) -> None:
-    """An encoder and a decoder may be as long as each other: shapes do not tell them apart."""
+    """Check that all layers are of one side: an encoder and a decoder may have equal lengths."""
     cross_attention = [layer for layer in layers if trace.kind(layer) == "cross"]
     sides: dict[str, list[str]] = {}
     for layer in layers:
@@ -120,7 +118,9 @@ def _check_side(trace: Trace, layers: Sequence[str]) -> None:
 
 
 def _side(trace: Trace, layer: str) -> str:
-    """Whose layer it is, by its name; else, where some look across, by whether it looks ahead."""
+    """The side of a layer, by its name; otherwise, if the model has cross-attention, by whether it
+    is causal.
+    """
     for part in layer.split("."):  # the first of them: a decoder may be an "encoder" inside
         if part in ("encoder", "decoder"):
             return part
@@ -185,9 +185,9 @@ def rollout(
 ) -> Float[Tensor, "positions keys"]:
     """Ã_L Ã_(L−1) … Ã_1, of these rows Abnar & Zuidema, 2020, section 3.1, eq. 1.
 
-    Ã = (ρ I + (1 − ρ) A) / row sums, A the mean over heads (`Mixing`). Row i says which share of
-    the output of the last layer at position i came from each input: shares that sum to 1, in
-    float64. For what reaches an earlier layer, give the layers up to it.
+    Ã = (ρ I + (1 − ρ) A) / row sums, A the mean over heads (`Mixing`). Row i is the share of each
+    input in the output of the last layer at position i; shares sum to 1, in float64. For an earlier
+    layer, pass the layers up to it.
 
     Args:
         attention_maps: self-attention from the first layer to the last, (batch, heads, length,
@@ -197,9 +197,9 @@ def rollout(
             O(positions × length): no map is held, so that one position of a long text is cheap.
 
     Raises:
-        AttlasError: For attention maps that are not such layers, among them those of a trace that
-            look across or are of two sides (encoder and decoder), positions that are not there, and
-            for more shares than fit a gigabyte.
+        AttlasError: For maps that are no such layers, among them cross-attention and layers of both
+            encoder and decoder; for positions that do not exist; and for more shares than fit a
+            gigabyte.
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length
@@ -213,7 +213,7 @@ def rollout(
     device = stack[0].attention_map.rows(0, 1).device
     shares = torch.zeros((len(chosen), length), dtype=torch.float64, device=device)
     shares[torch.arange(len(chosen)), torch.tensor(chosen)] = 1.0
-    # From the left: a few rows times a map, which can come in blocks, is a few rows again.
+    # Multiply from the left: a few rows times a map, block by block, are a few rows again.
     for layer in reversed(stack):
         mixed = torch.zeros_like(shares)
         for rows, mixing in layer.blocks():

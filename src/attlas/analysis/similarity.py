@@ -1,4 +1,4 @@
-"""How alike heads, layers and models look."""
+"""Similarity of attention: of heads, layers and models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from attlas.analysis.faithfulness.experiment import jensen_shannon
 from attlas.errors import AttlasError
 from attlas.recording import AttentionMap
 
-# Heads that look alike, put together: a tree of them, and groups of any number.
+# Hierarchical clustering of heads.
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Two clusters made one: numbers below `leaves` are leaves, leaves + k is the k-th merge.
+    """A merge of two clusters: numbers below `leaves` are leaves, leaves + k is the k-th merge.
 
     Args:
-        height: The mean distance between a member of the one and a member of the other.
+        height: The mean distance between members of both clusters.
         size: Members.
     """
 
@@ -55,7 +55,7 @@ class Tree:
         return tuple(found)
 
     def labels(self, clusters: int) -> tuple[int, ...]:
-        """The cluster of each leaf where so many are left, numbered as their first leaves come.
+        """The cluster of each leaf when so many clusters remain, numbered by their first leaves.
 
         Raises:
             AttlasError: For fewer than one, and for more than there are leaves.
@@ -78,17 +78,16 @@ class Tree:
 
 
 def cluster_heads(distances: Float[Tensor, "..."]) -> Tree:
-    """Average linkage: again and again the two clusters whose members are closest on the mean.
+    """Average linkage: repeatedly merge the two clusters with the smallest mean distance.
 
     d(A ∪ B, C) = (|A| d(A, C) + |B| d(B, C)) / (|A| + |B|) Sokal & Michener, 1958 (UPGMA).
 
     Args:
-        distances: (leaves, leaves), symmetric, 0 on the diagonal, e.g. of `head_divergences`. Of
-            equal distances, that of the clusters whose leaves come first. Time O(leaves³), memory
-            O(leaves²).
+        distances: (leaves, leaves), symmetric, 0 on the diagonal, e.g. of `head_divergences`. Ties
+            go to the clusters whose leaves come first. Time O(leaves³), memory O(leaves²).
 
     Raises:
-        AttlasError: For anything else, NaN among it: heads that cannot be compared.
+        AttlasError: For anything else, also NaN, the distance of heads that cannot be compared.
     """
     _check(distances)
     leaves = len(distances)
@@ -100,7 +99,7 @@ def cluster_heads(distances: Float[Tensor, "..."]) -> Tree:
         i, j = sorted(divmod(least, leaves))
         height, size = float(remaining[i, j]), sizes[i] + sizes[j]
         first, second = sorted((numbers[i], numbers[j]))
-        # Means of means round; a cluster is never closer than those it is made of.
+        # Rounding of means must not make a merge closer than the merges inside.
         height = max(height, merges[-1].height) if merges else height
         merges.append(Merge(first, second, height, size))
         joined = (sizes[i] * remaining[i] + sizes[j] * remaining[j]) / size
@@ -127,7 +126,7 @@ def _check(distances: Float[Tensor, "..."]) -> None:
         )
 
 
-# How differently two heads look, as a number.
+# Divergences between two heads.
 
 
 _AT_ONCE = 1 << 20  # weights of all heads together
@@ -167,10 +166,10 @@ def head_divergences(
     most ln 2; NaN where no query can be compared.
 
     Args:
-        asked: Which queries count, (batch, queries); None = as in `roles`, those that stand at a
-            token, and all that look across.
-        cross_attention: Whether the maps relate two texts; None = they do unless they are square.
-            Two heads are held a few rows at a time; time O(heads² × queries × keys).
+        asked: Which queries count, (batch, queries); None = as in `roles`, those of tokens, and in
+            cross-attention all.
+        cross_attention: Whether the maps are of cross-attention; None = unless they are square.
+            Only a few rows are held at a time; time O(heads² × queries × keys).
 
     Raises:
         AttlasError: For attention maps of different texts, and an `asked` of another shape.
@@ -191,11 +190,11 @@ def layer_divergences(
 def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
     """Σ_{a<b} D_ab / (n (n − 1) / 2), in the unit of D: how different heads are from each other.
 
-    0: all look alike; ln 2 = 0.693: no two of them share a key. What cannot be compared (NaN) is
-    left out.
+    0: all heads look alike; ln 2 = 0.693: no two heads share a key. Pairs that cannot be compared
+        (NaN) are left out.
 
     Raises:
-        AttlasError: If no two can.
+        AttlasError: If no two heads can be compared.
     """
     rows, columns = torch.triu_indices(len(divergences), len(divergences), offset=1)
     pairs = divergences[rows, columns]

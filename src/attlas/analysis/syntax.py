@@ -25,12 +25,12 @@ SYNTACTIC = 0.1
 
 @dataclass(frozen=True, slots=True)
 class RelationHead:
-    """One relation and the attention head that finds it best.
+    """A relation, and the attention head that finds it best.
 
     Args:
         accuracy: The share of `pairs` whose head is found.
-        baseline: The share that lies at the commonest offset, `head − dependent` in words, which
-            needs no model.
+        baseline: The share of heads at the commonest offset, `head − dependent` in words; it needs
+            no model.
     """
 
     relation: str
@@ -50,14 +50,14 @@ class RelationHead:
 
 @dataclass(frozen=True, slots=True)
 class DependencyTable:
-    """Counts for each relation, and for "all" of them; `one + other` is the table of both corpora.
+    """Counts for each relation, and for "all"; `first + second` is the table of both corpora.
 
     Args:
         pairs: Dependents with a head.
         offsets: How many of them at each `head − dependent`.
-        hits: Of how many each attention head finds the head, by relation and layer, in both
-            `DIRECTIONS`.
-        left_out: Pairs that are in nothing of this, because the model was not shown both words.
+        hits: For how many dependents each attention head finds the head, by relation and layer, in
+            both `DIRECTIONS`.
+        left_out: Pairs that count nowhere, because the model did not read both words.
     """
 
     pairs: Mapping[str, int]
@@ -125,7 +125,7 @@ class DependencyTable:
     def best(self, relation: str) -> RelationHead:
         """The attention head that finds most heads of a relation, in its better direction.
 
-        Chosen by the very pairs that it is measured on: of a rare relation it flatters.
+        It is chosen and measured on the same pairs, so it overestimates rare relations.
 
         Raises:
             AttlasError: As `accuracy`.
@@ -167,8 +167,8 @@ def word_numbers(encoding: Any) -> Int[Tensor, "batch tokens"]:
     """Which word each token is part of, from 0; −1 for special tokens and padding.
 
     Args:
-        encoding: What a fast Hugging Face tokenizer makes of a batch of word lists, with
-            `is_split_into_words=True`; its `word_ids` are asked.
+        encoding: The result of a fast Hugging Face tokenizer for a batch of word lists, with
+            `is_split_into_words=True`; `word_ids` is called.
 
     Raises:
         AttlasError: If the tokenizer does not know.
@@ -191,9 +191,9 @@ def between_words(
 ) -> Iterator[tuple[int, Float[Tensor, "heads rows words"]]]:
     """w̄_ab = mean_{i ∈ a} Σ_{j ∈ b} w_ij, of the words a, b: the first a of a few, and their rows.
 
-    What looks at a word looks at each of its parts, so those add up; what a word looks at is the
-    mean of its parts (Clark et al., 2019, section 4.1). Rows then sum to 1, less what tokens of no
-    word get.
+    Weights on a word are the sum over its parts; weights of a word are the mean over its parts
+    (Clark et al., 2019, section 4.1). Rows then sum to 1, minus the weight of tokens that are of no
+    word.
 
     Args:
         words: The number of the word of each token, −1 = of none; a word without a token has zeros.
@@ -242,7 +242,7 @@ def _rows(
     heads = attention_map.shape[1]
     like = attention_map.rows(0, 0)
     words, in_sentence = words.to(like.device), in_sentence.to(like.device)
-    # In float64: the weights of many parts are summed, and the greatest sum is asked for.
+    # In float64, because the weights of many parts are summed before argmax.
     sums = torch.zeros((heads, some[1] - some[0], count), dtype=torch.float64, device=like.device)
     if not len(places):
         return sums
@@ -272,11 +272,11 @@ def syntax(
 ) -> DependencyTable:
     """How often each head of each layer finds the head of a word, for every relation.
 
-    With w̄ between words (`between_words`), a word's head is taken to be what it looks at the most,
-    argmax_b w̄_ab, or who looks at it the most, argmax_b w̄_ba, b ≠ a: each direction has its own
-    figures. The accuracy of a relation is the share of its dependents whose head is found (Clark
-    et al., 2019, section 4.2); what a fixed offset finds stands beside it. Roots have no head to be
-    found. A corpus is the sum of its tables.
+    With w̄ between words (`between_words`), the predicted head of a word is the word that it looks
+    at most, argmax_b w̄_ab, or the word that looks at it most, argmax_b w̄_ba, b ≠ a; each
+    direction has its own figures. The accuracy of a relation is the share of its dependents whose
+    head is found (Clark et al., 2019, section 4.2). The baseline is the best fixed offset. Roots
+    have no head. The table of a corpus is the sum of the tables of its texts.
 
     Args:
         sentences: One for each batch row.
@@ -345,7 +345,7 @@ def syntax(
 def _heads_of(
     attention_map: AttentionMap, words: Int[Tensor, " tokens"], count: int
 ) -> Int[Tensor, "2 heads words"]:
-    """The head of each word by what it looks at, and by who looks at it; −1 where nobody does."""
+    """The predicted head of each word in both directions; −1 = none."""
     heads = attention_map.shape[1]
     guesses = torch.full((2, heads, count), -1)
     strongest = torch.zeros((heads, count), dtype=torch.float64)

@@ -1,4 +1,6 @@
-"""How a command ends: 0 done, 2 the caller's mistake, 1 ours, 130 Ctrl-C."""
+"""Standard streams, errors and exit codes of commands: 0 done, 2 the caller's mistake, 1 ours, 130
+Ctrl-C.
+"""
 
 import errno
 import io
@@ -17,17 +19,17 @@ from attlas._files import WINDOWS
 from attlas._signals import INTERRUPTED, MESSAGE, leave_in_order, stay
 from attlas.errors import AttlasError, quoted, readable
 
-# The standard streams: UTF-8 whatever the locale says, and there whatever the shell did.
+# The standard streams: UTF-8 in every locale, and open even if the shell closed them.
 
 
 _MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 
 class Telling(io.FileIO):
-    """What is told on the side; when nobody can hear it any more, the work goes on in silence."""
+    """The standard error; if it can no longer be written, the work goes on silently."""
 
     def write(self, data: Any, /) -> int:
-        """Write, or be silent from now on."""
+        """Write; after a failure, write nothing any more."""
         try:
             return super().write(data)
         except OSError:  # the reader has left, or the disk is full
@@ -36,14 +38,14 @@ class Telling(io.FileIO):
 
 
 def prepare() -> None:
-    """Make the three streams what the commands rely on."""
+    """Set up the three standard streams."""
     _open_closed()
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # Names of files may be other bytes than UTF-8, and are written as they are.
+        # Names of files that are not UTF-8 are written as their bytes.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
-    # Python writes to a console of Windows in the letters of that console; not tried there.
+    # On Windows Python writes to a console in the console's encoding; not tried.
     console = WINDOWS and sys.stderr is not None and sys.stderr.isatty()
     if sys.stderr is None or (isinstance(sys.stderr, io.TextIOWrapper) and not console):
         telling = io.BufferedWriter(Telling(2, "wb", closefd=False))
@@ -53,14 +55,16 @@ def prepare() -> None:
 
 
 def silence(descriptor: int) -> None:
-    """What goes to this descriptor goes nowhere from now on."""
+    """Redirect this descriptor to nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
 
 def _open_closed() -> None:
-    """A closed descriptor would become that of the next file, which prints would then ruin."""
+    """Open closed descriptors, or the next opened file would get the number and prints would damage
+    it.
+    """
     for descriptor, mode in enumerate(_MODES):
         try:
             os.fstat(descriptor)
@@ -82,14 +86,14 @@ class Guarded(TyperCommand):
     """
 
     def make_context(self, *args: Any, **named: Any) -> Any:
-        """Read the options; of a wrong one no more is quoted than a person reads."""
+        """Read the options; the error for a wrong one quotes only its beginning."""
         with _in_few_words():
             return super().make_context(*args, **named)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options. One that takes a single value is given once, and so is one with an
-        opposite: of several the last would count, and the others would be left out without a word.
-        No name is empty: that would be the current folder, or as if it were not given.
+        """Read the options. An option with a single value may be given once, and so may a flag with
+        an opposite: otherwise only the last one would count, silently. Names must not be empty,
+        because an empty name would mean the current folder.
         """
         params, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in dict.fromkeys(order):
@@ -142,7 +146,7 @@ def _refuse(expected: str, got: str, hint: str) -> None:
 
 
 class GuardedGroup(TyperGroup):
-    """The commands together, which know no command that is not theirs."""
+    """The group of all commands."""
 
     def resolve_command(self, ctx: Any, args: Any) -> Any:
         """Find the command."""
@@ -152,7 +156,7 @@ class GuardedGroup(TyperGroup):
 
 @contextmanager
 def _in_few_words() -> Iterator[None]:
-    """Shorten what is said of a wrong option, which quotes it."""
+    """Shorten the message about a wrong option, which quotes it."""
     try:
         yield
     except Exception as error:
@@ -162,7 +166,7 @@ def _in_few_words() -> Iterator[None]:
 
 
 def unwritten(error: OSError) -> int:
-    """Say that the standard output cannot be written, outside of a command; the exit code."""
+    """Report that the standard output cannot be written. Return the exit code."""
     if isinstance(error, BrokenPipeError):
         _forget_output()
         return 0
@@ -170,7 +174,7 @@ def unwritten(error: OSError) -> int:
 
 
 def _exit_code_of(error: Exception, debug: bool) -> int:
-    """Say what went wrong where nobody foresaw it; the exit code."""
+    """Report an unexpected error. Return the exit code."""
     message = readable(" ".join(str(error).split()))
     if _of_memory(error):
         _print_error(
@@ -205,7 +209,7 @@ def _with_notes(text: str, error: BaseException) -> str:
 
 
 def _of_memory(error: Exception) -> bool:
-    """Return True if it tells of a want of memory: Python's, the system's, or torch's on any
+    """Return True if the error means too little memory: of Python, the system, or torch on any
     device.
     """
     if isinstance(error, OSError):
@@ -221,7 +225,7 @@ def _print_error(text: str, debug: bool) -> None:
 
 
 def _forget_output() -> None:
-    """Of what is still buffered and cannot be written, Python would complain at the very end."""
+    """Discard buffered output that cannot be written, or Python would complain at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

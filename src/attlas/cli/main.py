@@ -35,7 +35,7 @@ app = typer.Typer(
 Exit codes: 0 success, 2 wrong input, 1 a fault in attlas, 130 Ctrl-C.""",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,  # plain text reads well everywhere, and is there at once
+    rich_markup_mode=None,  # plain text is readable everywhere, and fast
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -68,13 +68,13 @@ def everywhere(
 
 
 def main() -> None:
-    """The program, on standard streams that can be relied on."""
+    """The program, with its standard streams set up."""
     prepare()
     try:
         try:
             app()
         finally:
-            sys.stdout.flush()  # of --help and --version, a full disk would be noticed too late
+            sys.stdout.flush()  # or a full disk would be noticed too late, after --help
     except OSError as error:
         sys.exit(unwritten(error))
     finally:

@@ -154,8 +154,8 @@ def train(
     if init_from is not None:
         chosen = chosen.with_init_from(resolved_name(Path().resolve(), init_from))
     if device_called(chosen.training.device).type == "cpu":
-        disable_malloc_trim()  # an update asks for what the one before it freed
-    if not is_main_process():  # of the processes that torchrun started, the first one speaks
+        disable_malloc_trim()  # an update allocates the memory that the previous one freed
+    if not is_main_process():  # of torchrun's processes, only the first one prints
         train_run(chosen, folder)
         return
     reported: set[type[Event]] = set()
@@ -170,7 +170,7 @@ def train(
         with Progress() as progress:
             outcome = train_run(chosen, folder, report=report)
     except KeyboardInterrupt as interrupt:
-        # Before it has started, what is saved may be of another recipe.
+        # Before the start, saved checkpoints may be of another recipe.
         saved = CheckpointStore(folder).named(LAST) if Started in reported else None
         if saved and saved.isdecimal():
             interrupt.add_note(f"update {int(saved):,} is saved: the same command goes on from it")

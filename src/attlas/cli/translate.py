@@ -155,7 +155,7 @@ def translate(
 
 
 def _meant(run: Path, files: list[Path], others: Mapping[str, str], got: str) -> tuple[str, str]:
-    """Of FILES without a folder to put translations --into: what came, and what helps.
+    """Explain FILES without --into: what was given, and what to do.
 
     Args:
         others: The options given that are for a single text.

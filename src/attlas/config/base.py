@@ -1,4 +1,4 @@
-"""Where a setting stands, as a person names it."""
+"""The base of all settings: reading, validation, errors with dotted names."""
 
 import ast
 import inspect
@@ -29,9 +29,9 @@ Group = type[BaseModel]
 
 @dataclass(frozen=True, slots=True)
 class SettingPath:
-    """The keys that lead to a setting, and the group of settings in which it stands.
+    """The keys of a setting, and the group that it belongs to.
 
-    `tag` is the setting by which `kinds` of that group are distinguished; None where there is one.
+    `tag` is the setting that distinguishes the `kinds` of that group; None if there is one kind.
     """
 
     keys: tuple[str, ...]
@@ -41,8 +41,8 @@ class SettingPath:
 
     @classmethod
     def of(cls, root: Group, location: Sequence[int | str]) -> "SettingPath":
-        """Follow the location of an error of pydantic, which also names tags, validators, and
-        places inside of a value: none of these is a setting, and none is a key here.
+        """Convert the location of a pydantic error. It also names tags, validators, and places
+        inside of a value, which are no keys.
         """
         parts = [str(part) for part in location if not str(part).startswith("function-")]
         keys: list[str] = []
@@ -55,7 +55,7 @@ class SettingPath:
             inner = tuple(_groups_in(field.annotation)) if field else ()
             inner_tag = str(field.discriminator) if field and field.discriminator else None
             if not inner or len(parts) <= bool(inner_tag):
-                break  # the place is here: a value, or a group that is wrong as a whole
+                break  # the end: a value, or a group that is wrong as a whole
             kinds, tag = inner, inner_tag
             group = _of_kind(kinds, tag, parts.pop(0)) if tag else kinds[0]
         return cls(tuple(keys), group, tag, kinds)
@@ -86,8 +86,9 @@ class SettingPath:
 def settings_named(
     root: Group, key: str, table: Mapping[str, Any], before: tuple[str, ...] = ()
 ) -> list[str]:
-    """Every setting of this name, in the groups of the kinds that the table has or that are the
-    default: `["training.learning_rate"]` of "rate"."""
+    """Every setting of this name, in the chosen or default kinds of all groups:
+    `["training.learning_rate"]` for "learning_rate".
+    """
     found = [".".join((*before, key))] if key in root.model_fields else []
     for name, field in root.model_fields.items():
         chosen = table.get(name)
@@ -109,7 +110,7 @@ def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[st
     ]
 
 
-# Settings that had other names, and what they are called now, where they still stand.
+# Old names of settings, and their present names.
 RENAMED: Mapping[str, tuple[str, ...]] = {
     "accumulate": ("gradient_accumulation_steps",),
     "beam": ("num_beams",),
@@ -148,15 +149,15 @@ RENAMED: Mapping[str, tuple[str, ...]] = {
 
 
 def renamed(group: Group, key: str) -> str | None:
-    """What a setting of this group is called now that was once called `key`; None for any other."""
+    """The present name of a setting of this group whose old name is `key`; None = no such setting."""
     if key in group.model_fields:
         return None
     return next((new for new in RENAMED.get(key, ()) if new in group.model_fields), None)
 
 
 def nearest_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
-    """The settings that somebody means by this name, whatever table it stands in: those that are
-    called so, the outermost first, else those that are called nearly so.
+    """The settings that this name may mean, in any table: those of this name, the outermost first,
+    else those of nearly this name.
     """
     return sorted(settings_named(root, key, table), key=_depth) or similar_settings(
         root, key, table
@@ -179,10 +180,10 @@ def _every(root: Group, table: Mapping[str, Any], before: str = "") -> Iterator[
 
 
 def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tuple[str, ...]]:
-    """The settings without those that a new kind makes idle, and what to say of them.
+    """Remove settings that a new kind makes meaningless; return the rest, and a remark for each.
 
-    Where the kind of a group was put in, the group is a new one: of its old settings stay those
-    that the new kind has in the very same way, and those that were put in as well.
+    If the kind of a group was assigned, the group is a new one. It keeps the old settings that the
+    new kind has, too, and the newly assigned ones.
     """
     notes: list[str] = []
     found = Overridden(table)
@@ -247,7 +248,7 @@ def _same_setting(a: Group, b: Group, key: str) -> bool:
 
 
 def _chosen(field: FieldInfo, values: Mapping[str, Any]) -> Group | None:
-    """The kind of group that is given, or the default; None where there is neither."""
+    """The chosen kind of a group, or the default; None if there is neither."""
     groups = _groups_in(field.annotation)
     if not field.discriminator:
         return groups[0] if groups else None
@@ -272,7 +273,7 @@ def _kind(group: Group, tag: str) -> str:
     return str(group.model_fields[tag].default)
 
 
-# What settings mean, in words.
+# The meaning of settings, from their docstrings.
 
 
 @cache
@@ -301,7 +302,7 @@ def descriptions(config: Group) -> Mapping[str, str]:
 def explanations(settings: "Config", before: str = "") -> dict[str, str]:
     """The meaning of each setting and each table in this group, by its dotted name.
 
-    Of a setting by which tables are distinguished, the meaning is the kinds that there are.
+    The meaning of a setting that distinguishes kinds is the list of the kinds.
     """
     found: dict[str, str] = {}
     meanings = descriptions(type(settings))
@@ -328,10 +329,9 @@ C = TypeVar("C", bound="Config")
 
 
 class _ExplainsErrors(ModelMetaclass):
-    """Raises what is wrong in `Settings(name=value)` as `read` does.
+    """Makes `Settings(name=value)` raise the same errors as `read`.
 
-    A group within a group is built by pydantic without this call, so that the outermost one
-    explains.
+    Pydantic builds nested groups without this call, so that the outermost group explains the error.
     """
 
     if not TYPE_CHECKING:
@@ -381,7 +381,9 @@ class Config(BaseModel, metaclass=_ExplainsErrors):
 
 
 def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> bool:
-    """Return True if the settings were right, or wrong in another way, before some were put in."""
+    """Return True if the error is new: the settings were valid, or had another error, before the
+    assignments.
+    """
     try:
         cls.model_validate(table.original)
     except ValidationError as before:
@@ -391,7 +393,7 @@ def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> boo
 
 
 def _first_complaint(cls: type[Config], error: ValidationError) -> ErrorDetails:
-    """The complaint to explain: one of a renamed setting first, for which others are to blame."""
+    """The error to explain. One of a renamed setting comes first, because it causes others."""
     every = error.errors()
     for complaint in every:
         if complaint["type"] == "extra_forbidden":
@@ -412,7 +414,7 @@ def _explained(
     """Turn pydantic's first complaint into one sentence a person can act on."""
     first = _first_complaint(cls, error)
     cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, AttlasError):  # from a validator of ours, which said it better
+    if isinstance(cause, AttlasError):  # from our own validator, whose message is better
         return ConfigError(f"{cause.expected} ({location})", cause.got, cause.hint)
     place = SettingPath.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
@@ -449,7 +451,7 @@ def _explained(
 
 
 def _correction(complaint: ErrorDetails) -> str:
-    """What to write: of choices the one that is like what was written."""
+    """The hint: the choice that is most similar to the value."""
     value = complaint["input"]
     if complaint["type"] == "literal_error" and isinstance(value, str):
         choices = re.findall(r"'([^']*)'", complaint["ctx"]["expected"])
@@ -471,7 +473,7 @@ _WISHES = {
 
 def _wish(complaint: ErrorDetails) -> str:
     """What the value should have been."""
-    message = complaint["msg"]  # of limits and choices it says clearly what may be
+    message = complaint["msg"]  # for limits and choices pydantic's message is clear
     return _WISHES.get(complaint["type"], f"{message[:1].lower()}{message[1:]}")
 
 
@@ -481,7 +483,7 @@ def _shown(value: Any) -> str:
 
 
 def _as_written(value: Any) -> str:
-    """As it stands in TOML, where Python's own writing looks like something else."""
+    """The value in TOML notation, if Python's differs."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, date | time):
@@ -496,11 +498,11 @@ def _as_written(value: Any) -> str:
 def _unknown(
     root: type[Config], table: Mapping[str, Any], place: SettingPath, location: str, *, put_in: bool
 ) -> AttlasError:
-    """The error for a key that is no setting where it stands.
+    """The error for an unknown key.
 
     Args:
-        put_in: From the command line, where a table is easily forgotten: then settings of other
-            tables that are written alike are named, too.
+        put_in: Whether it came from the command line, where the table is easily forgotten: then
+            similar settings of other tables are named, too.
     """
     expected, key, valid = (
         f"a known setting in {location}",
@@ -511,7 +513,7 @@ def _unknown(
     if new := renamed(place.group, key):
         name = ".".join((*place.keys[:-1], new))
         return ConfigError(expected, f"`{place.name}`", f"it was renamed: write `{name}`")
-    if place.elsewhere:  # left over from a kind that was changed, or a kind mistaken for another
+    if place.elsewhere:  # a leftover of another kind, or a wrong kind
         group = ".".join(place.keys[:-1])
         kinds = " or ".join(map(repr, place.elsewhere))
         return ConfigError(

@@ -26,7 +26,7 @@ Keys = tuple[str, ...]
 
 
 class Overridden(dict[str, Any]):
-    """Settings, and which of them, and tables of them, were put in by `overridden`.
+    """Settings, with the keys that `overridden` assigned.
 
     original: the settings before that. by: the options of the command line that they came by.
     """
@@ -46,10 +46,10 @@ class Overridden(dict[str, Any]):
 
 
 def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridden:
-    """A copy of `table` with each `dotted.key=value` put in; values are TOML or plain text.
+    """A copy of `table` with each `dotted.key=value` assigned; values are TOML or plain text.
 
     Raises:
-        ConfigError: For what is no assignment, and for two of one key.
+        ConfigError: For anything but an assignment, and for two assignments of one key.
     """
     result, before = Overridden(table), set[Keys]()
     for assignment in assignments:
@@ -79,8 +79,8 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
 
 
 def _value(text: str, name: str) -> Any:
-    """As TOML has it, where it is one value of a kind that settings have; else the text itself, an
-    unquoted word as a shell user writes it.
+    """Parse the value as TOML. If it is no TOML value, return the text itself, because shell users
+    write words without quotes.
 
     Args:
         name: The setting.
@@ -102,8 +102,9 @@ def _value(text: str, name: str) -> Any:
 
 
 def _without_quotes(text: str, name: str) -> AttlasError:
-    """The error for a list or a table that is no TOML; mostly its texts lack quotes, which a shell
-    takes away where nothing protects them."""
+    """The error for a list or a table that is no TOML. Mostly the shell has removed the quotes of
+    its texts.
+    """
     try:
         meant = _with_quotes(text) if len(text) <= _SHOWN else ""
         tomllib.loads(f"value = {meant}")

@@ -1,4 +1,4 @@
-"""What a whole corpus says about a model: every text read once, its statistics row by row."""
+"""Attention statistics of a whole corpus: every text is read once, row by row."""
 
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
 from attlas.corpus_statistics.readers import (

@@ -20,16 +20,16 @@ from attlas.errors import AttlasError, CheckpointError, UnsupportedError
 from attlas.recording import Trace
 from attlas.runs.loaded import short_digest, text_digest
 
-# The head of a model of Hugging Face: its map from tokens to a vocabulary.
+# The head of a Hugging Face model: its map to the vocabulary.
 
 
 @contextmanager
 def no_logits(model: nn.Module) -> Iterator[None]:
-    """Give the head no tokens, so that (batch, 0, vocabulary) logits come of a pass.
+    """Give the head no tokens, so that the logits of a pass are (batch, 0, vocabulary).
 
-    The head comes after all layers, so that each of them is computed as always. A model that is a
-    body, without a head, is left alone, and so is one whose head is another thing than a linear map
-    (FSMT and UDOP name an embedding, which is read before the layers too).
+    The head comes after all layers, so all layers are computed as usual. A model without a head
+    does not change, nor does one whose head is no linear map (FSMT and UDOP name an embedding,
+    which is also read before the layers).
     """
     head = model.get_output_embeddings()  # type: ignore[operator]
     if not isinstance(head, nn.Linear):
@@ -53,16 +53,17 @@ _HEADS = ("pooler", "lm_head", "cls", "classifier", "score", "qa_outputs", "summ
 
 
 class HuggingFaceFolder:
-    """What `save_pretrained` of a model and of its tokenizer wrote: opened by transformers' own
-    classes, with the kernel that they choose; no code of the folder runs, nothing is fetched.
+    """A folder that `save_pretrained` of a model and of its tokenizer wrote. It is opened by
+    transformers' own classes, with their default kernels. No code of the folder runs, and nothing
+    is downloaded.
 
     writes: whether it is an encoder–decoder. longest: how many tokens a text may have, special ones
     included, and how many positions a decoder has; None = any number. special: the ids of tokens
     that stand for no text; an unknown word is a word.
 
     Raises:
-        AttlasError: If transformers is missing, and for a folder that it cannot read, that has no
-            tokenizer, or no weights for a part of the model that looks.
+        AttlasError: If transformers is missing; for a folder that it cannot read; without a
+            tokenizer; and without weights for a part of the model that has attention.
     """
 
     def __init__(self, path: Path, device: str = "cpu") -> None:
@@ -88,7 +89,7 @@ class HuggingFaceFolder:
                 f"none for {', '.join(sorted(missing)[:3])}",
                 "save the model again",
             )
-        opened.config.use_cache = False  # each pass stands for itself
+        opened.config.use_cache = False  # no cache: each pass is independent
         self.model: Any = opened.to(self.device).eval()
         self._body: Any = self.model.base_model if self.writes else self.model
         self.longest = _longest(self.model, self.tokenizer)
@@ -110,14 +111,13 @@ class HuggingFaceFolder:
     def run(self, arguments: Mapping[str, Int[Tensor, "batch keys"]]) -> None:
         """One pass through all layers.
 
-        No logits are made: for each token a vocabulary of them would be most of the memory, and
-        nobody looks at it.
+        No logits are computed: they would take most of the memory, and are not used.
         """
         with self.reading(), no_logits(self._body):
             self._body(**arguments)
 
     def types(self, type_ids: Sequence[int] | None) -> tuple[int, ...] | None:
-        """The `token_type_ids` of a text, where they say something that the model listens to."""
+        """The `token_type_ids` of a text, if the model uses them."""
         if not type_ids or not any(type_ids):
             return None
         return (
@@ -149,9 +149,9 @@ class HuggingFaceFolder:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what the model says of texts that it cannot read into an `AttlasError`.
+        """Turn the model's errors about texts that it cannot read into an `AttlasError`.
 
-        A want of memory stays what it is: it has another remedy.
+        An out-of-memory error stays as it is: it has another remedy.
         """
         try:
             with _quiet(_transformers()):
@@ -187,7 +187,7 @@ def _transformers() -> Any:
 
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Without its remarks and bars: what matters of them is an error of ours."""
+    """Silence transformers' remarks and bars: what matters becomes an error."""
     logging = transformers.utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -204,7 +204,7 @@ def _quiet(transformers: Any) -> Iterator[None]:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # its many kinds of error share no base, and all mean: not readable
+    except Exception as error:  # its many errors share no base class, and all mean: not readable
         lines = str(error).strip().splitlines()
         raise CheckpointError(
             f"a model of text that transformers itself can read, in {path}",
@@ -214,14 +214,14 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _of_a_head(name: str) -> bool:
-    """Return True if a weight is of what comes after all layers, and changes no attention."""
+    """Return True if a weight belongs to the head, after all layers, and changes no attention."""
     return any(part in _HEADS for part in name.split("."))
 
 
 def _longest(model: nn.Module, tokenizer: Any) -> int | None:
-    """The least of what the tokenizer, the configuration and learned positions say."""
+    """The smallest limit of the tokenizer, the configuration and learned positions."""
     config: Any = model.config
-    # A model that is put together of two has a configuration for each.
+    # A model that is composed of two has a configuration for each.
     parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
     limits = [tokenizer.model_max_length]
     limits += [getattr(part, "max_position_embeddings", None) for part in parts]
@@ -245,7 +245,7 @@ def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
     """The checksum of names and bytes, in the order of the names, in any type of number.
 
     Args:
-        missing: What the folder does not hold, and is drawn anew each time.
+        missing: Weights that the folder lacks, and that are drawn at random each time.
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
@@ -271,16 +271,16 @@ def _of_tokenizer(tokenizer: Any) -> str:
 # A model of Hugging Face that reads text: an encoder, a decoder, or both.
 
 
-_WRITTEN = 256  # tokens that a model writes at most, where no target is given
+_WRITTEN = 256  # maximum number of tokens that a model writes without a target
 
 
 class HuggingFaceReader(Reader):
     """The text is read with the special tokens of its tokenizer, padded on the right.
 
-    An encoder–decoder also reads what was written: the target, or else what it writes itself by
-    greedy search, with at most 256 tokens; its own settings of generation, such as a penalty of
-    repetition, hold. Query t of its decoder has read the tokens before t and is about to write
-    token t. A text is cut, as the tokenizer does it, to what the model says that it can read.
+    An encoder–decoder also reads a target: the given one, or its own output by greedy search, with
+    at most 256 tokens; its own generation settings, such as a repetition penalty, apply. Query t of
+    its decoder has read the tokens before t and predicts token t. A text is cut by the tokenizer to
+    the length that the model can read.
     """
 
     def __init__(self, folder: HuggingFaceFolder) -> None:
@@ -331,8 +331,8 @@ class HuggingFaceReader(Reader):
         return ids, types, len(full["input_ids"]) - len(ids)
 
     def _decoder_input(self, written_ids: tuple[int, ...]) -> tuple[int, ...]:
-        """What the decoder has read at each query: as the model itself shifts, where it says how,
-        else behind the token with which it begins.
+        """The decoder's input: shifted by the model's own function if it has one, otherwise after
+        its start token.
         """
         if shift := getattr(self.model, "prepare_decoder_input_ids_from_labels", None):
             with self._folder.reading():

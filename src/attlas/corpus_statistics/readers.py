@@ -1,4 +1,4 @@
-"""What can be looked into: a model that reads the texts of a corpus."""
+"""Readers: models that read the texts of a corpus while they are observed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ def cut(
     *,
     cross_attention: bool = False,
 ) -> AttentionMap:
-    """The first `queries` × `keys` of one batch row: what is read of that text alone.
+    """The first `queries` × `keys` of one batch row: the map of that text alone.
 
-    Padding is on the right, so that positions stay. Without it nothing depends on who else was in
-    the batch: sums over queries, the last key, and positions that are counted from the end.
+    Padding is on the right, so positions stay. Without padding nothing depends on the other texts
+        of the batch: sums over queries, the last key, positions from the end.
 
     Args:
-        cross_attention: Whether it looks at another source; its first query then stands at the
-            first key, unless a pattern counts on another place.
+        cross_attention: Whether it is cross-attention; then its first query is at the first key,
+            unless a pattern needs another position.
 
     Raises:
         AttlasError: For an attention map of another kind.
@@ -71,7 +71,7 @@ def _part(
     return mask[..., :num_keys] if mask.shape[3] > 1 else mask
 
 
-# What the numbers of a run depend on, beside the texts.
+# What the statistics of a run depend on, besides the texts.
 
 
 def run_facts(
@@ -131,11 +131,11 @@ class MapRecord:
     """Where a model looked in one text, in one call of one layer.
 
     Args:
-        call: Which one of this text, from 0; a module that a model shares among its layers is
-            called several times.
+        call: The number of the call in this text, from 0; a module that layers share is called
+            several times.
         kind: Whether queries look at themselves or at another source.
         attention_map: Of this text alone, (1, heads, queries, keys).
-        ids: Of its queries; None where they are no tokens.
+        ids: The ids of its queries; None if they are no tokens.
         special: The keys whose tokens stand for no text.
     """
 
@@ -149,11 +149,11 @@ class MapRecord:
 
 
 class Reader(ABC):
-    """A model that reads texts in batches, and is observed as it does.
+    """A model that reads texts in batches while it is observed.
 
-    What comes of a text does not depend on the texts beside it, but for the rounding of floats.
-    facts: what its numbers depend on, beside the texts. special: the ids of tokens that stand for
-    no text; an unknown word is a word.
+    The results of a text do not depend on the other texts of the batch, except for rounding. facts:
+    what its numbers depend on, beside the texts. special: the ids of tokens that stand for no text;
+    an unknown word is a word.
     """
 
     model: Any
@@ -162,8 +162,7 @@ class Reader(ABC):
 
     @abstractmethod
     def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
-        """A line of the corpus, and what stands beside it as its target; None where there is
-        nothing in one of them.
+        """Encode a line of the corpus, and its target; None if one of them is empty.
 
         Raises:
             AttlasError: For a target where the model writes no text.
@@ -175,9 +174,9 @@ class Reader(ABC):
 
     @abstractmethod
     def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
-        """The same texts, with what the model itself writes where no target was given: one batch.
+        """Complete a batch of texts: the model writes the missing targets.
 
-        Such a text may be longer than its source, and than the batch was made for.
+        A written target may be longer than its source, and than the batch was planned for.
         """
 
     @abstractmethod
@@ -189,7 +188,7 @@ class Reader(ABC):
         """The sides of the queries and of the keys of a layer."""
 
     def _looking(self, texts: Sequence[CorpusText]) -> tuple[str, ...]:
-        """The paths of all layers that look while a batch is read."""
+        """The paths of all layers with attention in this pass."""
         with observe(self.model) as trace:
             self._run(texts)
         return tuple(trace)
@@ -198,9 +197,9 @@ class Reader(ABC):
     def map_records(
         self, texts: Sequence[CorpusText], layers: Sequence[str] | None = None
     ) -> Iterator[MapRecord]:
-        """Read a batch once, and say where the model looked: layer by layer, text by text.
+        """Read a batch once, and yield the maps: layer by layer, text by text.
 
-        What is not yet `completed` is, before.
+        Texts are `completed` first.
 
         Args:
             layers: Paths of the layers, or patterns such as "encoder.*"; None = all.
@@ -276,7 +275,7 @@ def _unsupported(
 class ClassifierReader(Reader):
     """Text + END is read, as `TextClassifier` reads it; a text is cut to learned positions.
 
-    The query of an attentive pooling is no token, but the whole text: one query a text.
+    Attentive pooling has one query for each text, which is no token.
     """
 
     def __init__(self, run: Run, *, checkpoint: str = BEST, device: str = "cpu") -> None:
@@ -335,8 +334,8 @@ class TranslatorReader(Reader):
     y_t, END included (teacher forcing).
 
     Args:
-        search: How to translate where a text comes without its target. A text is cut as a
-            translation is: to `max_source_length` and to learned positions.
+        search: The search that writes missing targets. A text is cut as in a translation: to
+            `max_source_length` and to learned positions.
 
     Raises:
         AttlasError: For a run without attention, and as `Run.model`.
@@ -412,7 +411,7 @@ def _written(text: CorpusText, written_ids: Sequence[int]) -> CorpusText:
     return replace(text, decoder_input=(BEGIN, *written_ids[:-1]), expected=tuple(written_ids))
 
 
-# A corpus in windows: so many texts that are read before any of them is written.
+# Windows of a corpus: texts that are read before any of them is written.
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +423,7 @@ class TextWindow:
 
 
 def batches_of(texts: Sequence[CorpusText], tokens: int) -> list[list[CorpusText]]:
-    """These by length, at most `tokens` padded ones together; a longer text is alone.
+    """Batches by length, of at most `tokens` padded tokens; a longer text is alone.
 
     The length is that of the longer side, as far as it is known.
     """
@@ -435,10 +434,11 @@ def batches_of(texts: Sequence[CorpusText], tokens: int) -> list[list[CorpusText
 def windows_of(
     texts: Iterable[CorpusText | None], *, lines: int, tokens: int
 ) -> Iterator[TextWindow]:
-    """Cut so that none has more lines, nor more tokens unless one text has.
+    """Cut a corpus into windows of at most so many lines and tokens; a longer text is a window
+    alone.
 
-    Where a window ends depends on what is in it alone, so that who goes on after one of them finds
-    the same as who has never stopped.
+    The end of a window depends only on its own texts, so a continued run has the same windows as an
+    uninterrupted one.
 
     Args:
         texts: One for each line, None = nothing in it.

@@ -1,4 +1,4 @@
-"""The numbers of one text, one layer, one call."""
+"""Columns and rows of the tables of statistics."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ TOKEN_COLUMNS = columns_of(by_token=True)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the rows of a table are made of; its attention maps are let go.
+    """The statistics of one map, without the map.
 
     queries, keys: how many of them are tokens of this text.
 
@@ -156,16 +156,15 @@ def measure_map(
     tokens: tuple[str, ...] | None = None,
     also: Collection[str] = (),
 ) -> Measured:
-    """The statistics of a look, from one pass over blocks of its rows; `special_weight` takes
-    another.
+    """The statistics of a map, in one pass over blocks of its rows; `special_weight` needs another.
 
-    Of a head the mean over the queries of each statistic, a query that sees nothing with its 0; of
-    `received` its greatest share.
+    For each head, each statistic is the mean over the queries, where a query that sees nothing
+    counts as 0; `received` is the greatest share.
 
     Args:
-        tokens: Names of the queries, where each of them is to have numbers too. In self-attention
-            the `received` of a query is the share of the key at its place; else it is NaN, as is
-            what depends on places of queries that are unknown.
+        tokens: Names of the queries, if each query has a row, too. In self-attention the `received`
+            of a query is the share of the key at its position. Otherwise it is NaN, and so is
+            everything that depends on unknown positions.
         threshold: Of `count_above`.
         also: Further ones, of `ALSO`.
     """
@@ -278,5 +277,5 @@ def _of_queries(measured: Measured, head: int) -> Frame:
 
 
 def _cells(numbers: list[float]) -> list[float | None]:
-    """NaN: there is no such key, or nobody knows which it is."""
+    """NaN: there is no such key, or its position is unknown."""
     return [None if number != number else number for number in numbers]

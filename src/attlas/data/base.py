@@ -1,4 +1,4 @@
-"""A part of the training data held back, to choose the best checkpoint by."""
+"""Held-back validation data, paths of recipes, and the base of all sources of data."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ _SIDES = {"pair": ("source", "translations"), "text": ("text", "labels")}  # rea
 
 
 def check_choice(size: int | float, valid: object, example: Literal["pair", "text"]) -> None:
-    """Check that there is one thing, and not two, to choose the best checkpoint by.
+    """Check that exactly one validation set is chosen: a held-back part, or `data.valid`.
 
     Args:
         size: `data.held_back`.
@@ -46,12 +46,12 @@ def check_choice(size: int | float, valid: object, example: Literal["pair", "tex
 
 
 def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
-    """What is left, and the part held back: `size` texts or pairs, or that share of them.
+    """Split into the rest and the held-back part: `size` texts or pairs, or that share of them.
 
     Texts (of pairs: the sources) come in the order of the SHA-256 of (seed, text), so that the
-    choice is the same whatever their order in the file. All copies of a text are on one side; a
-    text whose copies are too many for what is still missing is passed over, and so is one without
-    which nothing with its label would be left to learn that label from.
+    choice is the same whatever their order in the file. All copies of a text are on one side. A
+    text is skipped if it has more copies than are still needed, or if no text with its label would
+    be left for training.
 
     Raises:
         AttlasError: If nothing would be left to train on, or nothing to hold back.
@@ -97,11 +97,11 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
 
 
 def note_overlap(train: C, valid: C) -> C:
-    """The validation set, with a remark where it has texts (sources) that are trained on as well:
-    what it says of those is how well they were learned by heart.
+    """The validation set, with a remark if it contains texts (sources) of the training data: scores
+    on those measure memorising.
     """
     valid_words = [_words(text) for text in valid.sources]
-    looked_for = set(valid_words)  # of millions to train on, no more than these need be held
+    looked_for = set(valid_words)  # of millions of training texts, only these need be stored
     train_words = {words for text in train.sources if (words := _words(text)) in looked_for}
     again = sum(words in train_words for words in valid_words)
     if not again:
@@ -111,7 +111,7 @@ def note_overlap(train: C, valid: C) -> C:
 
 
 def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> list[str]:
-    """What there is to say of texts that occur again."""
+    """The remark about repeated texts."""
     copies = len(corpus) - len(groups)
     if not copies:
         return []
@@ -123,7 +123,7 @@ def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> li
 
 
 def _words(text: str) -> str:
-    """What a text is distinguished by: two that differ in white space alone read alike."""
+    """The key of a text: texts that differ only in white space are equal."""
     return " ".join(text.split())
 
 
@@ -131,13 +131,13 @@ def _lot(seed: int, text: str) -> bytes:
     return hashlib.sha256(f"{seed} {text}".encode()).digest()
 
 
-# Where a path of a recipe leads.
+# Paths of a recipe.
 
 
 def resolved(base: Path, path: str) -> Path:
     """The path from `base`, the folder of the recipe file; ~ is the user's home, ~name another's.
 
-    Where there is no such user, the name is one like any other.
+    If there is no such user, the name is an ordinary one.
     """
     try:
         return base / Path(path).expanduser()

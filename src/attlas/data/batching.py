@@ -1,4 +1,4 @@
-"""Batches by token budget: in which order, and how they are padded."""
+"""Corpora as ids, and batches by a budget of tokens: order and padding."""
 
 import math
 from bisect import bisect_left
@@ -56,7 +56,7 @@ class Batch:
         return int(self.expected_mask.sum())
 
     def twice(self) -> "Batch":
-        """All rows, and all of them again."""
+        """All rows twice."""
         return type(self)(
             self.source.repeat(2, 1),
             self.source_mask.repeat(2, 1),
@@ -160,7 +160,7 @@ class Batches(Bucketed[Batch]):
 
     def _target(self, ids: list[int]) -> list[int]:
         most = self.config.max_length
-        if len(ids) > most:  # an END here would teach to end in the middle of a sentence
+        if len(ids) > most:  # an END here would teach the model to stop in the middle of a sentence
             return [BEGIN, *ids[:most]]
         return [BEGIN, *ids, END]
 
@@ -171,10 +171,10 @@ def batches_by_length(
     """Batches for inference, shortest first: rows × (longest + 1) ≤ budget, as indices.
 
     Args:
-        rows: Of a batch at most. A source beyond the budget is a batch of its own; each source is
-            in exactly one batch.
-        shares: Among how many the batches will be dealt out. Then they are of the smallest budget
-            that gives no more of them than a multiple of it, so that all get alike.
+        rows: Maximum number of rows of a batch. A source beyond the budget is a batch of its own.
+            Each source is in exactly one batch.
+        shares: The number of workers that share the batches. The budget is then the smallest one
+            that gives no more batches than a multiple of it, so that all workers get equally many.
     """
     widths = [len(source) + 1 for source in sources]
     order = sorted(range(len(sources)), key=widths.__getitem__)
@@ -194,7 +194,7 @@ def batches_by_length(
 def padded(
     rows: Sequence[Sequence[int]],
 ) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
-    """The rows side by side, short ones filled with `PAD`, and which keys are real."""
+    """Stack rows of ids, padded with `PAD`; and the token mask."""
     lengths = torch.tensor([len(row) for row in rows])
     token_mask = torch.arange(int(lengths.max()) if rows else 0) < lengths[:, None]
     ids = torch.full(token_mask.shape, PAD)
@@ -222,12 +222,12 @@ class LabelledBatch:
 
     @property
     def tokens(self) -> int:
-        """How many predictions the loss is the sum of: one for each text."""
+        """The number of predictions in the loss: one for each text."""
         return len(self.labels)
 
     @property
     def weight(self) -> float:
-        """Σ_n w(label_n): what the loss is averaged over."""
+        """Σ_n w(label_n), by which the loss is divided."""
         if self.class_weights is None:
             return float(self.tokens)
         return float(self.class_weights[self.labels].double().sum())

@@ -1,4 +1,4 @@
-"""Buckets: examples of like length share a batch, as many as a budget of tokens allows."""
+"""Bucketing: examples of similar length share a batch, as many as the budget of tokens allows."""
 
 import random
 from abc import ABC, abstractmethod
@@ -105,7 +105,7 @@ class Bucketed(ABC, Generic[B]):
         """The batches of one epoch, in order, as indices; each example is in exactly one."""
         chance = np.random.default_rng(random.Random(f"{self.seed} {number}").getrandbits(128))
         shuffled = chance.permutation(self._indices)
-        # Stable: among equals, who shares a batch with whom stays a matter of chance.
+        # A stable sort: among equal lengths the order stays random.
         keys = (*self._lengths, self._widths)
         order = shuffled[np.lexsort([key[shuffled] for key in keys])]
         batches = cut_by_budget(

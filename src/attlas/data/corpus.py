@@ -77,9 +77,9 @@ class FilterConfig(Config):
 
     @property
     def empties_alone(self) -> "FilterConfig":
-        """The same without the bounds: what a validation or test set is held to.
+        """The same filter without the bounds, for validation and test sets.
 
-        A score is only comparable when it is taken on the whole set.
+        A score is comparable only if it is measured on the whole set.
         """
         return self.model_copy(update={"max_length": None, "max_ratio": None})
 
@@ -108,7 +108,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class FilterReport:
-    """What was read, what was kept, and why the rest was not; `str(report)` is a sentence.
+    """What was read, what was kept, and why the rest was left out; `str(report)` is a sentence.
 
     Args:
         example: What was read, in words.

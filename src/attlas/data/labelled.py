@@ -27,7 +27,7 @@ from attlas.errors import DataError
 # Labelled texts as a folder: one folder for each label, one file for each text.
 
 
-_WITHOUT_LABEL = "unsup"  # so the Large Movie Review Dataset calls what nobody has labelled
+_WITHOUT_LABEL = "unsup"  # the name of unlabelled texts in the Large Movie Review Dataset
 _TEXT = ".txt"
 
 
@@ -131,7 +131,7 @@ def _labelled(entry: Mapping[str, Any], text: str, label: str, location: str) ->
 
 
 def json_object(line: str, location: str) -> dict[str, Any]:
-    """The object that a line spells.
+    """Parse the JSON object of a line.
 
     Raises:
         DataError: For anything else.
@@ -150,7 +150,7 @@ def json_object(line: str, location: str) -> dict[str, Any]:
 
 
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose fields have different names: else one of them would be lost."""
+    """Build an object, and refuse a repeated name: otherwise one of them would be lost."""
     found = dict(fields)
     if len(found) < len(fields):
         names = [name for name, _ in fields]
@@ -175,7 +175,7 @@ def _name(label: object, location: str) -> str:
 
 
 def _is_missing(label: object) -> bool:
-    """null, or NaN, which pandas has for it."""
+    """null, or NaN, which pandas writes for it."""
     return label is None or label != label
 
 
@@ -367,9 +367,9 @@ _AROUND = re.compile(r"^[\s\u200b\u2060\ufeff]+|[\s\u200b\u2060\ufeff]+$")  # so
 
 
 def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> LabelledCorpus:
-    """The texts that say something; one of white space alone is left out, and reported.
+    """Build a corpus. A text of white space alone is left out, and reported.
 
-    White space around a label is none of it.
+    White space around a label is removed.
 
     Args:
         unlabelled: What to do with a text without a label; "skip" leaves it out, and reports it.
@@ -421,12 +421,12 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
 
 
 def label_key(label: str) -> str:
-    """What labels have in common that differ in case, in width, or in how they are composed."""
+    """The key of labels that differ only in case, in width, or in their Unicode form."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
 
 
 def _note_alike(labels: Iterable[str]) -> tuple[str, ...]:
-    """What to remark of labels that are probably meant to be one."""
+    """The remark about labels that probably mean the same."""
     counts = Counter(labels)
     groups: dict[str, list[str]] = defaultdict(list)
     for label in sorted(counts):
@@ -448,7 +448,7 @@ def _seen(label: str, group: Sequence[str]) -> str:
 
 
 def _trimmed(label: str) -> str:
-    """With single spaces inside and nothing around it that cannot be seen."""
+    """With single spaces inside, and without invisible characters around."""
     return " ".join(_AROUND.sub("", label).split())
 
 

@@ -27,12 +27,12 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class MissingFileError(DataError):
-    """There is no file of that name."""
+    """The file does not exist."""
 
 
 @contextmanager
 def coming_from(origin: str, setting: str) -> Iterator[None]:
-    """Of a file that is missing in the block, say where it is to be had; "" = unknown.
+    """If a file is missing in the block, say where to get it; "" = unknown.
 
     Args:
         setting: The one that names the file, such as "data.train".
@@ -116,8 +116,7 @@ def open_input(path: Path) -> IO[bytes]:
 
 
 def check_given_again(run: Path, advice: str) -> None:
-    """Check that data which came from the standard input is on it again: nobody waits for a
-    keyboard.
+    """Check that the standard input is no terminal if data must come from it again.
 
     Raises:
         DataError: If it is a terminal. whose: the run that began with it.
@@ -198,7 +197,7 @@ def _bounded(text: gzip.GzipFile | io.BufferedReader, name: str) -> Iterator[byt
 
 
 def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile | io.BufferedReader:
-    # A standard input that somebody put there in place of the real one may not know how to peek.
+    # A replaced standard input may have no `peek`.
     held = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
     zipped = held.peek(2)[:2] == _GZIP
     text: gzip.GzipFile | io.BufferedReader = gzip.GzipFile(fileobj=held) if zipped else held
@@ -220,7 +219,7 @@ def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile |
 
 
 def _is_utf_16(begin: bytes) -> bool:
-    """Return True if it begins as Latin letters do in UTF-16, which are valid UTF-8 as well."""
+    """Return True if it begins like Latin letters in UTF-16, which are also valid UTF-8."""
     begin = begin[: len(begin) // 2 * 2]
     halves = [half.count(0) for half in (begin[::2], begin[1::2])]
     return min(halves) == 0 and max(halves) > 1 and max(halves) * 4 >= len(begin)

@@ -1,4 +1,4 @@
-"""Unicode normal forms: a text that is written in several ways is read in one."""
+"""Unicode normal forms: one spelling for texts that can be encoded in several ways."""
 
 import tempfile
 import unicodedata
@@ -23,9 +23,9 @@ def normalized(text: str, form: Normalization) -> str:
 def sentencepiece_rules(form: Normalization) -> bytes:
     """The end of a sentencepiece model that brings a text into this form by itself.
 
-    A model is a protobuf message: what stands later is merged into what stood before, here the
-    normalizer_spec. Whoever reads the model without attlas gets the same ids, but for sequences of
-    accents that no character of Unicode stands for, which sentencepiece leaves as they are.
+    A model is a protobuf message: later fields are merged into earlier ones, here the
+        normalizer_spec. A program without attlas gets the same ids, except for sequences of accents
+        without a composed character, which sentencepiece does not change.
     """
     import sentencepiece
 

@@ -1,4 +1,4 @@
-"""BPE with merges that are left out by chance."""
+"""Subword regularisation: sampling of unigram segmentations, and BPE-dropout."""
 
 import math
 import random
@@ -24,7 +24,8 @@ class Lattice:
     Kudo, 2018, eq. 9 with l = ∞: forward filtering, backward sampling.
 
     Args:
-        scores: Log p of the pieces. A character that is no piece stands by itself, unlikely.
+        scores: Log p of the pieces. A character that is no piece is a piece by itself, with a low
+            probability.
     """
 
     def __init__(self, scores: Mapping[str, float]) -> None:
@@ -72,8 +73,8 @@ _Merge = tuple[float, int, int, int]
 
 
 class Merges:
-    """BPE-dropout: again and again the best merge, the leftmost among equals, is made, or is left
-    out for good with the probability `strength`, until none is left.
+    """BPE-dropout: repeatedly take the best merge, the leftmost among equals; make it, or drop it
+    for good with probability `strength`; until none is left.
 
     Provilkov, Emelianenko & Voita, 2020.
 
@@ -84,7 +85,7 @@ class Merges:
 
     def __init__(self, scores: Mapping[str, float]) -> None:
         self._scores = scores
-        # A word is soon known by heart: its pieces depend on *which* of its merges are left out.
+        # Results are cached: the pieces depend only on *which* merges are dropped.
         self._known: Callable[[str, tuple[int, ...]], tuple[list[str], int]] = lru_cache(
             maxsize=_REMEMBERED_OF_MERGES
         )(lambda word, left_out: self._segmented(word, iter(left_out)))

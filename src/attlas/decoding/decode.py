@@ -1,4 +1,4 @@
-"""The one door to every search."""
+"""`decode` and `decode_all`: run a search over batches of sources."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -45,7 +45,7 @@ class SearchInput(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How far searches may go, beside what their settings allow.
+    """Bounds of a search, besides its settings.
 
     target: tokens that are written at most. before_step: called before every step; what it raises
     ends all searches of the call.
@@ -70,12 +70,11 @@ def decode(
 
     `prefix` holds the target ids with which each row has to begin ([] = free).
 
-    `config.longest_source` is not read here: what came is translated whole.
+    `config.max_source_length` is not used here: sources are translated whole.
 
     Args:
-        surface: Of which the texts of a list are different; None = its tokens are, but for draws.
-            What is found for a row does not depend on the rows beside it, but for the rounding of
-            floats.
+        surface: Makes the texts of a list different; None = only their tokens differ, except for
+            draws. The result of a row does not depend on the other rows, except for rounding.
 
     Raises:
         AttlasError: If the model is in training mode, if a row holds no token, if the prefixes do
@@ -92,7 +91,7 @@ def decode_all(
     bounds: Bounds = UNBOUNDED,
     surface: Surface | None = None,
 ) -> list[list[list[Hypothesis]]]:
-    """What `decode` finds for each batch; in less time where those that are over soon come first.
+    """Yield the results of `decode` for each batch; faster if short searches come first.
 
     A batch is read when the one before has few sentences left, fewer than half and than 32
     hypotheses, which go on with it as `Joinable` states do: so many more than a batch has are in

@@ -1,4 +1,4 @@
-"""Searches that go on step by step, and the few that are left of several, which go on as one."""
+"""Searches step by step, and the joining of searches with few rows left."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ _FEW = 32  # rows: a step of fewer is hardly faster, because it reads all weight
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search(ABC, Generic[S]):
-    """Of some sentences at a time, one token a step: a value, which a step leaves as it was.
+    """A search of some sentences, one token a step. It is a value: `step` returns a new one.
 
     A row is a hypothesis, of which a sentence has one or `width`.
 

@@ -1,4 +1,4 @@
-"""What hypotheses read as: different tokens may spell the same text."""
+"""Texts of hypotheses: different tokens may spell the same text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What readers of more than one format have to know."""
+"""Shared by export formats: maps of heads, remarks, and the safetensors format."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def write_weights(loaded: LoadedCheckpoint, folder: Path) -> list[str]:
     recipe and the vocabularies, of a classifier its labels too.
 
     Returns:
-        What a reader of the folder has to know, in whole sentences.
+        Remarks for the reader of the folder, in whole sentences.
     """
     # A copy of each: safetensors refuses tensors that share memory, as tied weights do.
     tensors = {

@@ -125,7 +125,7 @@ def _options(config: TransformerConfig) -> dict[str, Any]:
 
 
 def longest(config: TransformerConfig) -> int | None:
-    """How many tokens of a source or a target can be numbered; None = any number."""
+    """The maximum number of tokens of a source or a target; None = any number."""
     if config.positions == "rotary":
         return None
     return config.max_positions if config.positions == "learned" else LONGEST

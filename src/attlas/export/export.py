@@ -53,7 +53,8 @@ def export(
     remarks.
 
     Args:
-        to: Safetensors, huggingface, onnx or ctranslate2. which: as of `Run.model`.
+        to: The format: safetensors, huggingface, onnx or ctranslate2.
+        checkpoint: As `Run.model`.
         quantization: Of ctranslate2, float32 or int8.
         search: What huggingface and onnx write down of it, None = what the run's recipe says.
 

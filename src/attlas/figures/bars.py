@@ -41,7 +41,7 @@ from attlas.patterns import Pattern
 from attlas.recording import FactoredAttentionMap
 
 _WIDEST, _ACROSS, _HEIGHT = 0.45, 9.0, 2.2  # inches: of one key, of all, of the bars
-_LINED = 0.05  # inches of a key from which bars stand apart
+_LINED = 0.05  # width of a key in inches from which on bars have gaps
 _CHARACTER = 0.07  # inches of a character of a number, some white between two of them counted in
 _BAR = "#2a6fb0"
 
@@ -56,7 +56,7 @@ def bars(
     fmt: str | None = None,
     label: str | None = None,
 ) -> Figure:
-    """One bar to a key, its weight above it where there is room.
+    """One bar for each key, with its weight above it if there is room.
 
     Args:
         weights: Shaped (keys,), or (1, keys) after any axes of size 1, such as
@@ -68,8 +68,8 @@ def bars(
         label: What the numbers are.
 
     Raises:
-        AttlasError: As `HeadMap.of`, for more queries than one, if no font draws the tokens, and
-            for a format that is none or whose numbers have no room.
+        AttlasError: As `HeadMap.of`; for several queries; if no font draws the tokens; for an
+            invalid format, and one whose numbers have no room.
     """
     name = title or (f"“{query}”" if query else "")
     return _bars({name: weights}, source, [query], "", axis, 1, fmt, label)
@@ -85,11 +85,11 @@ def bar_panels(
     fmt: str | None = None,
     label: str | None = None,
 ) -> Figure:
-    """Bar charts side by side on one scale, each under its name, and a title over all.
+    """Bar charts side by side on one scale, each with its name, and a common title.
 
     Args:
-        panels: The weights of one query by name, each as of `bars`: mechanisms beside each other,
-            or one query after another. What follows is as of `bars`.
+        panels: The weights of one query by name, each as for `bars`: several mechanisms, or several
+            queries. Further arguments are those of `bars`.
 
     Raises:
         AttlasError: For no panel, fewer columns than one, and as `bars`.
@@ -212,13 +212,13 @@ def plot_pattern(
     query_offset: int | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Dark where a query may look, light where it may not; positions count from 0.
+    """Draw a pattern: dark where a query may look, light elsewhere; positions count from 0.
 
     Args:
         num_keys: None = as many as queries.
         query_offset: The position of the first query; None = the queries are the newest positions.
-        title: None = the pattern's own text. A cell of a drawing that is pooled, for more than
-            `MOST_CELLS` positions a side, is dark where any of its pairs is seen.
+        title: None = the pattern's own text. With more than `MOST_CELLS` positions a side cells are
+            pooled; a cell is dark if any of its pairs is allowed.
 
     Raises:
         AttlasError: For fewer queries or keys than one.

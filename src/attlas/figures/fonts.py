@@ -1,4 +1,4 @@
-"""Which fonts draw these characters: a figure never shows a box in place of a letter."""
+"""Fonts that draw all characters, so that a figure never shows a box in place of a letter."""
 
 import unicodedata
 import warnings

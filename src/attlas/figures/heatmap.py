@@ -1,4 +1,4 @@
-"""The annotated heatmap, alone or beside others, on one scale or each on its own."""
+"""The annotated heatmap, alone or beside others, on a common scale or each on its own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,8 +82,8 @@ class HeadMap:
         xlabel: str | None = None,
         ylabel: str | None = None,
     ) -> "HeadMap":
-        """From an attention map, tensor or array: (batch, heads, queries, keys), or the last of
-        these.
+        """Build from an attention map, a tensor or an array: (batch, heads, queries, keys), or its
+        last axes.
 
         Args:
             source, target: A label for each column and for each row; None = their positions, from
@@ -93,7 +93,7 @@ class HeadMap:
                 same labels, as in self-attention, else "source" and "target".
 
         Raises:
-            AttlasError: For another shape, and for labels that are not one to a column and one to a
+            AttlasError: For another shape, and unless there is one label for each column and each
                 row.
         """
         attention_map = (
@@ -474,16 +474,16 @@ def heatmaps(
     vmax: float | None = None,
     label: str | None = None,
 ) -> Figure:
-    """Several maps, each under its name, in rows of `columns`, and a title over all.
+    """Several maps, each with its name, in rows of `columns`, and a common title.
 
     They have one scale with one colour bar.
 
-    Maps need not share their tokens: two mechanisms may translate differently. Neighbours that
-    share their queries name them once. A matrix is labelled with its positions.
+    Maps may have different tokens: two mechanisms may translate differently. Neighbours with the
+        same queries label them once. A matrix is labelled with its positions.
 
     Args:
-        cmap: A ramp, or a list of one for each map, each of which then has a scale and a colour bar
-            of its own.
+        cmap: A colormap; or a list of one for each map, and then each map has its own scale and
+            colour bar.
         fmt, vmin, vmax, label: As of `heatmap`.
 
     Raises:
@@ -543,7 +543,7 @@ def _side(columns: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How numbers become colours and text.
+    """How numbers are drawn as colours and text.
 
     Args:
         cmaps: One for all maps where they share a scale.
@@ -602,7 +602,7 @@ def _drawn(
 
 
 def _cell(map_: HeadMap, grid: Grid, side: float, fmt: str | None) -> Cell:
-    """As large as is comfortable; where a format is given, as large as its numbers need."""
+    """The size of a cell; with a format, large enough for its numbers."""
     if fmt is None:
         return Cell.fitting(map_, side)
     characters = most_characters(grid.cells.flat, fmt)

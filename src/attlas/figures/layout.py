@@ -1,4 +1,4 @@
-"""The sheet that a figure stands on: as large as what is drawn, measured and never guessed."""
+"""Layout: the sheet of a figure, whose size is measured from what is drawn."""
 
 import io
 from collections.abc import Sequence
@@ -109,10 +109,10 @@ def arrange(groups: Sequence[Sequence[Axes]], columns: int) -> None:
 
 
 def fit(figure: Figure, title: str = "", style: dict[str, Any] | None = None) -> None:
-    """Cut or grow the sheet to what stands on it; all axes keep their size in inches.
+    """Resize the sheet to its content; all axes keep their size in inches.
 
     Args:
-        title: One over all that stands there.
+        title: The common title.
     """
     areas = [area_of(axes) for axes in figure.axes]
     extent = Bbox.union([extent_of(axes) for axes in figure.axes])
@@ -154,7 +154,7 @@ def _renderer(figure: Figure) -> RendererAgg:
     return FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-any-return, no-untyped-call]
 
 
-# Tokens along an axis: all of them while they can be read, else evenly thinned, and saying so.
+# Tokens along an axis: all of them if they are readable, otherwise every n-th, with a remark.
 
 
 _LINE = 1.3 / 72  # inches of a line of text for each point of its size
@@ -171,7 +171,7 @@ def name_slots(
 ) -> None:
     """Label the x axis, on the side where its ticks are; `room` is inches for each token.
 
-    Labels lie flat where they fit, lean where there is room for a leaning line, else stand.
+    Labels are horizontal if they fit, else inclined if there is room, else vertical.
     """
     on_top = axes.xaxis.get_ticks_position() == "top"
     every, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)

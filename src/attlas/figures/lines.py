@@ -46,10 +46,10 @@ def lines(
     xlabel: str = "",
     ylabel: str = "",
 ) -> Figure:
-    """One line to a series, on common axes, with a legend where there are several.
+    """One line for each series, on common axes, with a legend if there are several.
 
     Args:
-        series: Numbers by name, as many in each as there are places on the x axis.
+        series: Numbers by name, one for each place on the x axis.
         x: These places, as numbers or as labels; None = 0, 1, 2, …
 
     Raises:

@@ -1,4 +1,4 @@
-"""Figures as files: the same figure gives the same bytes, whatever the machine's clock says."""
+"""Figures as files: the same figure always gives the same bytes."""
 
 import io
 import os
@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from attlas.errors import UnsupportedError, unwritable
 from attlas.figures.fonts import BASE
 
-# What matplotlib would fill with a date or its version.
+# Metadata in which matplotlib would write a date or its version.
 _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": "attlas"},
     ".svg": {"Creator": "attlas", "Date": None},
@@ -30,12 +30,11 @@ _settings = threading.Lock()  # matplotlib keeps these settings in one place for
 def save(figure: Figure, path: Path | str) -> None:
     """Write a PNG, SVG or PDF, by the suffix of the path.
 
-    An SVG's text stays text where `BASE` draws all of it, since every viewer has letters of its own
-    for that; where another font is needed, which a viewer may not have, the letters are outlines. A
-    PDF holds the outlines of the letters it needs, as TrueType where the fonts are, which journals
-    ask for.
+    The text of an SVG stays text if `BASE` draws all of it, because every viewer has such letters.
+    If another font is needed, the letters are outlines. A PDF embeds the letters that it needs, as
+    TrueType where possible, which journals ask for.
 
-    The file is there whole or not at all: what stood there before stays until then.
+    The file is replaced in one step.
 
     Raises:
         UnsupportedError: For another suffix, or a path that cannot be written.
@@ -71,7 +70,9 @@ def figure_suffix(path: Path) -> str:
 
 
 def _put(content: memoryview, path: Path) -> None:
-    """In one step, by a temporary name beside it; straight into what is no regular file: a pipe."""
+    """Write under a temporary name and rename; a pipe, or any other special file, is written
+    directly.
+    """
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not target.is_file():
         target.write_bytes(content)

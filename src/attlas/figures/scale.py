@@ -1,4 +1,4 @@
-"""From numbers to colours and to text: the ramp, its limits, the format."""
+"""Scales: from numbers to colours and to text."""
 
 import math
 from collections.abc import Iterable
@@ -53,11 +53,11 @@ class Scale:
         Args:
             cmap: None = `SEQUENTIAL`, or `DIVERGING` where a number is below 0.
             vmin, vmax: The limits; numbers beyond have the colour of the end, and the colour bar
-                ends in a point there. None: from 0 to the number farthest from it. A ramp with a
-                middle has it at 0 where numbers are below 0, and reaches as far down as up.
+                ends in a point there. None: from 0 to the number farthest from it. A diverging
+                    colormap is symmetric around 0 if a number is below 0.
 
         Raises:
-            AttlasError: For a ramp that there is not, and for limits without numbers between.
+            AttlasError: For an unknown colormap, and for limits without numbers between them.
         """
         for name, limit in (("vmin", vmin), ("vmax", vmax)):
             if limit is not None and not math.isfinite(limit):
@@ -86,7 +86,7 @@ def ramp_of(cmap: Ramp | None, *, below: bool = False) -> Colormap:
     """The colormap of this name; None = the one for numbers of which some are `below` 0.
 
     Raises:
-        AttlasError: For a name that there is not.
+        AttlasError: For an unknown name.
     """
     if isinstance(cmap, Colormap):
         return cmap

@@ -1,4 +1,4 @@
-"""From a trace to the maps in it, and to their figure."""
+"""Figures of a trace."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -26,12 +26,11 @@ def plot_trace(
     vmin: float | None = None,
     vmax: float | None = None,
 ) -> Figure:
-    """All that a batch row of a trace holds, as heatmaps side by side on one scale.
+    """All maps of a batch row of a trace, as heatmaps side by side on one scale.
 
     Args:
-        layer, head, row: As `maps_of`. columns and what follows: as `heatmaps`. Many layers of many
-            heads are drawn a layer or a head at a time: a figure of more than `MOST_PIXELS` pixels
-            a side is an error, which says how to choose.
+        layer, head, row: As `maps_of`; the others as `heatmaps`. A figure of more than
+            `MOST_PIXELS` pixels a side is an error: choose a layer or a head.
 
     Raises:
         AttlasError: As `maps_of` and `heatmaps`, and for a figure that is too large.
@@ -58,7 +57,7 @@ def plot_trace(
             f"{len(maps)} maps, about {width:,} × {height:,} pixels",
             f"choose a layer, such as {first!r}, or a head of it, such as {name!r}",
         )
-    if len(maps) == 1:  # a map that stands alone needs no name
+    if len(maps) == 1:  # a single map needs no name
         maps = dict.fromkeys([""], *maps.values())
     return heatmaps(maps, columns=columns, title=title, cmap=cmap, fmt=fmt, vmin=vmin, vmax=vmax)
 
@@ -73,12 +72,12 @@ def maps_of(
     carry its tokens, others their positions; they are called source and target where one looks at
     the other, else key and query.
 
-    Maps of a beam search have several rows of each text where a decoder looks, and one where an
-    encoder does: which rows are of one text, nobody says, and only row 0 is of the first in all of
-    them. Of another row `layer` chooses maps that have as many rows as each other.
+    In a beam search, maps of a decoder have several rows for each text, and maps of an encoder one.
+    Only row 0 belongs to the same text in all of them. For another row, choose by `layer` maps with
+    equal numbers of rows.
 
-    Warns with `UnmatchedTokens` where this row has fewer tokens than the axes that would show them
-    have places, and another row as many.
+    Warns with `UnmatchedTokens` if this row has fewer tokens than its axis has places, and another
+    row as many.
 
     Args:
         layer: Only the maps whose names begin so; None = all. Where this ends a part of some names,
@@ -86,8 +85,8 @@ def maps_of(
         head: Only this head of each layer; None = all.
 
     Raises:
-        AttlasError: For a row or a head that a map does not have, or a row that is of several
-            texts, and if no name begins so.
+        AttlasError: For a row or a head that a map does not have; for a row of different texts; and
+            if no name begins so.
     """
     places = _places(trace)
     named = _beginning_so(places, layer or "")

@@ -1,4 +1,4 @@
-"""Which source token each target token looked at most."""
+"""Alignment by attention: teacher-forced traces, links of tokens and of words."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ def attention_links(
 ) -> tuple[Link, ...]:
     """(argmax_i a_ti, t) for each of the first `targets` queries t, over the first `sources` keys.
 
-    END is left out on both sides by these counts: it is no part of a text, and much attention that
-    means "nowhere" goes there. A token that looked at nothing else has no link. In the order of the
-    target; equal weights: the first source token.
+    The counts leave out END on both sides: it is no part of a text, and attention to it often means
+        "nowhere". A token that looked only at END has no link. Links are in the order of the
+        target; of equal weights the first source token wins.
     """
     if not targets or not sources:
         return ()
@@ -60,7 +60,7 @@ def pharaoh(links: Sequence[Link]) -> str:
     return " ".join(f"{source}-{target}" for source, target in links)
 
 
-# A line of text as a model reads it.
+# A line of text as ids.
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Line:
     def tokens(self, source: Vocabulary) -> tuple[str, ...]:
         """The tokens that are read, as text, and END.
 
-        Only an unknown token has to be looked up in the text, which is segmented anew for it.
+        Only an unknown token needs the text, which is then segmented again.
         """
         pieces: Sequence[str]
         if UNKNOWN in self.ids:
@@ -84,7 +84,7 @@ class Line:
         return (*pieces, *source.pieces([END]))
 
 
-# Where a model looked for a translation: the finished hypothesis, read again.
+# The attention of a translation: the finished hypothesis is read again.
 
 
 _AT_ONCE = 2**22  # weights of one layer: 16 MiB
@@ -95,8 +95,8 @@ class TeacherForcedTrace:
     """The trace of one translation and the links of its tokens.
 
     Args:
-        trace: Attention maps shaped (1, heads, queries, keys); None where there is nothing to see,
-            and then `blank` says why.
+        trace: Attention maps shaped (1, heads, queries, keys); None if there is none, and then
+            `blank` says why.
         alignment: (source token, target token), see `attention_links`.
     """
 
@@ -160,7 +160,7 @@ def teacher_forced_attention(
     model: SequenceToSequence[S], source: Sequence[int], target: Sequence[int]
 ) -> Float[Tensor, "queries keys"]:
     """`attention_to_source` of a hypothesis of at least one token, which is read again: a row for
-    each token. Whoever observes the model does not hear it.
+    each token. Active observers do not record this pass.
     """
     with without_recording():
         trace = _observed(model, source, target)
@@ -182,7 +182,7 @@ def _observed(
 def attention_to_source(trace: Trace) -> Float[Tensor, "queries keys"]:
     """The mean over heads, and over the layers that look from the target to the source.
 
-    Of one block of queries after another, so that no map of all heads is held.
+    Computed block by block of queries, so that no map of all heads is held.
 
     Raises:
         UnsupportedError: If no layer of the trace does.
@@ -213,7 +213,7 @@ def _mean(attention_maps: Sequence[AttentionMap]) -> Float[Tensor, "queries keys
     )
 
 
-# Which words of a text a token belongs to, and which of them stand for unknown ones.
+# The words of tokens, and words in place of unknown tokens.
 
 
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -233,7 +233,7 @@ def words_of_tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> li
     found: list[tuple[int, ...]] = []
     end = 0
     for place in range(len(ids)):
-        # A little context is enough to see what a token adds, and keeps this linear.
+        # A short context shows what a token adds, and keeps this linear.
         start = max(place - _CONTEXT, 0)
         before = vocabulary.decode(ids[start:place])
         after = vocabulary.decode(ids[start : place + 1])
@@ -319,8 +319,8 @@ def _read(source: Vocabulary, line: Line) -> tuple[Sequence[str], list[tuple[int
 def with_words(
     target: Vocabulary, tokens: Sequence[int], words: Sequence[str | None]
 ) -> tuple[str, list[tuple[int, ...]]]:
-    """The text of these tokens with a word in the place of each unknown one, and the words of that
-    text to which each token belongs; None: an unknown token stays.
+    """The text of these tokens with a word in place of each unknown token, and the words of each
+    token; None: an unknown token stays.
 
     A word stands between spaces, but a character among characters.
     """

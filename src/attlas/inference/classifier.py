@@ -24,17 +24,17 @@ from attlas.runs import Run
 
 @dataclass(frozen=True)
 class Classification:
-    """One text, classified; where the model looked is found out when it is first asked for.
+    """One classified text; its trace is computed on first access.
 
     Args:
         label: The most probable one; among equals the first.
-        probability: Its own.
+        probability: The probability of the label.
         probabilities: Of every label, by name; they sum to 1.
         text: As it was read, in one line.
-        unread: How many of its tokens play no part in this, because the model has no positions for
-            them, or because it pools the first token alone, which cannot see them; 0 = read whole.
-        known: Whether any of its words is in the vocabulary, if only in part; where none is, the
-            label tells nothing of this text.
+        unread: How many of its tokens have no influence: the model has no positions for them, or it
+            pools only the first token, which cannot see them; 0 = read whole.
+        known: Whether any of its words is, at least in part, in the vocabulary; otherwise the label
+            says nothing about this text.
     """
 
     text: str
@@ -55,12 +55,12 @@ class Classification:
     def trace(self) -> Trace:
         """The attention of every layer, labelled: one pass of the model over this text, made once.
 
-        It shows the model as it is at the first asking: ask before training it further.
+        It uses the model's weights at the first access, so access it before training further.
         """
         return self._look(self.tokens)
 
 
-# Whether a vocabulary has anything of a text.
+# Whether a vocabulary knows any part of a text.
 
 
 _SPELT = re.compile("▁|<0x[0-9A-F]{2}>")  # sentencepiece's space, and a byte of what it lacks
@@ -70,8 +70,8 @@ def recognised(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
     """Return True if one of these tokens at least is more than unknown, a byte of a character, or a
     space.
 
-    Bytes stand for characters that the training data hardly had: a text that is spelt in them alone
-    is in another script.
+    Bytes stand for characters that were rare in training: a text of bytes alone is in another
+        script.
     """
     if not isinstance(vocabulary, Subwords):
         return any(id_ != UNKNOWN and vocabulary.decode([id_]) != " " for id_ in ids)
@@ -90,8 +90,7 @@ EMPTY, NOTHING_KNOWN, UNREAD = (
 
 
 def classification_remarks(found: Classification) -> dict[str, str]:
-    """In words, by what says the same of many; none where the text was read whole and the
-    vocabulary has something of it."""
+    """Remarks, by the sentence for many texts; none if the text was read whole and has known words."""
     notes = {}
     if not found.text:
         notes[EMPTY] = "there is no word in it"
@@ -105,7 +104,7 @@ def classification_remarks(found: Classification) -> dict[str, str]:
     return notes
 
 
-_POOLED = ("text",)  # the query of a pooling: no token of the text, but all of it
+_POOLED = ("text",)  # the query of a pooling stands for the whole text
 
 
 class TextClassifier:
@@ -114,8 +113,7 @@ class TextClassifier:
     `run` is a `Run` or the path of one; which and device: as of `Translator`. A text is read as the
     training data was: white space and `<br />` are single spaces; whole, but for what `unread`
     counts. Of a text without a word the model knows only that it is empty.
-    May be called from many threads at once; the same text has the same probabilities in any
-    company, but for the rounding of floats.
+    Several threads may call it at once. The probabilities of a text do not depend on the other texts, except for rounding.
     """
 
     def __init__(
@@ -139,7 +137,7 @@ class TextClassifier:
 
     @classmethod
     def of(cls, model: Classifier, vocabularies: LabelledVocabularies) -> "TextClassifier":
-        """A classifier with a model at hand, which is put into evaluation mode."""
+        """Make a classifier from a model, which is put into evaluation mode."""
         classifier = cls.__new__(cls)
         classifier._set_up(model.eval(), vocabularies, {})
         return classifier
@@ -153,12 +151,12 @@ class TextClassifier:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels that it tells apart."""
+        """The labels."""
         return self.vocabularies.labels.names
 
     @property
     def facts(self) -> Mapping[str, str | int]:
-        """What is known of the model, for a report to show."""
+        """Facts about the model, for a report."""
         return {
             **self._origin,
             "model": type(self.model).__name__,

@@ -24,14 +24,14 @@ from attlas.models import Transformer
 from attlas.runs import BEST, Run
 from attlas.runs.loaded import LoadedCheckpoint, LoadedTranslator, file_digests
 
-# Where products of numbers of 8 bits are not what they should be.
+# Overflow of 8-bit products on some CPUs.
 
 
 def saturates() -> bool:
-    """Return True if this CPU may lose a part of a sum of products of 8 bits.
+    """Return True if sums of 8-bit products may overflow on this CPU.
 
-    An x86 without VNNI adds pairs of such products in 16 bits, and what does not fit is cut off:
-    log P of a translation was off by a tenth and more. Where nobody can tell, it may be so.
+    An x86 without VNNI adds pairs of such products in 16 bits and saturates: log P of a translation
+        was wrong by a tenth and more. If the CPU's features are unknown, return True.
     """
     # Older releases of torch cannot say.
     known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
@@ -40,7 +40,7 @@ def saturates() -> bool:
     return not (known.get("avx512_vnni") or known.get("avx_vnni"))
 
 
-# What the beam search of attlas would have found by the time it stops.
+# The hypotheses that attlas's beam search would have found when it stops.
 
 
 def length_penalty(factors: int, alpha: float) -> float:

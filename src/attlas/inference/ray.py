@@ -1,4 +1,4 @@
-"""A column of texts through a translator, for programs that work on tables batch by batch."""
+"""Translate a column of a table, batch by batch, as Ray Data does."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -64,7 +64,7 @@ CUT, UNFINISHED = (
 """The same of many translations at once."""
 
 
-# Batches that are decoded side by side.
+# Batches decoded in parallel.
 
 
 Item = TypeVar("Item")
@@ -113,7 +113,7 @@ def parallel_map(
 
 @dataclass(frozen=True)
 class Translation:
-    """One text, translated; where the model looked is found out when it is first asked for.
+    """One translated text; its trace is computed on first access.
 
     An empty text (or white space alone) has the empty translation: no tokens, score 0, and no
     trace.
@@ -123,9 +123,8 @@ class Translation:
         tokens: One label per token for the axis of a map, END included where the hypothesis is
             finished.
         score, log_probability, finished: Those of the `Hypothesis`.
-        cut: How many source tokens were left out because the source was longer than
-            `DecodingConfig.longest_source` or than the model has positions for; 0 = translated
-            whole.
+        cut: How many source tokens were left out because the source is longer than
+            `DecodingConfig.max_source_length`, or than the model's positions; 0 = translated whole.
         alternatives: The rest of the n-best list, best first.
     """
 
@@ -152,7 +151,7 @@ class Translation:
     def teacher_forced(self) -> TeacherForcedTrace:
         """One teacher-forced pass of the model over this translation, made once.
 
-        It shows the model as it is at the first asking: ask before training it further.
+        It uses the model's weights at the first access, so access it before training further.
         """
         return self._trace_teacher_forced(self.source_tokens)
 
@@ -187,7 +186,7 @@ Batches = Sequence[Sequence[Sequence[int]]]
 
 _HYPOTHESES = 2048  # that are searched for at a time: each has probabilities of all words
 _DRAWS = 4  # times as many, where some read alike
-_MOST_FORKS = 16  # beyond it a window of lines makes batches that are too small
+_MOST_FORKS = 16  # with more, a window of lines makes batches that are too small
 
 
 class Translator:
@@ -248,7 +247,7 @@ class Translator:
         vocabularies: Vocabularies,
         config: DecodingConfig | None = None,
     ) -> "Translator":
-        """A translator of a model at hand, which is put into evaluation mode."""
+        """Make a translator from a model, which is put into evaluation mode."""
         translator = cls.__new__(cls)
         translator._set_up(model.eval(), vocabularies, config or DecodingConfig(), {})
         return translator
@@ -286,18 +285,19 @@ class Translator:
     def with_settings(self, **settings: Any) -> Self:
         """This translator, searching by other settings: `with_settings(num_beams=10)`.
 
-        They are those of `DecodingConfig`; what belongs to another method alone is left out.
+        The settings are those of `DecodingConfig`. Settings that belong only to another method are
+        dropped.
 
         Raises:
-            AttlasError: For a setting that there is not, and for one that does not fit.
+            AttlasError: For an unknown setting, and for a wrong value.
         """
         method = settings.get("method", self.config.method)
         idle = idle_settings(method) if isinstance(method, str) else frozenset()
         if method != self.config.method:
-            idle |= {"n_best"}  # which counts another thing
+            idle |= {"n_best"}  # which has another meaning there
         values = {name: value for name, value in self.config if name not in idle}
         other = copy(self)
-        other._forks = None  # its processes search as they were begun
+        other._forks = None  # its processes keep their settings
         other._set_config(DecodingConfig.read({**values, **settings}, "the call"))
         check_in_use(other.config.method, settings)
         return other
@@ -309,7 +309,7 @@ class Translator:
         target: int | None = None,
         before_step: Callable[[], None] | None = None,
     ) -> Self:
-        """This translator, of the same model, for a program that others may ask.
+        """This translator with bounds, for a server: it shares the model.
 
         Args:
             source: A text of more tokens than this is refused.
@@ -325,7 +325,7 @@ class Translator:
 
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
-        """What is known of the model, for a page or a report to show."""
+        """Facts about the model, for a page or a report."""
         return {
             **self._origin,
             "model": type(self.model).__name__,
@@ -385,11 +385,12 @@ class Translator:
         return list(translator.stream(texts))
 
     def with_prefix(self, prefix: str) -> "Translator":
-        """This translator; its translations, but those of empty texts, begin with `prefix`.
+        """This translator with a prefix: every translation, except of an empty text, begins with
+        it.
 
         Raises:
-            AttlasError: For a prefix of white space alone, for one with words that the vocabulary
-                has not, and for half of a surrogate pair.
+            AttlasError: For a prefix of white space alone, for one with unknown words, and for half
+                of a surrogate pair.
         """
         _check_text(prefix, "write the words with which translations begin")
         prefix_ids = self._prefix_ids(prefix)
@@ -478,7 +479,7 @@ class Translator:
     def _in_batches(
         self, lines: Sequence[Line], batches: Sequence[Sequence[int]]
     ) -> list[Translation]:
-        """One translation per line; the batches are places of lines."""
+        """One translation for each line; a batch is a list of indices of lines."""
         sources = [[lines[p].ids for p in places if lines[p].ids] for places in batches]
         costs = [sum(map(len, of_batch)) for of_batch in sources]
         searched = map_shares(self._searched, sources, costs, self._crew)
@@ -495,7 +496,7 @@ class Translator:
 
     @property
     def _crew(self) -> int:
-        """Among how many the batches are dealt out."""
+        """The number of workers that share the batches."""
         several = at_a_time(self.model)
         return len(self._forks) if self._forks and several > 1 else several
 

@@ -1,1 +1,1 @@
-"""What a command does: streams, many files, output that can be gone on with, reports."""
+"""The work of commands: streams, many files, resumable output, reports."""

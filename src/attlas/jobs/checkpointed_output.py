@@ -1,4 +1,4 @@
-"""The translation of one file as far as it has come, which no kill can spoil."""
+"""Resumable output: the translation of a file up to now, safe against kills."""
 
 import gzip
 import hashlib
@@ -32,7 +32,7 @@ from attlas.inference import Translator
 from attlas.runs import Run
 from attlas.runs.loaded import checkpoint_digest, settings_digest, vocabularies_digest
 
-# Which part of the files is ours, where several processes or machines divide them.
+# Shards: the part of the files that this process works on.
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Shard:
         )
 
     def of(self, paths: Sequence[Path]) -> list[Path]:
-        """Every N-th path of those that come, by their names: never two shards the same.
+        """Every N-th path, sorted by name, so that shards never overlap.
 
         They are sorted first, because a shell lists files by the habits of its own language.
         """
@@ -68,7 +68,7 @@ class Shard:
         return [path for path in paths if path in chosen]
 
 
-# How a file looks from outside: while it looks so, nobody has written to it.
+# Fingerprints: while a file has the same one, nobody has written to it.
 
 
 _SETTLED = 2 * 10**9  # nanoseconds; no file system counts more coarsely
@@ -94,7 +94,7 @@ class FileFingerprint(Config):
         """
         try:
             status = path.stat()
-        except OSError:  # whoever reads it says so
+        except OSError:  # the reader reports it
             return None
         if time.time_ns() - status.st_mtime_ns < _SETTLED:
             return None
@@ -165,14 +165,14 @@ class ResumableOutput:
         if found is None and existing:
             raise _foreign(output)
         if found and found.whole and not existing:
-            found = None  # whoever took it away wants it anew
+            found = None  # somebody removed it, so write it again
         if found and not found.whole and not found.lines:
-            found = None  # perhaps of a mistake in the command
+            found = None  # perhaps after a mistake in the command
         if found:
             self._check(found, origin)
         self.progress = found or OutputProgress(origin=dict(origin))
         if self.progress.whole:
-            self._drop_lines()  # which a kill may have left
+            self._drop_lines()  # left over from a kill
             return
         with explained(self._lines), _open(self._lines) as file:
             self._digest = self._checked(file)
@@ -182,7 +182,7 @@ class ResumableOutput:
             self._keep(self.progress)
 
     def add(self, lines: int, written: bytes) -> None:
-        """Keep the translation of so many further lines, for good."""
+        """Save the translation of further lines durably."""
         with explained(self._lines), _open(self._lines) as file:
             os.lseek(file.fileno(), self.progress.bytes, os.SEEK_SET)
             write_whole(file.fileno(), written)
@@ -199,7 +199,7 @@ class ResumableOutput:
         )
 
     def finish(self, fingerprint: FileFingerprint | None) -> None:
-        """Put the output in its place: every line of it, gzipped if its name ends in .gz.
+        """Write the final output, gzipped if its name ends in .gz.
 
         Args:
             fingerprint: Of the file with the text, taken before it was read.
@@ -218,18 +218,18 @@ class ResumableOutput:
         self._drop_lines()
 
     def read_again(self, fingerprint: FileFingerprint | None) -> None:
-        """The text of an output that is whole was read once more, and is the same."""
+        """Note that the text of a complete output was read again, and is unchanged."""
         if fingerprint and fingerprint != self.progress.fingerprint:
             self._keep(self.progress.model_copy(update={"fingerprint": fingerprint}))
 
     def forget(self) -> None:
-        """Take away what is done."""
+        """Remove the progress."""
         with explained(self._books):
             self._record.unlink(missing_ok=True)
             self._lines.unlink(missing_ok=True)
 
     def _spare(self) -> None:
-        """Check that nobody has put a file of theirs where the output is to be.
+        """Check that no foreign file is in the output's place.
 
         Ours may be there, where a kill came after it was put in its place and before that was told.
         """
@@ -262,7 +262,7 @@ class ResumableOutput:
         )
 
     def _checked(self, file: IO[bytes]) -> Any:
-        """The checksum so far, of bytes that are those that were written."""
+        """The checksum so far; an error if the bytes on disk have changed."""
         digest, remaining = hashlib.sha256(), self.progress.bytes
         while remaining and (block := file.read(min(remaining, _EVERY))):
             digest.update(block)
@@ -369,13 +369,13 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-# What a translation depends on, beside its text.
+# What a translation depends on, besides its text.
 
 
 def origin_of(
     run: Run, checkpoint: str, translator: Translator, *, numbered: bool, window: int
 ) -> Origin:
-    """What a change of would change a translation, but for the roundings of another machine."""
+    """The facts whose change would change a translation, except for rounding on another machine."""
     vocabularies = translator.vocabularies
     settings = translator.config.model_dump(mode="json")
     engine = str(translator.facts.get("engine", "attlas"))

@@ -1,4 +1,4 @@
-"""A stream of texts through a classifier."""
+"""Classify a stream of texts."""
 
 import json
 import sys

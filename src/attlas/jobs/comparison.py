@@ -72,7 +72,7 @@ def check_comparable(runs: Sequence[Run]) -> bool:
 
 
 def check_same_test(names: Sequence[str], checksums: Sequence[str], option: str) -> None:
-    """That all runs are scored on the same data.
+    """Check that all runs are scored on the same data.
 
     Raises:
         DataError: Where the test sets differ.
@@ -87,10 +87,10 @@ def check_same_test(names: Sequence[str], checksums: Sequence[str], option: str)
 
 
 def common_tokenizer(runs: Sequence[Run], requested: str | None) -> BleuTokenizer:
-    """The tokenizer of BLEU, which is one for all.
+    """The common tokenizer of BLEU.
 
     Raises:
-        ConfigError: Where the runs were validated with different ones, and none is named.
+        ConfigError: If the runs were validated with different ones, and none is named.
     """
     found = [tokenizer_of(run, requested) for run in runs]
     for run, tokenizer in zip(runs, found, strict=True):
@@ -104,7 +104,7 @@ def common_tokenizer(runs: Sequence[Run], requested: str | None) -> BleuTokenize
 
 
 def timed_translations(translator: Translator, tested: Tested) -> tuple[list[str], float]:
-    """The translations of what is scored, and the seconds that all of them took."""
+    """The translations of the scored sources, and the seconds for all sources."""
     start = time.perf_counter()
     found = translated(translator, tested)
     seconds = time.perf_counter() - start
@@ -321,7 +321,7 @@ def _duration(seconds: float | None) -> str:
 
 
 def tokenizer_remark(references: Sequence[str], tokenizer: BleuTokenizer) -> str | None:
-    """What to say where this tokenizer does not fit the references."""
+    """A remark if this tokenizer does not fit the references."""
     fitting = better_tokenizers(references, tokenizer)
     if not fitting:
         return None

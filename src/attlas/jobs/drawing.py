@@ -1,4 +1,4 @@
-"""A trace, drawn into a file."""
+"""Draw a trace into a file."""
 
 import sys
 import warnings
@@ -77,11 +77,11 @@ class Style:
     vmax: float | None = None
 
     def check(self) -> None:
-        """Before the work.
+        """Check the style before the work.
 
         Raises:
-            AttlasError: For a ramp or a format that there is not, limits without numbers between,
-                and what has no effect.
+            AttlasError: For an unknown colormap or format, for limits without numbers between them,
+                and for options without effect.
         """
         ramp_of(self.cmap)
         check_format(self.fmt)

@@ -1,4 +1,4 @@
-"""A test set, its translations, and a report in which no number stands alone."""
+"""Evaluation: a test set, its translations or labels, and a report."""
 
 import json
 import sys
@@ -84,8 +84,8 @@ class Tested:
 def test_set_of(run: Run, source: str | None, references: Sequence[str], *, valid: bool) -> Tested:
     """The files, every line of them; without files, a split of the run's own data.
 
-    A text without a reference and an empty text are not scored, as they are in no split; that is
-    told. An empty line among several references is no reference.
+    A text without a reference and an empty text are not scored, as in every split; this is
+    reported. An empty line among several references is no reference.
 
     Raises:
         AttlasError: For one file without the other, files with `valid`, and unequal numbers of
@@ -167,7 +167,7 @@ def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
 
 
 def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
-    """The tokenizer of BLEU that was asked for, else that of the run's validation.
+    """The requested tokenizer of BLEU, else that of the run's validation.
 
     Raises:
         AttlasError: For one that is unknown or not installed.
@@ -208,7 +208,8 @@ def scored(
     translations: Sequence[Translation],
     bleu_tokenizer: BleuTokenizer = "13a",
 ) -> tuple[dict[str, Any], list[bool]]:
-    """The scores with everything that they depend on, and which translations are exactly right.
+    """The scores with everything that they depend on, and whether each translation is exactly
+    right.
 
     exactly_right: the part of them that are one of their references, see there. token_accuracy: of
     the tokens into which the vocabulary divides translation and (first) reference.
@@ -270,7 +271,7 @@ def format_report(
 ) -> str:
     """The report for a reader, or as one JSON object, with `examples` that are exactly `right`.
 
-    Where none is, a reader gets the first ones, each with its reference.
+    If there is none, the report shows the first ones, each with its reference.
     """
     translations = [translations[place] for place in tested.places]
     exact = [

@@ -1,4 +1,4 @@
-"""What a command is given, looked at before it begins to work."""
+"""Inputs of commands, checked before the work begins."""
 
 import os
 import sys
@@ -47,7 +47,7 @@ def translator_of(
             a device that it cannot use.
     """
     if engine == "attlas":
-        disable_malloc_trim()  # every batch asks for the same again: a tenth of the time
+        disable_malloc_trim()  # every batch allocates the same memory again: a tenth of the time
         return Translator(run, config, checkpoint=checkpoint, device=device)
     folder = run.path / "exports" / engine if engine in _EXPORTS else Path(engine)
     if engine not in _EXPORTS and not isdir(folder):
@@ -68,7 +68,7 @@ def translator_of(
 
 
 def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
-    """The run in this folder, and the whole name of the checkpoint: 00000079 where 79 is meant.
+    """The run in this folder, and the full name of the checkpoint: 00000079 for 79.
 
     Raises:
         AttlasError: If there is none, with the command that helps.
@@ -163,7 +163,7 @@ def trace_at(path: Path) -> Trace:
 
 
 def check_used(options: Mapping[str, bool], of: str, reason: str) -> None:
-    """Check that none of these options was given, for which `of` has no use.
+    """Check that none of these options was given, because `of` does not use them.
 
     Raises:
         AttlasError: That names those that were.
@@ -178,7 +178,7 @@ def check_used(options: Mapping[str, bool], of: str, reason: str) -> None:
 def check_nothing_searched(
     num_beams: int | None, settings: list[str] | None, checkpoint: str, device: str
 ) -> None:
-    """Check that no option of a search was given beside a trace, for which all was found before."""
+    """Check that no option of a search was given for a trace, which needs no search."""
     options = {
         "--num-beams": num_beams is not None,
         "--set": bool(settings),
@@ -189,7 +189,7 @@ def check_nothing_searched(
 
 
 def warn(text: str) -> None:
-    """Say something on the standard error that stops nothing."""
+    """Print a warning on the standard error."""
     print(f"attlas: {text}", file=sys.stderr)
 
 
@@ -250,9 +250,9 @@ def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
 
 @contextmanager
 def instead_of_data(options: str) -> Iterator[None]:
-    """Of a file of the run's own data that is missing in the block, say which options name another.
+    """If a file of the run's data is missing in the block, say which options name another one.
 
-    What the data itself advises is for who trains.
+    The advice of the data itself is for training.
     """
     try:
         yield
@@ -290,7 +290,7 @@ def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | s
 
 
 def _identity(path: Path | str) -> object:
-    """What is the same for two names of one file, links among them."""
+    """The identity of a file, the same for all its names and links."""
     if str(path) == STANDARD:
         return STANDARD
     try:
@@ -366,7 +366,7 @@ def decoding_of(
     decoding = run.table("decoding")
     method = requested.get("method")
     if method is not None:
-        # How many were wanted of the run's own search says nothing of another one.
+        # The run's n_best belongs to its own search, not to another one.
         idle = {"n_best"}
         if method != DecodingConfig.read(decoding, location).method:
             idle |= idle_settings(method)

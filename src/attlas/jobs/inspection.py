@@ -1,4 +1,4 @@
-"""Runs, traces and recipes, told in lines of text."""
+"""Describe runs, traces and recipes as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +19,9 @@ def describe_recipe(recipe: Recipe) -> str:
 
 
 def describe_run(run: Run) -> str:
-    """Settings, parameters by part, vocabularies, checkpoints, scores, the memory that the training
-    took; whose sentences they are."""
+    """Settings, parameters by part, vocabularies, checkpoints, scores, peak memory of the training,
+    and the origin of the data.
+    """
     sections = [
         ("settings", write_toml(run.config).rstrip()),
         _labelled_vocabularies(run) if run.classifies else _vocabularies(run),

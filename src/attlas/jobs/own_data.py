@@ -50,7 +50,7 @@ _WHY = {"data.train": "the data"}
 
 @dataclass(frozen=True, slots=True)
 class OwnRecipe:
-    """A recipe for own data, what was chosen in it, and what there is to say of the data.
+    """A recipe for own data, the chosen settings, and remarks about the data.
 
     Args:
         recipe: As it is trained.
@@ -146,10 +146,10 @@ def write_recipe(own_recipe: OwnRecipe, path: Path) -> None:
 
 
 def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
-    """That a run which is there already was begun with these files.
+    """Check that an existing run was begun with these files.
 
     Raises:
-        DataError: Where it was begun with others.
+        DataError: If it was begun with other files.
     """
     known_data = read_recipe(folder / CONFIG).data
     began = getattr(known_data, "train", None)

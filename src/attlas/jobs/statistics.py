@@ -1,4 +1,4 @@
-"""What `attlas stats` is asked for, looked at, and done."""
+"""The work of `attlas stats`: check the options, read the corpus, write the table."""
 
 import hashlib
 import os
@@ -59,7 +59,7 @@ _EVERY = 2**20  # bytes that are copied at a time
 
 @dataclass(frozen=True, slots=True)
 class CorpusFile:
-    """A file of texts, read through once: every line of it can be read, and how many there are.
+    """A file of texts that was read through once, so that every line is valid and counted.
 
     Args:
         names: What messages call the two files, of which there may be copies.
@@ -94,7 +94,7 @@ class CorpusFile:
         """The number of each line from 1, its text and its target.
 
         Raises:
-            AttlasError: After the last one, if another text has come than before.
+            AttlasError: After the last one, if the text has changed since.
         """
         digests = hashlib.sha256(), hashlib.sha256()
         texts = _hashed(self.source, self.names[0], digests[0])
@@ -117,7 +117,7 @@ class CorpusFile:
 
 
 class CorpusChangedError(DataError):
-    """Somebody wrote to the corpus."""
+    """The corpus has changed meanwhile."""
 
 
 @contextmanager
@@ -198,12 +198,11 @@ def _hashed(path: Path, name: str, digest: Any) -> Iterator[str]:
         yield line
 
 
-# The statistics of a corpus as far as they have come, which no kill can spoil.
+# Resumable statistics of a corpus, safe against kills.
 
 
 class StatisticsOutput(ResumableOutput):
-    """As `ResumableOutput`, of a table: rows are added window by window, and put together at the
-    end.
+    """A `ResumableOutput` of a table: rows are added window by window, and assembled at the end.
 
     Raises:
         AttlasError: As `ResumableOutput`.
@@ -225,7 +224,7 @@ class StatisticsOutput(ResumableOutput):
             self.add(0, table.head)
 
     def add_rows(self, lines: int, rows: Iterable[bytes]) -> None:
-        """Keep what so many further lines came to, for good, all of it or nothing."""
+        """Save the rows of further lines durably, all of them or none."""
         digest, place = self._digest.copy(), self.progress.bytes
         with explained(self._lines):
             descriptor = open_descriptor(self._lines, os.O_WRONLY)
@@ -320,12 +319,12 @@ _SHARE = 16  # tokens of a batch for each line of a window: a model may write as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusMeasurement:
-    """How a corpus is measured.
+    """The settings of a measurement.
 
     Args:
         tokens: Of a batch, at most.
         layers: Paths or patterns, None = all.
-        threshold: Of `above`.
+        threshold: Of `count_above`.
         by_token: One row for each query.
         also: Further columns.
     """
@@ -342,7 +341,7 @@ class CorpusMeasurement:
 
         A window is what a kill undoes at most, so it is a few batches, and of short lines fewer.
         """
-        # Rows of single tokens are so many that a window of them is a batch.
+        # Tables by token have so many rows that a window is a single batch.
         tokens = self.tokens * (1 if self.by_token else _BATCHES)
         return windows_of(texts, lines=max(1, self.tokens // _SHARE), tokens=tokens)
 
@@ -375,7 +374,7 @@ def measure(
     table: Table,
     facts: Facts,
 ) -> None:
-    """Go on with the table from where it is, and put it in its place.
+    """Continue the table from where it is, and write it.
 
     Raises:
         AttlasError: If the corpus changes meanwhile, and if no line of it has a row; what is done
@@ -473,7 +472,7 @@ _BY = ("head", "token")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsOptions:
-    """The options of the command, as they came."""
+    """The options of the command."""
 
     model: Path
     corpus: str
@@ -514,7 +513,7 @@ def run_statistics(options: StatisticsOptions) -> None:
 
 
 def _checked(options: StatisticsOptions) -> tuple[Path, Table]:
-    """What can be told before anything is read."""
+    """Check the options before anything is read."""
     if options.by not in _BY:
         raise AttlasError("--by head or --by token", quoted(options.by), "choose one of them")
     if options.output is None:

@@ -1,4 +1,4 @@
-"""Many files through a translator, each of them whole or not at all, and never twice."""
+"""Translate many files; each output is whole or absent, and no work is done twice."""
 
 import errno
 import hashlib
@@ -47,9 +47,9 @@ def translate_files(
 ) -> None:
     """Write the translation of each file to one of the same name in `folder`.
 
-    What is done already is left as it is, what was begun goes on. A file that another process is at
-    comes last; we wait for it, and go on with it should that process die. One that fails does not
-    keep the others from being done: what failed, and why, is told at the end.
+    Finished outputs are kept, and begun ones continue. A file that another process works on comes
+        last: we wait for it, and continue it if that process dies. If a file fails, the others are
+        still translated; failures are reported at the end.
 
     Args:
         origin: What beside its text a translation depends on.

@@ -1,4 +1,4 @@
-"""A stream of lines through a translator."""
+"""Translate a stream of lines."""
 
 import os
 import stat
@@ -21,14 +21,15 @@ from attlas.inference.translator import CUT, UNFINISHED, translation_remarks
 from attlas.jobs.inputs import check_distinct
 from attlas.recording.hooks import attention_hooks
 
-# Windows of lines: what has come in, to be translated together.
+# Windows: lines that have arrived, to be translated together.
 
 
 def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str]]:
-    """The lines in their order, at most `most` at a time, never none.
+    """Yield the lines in order, between 1 and `most` at a time.
 
-    A window ends where nothing more has come in yet, so that who writes one line and waits for its
-    answer gets it. If `full`, only the last has fewer than `most`: for a file, which never makes
+    A window ends if no further line has arrived, so that a program that writes one line and waits
+        gets its answer. If `full`, only the last has fewer than `most`: for a file, which never
+        makes
     one wait, and whose windows are then the same each time.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Arrays that a user brings: NumPy or torch, with or without a batch and heads."""
+"""The arrays of a user: NumPy or torch, with or without a batch and heads."""
 
 import math
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class AttentionInputs:
-    """What was brought, checked and given all four axes; `restore` turns results back.
+    """Checked inputs with all four axes; `restore` converts results back.
 
-    Positions at which no query may look are padding: as in every memory, their content is zeroed.
-    Of those that a pattern hides `under` takes care.
+    Positions that no query may see are padding, and are set to zero. `zero_hidden_keys` does the
+    same for those that a pattern hides.
     """
 
     query: Float[Tensor, "batch heads queries head_dim"]
@@ -57,7 +57,9 @@ class AttentionInputs:
         token_mask: Any = None,
         enable_gqa: bool = False,
     ) -> "AttentionInputs":
-        """`AttlasError` where kinds, dtypes, devices, shapes or a mask make no sense together."""
+        """Build from arrays. Raises `AttlasError` if kinds, dtypes, devices, shapes or masks do not
+        fit.
+        """
         arrays = {"query": query, "key": key, "value": value}
         masks = {"attn_mask": attn_mask, "token_mask": token_mask}
         arrays |= {name: array for name, array in masks.items() if array is not None}
@@ -100,7 +102,7 @@ class AttentionInputs:
     def zero_hidden_keys(self, pattern: Pattern, query_offset: int) -> "AttentionInputs":
         """The same, without NaN or inf in positions that pattern and mask hide from every query.
 
-        Only positions with such content are asked for: anything finite, times a weight of 0, is 0.
+        Only positions with such content matter: anything finite, times a weight of 0, is 0.
         """
         queries, cache = self.query.shape[2], self.cache
         # A causal query at or after the last position sees them all.
@@ -125,7 +127,7 @@ class AttentionInputs:
         return replace(self, cache=replace(cache, keys=keys, values=values))
 
     def restore(self, result: Float[Tensor, "batch heads queries last"]) -> Any:
-        """The axes, the dtype and the kind of array that were brought."""
+        """Convert back to the caller's axes, dtype and kind of array."""
         result = result.to(self.query.dtype)  # autocast may have taken another
         if self.lead:
             result = result.reshape(*self.lead, *result.shape[1:])

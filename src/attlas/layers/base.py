@@ -21,8 +21,8 @@ from attlas.recording import AttentionHook, DenseAttentionMap
 class Attention(nn.Module, ABC):
     """cache = attention.project_kv(source); context = attention.attend(query, cache).
 
-    A decoder attends to one cache many times. Who has all the tensors calls the layer:
-    `context, weights = attention(query, keys)`; see `SingleHeadAttention` and `MultiheadAttention`.
+    A decoder attends to one cache many times. If all tensors are at hand, call the layer: `context,
+        weights = attention(query, keys)`; see `SingleHeadAttention` and `MultiheadAttention`.
 
     Weights are shaped (batch, heads, queries, keys) in every mechanism, heads = 1 where there are
     none. `query_offset` is the position of the first query; None means that the queries are the
@@ -246,7 +246,7 @@ class ScoredAttention(SingleHeadAttention):
         query: Float[Tensor, "batch queries query_dim"],
         keys: Float[Tensor, "batch keys key_dim"],
     ) -> Float[Tensor, "batch queries keys"]:
-        """How well each key answers each query, any real number."""
+        """The score of each key for each query, any real number."""
 
     def masked_scores(
         self,
@@ -254,7 +254,7 @@ class ScoredAttention(SingleHeadAttention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> tuple[Float[Tensor, "batch 1 queries keys"], Bool[Tensor, "#batch 1 queries keys"]]:
-        """The scores before the softmax, and which positions take part in it."""
+        """The scores before the softmax, and the positions that take part in it."""
         scores = self.score(query, cache.keys).unsqueeze(1)
         return scores, self.allowed(query.shape[1], cache, query_offset)
 
@@ -293,7 +293,7 @@ class ScoredAttention(SingleHeadAttention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> None:
-        """Hand the weights to whoever observes this layer."""
+        """Record the weights, if this layer is observed."""
         if not self.hook.is_recording:
             return
         allowed = None
@@ -397,11 +397,11 @@ def zero_padding(
     return source.masked_fill(~token_mask.unsqueeze(-1), 0.0)
 
 
-# The sizes of which a mechanism is made.
+# Checks of sizes.
 
 
 def check_dims(**dims: int | None) -> None:
-    """Raise `AttlasError` for a size that is no whole number ≥ 1; None has its own meaning."""
+    """Raise `AttlasError` for a size that is no integer ≥ 1; None is allowed."""
     for name, dim in dims.items():
         is_integer = isinstance(dim, Integral) and not isinstance(dim, bool)
         if dim is not None and not (is_integer and dim >= 1):

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention as a function, over arrays that a user brings."""
+"""Scaled dot-product attention as a function, for tensors and NumPy arrays."""
 
 import math
 from numbers import Integral, Real
@@ -178,9 +178,7 @@ def _propagate_nan(
 
 
 def _is_cheap_to_check(tensor: Tensor) -> bool:
-    """Return True if a look at its numbers costs little, and is seen by nobody who would be
-    misled.
-    """
+    """Return True if a check of the numbers is cheap, and allowed under tracing."""
     return (
         not torch.compiler.is_compiling()  # first: what follows is not for those who trace
         and tensor.device.type == "cpu"

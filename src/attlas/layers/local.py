@@ -16,9 +16,9 @@ from attlas.ops.linear import Linear
 class LocalAttention(ScoredAttention, ABC):
     """The weights of `inner` within p_t − D … p_t + D    Luong, Pham & Manning, 2015, section 3.2.
 
-    `inner` is any scored attention: it scores, and its pattern and dropout hold here too. Positions
-    are counted from 0 among the real ones of each row, so that padding moves nothing. A query
-    whose window lies outside the source reads zeros.
+    `inner` is any scored attention; its score, pattern and dropout are used. Positions count only
+    the tokens of each row, from 0, so that padding has no effect. A query whose window lies outside
+    the source reads zeros.
     """
 
     def __init__(self, inner: ScoredAttention, radius: int) -> None:
@@ -48,7 +48,7 @@ class LocalAttention(ScoredAttention, ABC):
         source: Float[Tensor, "batch keys key_dim"],
         token_mask: Shaped[Tensor, "batch keys"] | None = None,
     ) -> KeyValueCache:
-        """What the inner attention remembers."""
+        """The cache of the inner attention."""
         return self.inner.project_kv(source, token_mask)
 
     def score(
@@ -56,7 +56,7 @@ class LocalAttention(ScoredAttention, ABC):
         query: Float[Tensor, "batch queries query_dim"],
         keys: Float[Tensor, "batch keys key_dim"],
     ) -> Float[Tensor, "batch queries keys"]:
-        """The inner score: it knows no window."""
+        """The inner score, without the window."""
         return self.inner.score(query, keys)
 
     def distance(
@@ -73,9 +73,9 @@ class LocalAttention(ScoredAttention, ABC):
 class LocalMonotonicAttention(LocalAttention):
     """p_t = t, "local-m"    Luong, Pham & Manning, 2015, section 3.2.
 
-    t counts the queries from `query_offset`. As everywhere, None means that the queries are the
-    newest positions of the cache; a decoder that looks at another sequence passes first = 0 for a
-    whole target and first = t at step t.
+    t counts the queries from `query_offset`. None means, as everywhere, that the queries are the
+    newest positions of the cache. A decoder with another source passes query_offset = 0 for a whole
+    target and query_offset = t at step t.
     """
 
     def centre(
@@ -101,8 +101,8 @@ class LocalMonotonicAttention(LocalAttention):
 class LocalPredictiveAttention(LocalAttention):
     """p_t = S · sigmoid(v · tanh(W q)), "local-p"    Luong, Pham & Manning, 2015, eq. 9 and 10.
 
-    S: the number of real positions that the row of the cache holds now, whatever the pattern shows
-    of them. The paper multiplies the aligned weights by a Gaussian,
+    S: the number of tokens of the row in the cache, whether the pattern shows them or not. The
+        paper multiplies the aligned weights by a Gaussian,
 
         a_t(s) = align(q, k_s) · exp(−(s − p_t)² / (2σ²)),   σ = D / 2,
 
@@ -160,7 +160,7 @@ class LocalPredictiveAttention(LocalAttention):
 
 
 def _positions(cache: KeyValueCache, dtype: torch.dtype) -> Float[Tensor, "#batch keys"]:
-    """The place of each position among the real ones of its row, from 0."""
+    """The index of each position among the tokens of its row, from 0."""
     if cache.token_mask is None:
         return torch.arange(cache.num_keys, device=cache.keys.device, dtype=dtype).unsqueeze(0)
     return (cache.token_mask.cumsum(1) - 1).to(dtype)

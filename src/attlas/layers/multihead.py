@@ -59,7 +59,7 @@ class MultiheadAttention(DotProductAttention):
         value_dim: the width of a head's values; None = head_dim.
         pattern: where each query may look.
         scale: factor of the scores; None = 1 / √head_dim.
-        positions: turns queries and keys by their positions; None = order does not matter.
+        positions: rotary positions of queries and keys; None = order does not matter.
 
     Raises:
         AttlasError: If sizes do not fit together.
@@ -307,10 +307,10 @@ class MultiheadAttention(DotProductAttention):
     ) -> tuple[
         Float[Tensor, "batch queries embed_dim"], Float[Tensor, "batch heads queries keys"] | None
     ]:
-        """The output and the weights, where masks of the caller hold beside the pattern.
+        """The output and the weights, with masks of the caller besides the pattern.
 
         Args:
-            offsets: Of the first query, and what the caller said of it.
+            offsets: The position of the first query, and the one that the caller passed.
         """
         start, query_offset = offsets
         if masks.is_empty and self.bias_k is None and not self.add_zero_attn:
@@ -371,7 +371,7 @@ class MultiheadAttention(DotProductAttention):
 
     @property
     def _is_plain(self) -> bool:
-        """Return True if nothing but the masks of a call decides what is seen."""
+        """Return True if only the masks of the call decide what is seen."""
         return self.pattern == everywhere and self.bias_k is None and not self.add_zero_attn
 
     def _append_learned(
@@ -432,7 +432,7 @@ class MultiheadAttention(DotProductAttention):
         super()._load_from_state_dict(state_dict, prefix, *others, **more)
 
 
-# What a call brings: three tensors, and masks in torch's sense.
+# The inputs of a call: three tensors, and masks as torch defines them.
 
 
 def _check_inputs(query: Any, key: Any, value: Any) -> bool:

@@ -33,7 +33,7 @@ class DotAttention(ScoredAttention):
         query: Float[Tensor, "batch queries query_dim"],
         keys: Float[Tensor, "batch keys key_dim"],
     ) -> Float[Tensor, "batch queries keys"]:
-        """The product of every pair; `AttlasError` where the widths differ."""
+        """The product of every pair. Raises `AttlasError` if the widths differ."""
         if query.shape[-1] != keys.shape[-1]:
             raise AttlasError(
                 "queries as wide as the source for dot attention",

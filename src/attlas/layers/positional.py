@@ -1,4 +1,4 @@
-"""How a model without recurrence knows the order of its tokens."""
+"""Positional encodings: sinusoidal, learned, rotary."""
 
 import math
 from abc import ABC, abstractmethod
@@ -77,7 +77,7 @@ class LearnedPositions(Positions):
     def forward(
         self, embedded: Float[Tensor, "batch positions embed_dim"], offset: int = 0
     ) -> Float[Tensor, "batch positions embed_dim"]:
-        """`AttlasError` where a position was never learned."""
+        """The embeddings plus their vectors. Raises `AttlasError` for a position beyond the table."""
         stop = offset + embedded.shape[1]
         if offset < 0 or stop > self.max_positions:
             raise AttlasError(
@@ -92,8 +92,8 @@ class LearnedPositions(Positions):
 class RotaryPositions(nn.Module):
     """(x₂ᵢ, x₂ᵢ₊₁) turned by the angle p · base^(−2i/d)    Su et al., RoFormer, 2021, eq. 34.
 
-    Turns the queries and the keys of each head, so that q · k depends on their distance alone.
-    d: the width of a head, even. No parameters and no longest length.
+    Rotates the queries and keys of each head, so that q · k depends only on their distance. d: the
+    width of a head, even. No parameters and no longest length.
     """
 
     def __init__(self, head_dim: int, base: float = 10_000.0) -> None:
@@ -106,7 +106,7 @@ class RotaryPositions(nn.Module):
     def forward(
         self, vectors: Float[Tensor, "*heads positions head_dim"], offset: int = 0
     ) -> Float[Tensor, "*heads positions head_dim"]:
-        """The same vectors, turned; `offset` is the position of the first one."""
+        """The rotated vectors; `offset` is the position of the first one."""
         angles = _angles(vectors.shape[-2], offset, self.head_dim, self.base, vectors.device)
         sine, cosine = angles.sin().to(vectors.dtype), angles.cos().to(vectors.dtype)
         even, odd = vectors[..., 0::2], vectors[..., 1::2]

@@ -29,18 +29,18 @@ from attlas.ops.cache import KeyValueCache, group_rows
 from attlas.patterns import Pattern, everywhere
 from attlas.recording import FactoredAttentionMap
 
-# What scaled dot-product mechanisms share: a fused kernel, and the explicit form beside it.
+# The base of scaled dot-product mechanisms: a fused kernel, and its explicit twin.
 
 
 class DotProductAttention(Attention):
-    """softmax(scale · q kᵀ) v per head, whose weights are computed only on request.
+    """softmax(scale · q kᵀ) v per head; weights are computed only on request.
 
     Reading runs a kernel, the banded one where the pattern has a narrow band and the dense one
     otherwise (`fused_attention` says which weights it holds meanwhile). Observing keeps queries and
     keys and changes no kernel; intervening runs `forward_reference`.
 
     Args:
-        scale: None = 1 / √width of a head. Memory: keys and values (batch, kv_heads, keys, dim).
+        scale: Factor of the scores; None = 1 / √head_dim.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class DotProductAttention(Attention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> Float[Tensor, "batch queries context_dim"]:
-        """What every head reads, by a fused kernel unless `intervene` is active."""
+        """The output of every head, by a fused kernel unless `intervene` is active."""
         heads, start = self._split_query(query, cache, query_offset)
         return self._attend_heads(heads, cache, start, query_offset)
 
@@ -152,7 +152,7 @@ class DotProductAttention(Attention):
         cache: KeyValueCache,
         query_offset: int | None = None,
     ) -> Float[Tensor, "batch queries context_dim"]:
-        """The same as calling the layer, with the weights written out: the kernels' twin."""
+        """The same as calling the layer, but with explicit weights: the twin of the kernels."""
         heads, start = self._split_query(query, cache, query_offset)
         return self._forward_with_weights(heads, cache, start).context
 
@@ -203,8 +203,9 @@ class DotProductAttention(Attention):
         )
 
     def _known_offset(self, start: int, query_offset: int | None) -> int | None:
-        """Where the first query stands; None for one that looks at another text, if nobody says it
-        and the pattern does not ask."""
+        """The position of the first query; None in cross-attention if it is unknown and the pattern
+        does not need it.
+        """
         unsaid = query_offset is None and self.hook.cross_attention and self.pattern == everywhere
         return None if unsaid else start
 

@@ -1,4 +1,4 @@
-"""How far the links of an alignment are from those that people drew."""
+"""Alignment error rate: links against links of annotators."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet

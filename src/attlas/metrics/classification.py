@@ -1,4 +1,4 @@
-"""What was taken for what, and how well each label is found."""
+"""Accuracy, confusion, F1, and intervals of a share."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -156,7 +156,7 @@ def _check_alike(expected: Sequence[str], predicted: Sequence[str]) -> None:
         )
 
 
-# How sure a share is that was measured on a few.
+# The confidence interval of a share.
 
 
 def wilson_interval(right: int, total: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -119,11 +119,11 @@ def corpus_score(
 ) -> Scores:
     """Scores of detokenised translations, over the whole corpus.
 
-    As sacrebleu's defaults are (Post, 2018), so BLEU and chrF are cased and TER is not, but for
-    what a token is: bleu_tokenizer says it, see `BleuTokenizer`. With "13a" a sentence without
-    spaces is one token. TER has the tokens of Asian scripts (normalized, asian_support) where BLEU
-    has those of one; with "char" the characters of other scripts without spaces too, which its
-    signature then says (chars:yes). chrF needs no tokens.
+    Settings are sacrebleu's defaults (Post, 2018): BLEU and chrF are cased, TER is not. Only the
+    tokens of BLEU are chosen by bleu_tokenizer, see `BleuTokenizer`; with "13a" a sentence without
+    spaces is one token. If BLEU has tokens of an Asian script, so has TER (normalized,
+    asian_support). With "char", TER also splits the characters of other scripts without spaces; its
+    signature says so (chars:yes). chrF needs no tokens.
 
     Args:
         references: One list, or several, each as long as the hypotheses; the signatures count them.
@@ -143,8 +143,8 @@ def corpus_score(
 def corpus_bleu(
     hypotheses: Sequence[str], references: References, bleu_tokenizer: BleuTokenizer = "13a"
 ) -> Score:
-    """The BLEU of `corpus_score` alone, which takes a hundredth of the time: long translations
-    that are wrong cost TER minutes.
+    """Only the BLEU of `corpus_score`, in a hundredth of the time: TER of long wrong translations
+    takes minutes.
     """
     several = _several(references)
     _checked(hypotheses, several)

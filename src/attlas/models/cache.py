@@ -1,4 +1,4 @@
-"""What a decoder keeps of the source."""
+"""The cache of the source in a decoder."""
 
 from dataclasses import dataclass, replace
 
@@ -14,8 +14,8 @@ from attlas.ops.cache import KeyValueCache
 def shared_rows(
     rows: Int[Tensor, " chosen"], rows_per_cache: int, num_caches: int
 ) -> tuple[Int[Tensor, " caches"] | None, int]:
-    """Which memories the chosen rows have, None = all `num_caches` of them in order; and how many
-    neighbouring rows share one from now on, where `each` did before.
+    """The caches of the chosen rows, None = all `num_caches` in order; and how many neighbouring
+    rows share one from now on.
 
     The greatest number that fits: the hypotheses of a sentence stand side by side, and as long as
     they only change places among themselves, every cache stays where it is.
@@ -49,10 +49,11 @@ def _group_size(caches: Int[Tensor, " rows"]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourceCache:
-    """One cache per layer that looks, held once per source: `each` neighbouring rows share one.
+    """One cache for each layer with cross-attention, held once per source: neighbouring rows share
+    it.
 
-    The hypotheses of a beam are such neighbours. They read the one cache as so many queries, so
-    that neither growing nor reordering them copies what is remembered of the source.
+    The hypotheses of a beam are such neighbours. They read the shared cache as several queries, so
+    neither growing nor reordering them copies the cache.
     """
 
     layers: tuple[KeyValueCache, ...]
@@ -79,7 +80,7 @@ class SourceCache:
         return SourceCache(tuple(self.expand_rows(layer) for layer in range(len(self.layers))))
 
     def expand_rows(self, layer: int) -> KeyValueCache:
-        """A layer's memory with one batch row for each row."""
+        """A layer's cache with one batch row for each row."""
         cache = self.layers[layer]
         if self.rows_per_cache == 1:
             return cache

@@ -43,7 +43,7 @@ class ClassifierConfig(BlockConfig):
         return self
 
 
-# From one vector per token to one for the whole text.
+# Pooling: from one vector per token to one per text.
 
 
 Vectors = Float[Tensor, "batch keys embed_dim"]
@@ -108,7 +108,7 @@ class AttentivePooling(Pooling):
         return read.squeeze(1)
 
 
-# How far the first token sees through the layers of an encoder.
+# What the first token sees through the layers of an encoder.
 
 
 _BLOCK = 4_000_000  # pairs of positions asked at once
@@ -210,8 +210,8 @@ class Classifier(nn.Module):
         """The logits of each text.
 
         Args:
-            token_mask: True = a token; left out: all but the zeros at the end of each row. The
-                position of a token is that of its position: padding before it counts.
+            token_mask: True = a token; None = all but the zeros at the end of each row. Positions
+                count padding that stands before a token.
         """
         check_source(source)
         source, token_mask = read_token_mask(source, token_mask)
@@ -232,7 +232,7 @@ def build_classifier(config: ClassifierConfig, source_size: int, labels: int) ->
 
     Args:
         source_size: How many ids the vocabulary has.
-        labels: How many there are to choose from.
+        labels: The number of labels.
     """
     if source_size < 1:
         raise AttlasError(

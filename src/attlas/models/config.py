@@ -1,4 +1,4 @@
-"""Settings that would have no effect."""
+"""Checks of model settings that would have no effect."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
@@ -10,7 +10,8 @@ from attlas.errors import AttlasError, ConfigError
 
 
 def refuse_idle(config: Config, combination: str, cures: Mapping[str, str]) -> None:
-    """Refuse these settings of `config` where they are set: beside another they have no effect.
+    """Refuse these settings of `config` if they are set, because another setting makes them
+    meaningless.
 
     Args:
         combination: The setting that makes them idle.

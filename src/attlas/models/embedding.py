@@ -1,4 +1,4 @@
-"""From ids to vectors."""
+"""Embedding and output layers."""
 
 import torch
 from jaxtyping import Float, Int

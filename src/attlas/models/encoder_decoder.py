@@ -1,4 +1,4 @@
-"""What every encoder–decoder answers: one protocol for training and for decoding."""
+"""The protocol of encoder–decoders, for training and for decoding."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from attlas.models.embedding import Embedding
 from attlas.ops.linear import is_traced_or_transformed
 from attlas.recording.hooks import AttentionHook, Listener, listening
 
-# Models that answer: in evaluation mode, where nothing is dropped.
+# Checks of the evaluation mode.
 
 
 def check_evaluating(model: nn.Module) -> None:
@@ -29,14 +29,14 @@ def check_evaluating(model: nn.Module) -> None:
         raise AttlasError("a model in evaluation mode", "one in training mode", "call model.eval()")
 
 
-# What states have to have in common to go on as one.
+# Joining states of two batches.
 
 
 T = TypeVar("T")
 
 
 def check_positions(first: int, second: int) -> None:
-    """Check that what comes next stands at one position in all rows.
+    """Check that all rows are at one position.
 
     Raises:
         AttlasError: If it does not.
@@ -50,10 +50,10 @@ def check_positions(first: int, second: int) -> None:
 
 
 def join_optional(first: T | None, second: T | None, join: Callable[[T, T], T]) -> T | None:
-    """What two states have, joined; None where neither has such a thing.
+    """Join an optional part of two states; None if neither has it.
 
     Raises:
-        AttlasError: If one has, and the other has not.
+        AttlasError: If only one state has it.
     """
     if first is not None and second is not None:
         return join(first, second)
@@ -66,11 +66,11 @@ def join_optional(first: T | None, second: T | None, join: Callable[[T, T], T]) 
     return None
 
 
-# The rows that go on from a state.
+# Checks of rows.
 
 
 def check_rows(name: str, rows: int, got: int) -> None:
-    """Raise `AttlasError` if what comes is not one token, or one target, for each row."""
+    """Raise `AttlasError` unless there is one token, or one target, for each row."""
     if got != rows:
         raise AttlasError(
             f"one {name} for each of {rows} rows", str(got), "pass as many as the state has rows"
@@ -79,16 +79,18 @@ def check_rows(name: str, rows: int, got: int) -> None:
 
 @runtime_checkable
 class State(Protocol):
-    """What a decoder carries from token to token: a frozen value, one batch row per hypothesis."""
+    """The state of a decoder between tokens: a frozen value, one batch row for each hypothesis."""
 
     @property
     def coverage(self) -> Float[Tensor, "batch keys"] | None:
-        """Σ over the steps so far of the attention weights; None where the model does not look, or
-        was not asked to count.
+        """Σ of the attention weights over the steps so far; None if the model has no attention, or
+        does not count them.
         """
 
     def with_coverage(self) -> Self:
-        """The same state, whose steps from here on count where they look, if the model looks."""
+        """The same state; from here on its steps add up attention weights, if the model has
+        attention.
+        """
 
     def select(self, rows: Int[Tensor, " chosen"]) -> Self:
         """These batch rows, in this order, repeats allowed: what beam search does."""
@@ -99,7 +101,7 @@ class Joinable(State, Protocol):
     """A state that can be joined by another: the rows of two batches then go on as one."""
 
     def concat(self, other: Self) -> Self:
-        """These batch rows, and then those of a state that has read as many tokens."""
+        """These batch rows, and then those of another state that has read equally many tokens."""
 
 
 S = TypeVar("S", bound=State)
@@ -126,7 +128,7 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
 
     @property
     def max_positions(self) -> int | None:
-        """How many positions a side may have, the begin or the end token among them; None: any."""
+        """The maximum number of positions of a side, begin or end token included; None: any."""
         return None
 
     @abstractmethod
@@ -135,9 +137,9 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         source: Int[Tensor, "batch keys"],
         token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> S:
-        """Read the source once; the state before the first target token.
+        """Encode the source. Return the state before the first target token.
 
-        Padding belongs on the right: the position of a token is that of its position.
+        Padding belongs on the right, because positions count it.
 
         Args:
             token_mask: True = a token.
@@ -148,9 +150,7 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
         source: Int[Tensor, "batch keys"],
         token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> S:
-        """`encode` for a search: the same, but for the rounding of floats, in less time where a
-        model knows how.
-        """
+        """`encode` for a search: the same up to rounding, and faster for some models."""
         return self.encode(source, token_mask)
 
     @abstractmethod
@@ -173,13 +173,15 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
 
     @abstractmethod
     def attention_kind(self, layer: str) -> Literal["source", "target", "across"]:
-        """Between what the attention of this path looks: inside the source, inside the target, or
-        from the target to the source.
+        """The kind of the attention at this path: in the source, in the target, or from the target
+        to the source.
         """
 
     @property
     def weights_hook(self) -> AttentionHook | None:
-        """Of the attention whose weights `forward_with_weights` gives; None: the model has none."""
+        """The hook of the attention whose weights `forward_with_weights` returns; None: the model
+        has none.
+        """
         return None
 
     def forward(
@@ -306,14 +308,14 @@ def _chosen(
     return torch.multinomial(logits.float().softmax(-1), 1, generator=generator).squeeze(1)
 
 
-# Ids as they come from outside.
+# Checks of ids.
 
 
 PADDING_ID = 0  # as `attlas.data` pads, and as PyTorch's examples do
 
 
 def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> None:
-    """Raise `AttlasError` for what is no batch of ids that this embedding has a vector for."""
+    """Raise `AttlasError` unless this is a batch of ids of this embedding."""
     expected = f"{side} ids, integers of shape (batch, length)"
     if not isinstance(ids, Tensor):
         raise AttlasError(
@@ -369,7 +371,7 @@ def padding_mask(source: Int[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"
 
 
 def _is_symbolic() -> bool:
-    """Return True if a tracer looks, for which ids have no values."""
+    """Return True under tracing, where ids have no values."""
     return torch.compiler.is_compiling() or is_traced_or_transformed()
 
 
@@ -401,11 +403,11 @@ def _checked_ratio(ratio: Any) -> float:
     return float(ratio)
 
 
-# A source as it comes, before a model reads it.
+# Sources and token masks, before a model reads them.
 
 
 def check_source(source: Shaped[Tensor, "batch keys ..."]) -> None:
-    """Raise `AttlasError` if there is no row, or no position in them."""
+    """Raise `AttlasError` if there is no row, or no position."""
     rows, num_keys = source.shape[:2]
     if not rows or not num_keys:
         raise AttlasError(

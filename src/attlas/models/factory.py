@@ -1,4 +1,4 @@
-"""From settings to a model."""
+"""Build a model from its settings."""
 
 from typing import Annotated, Any
 
@@ -26,8 +26,8 @@ def build(
 
         model = build(RecurrentConfig(cell="gru", embed_dim=64, hidden_dim=128), 100)
 
-    Sizes: how many ids each vocabulary has; target_size left out: as source_size. For a classifier
-    see `build_classifier`.
+    The sizes are those of the vocabularies, in ids; target_size = None: as source_size. For a
+    classifier see `build_classifier`.
     """
     if not isinstance(config, RecurrentConfig | TransformerConfig):
         raise ConfigError(

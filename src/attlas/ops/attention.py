@@ -15,7 +15,7 @@ from attlas.ops.linear import is_plain_cpu_float32, is_traced_or_transformed
 from attlas.patterns import Causal, Everywhere, Pattern
 from attlas.recording.torch_functions.mode import register_sdpa_equivalent
 
-# Scaled dot-product attention with the weights written out, forwards and back, on a CPU.
+# Explicit scaled dot-product attention on a CPU, forward and backward.
 
 
 _FEW = 16  # positions: torch does not vectorise the softmax of shorter rows, nor its way back
@@ -31,11 +31,11 @@ _NOTHING = (
 
 
 def math_is_faster(query: Tensor, keys: Tensor, values: Tensor, dropout: float) -> bool:
-    """Return True if `math_attention` is the faster way here: texts are short, or weights are
-    dropped, which no kernel does on a CPU.
+    """Return True if `math_attention` is faster here: for short texts, and with dropout, which no
+    CPU kernel has.
     """
     return (
-        # First: what follows is not for those who trace.
+        # First, because the rest must not run under tracing.
         not (torch.compiler.is_compiling() or is_traced_or_transformed())
         and all(is_plain_cpu_float32(tensor) and tensor.numel() for tensor in (query, keys, values))
         and (bool(dropout) or _short(query, keys, values))
@@ -66,9 +66,9 @@ def math_attention(
     """dropped(softmax(scale · q kᵀ)) v over the allowed positions; O(heads · queries · keys)
     memory.
 
-    With the arguments of `F.scaled_dot_product_attention`, of which this takes the place, also for
-    those who watch the functions of torch. Every query sees a position; heads may share keys in any
-    case. Weights are dropped by the masks of our own `Dropout`.
+    It has the arguments of `F.scaled_dot_product_attention` and takes its place, also for observers
+    of torch functions. Every query must see a position. Heads may share keys. Dropout uses the
+    masks of our own `Dropout`.
     """
     inputs = (query, key, value)
     if has_torch_function(inputs):
@@ -126,7 +126,7 @@ class _Read(torch.autograd.Function):
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
-    """Of query, keys and values, where they are asked for."""
+    """The gradients of query, keys and values, as far as needed."""
     query, keys, values, allowed, dropped, weights = ctx.saved_tensors
     if torch.is_grad_enabled():  # to be differentiated in turn
         return _in_turn(gradient, (query, keys, values), allowed, dropped, ctx.scale, ctx.shape)
@@ -175,10 +175,9 @@ def _hide(
     scores: Float[Tensor, "batch heads queries keys"],
     allowed: Bool[Tensor, "#batch #heads #queries keys"],
 ) -> None:
-    """−∞ in place of what is not seen.
+    """Set hidden scores to −∞.
 
-    To add it is up to ten times as quick as to fill it in, and the same where it is added to
-    numbers: −∞ + ∞ is none.
+    Adding −∞ is up to ten times as fast as filling it in, and equal for finite scores.
     """
     if bool(scores.sum().isfinite()):
         scores.add_(torch.where(allowed, 0.0, scores.new_tensor(-torch.inf)))
@@ -217,8 +216,7 @@ def dense_attention(
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """softmax(scale · q kᵀ) v by `fused_attention`; heads may share keys.
 
-    Where every query sees every position no mask is made; O(queries × keys) bools otherwise, at
-    most.
+    If every query sees every position, no mask is made; otherwise at most O(queries × keys) bools.
     """
     keys, values, token_mask = cache.keys, cache.values, cache.token_mask
     queries, num_keys = query.shape[2], cache.num_keys
@@ -246,9 +244,9 @@ def masked_attention(
     scale: float,
     dropout: float,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
-    """`fused_attention` over the allowed positions; zeros where a query sees none."""
-    # Kernels differ in what they make of a row without a position (NaN, a mean, zeros), forwards
-    # and backwards; such a row looks everywhere instead, and what it read is thrown away.
+    """`fused_attention` over the allowed positions; zeros for a query that sees none."""
+    # Kernels differ for a row without a position (NaN, a mean, zeros), forward and backward. So
+    # such a row looks everywhere, and its output is replaced by zeros.
     blind = ~allowed.any(-1, keepdim=True)
     context = fused_attention(query, keys, values, allowed | blind, scale, dropout)
     return context.masked_fill(blind, 0.0)
@@ -289,7 +287,7 @@ def attention_weights_of(
     bias: Float[Tensor, "#batch #heads #queries keys"] | None = None,
     softcap: float | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """softmax(cap(scale · q kᵀ) + bias) over the allowed positions, written out: what the fused
+    """softmax(cap(scale · q kᵀ) + bias) over the allowed positions: the weights that the fused
     kernel never holds.
     """
     scores = scaled_scores(query, keys, scale)
@@ -339,11 +337,10 @@ def fused_attention(
 ) -> Float[Tensor, "batch heads queries value_dim"]:
     """torch's kernel, or `math_attention` where that is faster; every query sees a position.
 
-    O(queries) memory by the kernel; of short texts, or where weights are dropped, O(heads · queries
-    · positions).
+    O(queries) memory in the kernel; O(heads · queries · positions) for short texts and with dropout.
 
     Args:
-        mask: bool, or without dropout what is added to the scores.
+        mask: A bool mask, or (without dropout) numbers that are added to the scores.
     """
     grouped = keys.shape[1] != query.shape[1]
     if (mask is None or mask.dtype == torch.bool) and math_is_faster(query, keys, values, dropout):
@@ -379,8 +376,8 @@ def _dropped(
     dropout: float,
     causal: bool,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
-    """The same with the weights written out, as torch does where weights are dropped on a CPU, but
-    with the masks of our own `Dropout`.
+    """The same with explicit weights, as torch computes dropout on a CPU, but with the masks of our
+    own `Dropout`.
     """
     scores = scaled_scores(query, keys, scale)
     if causal:
@@ -398,7 +395,7 @@ def masked_softmax(
     """exp(s_j) / Σ_seen exp(s_k) on the allowed positions, 0 elsewhere; all zeros where nothing is
     seen.
 
-    Gradients are finite everywhere: a row without a allowed position never meets −inf alone.
+    Gradients are finite everywhere: a row without an allowed position never consists of −inf alone.
     """
     hidden = ~allowed
     blind = hidden.all(-1, keepdim=True)

@@ -24,8 +24,9 @@ def banded_attention(
 
     Queries go in blocks of B, about as many as the band is wide. A block meets the B + back + ahead
     positions that its queries can see, and the columns of the marks, in one softmax; the pattern
-    itself decides among them. The few queries at the marks, which may see everything, are read
-    apart. Beltagy et al., Longformer, 2020, section 3.1. Call it where `band_is_faster` says so.
+    itself decides among them. The few queries at the marks, which may see everything, are computed
+    separately. Beltagy et al., Longformer, 2020, section 3.1. Call it if `band_is_faster` returns
+    True.
     """
     strips = _Strips(query.shape[2], cache.num_keys, pattern, query_offset, query.device)
     keys, values = strips.split_keys(cache.keys), strips.split_keys(cache.values)
@@ -47,9 +48,7 @@ def banded_attention(
 
 
 def band_is_faster(queries: int, num_keys: int, pattern: Pattern, query_offset: int) -> bool:
-    """Return True if the band is known, meets the cache, and is at most half as many pairs as
-    all.
-    """
+    """Return True if the band is known, reaches the cache, and has at most half of all pairs."""
     bound = pattern.bound
     if bound.back is None or bound.ahead is None or queries == 0:
         return False
@@ -110,9 +109,7 @@ class _Strips:
         return torch.cat([strips, marked], dim=3).flatten(0, 1)
 
     def allowed(self, cache: KeyValueCache) -> Bool[Tensor, "batch_blocks 1 block strip_and_marks"]:
-        """The pattern's answer inside the strips, and which of their positions exist and are
-        tokens.
-        """
+        """The allowed pairs inside the strips, where positions exist and are tokens."""
         steps = torch.arange(self.blocks * self.block, device=self.device)
         query = (self.query_offset + steps).view(self.blocks, self.block, 1)
         strip = torch.arange(self.low, self.low + self.span, device=self.device)
@@ -138,7 +135,7 @@ class _Strips:
 
     @property
     def _margins(self) -> tuple[int, int]:
-        """What the positions lack before and after the strips; negative: what they have too
-        much.
+        """How many positions are missing before and after the strips; negative: how many are too
+        many.
         """
         return -self.low, self.low + self.span - self.num_keys

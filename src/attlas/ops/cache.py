@@ -1,4 +1,4 @@
-"""What an attention keeps of its source."""
+"""The key/value cache, and the buffers in which it grows."""
 
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 
-# Room for a cache to grow in.
+# Growing buffers.
 
 
 _LEAST = 16  # positions
@@ -24,8 +24,8 @@ class GrowingBuffer:
     """One tensor with free positions at its end (axis −2), of which the first `used` are taken.
 
     A key/value cache that is copied for every new position costs O(length²). Here a position is
-    written behind the taken ones, and every cache is a view of the first n. Whoever extends a cache
-    that is no longer the longest gets a room of its own, so that no cache ever changes.
+    written after the used ones, and every cache is a view of the first n. If a cache is extended
+    that is no longer the longest, it gets a new buffer. So a cache never changes.
     """
 
     def __init__(
@@ -40,7 +40,9 @@ class GrowingBuffer:
 
     @classmethod
     def with_room_for(cls, stored: Kept, more: int) -> "GrowingBuffer":
-        """A copy of what is kept, with room for `more` positions, and half as many again."""
+        """A copy of the stored positions, with space for `more` positions and for half as many
+        again.
+        """
         *lead, num_keys, dim = stored.shape
         room = max(_LEAST, (num_keys + more) * 3 // 2)
         buffer = stored.new_empty(*lead, room, dim)
@@ -48,7 +50,7 @@ class GrowingBuffer:
         return cls(buffer, num_keys)
 
     def owns(self, stored: Kept) -> bool:
-        """Return True if these are the taken positions of this very room."""
+        """Return True if these are the used positions of this buffer."""
         return (
             stored.untyped_storage().data_ptr() == self.buffer.untyped_storage().data_ptr()
             and stored.shape[-2] == self.length
@@ -56,24 +58,25 @@ class GrowingBuffer:
         )
 
     def append(self, stored: Kept, new: New) -> Longer | None:
-        """What is kept and the new positions behind it; None where they do not fit in here."""
+        """The stored positions followed by the new ones; None if they do not fit."""
         with self._lock:
             stop = self.length + new.shape[-2]
-            # What was made in inference mode may not be written to outside of it.
+            # A tensor of inference mode must not be written outside of it.
             shut = self.buffer.is_inference() and not torch.is_inference_mode_enabled()
             if shut or not self.owns(stored) or stop > self.buffer.shape[-2]:
                 return None
-            # `.data` is the same numbers without autograd's count of changes: whoever read these
-            # positions with gradients may still go back through them, because only free ones
-            # change, and no cache that was handed out has any of those.
+            # `.data` is the same memory without autograd's version counter. A backward pass through
+            # earlier positions stays valid, because only free positions change, and no existing
+            # cache contains those.
             self.buffer.data.narrow(-2, self.length, new.shape[-2]).copy_(new)
             self.length = stop
         return self.buffer.narrow(-2, 0, stop)
 
     def select(self, rows: Int[Tensor, " chosen"], length: int) -> "GrowingBuffer":
-        """These batch rows of a cache of `used` positions, in a room of their own.
+        """These batch rows of a cache of `used` positions, in a new buffer.
 
-        Of that cache, and not of this room: another thread may be adding to it.
+        They are taken from the cache, not from this buffer, because another thread may be adding to
+        it.
         """
         return GrowingBuffer(self.buffer.index_select(0, rows), length)
 
@@ -81,10 +84,11 @@ class GrowingBuffer:
 def append_keys(
     stored: Kept, new: New, room: GrowingBuffer | None
 ) -> tuple[Longer, GrowingBuffer | None]:
-    """What is kept with the new positions behind it, and the room it lies in (None: in none).
+    """The stored positions followed by the new ones, and the buffer that holds them (None: no
+    buffer).
 
-    Where gradients are made the two are joined, and nothing is written over: whoever reads a cache
-    may keep it for the way back, also where the cache itself wants no gradient.
+    With gradients the two are concatenated, and nothing is overwritten: the backward pass may need
+        the cache, even if the cache itself has no gradient.
     """
     if torch.is_grad_enabled() or stored.dtype != new.dtype:
         return torch.cat([stored, new], dim=-2), None
@@ -104,7 +108,7 @@ def pad_and_concat(
     second: Shaped[Tensor, "other_rows *other_sizes"],
     fill: int = 0,
 ) -> Shaped[Tensor, "all_rows *most"]:
-    """The rows of both, one after the other; the shorter on another axis is filled at its end."""
+    """The rows of both, one after the other; the shorter ones are padded at their end."""
     sizes = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
     return torch.cat([_filled(part, sizes, fill) for part in (first, second)])
 
@@ -120,13 +124,12 @@ def _filled(
 
 @dataclass(frozen=True, slots=True)
 class KeyValueCache:
-    """Keys, values and which positions are token_mask: a frozen value. Positions are axis −2.
+    """Keys, values and a token mask: a frozen value. Positions are axis −2.
 
     Args:
         keys, values: (batch, keys, dim), or (batch, kv_heads, keys, dim) for multi-head.
-        token_mask: (batch, keys) bool, True = a token; None = no padding. `project_kv` puts zeros
-            in place of padding before anything is made of it, so that junk there (NaN, inf) can
-            change nothing.
+        token_mask: (batch, keys) bool, True = a token; None = no padding. `project_kv` sets padding
+            to zero first, so that NaN or inf there have no effect.
     """
 
     keys: Float[Tensor, "batch *kv_heads keys key_dim"]
@@ -138,14 +141,14 @@ class KeyValueCache:
 
     @property
     def num_keys(self) -> int:
-        """How many positions can be looked at, padding included."""
+        """The number of positions, padding included."""
         return self.keys.shape[-2]
 
     def append(self, new: "KeyValueCache") -> "KeyValueCache":
         """This cache followed by newer positions: a growing key/value cache.
 
-        Without gradients only the new positions are copied, mostly; this cache stays what it is,
-        see `GrowingBuffer`.
+        Without gradients, mostly only the new positions are copied. This cache does not change; see
+        `GrowingBuffer`.
 
         Raises:
             AttlasError: If the positions are not of such a cache.
@@ -171,7 +174,7 @@ class KeyValueCache:
         )
 
     def concat(self, other: "KeyValueCache") -> "KeyValueCache":
-        """These batch rows and then those of another cache; who has fewer positions is padded."""
+        """These batch rows and then those of another cache; the shorter one is padded."""
         token_mask = None
         if (
             self.token_mask is not None
@@ -195,9 +198,7 @@ class KeyValueCache:
         return KeyValueCache(keys, values, token_mask)
 
     def split_rows(self, each: int) -> "KeyValueCache":
-        """Runs of equally many positions as memories of their own, so many from each; with
-        heads.
-        """
+        """Split positions into caches of equal length, so many from each; with heads."""
         caches, heads = self.keys.shape[:2]
         keys, values = (
             part.reshape(caches, heads, each, -1, part.shape[-1]).transpose(1, 2).flatten(0, 1)
@@ -233,9 +234,7 @@ def _selected(
     # Beam search does this at every step: index_select copies several times faster than [rows].
     if room is None or not room.owns(stored):
         return stored.index_select(0, rows), None
-    chosen = room.select(
-        rows, stored.shape[-2]
-    )  # the free positions too: what comes next needs them
+    chosen = room.select(rows, stored.shape[-2])  # also the free positions: the next ones need them
     return chosen.buffer[..., : chosen.length, :], chosen
 
 

@@ -1,4 +1,4 @@
-"""A linear map inside a loop, whose gradient waits for the loop's end."""
+"""A linear map inside a loop, whose weight gradient is computed at the end of the loop."""
 
 from typing import Any
 
@@ -23,8 +23,8 @@ class DeferredLinear:
     """y_t = W x_t + b for t = 1 … T, with dW = [g_1 … g_T] [x_1 … x_T]ᵀ as one product.
 
     A recurrence multiplies by the same matrix at every step. Autograd would make dW as T thin
-    products (their inner size is the batch) and T − 1 sums of the whole matrix; kept until the
-    last of the steps has been walked back, the pairs (g_t, x_t) make it in one thick product. The
+    products (their inner size is the batch) and T − 1 sums of the whole matrix; if the pairs (g_t,
+    x_t) are kept until the backward pass of all steps is done, one large product is enough. The
     same numbers up to the order of summation; the twin is `linear`, which also runs wherever no
     gradient is wanted. A backward pass that is to be differentiated itself (create_graph) defers
     nothing.

@@ -21,8 +21,8 @@ _thread_state = threading.local()
 def dropout_generator(generator: torch.Generator) -> Iterator[None]:
     """Within the block, `Dropout` on a CPU draws from this generator, in this thread alone.
 
-    torch's own generator is one for all threads: where several train at the same time, who draws
-    what from it would be a matter of chance.
+    torch's own generator is shared by all threads: if several train at the same time, their draws
+    would depend on timing.
     """
     before = getattr(_thread_state, "generator", None)
     _thread_state.generator = generator
@@ -49,7 +49,7 @@ class Dropout(nn.Module):
 
     @property
     def active_p(self) -> float:
-        """The part that is dropped now: p in training, 0 in evaluation."""
+        """The dropout probability now: p in training, 0 in evaluation."""
         return self.p if self.training else 0.0
 
     def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

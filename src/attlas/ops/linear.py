@@ -1,4 +1,4 @@
-"""Linear maps, by the library whose products are the fastest here."""
+"""Linear maps by the fastest library on this machine, and reduced precision."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 from attlas._hardware import processor_maker, without_cudnn_attention
 from attlas.errors import UnsupportedError
 
-# Products of bfloat16 between numbers of float32.
+# bfloat16 products of float32 tensors.
 
 
 class _ThreadState(threading.local):
@@ -36,13 +36,12 @@ def bf16_matmul(enabled: bool = True) -> Iterator[None]:
     """Within the block, in this thread, `linear` on a CPU multiplies in bfloat16, or again does not
     where that is not wanted.
 
-    What goes in and what comes out is float32, and so is all else: where autocast keeps activations
-    in bfloat16, their sums and norms have eight bits too, and a CPU is slower at them. Where a
-    forward pass is computed anew on the way back (`torch.utils.checkpoint`), its `context_fn` has
-    to say so again.
+    Inputs, outputs and everything else are float32. (With autocast, activations, sums and norms are
+    bfloat16, which is less precise, and slower on a CPU.) If a forward pass is recomputed in the
+    backward pass (`torch.utils.checkpoint`), its `context_fn` must enter this block again.
 
-    Where no gradient is wanted, a parameter is rounded once in a block, as a search multiplies by
-    it at every step: until the block ends, that takes half of the memory of all of them, in each
+    Without gradients, a parameter is rounded once in a block, because a search multiplies by it at
+    every step. Until the block ends, this takes half of the memory of all parameters, in each
     thread.
     """
     before = _thread_state.half, _thread_state.kept
@@ -98,7 +97,7 @@ def _rounded(tensor: Tensor) -> Tensor:
     return rounded
 
 
-# Computing in fewer bits than the weights have.
+# Reduced precision.
 
 
 Autocast = Literal["none", "bf16", "fp16"]
@@ -126,13 +125,13 @@ def _on_cuda(numbers: torch.dtype) -> Iterator[None]:
 
 
 def check_autocast(name: Autocast, device: torch.device, setting: str) -> None:
-    """Check that the device has these numbers.
+    """Check that the device supports this precision.
 
     Args:
-        setting: Where they are asked for.
+        setting: The name of the setting.
 
     Raises:
-        UnsupportedError: If it has not.
+        UnsupportedError: If it does not.
     """
     if name == "fp16" and device.type != "cuda":
         expected, instead = f"a CUDA device for {setting} = 'fp16'", "'bf16' or 'none'"
@@ -169,10 +168,10 @@ def linear(
 ) -> Float[Tensor, "*rows outputs"]:
     """y = x Wᵀ + b, as `F.linear`, its twin, up to the order of summation.
 
-    torch multiplies float32 on a CPU by Intel's MKL, which on other makers' processors leaves
-    AVX-512 alone; oneDNN, which lies in torch beside it, does not, and is there more than twice as
-    fast. So products of some size go to oneDNN on such a processor, forwards and backwards; all
-    others, and all where `torch.backends.mkldnn.enabled` is False, are `F.linear`.
+    torch multiplies float32 on a CPU by Intel's MKL, which does not use AVX-512 on processors of
+    other makers. oneDNN, which torch contains too, does, and is more than twice as fast there. So
+    on such a processor large products go to oneDNN, forward and backward. All others are
+    `F.linear`, and so are all if `torch.backends.mkldnn.enabled` is False.
     """
     if is_bf16_matmul() and _pays_in_bf16(x, weight, bias):
         return bf16_linear(x, weight, bias)
@@ -226,7 +225,7 @@ def _product(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def _pays_by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return (
-        not torch.compiler.is_compiling()  # first: what follows is not for those who trace
+        not torch.compiler.is_compiling()  # first, because the rest must not run under tracing
         and all(is_plain_cpu_float32(tensor) for tensor in (x, weight, bias) if tensor is not None)
         and _enough(x, weight, _LEAST)
         and onednn_is_faster()
@@ -244,9 +243,7 @@ def _pays_in_bf16(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def _enough(x: Tensor, weight: Tensor, least: int) -> bool:
-    """Return True if there is so much to multiply that it pays: so many products, of enough
-    rows.
-    """
+    """Return True if the product is large enough to pay off."""
     rows = x.numel() // max(1, x.shape[-1]) if x.ndim else 0
     return rows >= _FEWEST_ROWS and rows * weight.numel() >= least
 
@@ -261,9 +258,7 @@ def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 
 
 def is_traced_or_transformed() -> bool:
-    """Return True if something else than these numbers is wanted: a trace, a derivative forwards,
-    many at a time, or what a mode makes of each operator.
-    """
+    """Return True under tracing, forward-mode derivatives, vmap, and torch dispatch modes."""
     return (
         torch._C._get_tracing_state() is not None
         or torch._C._len_torch_dispatch_stack() > 0
@@ -279,9 +274,7 @@ def _dense(matrix: Tensor) -> Tensor:
 
 
 def is_plain_cpu_float32(tensor: Tensor) -> bool:
-    """Return True if these are numbers in memory, and no stand-in for them (fake, sharded,
-    subclassed).
-    """
+    """Return True for plain float32 tensors on the CPU: not fake, sharded or subclassed."""
     return (
         type(tensor) in (Tensor, nn.Parameter)
         and tensor.layout == torch.strided

@@ -17,8 +17,7 @@ _SHUT = -1e4  # σ of it is 0, and so is its slope
 def padded_lstm_is_faster(
     rnn: nn.LSTM, embedded: Float[Tensor, "batch length dim"], lengths: Int[Tensor, " batch"]
 ) -> bool:
-    """Return True if `padded_lstm` can read this, and is faster: where torch gives an LSTM to
-    oneDNN.
+    """Return True if `padded_lstm` supports this and is faster: if torch runs the LSTM by oneDNN.
 
     oneDNN takes whole batches alone; packed ones go step by step through small products, in about
     twice the time: worth it where at most a third of the positions is padding. On a GPU packing

@@ -1,4 +1,4 @@
-"""The largest of many numbers."""
+"""The largest numbers of each row."""
 
 import torch
 from jaxtyping import Float, Int

@@ -1,4 +1,4 @@
-"""Patterns: which query may look at which key, asked of positions alone."""
+"""Patterns: which query may look at which key, by position."""
 
 from attlas.patterns.base import Bound, Pattern
 from attlas.patterns.parsing import parse

@@ -1,4 +1,4 @@
-"""What every pattern answers."""
+"""The base of patterns, and their bounds."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-# Where a pattern can look at all.
+# Bounds of patterns.
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class Pattern(ABC):
 
     @property
     def bound(self) -> Bound:
-        """Where this pattern can look at all; unbounded unless a pattern knows better."""
+        """The bound of the pattern; unbounded unless a subclass overrides it."""
         return Bound()
 
     @property
     def sees_itself(self) -> bool:
-        """Return True if every query sees the key at its own position; no unless a pattern knows
-        better.
+        """Return True if every query sees the key at its own position; False unless a subclass
+        overrides it.
 
-        The newest query of a growing memory then sees at least one key.
+        Then the newest query of a growing cache sees at least one key.
         """
         return False
 

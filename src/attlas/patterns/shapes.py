@@ -11,7 +11,7 @@ from torch import Tensor
 from attlas.errors import AttlasError, quoted
 from attlas.patterns.base import Bound, Pattern
 
-# Patterns made of patterns.
+# Combinations of patterns.
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ def landmarks(*positions: int) -> Landmarks:
 
 
 def _check_whole(name: str, value: int, least: int) -> None:
-    # Positions are 64-bit and the hash multiplies them, so 32 bits are what is safe.
+    # Positions are 64-bit and the hash multiplies them, so 32 bits are safe.
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value < 2**31:
         raise AttlasError(
             f"{name}, a whole number from {least} to 2³¹ − 1",

@@ -1,1 +1,1 @@
-"""Whether weights explain an answer: experiments on one layer."""
+"""Faithfulness: do attention weights explain an output? Experiments on one layer."""

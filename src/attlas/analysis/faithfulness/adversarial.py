@@ -19,12 +19,12 @@ from attlas.analysis.faithfulness.experiment import (
 from attlas.errors import AttlasError
 from attlas.ops.attention import masked_softmax
 
-_AT_MOST = 1 << 22  # weights: with what the search keeps of each, some 200 MB
+_AT_MOST = 1 << 22  # weights; the search then needs some 200 MB
 _BOUNDS = (0.01, 0.05, 0.2, 1.0)
-_INSIDE = 0.995  # of the bound: what a step aims at, so that rounding does not leave it
+_INSIDE = 0.995  # a step aims at this part of the bound, so that rounding stays inside
 _ONWARDS, _AT_LAST, _BACK = 2.0, 0.05, 3.0  # the most that a step changes a logit
 _GAIN = 8.0  # of a step of gradient ascent
-_RETURNS = 3  # last steps of a start, which only go back to the bound
+_RETURNS = 3  # the last steps of a start only go back to the bound
 _NOISE = 0.5  # of a linear objective, whose own coefficients are up to ln 2
 _FLOOR = -12.0  # of a logit below the greatest of its row: a weight of 6e-6
 _RIDGE = 1e-6
@@ -36,7 +36,7 @@ _Batch = Float[Tensor, " batch"]
 
 @dataclass(frozen=True, slots=True)
 class AdversarialWeights:
-    """The most different weights found of each example, and what they do.
+    """For each example the most different weights that were found, and their effect.
 
     Args:
         divergence: mean_r JSD(α_r, α̃_r) in nats, 0 … ln 2, over the rows of tokens
@@ -72,11 +72,11 @@ def adversarial_weights(
     """argmax_α̃ mean_r JSD(α_r, α̃_r) such that ½ Σ_y |p(y | α) − p(y | α̃)| ≤ ε = within.
 
     Jain & Wallace, Attention is not Explanation, 2019, section 4.2.2: ε = 0.01 for texts and 0.05
-    for questions. A large divergence says that a map which looks quite otherwise would have led to
-    the same answer. What is found is a lower bound: that nothing was found proves nothing. As in
+    for questions. A large divergence says that a very different map would have led to the same
+        answer. The result is a lower bound: a small value proves nothing. As in
     that paper, weights are sought for each text by itself, and the model stays as it is. Wiegreffe
     & Pinter, Attention is not not Explanation, 2019, section 4, object to that, and train a model
-    to look elsewhere and to answer alike: their adversary is not here.
+    that looks elsewhere and answers alike. That adversary is not implemented here.
 
     The divergence is convex, so its maximum is an extreme point of the weights that are allowed,
     and many weights are 0 there. The search tries every vertex of the simplex (the keys in order
@@ -250,10 +250,12 @@ class _Search:
         return found, torch.where((moved <= short)[:, None, None], alone, move), f
 
     def extend(self, target: _Found) -> None:
-        """α + t (α̃ − α) with the greatest t within ε that halving finds, up to the simplex' edge.
+        """α + t (α̃ − α) with the greatest t within ε that bisection finds, up to the edge of the
+        simplex.
 
-        The divergence grows with t, because it is convex and 0 at t = 0. Halving for a looser ε
-        ends at no smaller t: at the first place that only the looser one allows, it goes on above.
+        The divergence grows with t, because it is convex and 0 at t = 0. Bisection for a looser ε
+        ends at no smaller t: at the first point that only the looser one allows, it continues
+        above.
         """
         down = self.own - target.q
         least = torch.finfo(down.dtype).eps

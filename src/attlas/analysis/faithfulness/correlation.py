@@ -19,9 +19,9 @@ from attlas.errors import AttlasError
 def kendall_tau(first: Float[Tensor, "..."], second: Float[Tensor, "..."]) -> float:
     """τ_b = (C − D) / √((n₀ − n₁) (n₀ − n₂)), from −1 (reversed) to 1 (the same order).
 
-    C and D: pairs of items that both put into the same, or the opposite order; n₀ = n (n − 1) / 2
-    pairs in all, of which n₁ tie in the first and n₂ in the second. NaN where one of them ties in
-    every pair, and says no order. Kendall, The Treatment of Ties in Ranking Problems, 1945.
+    C and D: the pairs of items that both put into the same, or the opposite order; n₀ = n (n − 1) /
+        2 pairs in all, of which n₁ tie in the first and n₂ in the second. NaN if one of them ties
+        in every pair. Kendall, The Treatment of Ties in Ranking Problems, 1945.
 
     Args:
         first, second: (items), what each of them says of every item. Exact, in O(n log n): with n₃
@@ -63,10 +63,10 @@ def _tied(ranks: NDArray[np.int64]) -> int:
 
 
 def _inversions(ranks: NDArray[np.int64]) -> int:
-    """How many pairs stand with the greater before the less, in O(n log n).
+    """The number of inversions, pairs with the greater before the smaller, in O(n log n).
 
-    Two numbers part at the highest bit in which they differ. So the list is kept in the order of
-    the bits above, and within such a group ones before zeros are counted, bit by bit.
+    The highest differing bit decides about two numbers. So the list is sorted by the higher bits,
+    and within a group of equal ones each 1 before a 0 is counted, bit by bit.
     """
     total, places = 0, np.arange(len(ranks))
     for bit in reversed(range(int(ranks.max()).bit_length())):

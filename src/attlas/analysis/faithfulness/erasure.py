@@ -1,4 +1,4 @@
-"""Erasure: does the decision stand without the keys that got the most weight?"""
+"""Erasure: does the decision stay without the keys of the greatest weights?"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from attlas.errors import AttlasError
 
 @dataclass(frozen=True, slots=True)
 class ErasedKey:
-    """A key that was erased, and what that did.
+    """An erased key, and its effect.
 
     Args:
-        key: Which, −1 = none, because there was none to choose.
-        weight: What it had.
+        key: Its number; −1 = none, because there was none to choose.
+        weight: Its weight.
         flipped: Whether another label is decided for.
         divergence: Jensen–Shannon of the outputs in nats, 0 … ln 2.
     """
@@ -31,7 +31,7 @@ class ErasedKey:
 
 @dataclass(frozen=True, slots=True)
 class SingleErasure:
-    """Erasing the key of the greatest weight, and random others; of the latter, draw by draw."""
+    """Erasure of the key of the greatest weight, and of random other keys, draw by draw."""
 
     greatest: ErasedKey
     random: ErasedKey
@@ -109,8 +109,8 @@ def multi_erasure(
     """min k such that the decision flips without the k first keys of an order; 1 … n − 1.
 
     Orders: "weight", descending a_j; "gradient", descending Σ_r ∂p(ŷ)/∂α_rj; "weight × gradient",
-    descending Σ_r α_rj ∂p(ŷ)/∂α_rj; "random". A good order is one that flips soon. Serrano & Smith,
-    2019, sections 5.1 and 5.2. At least one key of n stays: of nothing no weights could be made.
+    descending Σ_r α_rj ∂p(ŷ)/∂α_rj; "random". A good order flips the decision soon. Serrano &
+    Smith, 2019, sections 5.1 and 5.2. At least one of n keys stays.
 
     Args:
         call: As of `single_erasure`; it runs up to 4 n times.

@@ -1,4 +1,4 @@
-"""An intervention: the same call of a model, again and again, with other weights."""
+"""Interventions: repeated calls of a model with changed attention weights."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,13 +20,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Intervention(Generic[Result]):
-    """`call()` runs the model and returns what is to be known of it, such as its logits.
+    """`call()` runs the model and returns its outputs, such as its logits.
 
     Args:
-        chosen: Of which layers and heads the weights are changed; None of either = all. Every run
-            is in eval mode, and with the explicit form of each attention, so that two runs differ
-            by their weights alone. The call must give the same thing each time: a batch of its own,
-            no sampling.
+        chosen: The layers and heads whose weights are changed; None = all. Every run is in eval
+            mode, with explicit attention, so that two runs differ only by their weights. The call
+            must be deterministic: a fixed batch, no sampling.
     """
 
     model: nn.Module
@@ -41,8 +40,8 @@ class Intervention(Generic[Result]):
         """What the call returns while `change` rewrites the weights of the chosen heads.
 
         Raises:
-            AttlasError: For a model without attention, for layers or heads that it has not, and for
-                a call that puts the model into training mode.
+            AttlasError: For a model without attention, for layers or heads that do not exist, and
+                for a call that puts the model into training mode.
         """
         matched: dict[str, bool] = {}
 
@@ -88,7 +87,7 @@ def check_heads(heads: range | tuple[int, ...], count: int, layer: str) -> None:
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """The model in eval mode for the length of a block: dropout would hide what weights do.
+    """Put the model into eval mode for the block: dropout would hide the effect of weights.
 
     Afterwards the flag of every module is as it was, also when the block raises.
     """
@@ -109,7 +108,8 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def gradients_enabled() -> Iterator[None]:
-    """Gradients are on, whatever is around; the model's own `.grad` is left alone by its users.
+    """Enable gradients for the block, also inside `no_grad`. Callers do not touch the model's
+    `.grad`.
 
     Without cuDNN, whose recurrent layers have no gradient in eval mode.
     """
@@ -117,23 +117,23 @@ def gradients_enabled() -> Iterator[None]:
         yield
 
 
-# A target: which of a model's attention is meant.
+# The target of an experiment: rows of one map.
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionTarget:
     """Rows of one layer's map: those of these heads and queries.
 
-    A model that pools by attention has one row per example. One that classifies by its first token
-    looks there with the query 0, one that goes on writing with the query −1.
+    A model that pools by attention has one row per example. A model that classifies by its first
+    token uses query 0; a language model uses query −1.
 
     Args:
         layer: Its path; None = the only one that the model has.
         heads, queries: By number, None = all; a query may be counted from the end, −1 = the last.
         call: Which of the layer's calls, from 0, where it is called more than once; None = the only
             one.
-        cross_attention: Whether the map relates two texts; None = it does unless it is square.
-            Where it does not, queries of padding do not count.
+        cross_attention: Whether the map is of cross-attention; None = unless it is square. In
+            self-attention, queries of padding do not count.
     """
 
     layer: str | None = None
@@ -143,10 +143,10 @@ class AttentionTarget:
     cross_attention: bool | None = None
 
     def rows(self, heads: int, queries: int, layer: str) -> Bool[Tensor, "heads queries"]:
-        """Which rows are meant of a map with so many heads and queries.
+        """The rows of a map with so many heads and queries.
 
         Raises:
-            AttlasError: For heads or queries that it has not, and for none at all.
+            AttlasError: For heads or queries that do not exist, and for an empty choice.
         """
         head_numbers, query_numbers = _numbers(self.heads, heads), _numbers(self.queries, queries)
         if not head_numbers or not query_numbers:
@@ -173,17 +173,17 @@ def _numbers(numbers: int | Sequence[int] | None, count: int) -> tuple[int, ...]
     return (numbers,) if isinstance(numbers, int) else tuple(numbers)
 
 
-# What a model puts out: distributions over labels, and how far two of them are apart.
+# Output distributions over labels, and distances between two of them.
 
 
 _STEADY = 1e-3  # in total variation; far more than rounding makes, far less than dropout
 
 
 def distribution(logits: object) -> Float[Tensor, "*examples labels"]:
-    """softmax(logits), in float32 at least. A model that puts out p itself has the logits log p.
+    """softmax(logits), in float32 at least. If a model returns probabilities p, pass log p.
 
     Raises:
-        AttlasError: For what are no such numbers of two labels at least.
+        AttlasError: For anything but logits of at least two labels.
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point() or logits.ndim == 0:
         raise AttlasError(
@@ -218,8 +218,8 @@ def baseline_output(intervention: Intervention[Tensor]) -> Float[Tensor, "..."]:
     """The output distribution with the weights of the model.
 
     Raises:
-        AttlasError: If a second run gives another one: what other weights do could not be told from
-            that.
+        AttlasError: If a second run gives another output: then the effect of other weights cannot
+            be measured.
     """
     first, second = (distribution(intervention.baseline()) for _ in range(2))
     if first.shape != second.shape or bool((total_variation(first, second) > _STEADY).any()):
@@ -278,20 +278,20 @@ def _check(first: Tensor, second: Tensor) -> None:
         )
 
 
-# Rows of attention in the target, and the output that they lead to.
+# The rows of the target, and the output that they lead to.
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionRows:
-    """The weights of the rows in the target, what they may see, and the output of each example.
+    """The weights of the rows in the target, the keys that they may see, and the output of each
+    example.
 
     rows: every head and query in the target.
 
     Args:
-        query_mask: Which of them have a query that is a token, and not padding: in a map that looks
-            at itself, a key that no query sees is padding, and so is its query. Those rows alone
-            count and are changed, so that a text has the same numbers in any batch. The examples of
-            a batch do not see each other.
+        query_mask: Which rows have a query that is a token. In self-attention, a key that no query
+            sees is padding, and so is its query. Only rows of tokens count and are changed, so that
+            a text has the same results in any batch. The examples of a batch do not see each other.
     """
 
     intervention: Intervention[Tensor]
@@ -304,11 +304,11 @@ class AttentionRows:
     output: Float[Tensor, "batch labels"]
 
     @classmethod
-    @torch.inference_mode(False)  # gradients are taken through what is kept here
+    @torch.inference_mode(False)  # gradients flow through the tensors kept here
     def of(
         cls, model: nn.Module, call: Callable[[], Tensor], target: AttentionTarget
     ) -> "AttentionRows":
-        """Run the call three times, and keep what it says.
+        """Run the call three times, and keep its results.
 
         Raises:
             AttlasError: If the target does not fit the model, or is on padding alone in some text,
@@ -385,9 +385,9 @@ class AttentionRows:
         return output.argmax(-1) != self.output.argmax(-1)
 
     def without(self, erased: Bool[Tensor, "batch keys"]) -> Float[Tensor, "batch rows keys"]:
-        """α_rj / Σ_kept α_rk · Σ α_rk on the keys that are kept, 0 on those that are gone.
+        """α_rj / Σ_kept α_rk · Σ α_rk on the keys that are kept, 0 on the erased ones.
 
-        A row of which nothing is kept reads nothing; one of padding stays as it is.
+        A row without any key left reads zeros; a row of padding stays as it is.
         """
         remaining = self.weights.masked_fill(erased[:, None], 0.0)
         total = self.weights.sum(-1, keepdim=True)
@@ -455,7 +455,7 @@ def _call(target: AttentionTarget, calls: int, layer: str) -> int:
 def _query_mask(
     allowed: Bool[Tensor, "batch heads queries keys"], target: AttentionTarget
 ) -> Bool[Tensor, "batch heads queries"]:
-    """Which queries stand at a key that some query sees; all of them, of a map that is across."""
+    """Which queries are at a key that some query sees; all queries in cross-attention."""
     queries, num_keys = allowed.shape[2:]
     if target.cross_attention or queries != num_keys:
         return torch.ones_like(allowed[..., 0])
@@ -467,7 +467,7 @@ def _check_queries(
     allowed: Bool[Tensor, "batch heads queries keys"],
     layer: str,
 ) -> None:
-    """Raise `AttlasError` for a text that has tokens, and none of them in the target."""
+    """Raise `AttlasError` for a text that has tokens, but none in the target."""
     silent = allowed.flatten(1).any(1) & ~query_mask.any(1)
     if bool(silent.any()):
         raise AttlasError(

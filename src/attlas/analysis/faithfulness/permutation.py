@@ -1,4 +1,4 @@
-"""Permutation: does it matter which key got which weight?"""
+"""Permutation and uniform weights: does it matter which key gets which weight?"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class PermutationDistance:
 
     @property
     def median(self) -> Float[Tensor, "*examples"]:
-        """Over the draws; of an even number of them, between the two in the middle."""
+        """The median over the draws; of an even number, the mean of the middle two."""
         ordered, count = self.distances.sort(dim=0).values, len(self.distances)
         return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
 
@@ -43,7 +43,7 @@ def permutation_distance(
 ) -> PermutationDistance:
     """median_π ½ Σ_y |p(y | α) − p(y | π α)|: each query's weights shuffled among what it sees.
 
-    Small numbers beside uneven weights say that the output does not hang on where the model
+    If weights are uneven, small values say that the output does not depend on where the model
     looked. Jain & Wallace, Attention is not Explanation, 2019, section 4.2.1, who take 100 draws.
     Every draw shuffles each chosen layer, head and query by itself.
 
@@ -60,7 +60,7 @@ def permutation_distance(
     generator = torch.Generator().manual_seed(seed)
 
     def shuffle(weights: Weights, allowed: Allowed, layer: str) -> Weights:
-        # A seed for each layer and call: layers of one shape would else share their order.
+        # A seed for each layer and call; otherwise layers of one shape would share a permutation.
         row_seed = int(torch.randint(2**62, (), generator=generator))
         return permuted(row_seed)(weights, allowed, layer)
 
@@ -73,7 +73,7 @@ def permutation_distance(
     return PermutationDistance(torch.stack(found))
 
 
-# Uniformity: does it matter that the weights differ at all?
+# Uniform weights: does it matter that the weights differ?
 
 
 def uniform_distance(

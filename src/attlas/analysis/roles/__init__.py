@@ -1,4 +1,4 @@
-"""Which roles the heads of a model have: numbers for every layer and head."""
+"""Head roles: scores of every layer and head."""
 
 from collections.abc import Mapping, Sequence
 
@@ -54,26 +54,26 @@ def roles(
                  has 1. 0 where all look at one place: where the standard deviation of the keys
                  is below a thousandth of the axis
 
-    A query counts where its token is real, where it sees more than one key, and where there is
-    what the role looks at. Roles that the layer or what is given cannot show have NaN for a score:
-    those of one's own place in cross-attention, and the diagonals in self-attention; where nobody
-    knows at which keys queries stand, as of a class token that looks at a text, those of one's own
-    place and `positional` (every query counts there: who knows better gives `queries`). A corpus is
-    the sum of its tables: `roles(one) + roles(other)`. The map is never held.
+    A query counts if it is a token, if it sees more than one key, and if the role has a target for
+        it. A role without any such query has the score NaN: roles of the query's own position in
+        cross-attention, and diagonals in self-attention. If the positions of queries are unknown,
+        as for a class token that looks at a text, roles of the own position and `positional` are
+        NaN, and every query counts; pass `queries` to choose them. The table of a corpus is a sum:
+        `roles(first) + roles(second)`. The map is never held.
 
     Args:
         layers: Paths, or patterns such as "encoder.*"; None = all. A layer called several times has
             a row for each call, `layer[0]`, `layer[1]` and so on.
         token_mask: Which keys are tokens, None = as the trace says.
-        queries: Which queries are, of every layer; None = those that stand at a real key. Of
-            cross-attention no key tells it: there, those of `target_mask`, the tokens of the
-            target; None = all, padding too.
-        counts: How often a token occurs in a corpus, infinity for those that are not to be looked
-            for.
+        queries: Which queries are tokens, for every layer; None = those at the position of a token.
+            In cross-attention keys don't say it: there, those of `target_mask`, the tokens of the
+            target; None = all, also padding.
+        counts: How often each token occurs in a corpus; infinity for tokens that never count as
+            rare.
 
     Raises:
-        AttlasError: For a layer that is not there, for what has not the shape of its axis, and for
-            a `target_mask` beside `queries`, or without any cross-attention.
+        AttlasError: For a layer that does not exist, for a wrong shape, and for a `target_mask`
+            beside `queries` or without any cross-attention.
     """
     if radius < 0:
         raise AttlasError("a radius from 0", str(radius), "count keys to either side")

@@ -1,4 +1,4 @@
-"""What is counted of the heads of one attention map, in one pass over its blocks."""
+"""Role scores of one attention map, in one pass over its blocks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from attlas.recording.maps.reductions import Reduction, argmax, reduce_map
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoleTarget(ABC):
-    """A set of keys for each query, told by positions and by what is known of the texts.
+    """A set of keys for each query, defined by positions and tokens.
 
     Args:
-        by_max_weight: Whether it counts where the greatest weight is, instead of how much weight is
-            there.
+        by_max_weight: Whether the score is the share of greatest weights on these keys, instead of
+            their weight.
     """
 
     by_max_weight: bool = field(default=False, kw_only=True)
@@ -132,7 +132,7 @@ def _again(
     tokens: Int[Tensor, "batch keys"], token_mask: Bool[Tensor, "batch keys"]
 ) -> Bool[Tensor, "batch keys"]:
     """Return True if the same token stood at an earlier token of the text."""
-    # Real tokens first, then equal ones side by side in the order of the text.
+    # Sort: tokens before padding, then equal tokens together, in the order of the text.
     order = torch.argsort(tokens, dim=1, stable=True)
     order = order.gather(1, torch.argsort(~token_mask.gather(1, order), dim=1, stable=True))
     ordered, is_token = tokens.gather(1, order), token_mask.gather(1, order)
@@ -141,7 +141,7 @@ def _again(
     return torch.zeros_like(token_mask).scatter(1, order, same)
 
 
-# A random text that says everything several times: what shows an induction head.
+# A random text that repeats itself, to find induction heads.
 
 
 def repeated(
@@ -189,7 +189,7 @@ def count_roles(
 
     Args:
         targets: By the names of their roles.
-        query_mask: The queries of real tokens.
+        query_mask: The queries of tokens.
         diagonals: Whether to ask for the direction of the whole map, too.
     """
     reductions: dict[str, Reduction] = {"target": _TargetSums(attention_map, targets, query_mask)}
@@ -218,9 +218,9 @@ def count_roles(
 def has_choice(
     block: Block, query_mask: Bool[Tensor, "batch queries"]
 ) -> Bool[Tensor, "heads rows"]:
-    """The queries of a block that count: of a real token, and with more than one key to choose of.
+    """The queries of a block that count: of a token, and with more than one visible key.
 
-    Who sees a single key gives it everything, whatever the head has learnt.
+    A query with a single key gives it all weight, whatever the head has learned.
     """
     block_queries = query_mask[block.batch, block.start : block.stop]
     return block_queries & (block.num_visible > 1) & block.has_visible
@@ -301,11 +301,10 @@ class _OffsetReduction(Reduction):
 class SlopeReduction(Reduction):
     """Pearson's ρ of query and key, the map taken as what is probable of both together.
 
-    ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, each with weights that are
-    made to sum to 1 (a sink takes a part away); 1 for a diagonal that
-    rises evenly, −1 for an anti-diagonal. 0 where all queries look at one place; the count is 0
-    where there is a single query. Beside it the ρ of an even gaze at all that is seen, which is not
-    0 where that moves from query to query, as under a causal mask.
+    ρ = (Σ w ij − n ī j̄) / (n σ_i σ_j) over the n queries that count, each with weights normalised
+    to sum to 1 (a sink takes a part). 1 for an even diagonal, −1 for an anti-diagonal, 0 if all
+    queries look at one key; the count is 0 for a single query. Beside it stands the ρ of uniform
+    weights, which is not 0 if the visible keys move from query to query, as under a causal mask.
     """
 
     def __init__(

@@ -43,12 +43,12 @@ class Role:
     """How far one head has one role.
 
     Args:
-        score: From 0 to 1, of the diagonals from −1; NaN where the role was not asked for, or where
-            no query could have shown it.
-        chance: What the score would be if every query looked evenly at all that it sees.
+        score: From 0 to 1, for diagonals from −1; NaN if the role was not requested, or if no query
+            can show it.
+        chance: The score of uniform weights over all visible keys.
         queries: How many the score is a mean of.
-        offset: Of `positional`, where most of the greatest weights are, counted from the query: −1
-            = one key back.
+        offset: For `positional`: the commonest offset of the greatest weight from the query; −1 =
+            one key back.
     """
 
     name: str
@@ -62,8 +62,8 @@ class Role:
     def held(self) -> bool:
         """score ≥ threshold, and (score − chance) / (1 − chance) ≥ threshold / 2.
 
-        The second, a score with chance taken out (Cohen, 1960), matters for short texts alone,
-        where an even gaze comes near the threshold; else the papers' thresholds hold as they are.
+        The second condition, a score corrected for chance (Cohen, 1960), matters only for short
+        texts, where uniform weights come near the threshold. Otherwise the papers' thresholds hold.
         """
         if not self.score >= self.threshold:  # NaN is neither
             return False
@@ -75,7 +75,7 @@ _POSITIONAL = ROLES.index("positional")
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was counted of the heads of one layer; two of them add up.
+    """The counts of the heads of one layer; tallies can be added.
 
     Args:
         sums: Over queries, of the score, of its chance, and of 1.
@@ -120,10 +120,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RoleTable:
-    """Scores of every head in every role; `one + other` is the table of both texts together.
+    """Scores of every head in every role; `first + second` is the table of both texts.
 
-    So a corpus is a sum, text by text, and needs no more memory than one of them. Every query
-    weighs the same, whatever the length of its text.
+    So the table of a corpus is a sum over its texts. Every query weighs the same, whatever the
+    length of its text.
     """
 
     tallies: Mapping[str, Tally]
@@ -151,7 +151,7 @@ class RoleTable:
         """One role of one head.
 
         Raises:
-            AttlasError: For a layer, head or role that is not.
+            AttlasError: For a layer, head or role that does not exist.
         """
         if name not in ROLES:
             raise AttlasError(f"a role among {list(ROLES)}", repr(name), "choose one of them")
@@ -180,7 +180,7 @@ class RoleTable:
         )  # fmt: skip
 
     def best(self, name: str) -> tuple[str, int, Role]:
-        """The head that has a role the most: its layer, its number, and how far.
+        """The head with the highest score in a role: its layer, its number, and the role.
 
         Raises:
             AttlasError: If no text could show it.
@@ -200,7 +200,7 @@ class RoleTable:
         return max(found, key=lambda each: each[2].score)
 
     def __str__(self) -> str:
-        """The roles that are held, a line for each head that has one."""
+        """The roles above their thresholds, a line for each head that has one."""
         lines = []
         for layer in self.layers:
             for head in range(self.heads(layer)):

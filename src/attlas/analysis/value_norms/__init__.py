@@ -1,4 +1,4 @@
-"""Values that agree with the weights of a call, and with what its heads read."""
+"""Value-weighted attention: the norms of α_hij f_h(x_j)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ _NEAR = 1e-3
 def values_of_call(
     attention_map: AttentionMap, values: ValueMap, source: ValueInputs
 ) -> Float[Tensor, "batch value_heads keys value_dim"]:
-    """x_j V_h + c_h of one call of a layer, whose source has texts first or places first.
+    """x_j V_h + c_h of one call of a layer; the source is batch first or positions first.
 
     Raises:
-        AttlasError: If these are not of one call, and if the heads read something else than the
-            weights take of them.
+        AttlasError: If they are not of one call, and if the heads' outputs differ from the weighted
+            values.
     """
     batch, heads, _, num_keys = attention_map.shape
     expected = (batch, num_keys - values.added) if heads == len(values.output) else None
@@ -57,7 +57,7 @@ def values_of_call(
 def _zero_padding(
     attention_map: AttentionMap, vectors: Float[Tensor, "batch keys key_dim"]
 ) -> Float[Tensor, "batch keys key_dim"]:
-    """What is in padding has no weight, but 0 · NaN is NaN."""
+    """Set padding to zero: its weight is 0, but 0 · NaN is NaN."""
     token_mask = (
         attention_map.token_mask if isinstance(attention_map, FactoredAttentionMap) else None
     )
@@ -73,8 +73,9 @@ def _distance(
     call_values: Float[Tensor, "batch value_heads keys value_dim"],
     read: Float[Tensor, "batch queries all_heads"] | None,
 ) -> float | None:
-    """How far what heads read is from Σ_j α_hij v_hj, in some queries, beside the greatest number;
-    None where it is near, or where nothing can be said."""
+    """The relative error of the heads' outputs against Σ_j α_hij v_hj, in some queries; None if it
+    is small or unknown.
+    """
     batch, heads, queries, _ = attention_map.shape
     if read is None or read.shape[:2] != (batch, queries) or not queries:
         return None
@@ -95,7 +96,7 @@ def _distance(
     return off / greatest if off > near else None
 
 
-# How much of each key a layer takes: weights times the length of what they weigh.
+# Weights times the length of the vectors that they weigh.
 
 
 _AT_ONCE = 1 << 21  # numbers
@@ -110,8 +111,8 @@ class ValueNorms:
 
     Args:
         lengths: ‖f_h(x_j)‖, (batch, heads, keys).
-        products: ⟨f_h(x_j), f_g(x_j)⟩ in float64, of which the length of any sum over heads can be
-            had: (batch, keys, heads, heads).
+        products: ⟨f_h(x_j), f_g(x_j)⟩ in float64, (batch, keys, heads, heads); they give the length
+            of any sum over heads.
     """
 
     attention_map: AttentionMap
@@ -120,7 +121,8 @@ class ValueNorms:
 
     @classmethod
     def of(cls, attention_map: AttentionMap, values: ValueMap, source: ValueInputs) -> "ValueNorms":
-        """Those of one call of a layer: its weights, its f, and what its values were made of.
+        """Compute the norms of one call of a layer from its weights, its f, and the inputs of its
+        values.
 
         Time O(keys × heads × width × (value_dim + heads)), memory O(keys × (width + heads²)).
 
@@ -147,7 +149,7 @@ class ValueNorms:
     def summed_rows(self, start: int, stop: int) -> Float[Tensor, "batch rows keys"]:
         """‖Σ_h α_hij f_h(x_j)‖ = √(αᵀ G_j α) of these queries, in float64: of the whole layer.
 
-        It is at most the sum of `rows` over the heads, and less where heads undo each other.
+        It is at most the sum of `rows` over the heads, and less if heads cancel each other.
         """
         weights = self.attention_map.rows(start, stop).to(torch.float64).permute(0, 3, 2, 1)
         squares: Tensor = torch.linalg.vecdot(weights @ self.products, weights)

@@ -1,4 +1,4 @@
-"""What the values of each layer are made of, recorded while a model runs."""
+"""Record the inputs of each layer's values while a model runs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,18 +12,18 @@ from torch import Tensor, nn
 from attlas.analysis.value_norms.projections import find_projections
 from attlas.errors import AttlasError, UnsupportedError
 
-# What the values of one call of a layer were made of.
+# The inputs of the values of one call of a layer.
 
 
 @dataclass(frozen=True, slots=True)
 class ValueInputs:
-    """The vectors that were projected to values, a key for each; and what came of it.
+    """The vectors that were projected to values, one for each key; and the heads' outputs.
 
     Texts are first, and their places second; or the other way round, where a layer has them so.
 
     Args:
-        read: What all heads read, side by side, as the layer's output projection was given it; None
-            = not known. By it `ValueNorms` sees whether the layer does more than project.
+        read: The concatenated heads' outputs, the input of the output projection; None = unknown.
+            `ValueNorms` checks with it that the layer does nothing but project.
     """
 
     vectors: Float[Tensor, "batch keys key_dim"]
@@ -55,12 +55,12 @@ _AXES = 3  # texts, places, width
 def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
     """`with observe(model) as trace, record_value_inputs(model) as sources: model(...)`
 
-    Of each layer, by the path that it has in a trace, what every call made its values of, and what
-    its heads read. A cached generation makes them step by step, new keys in each:
-    `ValueInputs.joined` has them together.
+    For each layer path of a trace, the inputs of the values of every call, and the heads' outputs.
+    A cached generation computes new keys in each step: `ValueInputs.joined` concatenates them.
 
-    Heard by hooks on the model, which are taken off at the end of the block: other threads that run
-    it meanwhile are heard too, and PyTorch's Transformers leave their inference fast path.
+    It uses hooks on the model, which are removed at the end of the block. So other threads that run
+    the model meanwhile are recorded, too, and PyTorch's Transformers leave their inference fast
+    path.
 
     Raises:
         AttlasError: For a model none of whose layers `value_map` knows, and if none of those ran,
@@ -102,7 +102,7 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A hook that writes down what PyTorch's layer is given to make values of."""
+    """A hook that records the value input of PyTorch's layer."""
 
     calls: list[ValueInputs]
 
@@ -116,7 +116,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A hook that writes down what a linear map is given to make values of."""
+    """A hook that records the input of a linear value map."""
 
     calls: list[ValueInputs]
 
@@ -126,7 +126,7 @@ class _Made:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A hook that adds to it what the heads read, unless the layer drops some of its weights."""
+    """A hook that adds the heads' outputs, unless the layer has dropout on its weights."""
 
     calls: list[ValueInputs]
     layer: nn.Module
@@ -138,8 +138,8 @@ class _Read:
 
 
 def _drops(layer: nn.Module) -> bool:
-    """Return True if it may drop some of its weights, by any rate that it, its children or its
-    configuration name.
+    """Return True if it may drop weights: if the module, a child or its configuration has a dropout
+    rate.
     """
     if not layer.training:
         return False

@@ -1,4 +1,4 @@
-"""Where a layer of attention keeps what makes its values, and what brings its heads together."""
+"""Find the value projection and the output projection of an attention layer."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -46,10 +46,10 @@ _QUERIES = (
 class Projections:
     """The two linear maps around the weights of an attention, and how the first is laid out.
 
-    Found are modules that have one of these pairs of attributes (^ = of the module that they are
-    in): v_proj with o_proj, out_proj or dense; v_lin, out_lin; v, o; value with
-    dense or ^output.dense; value_proj, ^output.dense; and, where queries, keys and values are made
-    at once: qkv_proj, o_proj; Wqkv with out_proj or Wo; c_attn, c_proj; query_key_value, dense.
+    Supported are modules with one of these pairs of attributes (^ = of the parent module): v_proj
+    with o_proj, out_proj or dense; v_lin, out_lin; v, o; value with dense or ^output.dense;
+    value_proj, ^output.dense; and, where queries, keys and values are made at once: qkv_proj,
+    o_proj; Wqkv with out_proj or Wo; c_attn, c_proj; query_key_value, dense.
 
     Args:
         layout: "values" = these alone; "blocks" = all queries, all keys, all values; "last" =
@@ -61,7 +61,7 @@ class Projections:
     layout: Layout
 
     def columns(self, total: int, heads: int, width: int) -> Int[Tensor, " values"] | None:
-        """Which of the `total` outputs of `value` are values, of heads this wide; None = none."""
+        """Which of the `total` outputs of `value` are values, for this head width; None = none."""
         every = torch.arange(total)
         match self.layout:
             case "values":
@@ -79,10 +79,10 @@ class Projections:
 
 
 def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention:
-    """Those of the layer at this path; PyTorch's own layer speaks for itself.
+    """The projections of the layer at this path; PyTorch's own layer is handled apart.
 
     Raises:
-        AttlasError: For a path that leads nowhere, and if they cannot be found or do more than
+        AttlasError: For a path of no module, and if the projections cannot be found or do more than
             project.
     """
     try:
@@ -128,7 +128,7 @@ def find_projections(model: nn.Module, layer: str) -> Projections | nn.Multihead
 
 
 def _changing(module: nn.Module, found: Projections | nn.MultiheadAttention) -> str | None:
-    """What a layer does beside projecting: it clips, norms or gates values or what heads read.
+    """Say what a layer does besides projecting: clip, normalise or gate values or heads' outputs.
 
     Some keep a gate in queries that are twice as wide. Of h heads, g of them with keys of their
     own, queries, keys, values and what heads read are h a, g a, g b and h b wide: else there is
@@ -189,7 +189,7 @@ def _is_transposed(linear: nn.Module) -> bool:
     return type(linear).__name__ == "Conv1D" and hasattr(linear, "nf")
 
 
-# What a head makes of a key: its value, as it comes out of the layer.
+# The contribution of a key through a head: its value after the output projection.
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +254,13 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
     """The f of one attention layer of a model, by its path in a trace.
 
     Args:
-        heads: How many the layer has, which `trace[layer].shape[1]` says. Known are attlas's
-            `MultiheadAttention`, PyTorch's `nn.MultiheadAttention`, and modules that name their
-            projections as those of Hugging Face do, see `Projections`. In float32 or better, out of
-            any graph.
+        heads: How many heads the layer has, `trace[layer].shape[1]`. Supported are attlas's and
+            PyTorch's `MultiheadAttention`, and modules whose projections have the names of Hugging
+            Face's, see `Projections`. Results are detached, in float32 or better.
 
     Raises:
-        AttlasError: If the projections cannot be found, do more than project, or do not fit so many
-            heads; where the layer says that it has another number of them.
+        AttlasError: If the projections cannot be found, do more than project, or do not fit the
+            number of heads.
     """
     found = projections_of(model, layer)
     named = heads_named(model.get_submodule(layer))

@@ -25,10 +25,10 @@ def write_onnx(loaded: LoadedTranslator, folder: Path) -> list[str]:
     """`encoder.onnx`, `decoder.onnx`, the vocabularies, and `translate.py`, which uses them without
     attlas; the same logits up to rounding.
 
-    encoder: source (batch, keys) int64, real (batch, keys) bool → what the decoder keeps of the
-    source; of a recurrent model also past_NAME of the first step. decoder: tokens (batch,) int64,
-    that, and past_NAME for each NAME of its state → logits (batch, vocabulary), and each NAME: the
-    past of the next step. Names and shapes are in the remarks.
+    encoder: source (batch, keys) int64, token_mask (batch, keys) bool → the source's inputs of the
+    decoder; for a recurrent model also past_NAME of the first step. decoder: tokens (batch,) int64,
+    these inputs, and past_NAME for each NAME of its state → logits (batch, vocabulary), and each
+    NAME: the past of the next step. Names and shapes are in the remarks.
 
     Returns:
         What a reader of the folder has to know.
@@ -70,7 +70,7 @@ def _never(decoding: DecodingConfig) -> str:
 
 
 def _limits(decoding: DecodingConfig) -> dict[str, int | float | str]:
-    """What `translate.py` heeds."""
+    """The settings that `translate.py` follows."""
     names = ["max_len_a", "max_len_b", "min_length"]
     cut = ["max_source_length"] if decoding.max_source_length else []
     forbid = ["unknown"] if decoding.unknown == "forbid" else []
@@ -102,9 +102,9 @@ def _of_search(decoding: DecodingConfig) -> list[str]:
 
 
 _OF_TRANSFORMER = [
-    "encoder.onnx: source (batch, keys) int64 and real (batch, keys) bool, true = a token, "
-    "one at least in each row → source_keys.N, source_values.N.",
-    "decoder.onnx, one step: tokens (batch,) int64, real, source_keys.N, source_values.N, "
+    "encoder.onnx: source (batch, keys) int64 and token_mask (batch, keys) bool, true = a token, "
+    "at least one in each row → source_keys.N, source_values.N.",
+    "decoder.onnx, one step: tokens (batch,) int64, token_mask, source_keys.N, source_values.N, "
     "past_keys.N, past_values.N → logits (batch, vocabulary), keys.N, values.N. The past of "
     "the first step has the shape (batch, heads, 0, width of a head); that of every other is "
     "keys and values of the step before.",
@@ -113,7 +113,7 @@ _OF_TRANSFORMER = [
 
 def _of_recurrent(encoder: Graph, decoder: Graph) -> list[str]:
     return [
-        f"encoder.onnx: {encoder.signature}. In real true = a token: one at least in each row, "
+        f"encoder.onnx: {encoder.signature}. In token_mask true = a token: at least one in each row, "
         "padding on the right.",
         f"decoder.onnx, one step: {decoder.signature}. past_… of the first step is the encoder's; "
         "that of every other is what the step before gave under the same name without past_. All "

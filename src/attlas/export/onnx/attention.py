@@ -31,14 +31,12 @@ from attlas.patterns.shapes import (
 from attlas.runs.loaded import unsupported
 
 _FLOAT = 1  # the number that onnx.TensorProto gives this type
-_HIDDEN = float(np.finfo(np.float32).min)  # a score that the softmax makes 0 of
+_HIDDEN = float(np.finfo(np.float32).min)  # a score whose softmax is 0
 
 
 @dataclass(frozen=True, slots=True)
 class SourceInputs:
-    """The names of what is kept of a source: keys and values (batch, keys, dim), and which
-    keys are real (batch, keys).
-    """
+    """The names of a source's keys and values (batch, keys, dim), and its token mask (batch, keys)."""
 
     keys: str
     values: str
@@ -155,7 +153,7 @@ class GraphAttention:
         return graph.node("Mul", share, count)
 
     def _distance(self, centre: str, token_mask: str) -> str:
-        """s − p, (batch, keys): keys are counted from 0, as the real ones come first."""
+        """s − p, (batch, keys): keys are counted from 0, because tokens come before padding."""
         graph = self.graph
         count = graph.node("Squeeze", graph.node("Shape", token_mask, start=1, end=2))
         zero, one = graph.number(0, np.int64), graph.number(1, np.int64)
@@ -246,8 +244,8 @@ _SMALLEST_BLOCK = 32  # queries, as in `banded_attention`
 
 
 class GraphPatternAttention:
-    """softmax(q kᵀ) v over the keys that the pattern lets a query see and that are real (batch,
-    keys); a query that sees nothing reads zeros. There are as many queries as keys.
+    """softmax(q kᵀ) v over the tokens (batch, keys) that the pattern lets a query see; a query that
+    sees nothing reads zeros. There are as many queries as keys.
 
     Where the pattern has a bound, blocks of B queries meet strips of keys, as `banded_attention`
     cuts them: time and memory grow with length × window, else with length². Every size is found in

@@ -69,7 +69,7 @@ def write_onnx_classifier(loaded: LoadedClassifier, folder: Path) -> list[str]:
     """`classifier.onnx`, the vocabulary, the labels, and `classify.py`, which uses them without
     attlas; the same logits up to rounding.
 
-    source (batch, keys) int64, real (batch, keys) bool → logits and probabilities (batch,
+    source (batch, keys) int64, token_mask (batch, keys) bool → logits and probabilities (batch,
     labels).
 
     Returns:
@@ -90,7 +90,7 @@ def write_onnx_classifier(loaded: LoadedClassifier, folder: Path) -> list[str]:
     example = files("attlas.export.onnx").joinpath("templates", "classify.py")
     (folder / EXAMPLE).write_bytes(example.read_bytes())
     return [
-        f"{CLASSIFIER}: {graph.signature}. In real true = a token; padding may stand anywhere.",
+        f"{CLASSIFIER}: {graph.signature}. In token_mask true = a token; padding may be anywhere.",
         *OF_LABELS,
         of_vocabulary(loaded.vocabularies.text),
         *([] if longest is None else [of_longest(longest, "reads")]),
@@ -110,7 +110,7 @@ def _of_seen(fully_seen: int) -> str:
 
 
 def classifier_graph(model: Classifier, config: ClassifierConfig) -> Graph:
-    """Source (batch, keys) and which keys are real → logits and probabilities (batch, labels)."""
+    """Source (batch, keys) and token_mask (batch, keys) → logits and probabilities (batch, labels)."""
     graph = Graph("classifier")
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))

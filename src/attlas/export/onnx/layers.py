@@ -386,11 +386,13 @@ def encoded(
 ) -> str:
     """One vector for each id of a source (batch, keys): (batch, keys, dim).
 
-    real (batch, keys): which keys are; what stands in the others is not read.
+    token_mask (batch, keys): True = a token; other ids are not read.
     """
     graph = layers.graph
     n = GraphNumbers(graph)
-    source = graph.node("Where", token_mask, source, graph.number(0, np.int64))  # junk is no id
+    source = graph.node(
+        "Where", token_mask, source, graph.number(0, np.int64)
+    )  # padding may be no valid id
     turns = layers.positions(n.up_to(n.size(source, 1)))
     x = layers.placed(layers.embedded(source, embedding), positions, turns)
     mask = layers.key_mask(token_mask)

@@ -24,13 +24,15 @@ States = dict[str, tuple[type[np.generic], Shape]]
 
 
 def recurrent_encoder(model: RecurrentModel) -> Graph:
-    """Source (batch, keys) and which keys are real → the state before the first step, and where
+    """Source and token_mask (batch, keys) → the state before the first step, and where
     the decoder looks, what it looks at.
     """
     graph = Graph("encoder")
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
-    source = graph.node("Where", token_mask, source, graph.number(0, np.int64))  # junk is no id
+    source = graph.node(
+        "Where", token_mask, source, graph.number(0, np.int64)
+    )  # padding may be no valid id
     shared = model.source_embedding
     x = embedded(graph, source, model.target_embedding if shared is None else shared)
     ones = graph.node("Cast", token_mask, to=_INT32)
@@ -226,7 +228,7 @@ def _source_shapes(graph: Graph, model: RecurrentModel, decoder: AttentionDecode
 
 
 def transformer_encoder(model: Transformer, config: TransformerConfig) -> Graph:
-    """Source (batch, keys) and which keys are real → keys and values for each decoder layer."""
+    """Source and token_mask (batch, keys) → keys and values for each decoder layer."""
     graph = Graph("encoder")
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))

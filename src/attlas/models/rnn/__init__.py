@@ -1,1 +1,1 @@
-"""Recurrent encoder–decoders: Bahdanau's, Luong's, and the plain one that cannot look."""
+"""Recurrent encoder–decoders: Bahdanau's, Luong's, and one without attention."""

@@ -1,4 +1,4 @@
-"""Bahdanau's decoder: the previous state asks."""
+"""Bahdanau's decoder: the previous state is the query."""
 
 from dataclasses import replace
 from typing import Literal

@@ -17,7 +17,7 @@ from attlas.ops.dropout import Dropout
 from attlas.ops.linear import linear
 from attlas.ops.lstm import supported_dtype
 
-# What a recurrent decoder carries from token to token.
+# The state of a recurrent decoder.
 
 
 Hidden = tuple[Float[Tensor, "batch layers hidden_dim"], ...]
@@ -29,10 +29,9 @@ class RecurrentState:
     """One row per hypothesis; frozen, so that a step leaves the state before it as it was.
 
     Args:
-        source: What the attention keeps of the source, held once per source.
+        source: The attention's cache of the source, held once per source.
         coverage: Σ of the weights each position was read with so far.
-        attended: Luong's last attentional vector, where it is fed back. None where the model has no
-            such thing.
+        attended: Luong's last attentional vector, if it is fed back; else None.
         position: How many target tokens have been read.
     """
 
@@ -48,7 +47,7 @@ class RecurrentState:
         return self.hidden[0].shape[0]
 
     def with_coverage(self) -> "RecurrentState":
-        """The same: a decoder that looks counts in any case."""
+        """The same state: a decoder with attention always counts."""
         return self
 
     def concat(self, other: "RecurrentState") -> "RecurrentState":
@@ -126,7 +125,7 @@ class Recurrence(nn.Module):
 
 
 class Unrolled:
-    """A recurrence under way. All that does not depend on what is fed is computed beforehand."""
+    """A running recurrence. Everything that does not depend on `fed` is computed in advance."""
 
     def __init__(
         self,
@@ -164,7 +163,7 @@ class Unrolled:
     def step(
         self, fed: Float[Tensor, "batch fed_dim"] | None = None
     ) -> Float[Tensor, "batch hidden_dim"]:
-        """Take the next step, None = all of its input was known; the top layer's state after it."""
+        """Take the next step; None = its whole input was known. Return the top layer's state."""
         gates = next(self._known)
         if fed is not None:
             gates = gates + self._of_fed(fed)

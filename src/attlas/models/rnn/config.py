@@ -23,7 +23,7 @@ class LocalConfig(Config):
 
 
 class RecurrentConfig(Config):
-    """A recurrent encoder–decoder; a setting that would have no effect is an error that says so."""
+    """Settings of a recurrent encoder–decoder. A setting that would have no effect is an error."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: Literal["gru", "lstm"] = "gru"
@@ -74,7 +74,7 @@ class RecurrentConfig(Config):
     @field_validator("attention", mode="before")
     @classmethod
     def _is_no_author(cls, value: object) -> object:
-        """The mechanisms go by what they compute, the decoders by the authors of their papers."""
+        """Mechanisms are named by what they compute, decoders by the authors of their papers."""
         called = {"bahdanau": "additive", "luong": "general"}
         name = value.lower() if isinstance(value, str) else ""
         if name in called:
@@ -88,7 +88,7 @@ class RecurrentConfig(Config):
 
     @property
     def source_dim(self) -> int:
-        """The width of what the encoder gives for each source token."""
+        """The width of the encoder's output for each source token."""
         return self.encoder_hidden_dim * (2 if self.bidirectional else 1)
 
     @model_validator(mode="after")

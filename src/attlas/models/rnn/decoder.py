@@ -1,4 +1,4 @@
-"""What every recurrent decoder answers."""
+"""The base of recurrent decoders."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -15,7 +15,7 @@ from attlas.models.rnn.cells import Recurrence, RecurrentState
 from attlas.models.rnn.encoder import Bridge, Encoded
 from attlas.ops.cache import KeyValueCache
 
-# Coverage: the attention knows where it has looked.
+# Coverage: the attention reads the sum of its earlier weights.
 
 
 class Coverage(nn.Module):
@@ -30,7 +30,7 @@ class Coverage(nn.Module):
         self.coverage_proj = nn.Linear(1, hidden_dim, bias=False)
 
     def forward(self, cache: KeyValueCache, coverage: Float[Tensor, "batch keys"]) -> KeyValueCache:
-        """The memory as it looks once the coverage is known."""
+        """The cache with the coverage term added to its keys."""
         covered = coverage.unsqueeze(-1).to(cache.keys.dtype)
         return replace(cache, keys=cache.keys + self.coverage_proj(covered))
 
@@ -68,13 +68,13 @@ class RecurrentDecoder(nn.Module, ABC):
         """The features of every token of a target."""
 
 
-# What the decoders that look have in common.
+# The base of decoders with attention.
 
 
 class AttentionDecoder(RecurrentDecoder, ABC):
-    """A decoder with an attention: it remembers the source, looks, and tells who listens.
+    """A decoder with attention: it caches the source, attends to it, and records its weights.
 
-    In a loop over a target the weights of every step become one attention map; `step` notes its
+    In a loop over a target the weights of all steps become one attention map; `step` records its
     own.
     """
 
@@ -107,7 +107,7 @@ class AttentionDecoder(RecurrentDecoder, ABC):
         coverage: Float[Tensor, "batch keys"],
         query_offset: int,
     ) -> AttentionOutput:
-        """Read the cache as the attention does; noting is left to the caller."""
+        """Attend to the cache; the caller records the weights."""
         if self.coverage is not None:
             cache = self.coverage(cache, coverage)
         return self.attention.forward_with_weights(query, cache, query_offset)
@@ -115,10 +115,10 @@ class AttentionDecoder(RecurrentDecoder, ABC):
     def attend_step(
         self, query: Float[Tensor, "batch hidden_dim"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch value_dim"], RecurrentState]:
-        """The context of one query a row, noted, and the state with what it covered.
+        """The context of one query a row, recorded; and the state with its coverage.
 
-        Rows that share a source ask its one cache as so many queries, where nothing tells them
-        apart but the query, and no listener is active, who would want a batch row for each.
+        Rows that share a source read its cache as several queries, if they differ only by their
+        query and no listener is active; a listener needs one batch row for each.
         """
         cache, coverage = self._cache_and_coverage(state)
         source, hook = state.source, self.attention.hook
@@ -141,7 +141,7 @@ class AttentionDecoder(RecurrentDecoder, ABC):
     def expanded_cache(
         self, state: RecurrentState
     ) -> tuple[KeyValueCache, Float[Tensor, "batch keys"]]:
-        """What a state keeps of each row's source, and how much each position has been read."""
+        """The cache of each row's source, and the coverage of each position."""
         _, coverage = self._cache_and_coverage(state)
         assert state.source is not None
         return state.source.expand_rows(0), coverage
@@ -163,8 +163,8 @@ class AttentionDecoder(RecurrentDecoder, ABC):
         cache: KeyValueCache,
         query_offset: int,
     ) -> None:
-        """Tell who listens: one attention map, its queries in order; `query_offset` is the first
-        one's place.
+        """Record one attention map, its queries in order; `query_offset` is the position of the
+        first.
         """
         if self.attention.hook.is_recording:
             joined = torch.cat([part.detach() for part in weights], dim=2)

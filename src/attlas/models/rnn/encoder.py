@@ -52,7 +52,7 @@ class Bridge(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What an encoder makes of a source.
+    """The outputs of an encoder.
 
     Args:
         outputs: One vector per position, forward and backward side by side, zero in padding.
@@ -67,8 +67,8 @@ class Encoded:
 class RecurrentEncoder(nn.Module):
     """h_j = [→h_j; ←h_j]    Bahdanau, Cho & Bengio, 2015, section 3.2; n layers of GRU or LSTM.
 
-    Padding changes nothing: batches are packed, or read by `padded_lstm` where that is faster. A
-    row without a real token encodes to zeros.
+    Padding has no effect: batches are packed, or read by `padded_lstm` if that is faster. A row
+        without a token encodes to zeros.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class RecurrentEncoder(nn.Module):
         embedded: Float[Tensor, "batch keys dim"],
         token_mask: Bool[Tensor, "batch keys"] | None = None,
     ) -> Encoded:
-        """Read every row from its first to its last real token; padding is on the right."""
+        """Read every row from its first to its last token; padding is on the right."""
         check_source(embedded)
         if token_mask is None or token_mask.all():
             with supported_dtype(embedded) as fit:
@@ -113,7 +113,7 @@ class RecurrentEncoder(nn.Module):
         if isinstance(self.rnn, nn.LSTM) and padded_lstm_is_faster(self.rnn, embedded, lengths):
             outputs, final = padded_lstm(self.rnn, zero_padding(embedded, token_mask), lengths)
             return Encoded(outputs, self._apart(final))
-        # Packing refuses empty rows: they read one position of padding, and it is wiped out after.
+        # Packing refuses empty rows: they read one position of padding, which is zeroed afterwards.
         with supported_dtype(embedded) as fit:
             packed = pack_padded_sequence(
                 fit(embedded), lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
@@ -134,7 +134,7 @@ class RecurrentEncoder(nn.Module):
         )
 
 
-# Where training starts.
+# Initialisation.
 
 
 def initialise(model: nn.Module) -> None:

@@ -1,4 +1,4 @@
-"""Luong's decoder: the current state asks."""
+"""Luong's decoder: the current state is the query."""
 
 from dataclasses import replace
 

@@ -1,1 +1,1 @@
-"""What the layers of a Transformer and of a classifier are made of."""
+"""Blocks of the Transformer and of the classifier."""

@@ -1,4 +1,4 @@
-"""An encoder of attention alone."""
+"""The Transformer's encoder, and its blocks: feed-forward, residual, norm."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -13,7 +13,7 @@ from attlas.ops.dropout import Dropout
 from attlas.ops.linear import Linear, is_traced_or_transformed
 from attlas.recording.hooks import has_hooks, is_observed
 
-# Texts of like length, encoded together.
+# Encoding texts of similar length together.
 
 
 _ROWS = 128  # texts that are encoded together: fewer are padded less, and take more calls
@@ -25,10 +25,10 @@ Encode = Callable[[Float[Tensor, "batch keys embed_dim"], Bool[Tensor, "batch ke
 def encode_by_length(
     encode: Encode, x: Float[Tensor, "batch keys embed_dim"], token_mask: Bool[Tensor, "batch keys"]
 ) -> Float[Tensor, "batch keys embed_dim"]:
-    """encode(x, token_mask), without most of the padding: it is made of parts of the batch in turn,
-    each as wide as its longest text. Behind that there are zeros.
+    """encode(x, token_mask) without most of the padding: the batch is encoded in parts, each as
+    wide as its longest text. The rest is zero.
 
-    As a whole where that spares little, or where padding does not come behind the texts.
+    The whole batch at once if that saves little, or if padding is not on the right.
     """
     if token_mask.shape != x.shape[:2] or not token_mask.numel():
         return encode(x, token_mask)  # which knows what is wrong with it, if anything is
@@ -94,7 +94,7 @@ class FeedForward(nn.Module):
         return outer
 
 
-# What is around every sublayer.
+# The residual connection and the norm around a sublayer.
 
 
 Vectors = Float[Tensor, "*positions embed_dim"]
@@ -124,11 +124,11 @@ class Residual(nn.Module):
         self.dropout = Dropout(dropout)
 
     def enter(self, x: Vectors) -> Vectors:
-        """What the sublayer gets."""
+        """The input of the sublayer."""
         return self.norm(x) if self.before and self.norm is not None else x
 
     def leave(self, x: Vectors, y: Vectors) -> Vectors:
-        """What the sublayer gave, added to what came."""
+        """Add the sublayer's output to its input."""
         x = x + self.dropout(y) if self.residual else self.dropout(y)
         return x if self.before or self.norm is None else self.norm(x)
 
@@ -143,7 +143,7 @@ def make_norm(norm_type: Literal["layer", "rms", "none"], embed_dim: int) -> nn.
 
 
 def fed_forward(x: Vectors, feed_forward: nn.Module | None, around: Residual | None) -> Vectors:
-    """x through the feed-forward and what is around it; x itself where there is none."""
+    """Apply the feed-forward with its residual connection; return x if there is none."""
     if feed_forward is None or around is None:
         return x
     return around.leave(x, feed_forward(around.enter(x)))
@@ -194,7 +194,7 @@ class TransformerEncoder(nn.Module):
         x: Float[Tensor, "batch keys embed_dim"],
         token_mask: Bool[Tensor, "batch keys"] | None,
     ) -> Float[Tensor, "batch keys embed_dim"]:
-        """What the decoder looks at."""
+        """The encoded source."""
         for layer in self.layers:
             x = layer(x, token_mask)
         return x if self.norm is None else self.norm(x)
@@ -204,8 +204,8 @@ class TransformerEncoder(nn.Module):
         x: Float[Tensor, "batch keys embed_dim"],
         token_mask: Bool[Tensor, "batch keys"] | None,
     ) -> Float[Tensor, "batch keys embed_dim"]:
-        """`forward` without most of the padding, but for the rounding of floats, and for what
-        comes of padding; as a whole where that would be noticed, or is of no use.
+        """`forward` without most of the padding: the same up to rounding, except in padding. The
+        whole batch at once if the difference could be observed, or if it saves nothing.
         """
         return (
             self(x, token_mask)
@@ -214,8 +214,8 @@ class TransformerEncoder(nn.Module):
         )
 
     def _is_observed(self, x: Float[Tensor, "batch keys embed_dim"]) -> bool:
-        """Return True if somebody compiles or traces this, wants a gradient, or listens to what a
-        layer gets, gives or looks at; or a GPU would have to wait for lengths.
+        """Return True under tracing, with gradients, with hooks or listeners, and on a GPU, which
+        would have to wait for lengths.
         """
         return (
             x.device.type != "cpu"

@@ -11,9 +11,7 @@ from attlas.patterns import Pattern, parse
 
 
 class BlockConfig(Config):
-    """What every layer of a Transformer is like; a setting that would have no effect is an error
-    that says so.
-    """
+    """Settings of the layers of a Transformer. A setting that would have no effect is an error."""
 
     embed_dim: Count = 256
     """The width of embeddings and of what every layer passes on."""
@@ -93,7 +91,7 @@ class BlockConfig(Config):
         return self
 
 
-# Where the layers of an encoder or a decoder may look.
+# Attention patterns of the layers.
 
 
 Patterns = tuple[str, ...]
@@ -103,7 +101,7 @@ or one for each.
 
 
 def check_patterns(prefix: str, patterns: Patterns, layers: int) -> None:
-    """Check that each pattern is one, and that there are as many as layers, or one for all."""
+    """Check that each pattern is valid, and that there is one for all layers, or one for each."""
     for pattern in patterns:
         parse(pattern)
     if len(patterns) not in (1, layers):

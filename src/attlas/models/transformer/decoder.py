@@ -46,8 +46,8 @@ class DecoderLayer(nn.Module):
 
     @property
     def can_step_fast(self) -> bool:
-        """Return True if a newest position sees itself and all of the source, nobody observes or
-        changes what it sees or what an attention reads, and no weight is dropped.
+        """Return True if a newest position sees itself and all of the source, no hook or listener
+        is active, and no weight is dropped.
         """
         self_attention, cross_attention = self.self_attention, self.cross_attention
         return (
@@ -63,7 +63,9 @@ class DecoderLayer(nn.Module):
     def self_attention_block(
         self, x: Vectors, past: KeyValueCache | None
     ) -> tuple[Vectors, KeyValueCache]:
-        """Self-attention over the past and these newest positions; the past of the next ones."""
+        """Self-attention over the past and these newest positions. Return the output and the new
+        past.
+        """
         y = self.around_self_attention.enter(x)
         cache = self.self_attention.project_kv(y, key_offset=0 if past is None else past.num_keys)
         if past is not None:
@@ -72,7 +74,7 @@ class DecoderLayer(nn.Module):
         return self.around_self_attention.leave(x, read), cache
 
     def cross_attention_block(self, x: Vectors, source: KeyValueCache) -> Vectors:
-        """Cross-attention to the source; rows may be several to a source, side by side."""
+        """Cross-attention to the source; several neighbouring rows may share a source."""
         y = self.around_cross_attention.enter(x)
         queries = y.reshape(source.keys.shape[0], -1, y.shape[-1])
         read = self.cross_attention.attend(queries, source).view_as(y)
@@ -133,7 +135,7 @@ class DecoderLayer(nn.Module):
         return weights.mean(1).flatten(0, 1)
 
     def feed_forward_block(self, x: Vectors) -> Vectors:
-        """The feed-forward, where there is one."""
+        """The feed-forward, if there is one."""
         return fed_forward(x, self.feed_forward, self.around_feed_forward)
 
 
@@ -154,12 +156,12 @@ class TransformerDecoder(nn.Module):
         caches = tuple(
             layer.cross_attention.project_kv(encoded, token_mask) for layer in self._layers
         )
-        if not torch.is_grad_enabled():  # steps will follow, and read them many times
+        if not torch.is_grad_enabled():  # the following steps read them many times
             caches = tuple(cache.contiguous() for cache in caches)
         return TransformerState(SourceCache(caches))
 
     def forward(self, x: Vectors, state: TransformerState) -> tuple[Vectors, TransformerState]:
-        """The features of the next positions, one or many, and the state after them."""
+        """The features of the next positions, and the state after them."""
         past: tuple[KeyValueCache | None, ...] = state.past.expand_rows().layers or (None,) * len(
             self.layers
         )
@@ -169,7 +171,7 @@ class TransformerDecoder(nn.Module):
             after.append(cache)
             counted = coverage is not None and number == len(past) - 1
             hook = layer.cross_attention.hook
-            # Who listens or counts wants one batch row for each row, whoever shares a source.
+            # Listeners and coverage need one batch row for each row, even if rows share a source.
             alone = counted or hook.is_recording or hook.is_patched
             source = state.source.expand_rows(number) if alone else state.source.layers[number]
             if coverage is not None and counted:
@@ -211,7 +213,7 @@ class TransformerDecoder(nn.Module):
         return features, replace(state, past=past, coverage=coverage)
 
     def _can_step_fast(self, state: TransformerState) -> bool:
-        """Return True if a step may take the short way."""
+        """Return True if `step` may be used."""
         token_mask = state.source.layers[0].token_mask
         return not (
             torch.is_grad_enabled()

@@ -1,4 +1,4 @@
-"""From settings to the layers of an encoder, and to what other layers are made of."""
+"""Build layers of the Transformer from settings."""
 
 from torch import nn
 
@@ -36,7 +36,7 @@ def build_encoder(config: BlockConfig, patterns: list[Pattern]) -> TransformerEn
 
 
 def build_positions(config: BlockConfig) -> Positions:
-    """What is added to embeddings; rotary positions act elsewhere."""
+    """The positions that are added to embeddings; rotary ones act in attention."""
     match config.positions:
         case "sinusoidal":
             return SinusoidalPositions(config.embed_dim)
@@ -47,7 +47,7 @@ def build_positions(config: BlockConfig) -> Positions:
 
 
 def build_self_attention(config: BlockConfig, pattern: Pattern) -> MultiheadAttention:
-    """Between the positions of one sequence, rotary ones among them."""
+    """Self-attention, with rotary positions if chosen."""
     rotary = config.positions == "rotary"
     positions = RotaryPositions(config.embed_dim // config.num_heads) if rotary else None
     return build_attention(config, pattern, positions)
@@ -56,7 +56,7 @@ def build_self_attention(config: BlockConfig, pattern: Pattern) -> MultiheadAtte
 def build_attention(
     config: BlockConfig, pattern: Pattern, positions: RotaryPositions | None = None
 ) -> MultiheadAttention:
-    """Between two sequences, or within one."""
+    """Multi-head attention."""
     return MultiheadAttention(
         config.embed_dim,
         config.num_heads,
@@ -69,7 +69,7 @@ def build_attention(
 
 
 def build_feed_forward(config: BlockConfig) -> FeedForward | None:
-    """What follows every attention; None where ffn_dim is 0."""
+    """The feed-forward; None if ffn_dim is 0."""
     if not config.ffn_dim:
         return None
     return FeedForward(
@@ -82,7 +82,7 @@ def build_feed_forward(config: BlockConfig) -> FeedForward | None:
 
 
 def build_residual(config: BlockConfig) -> Residual:
-    """What is around every sublayer."""
+    """The residual connection around a sublayer."""
     return Residual(
         config.embed_dim,
         norm_type=config.norm_type,
@@ -93,5 +93,5 @@ def build_residual(config: BlockConfig) -> Residual:
 
 
 def build_last_norm(config: BlockConfig) -> nn.Module | None:
-    """What stands behind all layers, where they are pre-normed."""
+    """The norm after all layers, if they are pre-norm."""
     return make_norm(config.norm_type, config.embed_dim) if config.norm == "pre" else None

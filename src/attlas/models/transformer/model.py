@@ -38,8 +38,8 @@ from attlas.recording import AttentionHook
 class Transformer(SequenceToSequence[TransformerState]):
     """softmax(W decoder(y, encoder(x)) + b)    Vaswani et al., 2017, figure 1.
 
-    Embeddings are scaled by √width (section 3.4), those of some words are left out if that is
-    wanted, positions are added, then dropout falls on the sum. The attentions are the layers
+    Embeddings are scaled by √width (section 3.4), word dropout is applied if set, positions are
+    added, and dropout is applied to the sum. The attentions are the layers
     "encoder.layers.N.self_attention", "decoder.layers.N.self_attention" and
     "decoder.layers.N.cross_attention". Without a source embedding the languages share the target's.
     """
@@ -86,7 +86,7 @@ class Transformer(SequenceToSequence[TransformerState]):
         replaced = type(self).encode is not Transformer.encode
         if replaced or not isinstance(
             self.encoder, TransformerEncoder
-        ):  # by somebody's own, or compiled
+        ):  # replaced by another forward, or compiled
             return self.encode(source, token_mask)
         return self._encoded(source, token_mask, self.encoder.forward_by_length)
 
@@ -99,7 +99,7 @@ class Transformer(SequenceToSequence[TransformerState]):
         check_source(source)
         source, token_mask = read_token_mask(source, token_mask)
         if token_mask is not None and bool(token_mask.all()):
-            token_mask = None  # a mask costs more than to ask
+            token_mask = None  # applying a mask costs more than this check
         source_embedding = self.source_embedding
         embedding = self.target_embedding if source_embedding is None else source_embedding
         embedded = self.word_dropout(embedding(source) * self.scale)

@@ -1,4 +1,4 @@
-"""What the Transformer's decoder carries from token to token."""
+"""The state of the Transformer's decoder."""
 
 from dataclasses import dataclass, field, replace
 
@@ -11,11 +11,11 @@ from attlas.models.encoder_decoder import check_positions, join_optional
 from attlas.ops.cache import KeyValueCache, pad_and_concat
 from attlas.patterns import Causal, Everywhere, Pattern
 
-# What the decoder's layers keep of the target so far.
+# The cache of the target so far.
 
 
-_FEW = 32  # positions: of so few, those that are nobody's do not matter
-_MANY = 16  # rows: so few may share a cache, even if each reads mostly what others wrote
+_FEW = 32  # positions: with so few, unused ones do not matter
+_MANY = 16  # rows: so few may share a cache, even if each uses few of its positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class TargetCache:
     """One cache per layer, shared by `each` neighbouring rows, each of which sees its own
     positions.
 
-    The hypotheses of a beam are such neighbours, and have most of their past in common. Where one
-    goes on from another, it takes over which positions are its `own_keys`, and no cache is copied;
-    positions that are nobody's any more are cleared away when they have become too many.
+    The hypotheses of a beam are such neighbours, and have most of their past in common. If a
+    hypothesis continues another one, it takes over that one's `own_keys`, and no cache is copied.
+    Unused positions are removed when they become too many.
 
     Args:
         layers: () before the first token.
@@ -95,8 +95,7 @@ class TargetCache:
         return TargetCache(layers, self.length)
 
     def expand_if_sparse(self) -> "TargetCache":
-        """The same, or with one cache for each row where what rows have in common is little, as
-        in a wide beam may be."""
+        """The same; or with one cache for each row if rows share few positions, as in a wide beam."""
         if self.own_keys is None or self.rows_per_cache <= _MANY:
             return self
         should_compact = self.own_keys.shape[1] > 4 * (self.length + self.rows_per_cache)
@@ -105,8 +104,8 @@ class TargetCache:
     def with_next_keys(self, rows: int, sources: int, device: torch.device) -> "TargetCache":
         """With one more token of each of so many rows; the layers are those before it.
 
-        Many rows that begin together begin apart: they are draws, which never come together again,
-        and n of them would read n times what is their own. Those of a beam begin as one.
+        Many rows that begin together get one cache each: they are draws, which share nothing later.
+            The rows of a beam begin with a shared cache.
 
         Args:
             sources: How many memories begin here if there are none yet. A cache gets one new
@@ -144,15 +143,15 @@ class TargetCache:
         )
 
     def _compact(self) -> "TargetCache":
-        """Without the positions that are nobody's, where they are as many as those that are not."""
+        """Remove unused positions, if they are as many as the used ones."""
         if self.own_keys is None or self.own_keys.shape[1] < _FEW:
             return self
         used = self.own_keys.view(-1, self.rows_per_cache, self.own_keys.shape[1]).any(1)
         most = int(used.sum(1).max())
         if 2 * most > used.shape[1]:
             return self
-        # What is used comes first; a cache that uses fewer positions than another keeps some
-        # unused.
+        # Used positions come first; a cache with fewer used positions than another keeps some
+        # unused ones.
         kept_keys = used.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]
         own_keys = self.own_keys.gather(1, kept_keys.repeat_interleave(self.rows_per_cache, dim=0))
         return replace(
@@ -165,8 +164,8 @@ class TransformerState:
     """One row per hypothesis; frozen, so that a step leaves the state before it as it was.
 
     Args:
-        source: What each layer keeps of the source.
-        past: What each layer keeps of the target so far.
+        source: The cache of the source of each layer.
+        past: The cache of the target of each layer.
         coverage: Σ over the steps of the last layer's cross-attention, mean over heads; None until
             `with_coverage` asks for it, because it costs the weights of every step.
     """
@@ -186,7 +185,7 @@ class TransformerState:
         return self.source.layers[0].keys.shape[0] * self.source.rows_per_cache
 
     def with_coverage(self) -> "TransformerState":
-        """The same, and from here on the steps count where they look."""
+        """The same; from here on the steps add up their attention weights."""
         keys = self.source.layers[-1].keys
         precise = torch.promote_types(keys.dtype, torch.float32)
         nothing = torch.zeros(self.rows, keys.shape[-2], dtype=precise, device=keys.device)
