@@ -6,9 +6,15 @@ from importlib import import_module
 import pytest
 
 MODULES = (
+    "figures.bars",
+    "figures.heatmap",
+    "figures.lines",
+    "inference.classifier",
+    "inference.translator",
     "layers.additive",
     "layers.functional",
     "layers.multihead",
+    "models.transformer.model",
     "recording.maps.base",
     "recording.observe",
     "recording.trace",

@@ -28,7 +28,10 @@ Keys = tuple[str, ...]
 class Overridden(dict[str, Any]):
     """Settings, with the keys that `overridden` assigned.
 
-    original: the settings before that. by: the options of the command line that they came by.
+    Attributes:
+        original: The settings before the assignments.
+        assigned: The keys that were assigned, and the tables that are new.
+        by: The options of the command line that assigned them.
     """
 
     def __init__(self, table: Mapping[str, Any]) -> None:
@@ -184,9 +187,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 def write_toml(table: Mapping[str, Any], comments: Mapping[str, str] | None = None) -> str:
     """The TOML text of nested tables; keys without a value (None) are left out.
 
-    comments: what to say of a key or of a table, by its dotted name. It stands behind the value
-    where the line has room for it, and above it otherwise. A key without a value that has a comment
-    is a comment itself: "# rows = …  # At most so many."
+    Args:
+        comments: The comment of a key or a table, by its dotted name. It follows the value if the
+            line has room, and precedes it otherwise. A key without a value that has a comment
+            becomes a comment itself: "# rows = …  # At most so many."
     """
     if comments is None:
         return tomli_w.dumps(_without_none(table))

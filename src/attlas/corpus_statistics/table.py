@@ -127,11 +127,10 @@ TOKEN_COLUMNS = columns_of(by_token=True)
 class Measured:
     """The statistics of one map, without the map.
 
-    queries, keys: how many of them are tokens of this text.
-
     Args:
+        queries, num_keys: How many of them are tokens of this text.
         of_heads: A number for each head.
-        of_queries: (heads, queries) of each statistic; None unless single queries were requested.
+        of_queries: (heads, queries) of each statistic; None unless rows by token were requested.
         tokens, argmax: Of these queries.
     """
 

@@ -51,7 +51,9 @@ Rows = Iterator[tuple[int, Mapping[str, Any]]]
 
 
 class _Split(NamedTuple):
-    """rows: gives them anew; form: of the tables that they stand in, if they stand in some."""
+    """One split of a dataset: `rows` yields its rows anew, `form` is the format of its tables, if
+    any.
+    """
 
     rows: Callable[[], Rows]
     form: TableFormat | None = None

@@ -24,8 +24,10 @@ from attlas.recording.hooks import listeners
 
 
 class SearchInput(NamedTuple):
-    """A batch of sources, padded on the right; prefix: the target ids with which each row has to
-    begin ([] = free, None = all of them are).
+    """A batch of sources, padded on the right.
+
+    Args:
+        prefix: The target ids with which each row must begin; [] = free, None = all rows are free.
     """
 
     source: Int[Tensor, "batch keys"]
@@ -47,8 +49,9 @@ class SearchInput(NamedTuple):
 class Bounds(NamedTuple):
     """Bounds of a search, besides its settings.
 
-    target: tokens that are written at most. before_step: called before every step; what it raises
-    ends all searches of the call.
+    Args:
+        target: The maximum number of tokens that are written.
+        before_step: Called before every step; if it raises, all searches of the call end.
     """
 
     target: int | None = None

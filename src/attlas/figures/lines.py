@@ -172,16 +172,24 @@ def plot_statistics(
     title: str = "",
     axis: str | None = None,
 ) -> Figure:
-    """Three panels, query by query: entropy, largest weight, and how many weights are greater than
-    `threshold`. Each has the mean over the queries and the standard deviation in its title.
+    """Three panels, query by query: entropy, largest weight, and the number of weights above
+    `threshold`. Each title has the mean over the queries and the standard deviation.
+
+    The entropy −Σ w log w is in nats.
 
     Args:
         weights, row, head: As `HeadMap.of`, or a `HeadMap`, such as `maps_of` gives.
         target: A label for each query; None = their positions, from 0.
-        axis: What the queries are called. The entropy −Σ w log w is in nats.
+        axis: The name of the query axis.
 
     Raises:
         AttlasError: As `HeadMap.of`, for a weight below 0, and a threshold that is no weight.
+
+    Example:
+        >>> import attlas
+        >>> figure = attlas.figures.plot_statistics([[0.9, 0.1], [0.5, 0.5]], target=["my", "cat"])
+        >>> len(figure.axes)
+        3
     """
     if isinstance(weights, HeadMap):
         if target is not None or row is not None or head is not None:

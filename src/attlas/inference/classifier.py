@@ -108,12 +108,26 @@ _POOLED = ("text",)  # the query of a pooling stands for the whole text
 
 
 class TextClassifier:
-    """classifier("text") → `Classification`.
+    """classifier("text") → `Classification`: label texts with a run.
 
-    `run` is a `Run` or the path of one; which and device: as of `Translator`. A text is read as the
-    training data was: white space and `<br />` are single spaces; whole, but for what `unread`
-    counts. Of a text without a word the model knows only that it is empty.
-    Several threads may call it at once. The probabilities of a text do not depend on the other texts, except for rounding.
+    A text is read as the training data was: white space and `<br />` become single spaces. It is
+    read whole, except for what `Classification.unread` counts. Several threads may call it at once.
+    The probabilities of a text do not depend on the other texts, except for rounding.
+
+    Args:
+        run: A `Run`, or the path of one.
+        checkpoint, device: As for `Translator`.
+
+    Example:
+        >>> from attlas.data.vocabularies import LabelledVocabularies, Labels
+        >>> from attlas.data.vocabulary import Words
+        >>> from attlas.models import ClassifierConfig, build_classifier
+        >>> words = Words.built(["good bad"], 100)
+        >>> model = build_classifier(ClassifierConfig(), len(words), 2)
+        >>> vocabularies = LabelledVocabularies(words, Labels(("neg", "pos")))
+        >>> classifier = TextClassifier.of(model, vocabularies)  # or TextClassifier("runs/imdb")
+        >>> sorted(classifier("good").probabilities)
+        ['neg', 'pos']
     """
 
     def __init__(
@@ -131,8 +145,10 @@ class TextClassifier:
     def from_pretrained(
         cls, name: Path | str, *, checkpoint: str = "best", device: str = "cpu", **options: Any
     ) -> "TextClassifier":
-        """The classifier of a run in a folder, or of the Hugging Face Hub by its name; see
-        `Run.from_pretrained`."""
+        """The classifier of a run in a folder, or of the Hugging Face Hub by its name.
+
+        See `Run.from_pretrained`.
+        """
         return cls(Run.from_pretrained(name, **options), checkpoint=checkpoint, device=device)
 
     @classmethod

@@ -190,16 +190,26 @@ _MOST_FORKS = 16  # with more, a window of lines makes batches that are too smal
 
 
 class Translator:
-    """translator("text") → `Translation`; the one call from text to text.
+    """translator("text") → `Translation`: translate texts with a run.
 
-    `run` is a `Run` or the path of one; `config` says how to search, None = as its recipe does.
-    which: the checkpoint, "best", "last", "averaged" or a number as `Run.checkpoints` has them.
-
-    May be called from many threads at once; the same text gives the same translation each time, in
-    any company, but for the rounding of floats.
+    Several threads may call it at once. The translation of a text does not depend on the other
+    texts, except for rounding.
 
     Args:
-        device: As torch names it, or "auto".
+        run: A `Run`, or the path of one.
+        config: How to search; None = as the recipe of the run says.
+        checkpoint: "best", "last", "averaged", or a number, as in `Run.checkpoints`.
+        device: A device of torch, or "auto".
+
+    Example:
+        >>> from attlas.data.vocabularies import Vocabularies
+        >>> from attlas.data.vocabulary import Words
+        >>> from attlas.models import RecurrentConfig, build
+        >>> words = Words.built(["a b c"], 100)
+        >>> model = build(RecurrentConfig(embed_dim=8, hidden_dim=8), len(words))
+        >>> translator = Translator.of(model, Vocabularies(words, words))
+        >>> [translation.cut for translation in translator(["a b", "c"])]
+        [0, 0]
     """
 
     def __init__(

@@ -75,9 +75,15 @@ _SETTLED = 2 * 10**9  # nanoseconds; no file system counts more coarsely
 
 
 class FileFingerprint(Config):
-    """size: in bytes; modified: when it was last written, in nanoseconds since 1970; changed: when
-    anything of it was, which nobody can set; inode: which file of the disk has this name. An older
-    record lacks the last two, and is like no file.
+    """What the file system says of a file: while it stays the same, nobody has written to the file.
+
+    An older record lacks the last two, and equals no file.
+
+    Args:
+        size: In bytes.
+        modified: When the content was last written, in nanoseconds since 1970.
+        changed: When anything of the file was changed; nobody can set it.
+        inode: The number of the file on its disk.
     """
 
     size: int
@@ -115,12 +121,16 @@ Origin = Mapping[str, str | int | float | bool]
 
 
 class OutputProgress(Config):
-    """How far an output is: so many lines are done, which stand in so many bytes of this checksum.
+    """How far an output is: `lines` lines are done, in `bytes` bytes with this checksum.
 
-    origin: what the translation depends on. whole: the output stands in its place. fingerprint:
-    that of the file with the text, where it is whole and could be trusted. assembled: the checksum
-    of what is to stand in its place, where that has other bytes than `lines`. beside: whether what
-    stands beside it, if anything does, is ours. checksum: what `sum` was when it was written.
+    Args:
+        origin: What the translation depends on.
+        whole: Whether the output is complete and in its place.
+        fingerprint: That of the file with the text, if the output is complete and it can be
+            trusted.
+        assembled: The checksum of the final output, if it has other bytes than the lines.
+        beside: Whether the companion file of the output is ours.
+        checksum: `sum` at the time of writing.
     """
 
     origin: dict[str, str | int | float | bool]
@@ -141,18 +151,18 @@ class OutputProgress(Config):
 
 
 class ResumableOutput:
-    """What is done of one output file; only who holds its lock may open one.
+    """The progress of one output file; only the process that holds its lock may open it.
 
-    In `.attlas/NAME/` beside the output: `progress.json`, replaced in one step, and `lines`, which
-    holds at least what that tells of. What comes after it is of a write that was killed, and is cut
-    off by who goes on. The output itself is whole or absent.
+    In `.attlas/NAME/` beside the output are `progress.json`, which is replaced in one step, and
+    `lines`, which holds at least the lines of `progress.json`. Bytes after these come from a killed
+    write, and are cut off by the next run. The output itself is complete or absent.
 
-    Of what was begun and has no line yet nothing is kept: a command that was mended begins anew. A
-    link stays a link: books and output are where it leads.
+    Progress without any line is dropped: a corrected command begins anew. A link stays a link:
+    output and progress are at its target.
 
     Raises:
         AttlasError: If the output was begun from another origin, if it is not ours, and if the
-            books are damaged.
+            progress is damaged.
     """
 
     def __init__(self, output: Path, origin: Origin) -> None:

@@ -199,18 +199,18 @@ def warn_long(
 
 
 class Remarks:
-    """What a reader has to know of some of many lines, printed on the standard error.
+    """Remarks about lines, printed on the standard error.
 
-    Of a few lines each by itself, of more one sentence for all of them, with their number.
+    A few lines get a remark each; more get one sentence with their number.
 
     Args:
-        at_once: Window by window, for a reader who sees what comes out; beyond some windows that
-            have such lines those are only counted, for `end` to tell. Otherwise `end` tells all of
-            it.
+        at_once: Print window by window, for a reader who sees the output arrive. After some windows
+            with remarks, lines are only counted, and `end` reports them. Otherwise `end` reports
+            all.
     """
 
     def __init__(self, place: str = "", unit: str = "line", *, at_once: bool = True) -> None:
-        """place: what stands before the number of a line; unit: what a line is called."""
+        """`place` precedes the number of a line; `unit` is the word for a line."""
         self._place, self._unit, self._at_once = place, unit, at_once
         self._windows, self._untold = Counter[str](), Counter[str]()
         self._first = defaultdict[str, dict[int, str]](dict)

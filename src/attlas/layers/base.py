@@ -21,20 +21,20 @@ from attlas.recording import AttentionHook, DenseAttentionMap
 class Attention(nn.Module, ABC):
     """cache = attention.project_kv(source); context = attention.attend(query, cache).
 
-    A decoder attends to one cache many times. If all tensors are at hand, call the layer: `context,
-        weights = attention(query, keys)`; see `SingleHeadAttention` and `MultiheadAttention`.
+    A decoder attends to one cache many times. If all tensors are at hand, call the layer:
+    `context, weights = attention(query, keys)`; see `SingleHeadAttention` and `MultiheadAttention`.
 
-    Weights are shaped (batch, heads, queries, keys) in every mechanism, heads = 1 where there are
+    Weights are shaped (batch, heads, queries, keys) in every mechanism, with heads = 1 if there are
     none. `query_offset` is the position of the first query; None means that the queries are the
     newest positions of the cache, which keeps causal patterns right with a growing cache. A call
     never depends on an earlier call.
 
-    query_dim: the width of the queries; None = that of the keys. key_dim: the width of the source;
-    None = any.
+    `query_dim` is the width of the queries, None = that of the keys. `key_dim` is the width of the
+    source, None = any.
 
     Args:
         pattern: Where each query may look.
-        dropout: The share of the weights that are left out in training, the others being scaled up
+        dropout: The share of the weights that are set to zero in training; the others are scaled up
             (Srivastava et al., 2014).
     """
 

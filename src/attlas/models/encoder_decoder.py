@@ -108,10 +108,10 @@ S = TypeVar("S", bound=State)
 
 
 class SequenceToSequence(nn.Module, ABC, Generic[S]):
-    """Ids in, logits out. Knows no text and no files.
+    """Ids in, logits out: an encoder–decoder, without texts and files.
 
-    `target` begins with the beginning-of-sentence token; position t of every output is the
-    prediction of the token after target[:, t]. So a training loop of PyTorch is
+    `target` begins with the begin token. Position t of every output predicts the token after
+    target[:, t]. So a training loop of PyTorch is
 
         model = attlas.models.build(attlas.models.RecurrentConfig(), 100)
         for source, target in loader:  # ids (batch, length); 0 is padding

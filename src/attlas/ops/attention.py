@@ -335,9 +335,10 @@ def fused_attention(
     dropout: float,
     causal: bool = False,
 ) -> Float[Tensor, "batch heads queries value_dim"]:
-    """torch's kernel, or `math_attention` where that is faster; every query sees a position.
+    """torch's kernel, or `math_attention` if that is faster; every query sees a position.
 
-    O(queries) memory in the kernel; O(heads · queries · positions) for short texts and with dropout.
+    O(queries) memory in the kernel; O(heads · queries · positions) for short texts and with
+    dropout.
 
     Args:
         mask: A bool mask, or (without dropout) numbers that are added to the scores.

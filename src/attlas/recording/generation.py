@@ -90,11 +90,14 @@ Part = Callable[[FactoredAttentionMap, Tensor | None], tuple[FactoredAttentionMa
 
 
 class MapLink(NamedTuple):
-    """How a call of self-attention goes on from a map.
+    """How a call of self-attention continues a map.
 
-    begin: where its first key stands among those of the map; up to its own queries the keys of
-    both are the same. parents: from which row each of its rows goes on, None = each from itself.
-    alike: from which it may have gone on, where numbers alone tell; None = from its parent alone.
+    Args:
+        begin: The place of its first key among the keys of the map; up to its own queries the keys
+            of both are the same.
+        parents: From which row each of its rows continues; None = each from itself.
+        alike: From which rows it may continue, where only numbers tell; None = from its parent
+            alone.
     """
 
     begin: int
@@ -117,9 +120,13 @@ class RowParents(NamedTuple):
 
 
 class MapGrowth(NamedTuple):
-    """What a step has made of a map of self-attention: it kept `kept` of `before` queries,
-    and now there are `after`. parents, alike: as in `MapLink`. branched: whether the map of before
-    stays as it was, because a whole call was taken back."""
+    """The effect of a step on a map of self-attention: of `before` queries it kept `kept`, and now
+    there are `after`.
+
+    Args:
+        parents, alike: As in `MapLink`.
+        branched: Whether the earlier map stays as it was, because a whole call was taken back.
+    """
 
     before: int
     kept: int

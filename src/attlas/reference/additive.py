@@ -14,11 +14,13 @@ def additive(
     v_a: Float64[np.ndarray, " hidden_dim"],
     mask: Bool[np.ndarray, "queries keys"] | None = None,
 ) -> tuple[Float64[np.ndarray, "queries key_dim"], Float64[np.ndarray, "queries keys"]]:
-    """c_i = Σ_j α_ij h_j Bahdanau, Cho & Bengio, 2015, eq. 5.
+    """c_i = Σ_j α_ij h_j    Bahdanau, Cho & Bengio, 2015, eq. 5.
+
+    Returns the contexts c and the weights α.
 
     Args:
-        s: The decoder's states, row i holding s_{i−1}, the state that asks for word i.
-        h: The encoder's annotations. Returns the contexts c and the weights α.
+        s: The decoder's states; row i is s_{i−1}, the query of word i.
+        h: The encoder's annotations.
     """
     of_state = s @ W_a.T  # W_a s_{i−1}
     of_annotation = h @ U_a.T  # U_a h_j: does not depend on i, so the paper computes it once

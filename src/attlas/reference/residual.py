@@ -23,11 +23,13 @@ def add_and_norm(
     g: Float64[np.ndarray, " embed_dim"],
     b: Float64[np.ndarray, " embed_dim"],
 ) -> Float64[np.ndarray, "positions embed_dim"]:
-    """LayerNorm(x + Sublayer(x)) Vaswani et al., 2017, section 3.1: post-norm.
+    """LayerNorm(x + Sublayer(x))    Vaswani et al., 2017, section 3.1: post-norm.
+
+    Pre-norm is x + Sublayer(LayerNorm(x)); it keeps a path from the last layer to the first on
+    which nothing is normalised (Xiong et al., On Layer Normalization in the Transformer
+    Architecture, 2020, figure 1).
 
     Args:
-        y: What the sublayer made of x. Pre-norm is x + Sublayer(LayerNorm(x)); it keeps a path from
-            the last layer to the first on which nothing is normalised (Xiong et al., On Layer
-            Normalization in the Transformer Architecture, 2020, figure 1).
+        y: The output of the sublayer for x.
     """
     return layer_norm(residual(x, y), g, b)

@@ -52,13 +52,15 @@ def transformer(
     encoder_rule: Rule = everywhere,
     decoder_rule: Rule = causal,
 ) -> tuple[Float64[np.ndarray, "queries target_words"], Maps]:
-    """P(yₜ₊₁ | y₁ … yₜ, x) = softmax(logits)ₜ Vaswani et al., 2017, figure 1.
+    """P(yₜ₊₁ | y₁ … yₜ, x) = softmax(logits)ₜ    Vaswani et al., 2017, figure 1.
+
+    Returns the logits, and the weights of every attention.
 
     Args:
-        source, target: The ids x and y; y begins with the word that begins every sentence.
+        source, target: The ids x and y; y begins with the begin token.
         norm: "post" as in the paper, or "pre".
-        token_mask: False where the source is padding. The rules say where the two self-attentions
-            may look. Returns the logits, and the weights of every attention.
+        token_mask: False where the source is padding.
+        encoder_rule, decoder_rule: Where the two self-attentions may look.
     """
     memory, read = transformer_encoder(
         source, p, norm=norm, token_mask=token_mask, rule=encoder_rule

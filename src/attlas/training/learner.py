@@ -79,14 +79,14 @@ Gradient = list[Tensor | None]
 
 
 class Learner(Generic[M, B]):
-    """Model, optimizer, and what else changes from update to update.
+    """Model, optimizer, and everything else that changes from update to update.
 
     Args:
-        loss: Of the task.
+        loss: That of the task.
         thread_group: The threads that share an update.
-        process_group: The processes that do. In a fleet of several all processes `update` and
-            `restore`; the first one makes a `checkpoint`, for which the others `gather_all`, and is
-            measured `as_whole`, for which they `gather_weights`.
+        process_group: The processes that share it. If there are several, all of them call `update`
+            and `restore`. The first one makes a `checkpoint`, for which the others call
+            `gather_all`; it is measured `as_whole`, for which they call `gather_weights`.
     """
 
     def __init__(

@@ -19,12 +19,12 @@ _EVERY = 2**16  # bytes that are searched at a time
 
 
 class MetricsFile:
-    """Appends events. Opening cuts the file back to the first `size` bytes, or to the last whole
-    line of fewer.
+    """Appends events. Opening cuts the file back to the first `size` bytes, or to its last whole
+    line.
 
-    A checkpoint knows how long the journal was when it was saved; what a killed training wrote
-    after that will happen again, and must not be told twice. `missing`: how many of those bytes
-    the file lacks, because somebody shortened it.
+    A checkpoint stores the length of the file at its time. What a killed training wrote later will
+    happen again, and must not be written twice. `missing` is how many of those bytes the file
+    lacks, because somebody shortened it.
     """
 
     def __init__(self, path: Path, size: int) -> None:

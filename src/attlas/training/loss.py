@@ -107,16 +107,15 @@ def sequence_loss(
     parameters: list[nn.Parameter],
     scale: float = 1.0,
 ) -> Float[Tensor, ""]:
-    """Σ over the real positions of the cross-entropy: what `cross_entropy` gives, in less memory.
+    """Σ over the tokens of the cross-entropy: the value of `cross_entropy`, in less memory.
 
-    Logits exist for some of the tokens at a time: their gradient is taken in the forward pass
-    and only that of `features` and `parameters` (a list that includes those of the vocabulary
-    layer) is kept. Both output and gradient are exact.
+    Logits exist only for some tokens at a time: their gradient is taken in the forward pass, and
+    only that of `features` and `parameters` (a list that includes those of the vocabulary layer) is
+    kept. Both output and gradient are exact.
 
     Args:
-        scale: What the gradient of this loss will be multiplied by, roughly. It changes nothing but
-            that the gradients taken here are as large then as they will be, and keep out of the
-            underflow of float16: a loss that is scaled afterwards would scale what is already zero.
+        scale: The approximate factor of this loss's gradient. Gradients are computed at that scale,
+            which keeps them out of the underflow of float16; the result does not depend on it.
     """
     chosen, ids = features[token_mask], target[token_mask]
     if torch.is_grad_enabled():
@@ -224,10 +223,11 @@ def rdrop_cross_entropy(
 ) -> Float[Tensor, ""]:
     """½ (L_p + L_q) + α/4 Σ_t w(wanted_t) [KL(p_t ‖ q_t) + KL(q_t ‖ p_t)], in nats, summed.
 
+    R-Drop, Liang et al., 2021, eq. 4, halved: it equals `cross_entropy` (L) if both readings p and
+    q agree. In float32 at least. Its gradient flows through both readings.
+
     Args:
-        weights: W of `cross_entropy`, None = 1. R-Drop, Liang et al., 2021, eq. 4, halved, so that
-            it is a `cross_entropy` (L) where both readings p and q agree, and in float32 at least.
-            Its gradient flows through both.
+        weights: W of `cross_entropy`, None = 1.
     """
     precise = torch.promote_types(logits.dtype, torch.float32)
     log_p, log_q = torch.log_softmax(logits, dim=-1, dtype=precise).unbind(1)

@@ -24,13 +24,13 @@ def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:
 
 @dataclass(frozen=True)
 class Parallelism:
-    """Among the threads of a thread group, and the processes of a process group that holds a model
-    in parts.
+    """How a step of the optimizer is shared by threads, and by processes that hold parts of a
+    model.
 
     Args:
-        map: Does one thing for each of many, side by side where it can (`ThreadGroup.all_of`).
-        whole, part: Of a tensor of which this process may hold a part alone (`Spread`). By default
-            nobody shares.
+        map: Does one thing for each of many, in parallel if possible (`ThreadGroup.map`).
+        whole, part: Gather a tensor of which this process may hold a part, and take the part again
+            (`DistributedModel`). By default nothing is shared.
     """
 
     map: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = field(
@@ -174,7 +174,7 @@ class Muon(torch.optim.Optimizer):
                 self.state[matrix]["momentum"] = torch.zeros_like(matrix)
 
         @torch.no_grad()  # it is a setting of each thread
-        def orthogonalize(matrix: Tensor) -> None:
+        def step_matrix(matrix: Tensor) -> None:
             gradient = matrix.grad
             assert gradient is not None
             average = self.state[matrix]["momentum"].lerp_(gradient, 1.0 - self._settings.momentum)
@@ -186,7 +186,7 @@ class Muon(torch.optim.Optimizer):
                 matrix.mul_(1.0 - rate * decay)
             matrix.add_(direction, alpha=-rate * _LIKE_ADAM * max(towards.shape) ** 0.5)
 
-        self._sharing.map(orthogonalize, matrices)
+        self._sharing.map(step_matrix, matrices)
 
     def _adam(self, parameters: list[Tensor], rate: float, decay: float, fused: bool) -> None:
         for parameter in parameters:

@@ -447,24 +447,25 @@ def follow_main_process(task: AnyTask, learner: Learner[Any, Any], folder: Path)
 
 
 def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Outcome:
-    """Train until a limit of the recipe is reached; go on where an earlier session ended.
+    """Train until a limit of the recipe is reached; continue if an earlier session has ended early.
 
-    A run that was stopped or killed at any moment and goes on ends with the weights, to the bit,
-    of one that was never disturbed: on the CPU with the same number of threads; on a GPU as far as
-    its kernels repeat themselves. A finished run whose limits are not raised is left as it is, and
-    its outcome is told again. Started by torchrun, many processes train one model, and the first of
-    them reports. On a CPU `attlas train` begins with `attlas.keep_freed_memory()`, which is for
-    the whole process, and so for you to call.
+    A run that was stopped or killed at any moment and continues ends with the weights, to the bit,
+    of an undisturbed run: on the CPU with the same number of threads; on a GPU as far as its
+        kernels
+    are deterministic. A finished run whose limits are not raised does not change, and its outcome
+    is returned again. Started by torchrun, many processes train one model, and the first one
+    reports. `attlas train` on a CPU first calls `attlas.disable_malloc_trim()`. It affects the
+    whole process, so this function leaves it to you.
 
     Args:
         report: Called with every `Event` of the training, as it happens; `Progress` shows them to
             people.
 
     Raises:
-        DataError: If the folder holds another run or is in use, if the data or a checkpoint is not
-            what it was, if a loss is not finite, or where the disk refuses. `KeyboardInterrupt` on
-            Ctrl-C, after the update under way is done and saved; on SIGTERM, too, if one process
-            trains.
+        DataError: If the folder holds another run or is in use, if the data or a checkpoint has
+            changed, if a loss is not finite, or if the disk refuses.
+        KeyboardInterrupt: On Ctrl-C, after the current update is done and saved; on SIGTERM, too,
+            if one process trains.
     """
     folder = Path(folder)
     if is_launched() and recipe.data.passing:

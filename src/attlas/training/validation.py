@@ -61,12 +61,13 @@ def validation_loss(model: SequenceToSequence[Any], batches: Batches) -> float:
 def free_running_loss(
     model: SequenceToSequence[Any], batches: Batches, sentences: int | None = None
 ) -> float | None:
-    """Nats per real target token when every token that is fed is the model's own, the most probable
-    one; without dropout or smoothing.
+    """Nats per token when the model reads its own most probable tokens; without dropout or
+    smoothing.
+
+    Returns None if `batches` has left out all pairs.
 
     Args:
-        sentences: Of the first so many pairs; None: of all. The result is None where `batches` has
-            left all of them out.
+        sentences: Only the first pairs; None = all.
     """
     was_training, device = model.training, next(model.parameters()).device
     model.eval()

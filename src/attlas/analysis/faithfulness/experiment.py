@@ -22,10 +22,11 @@ Result = TypeVar("Result")
 class Intervention(Generic[Result]):
     """`call()` runs the model and returns its outputs, such as its logits.
 
+    Every run is in eval mode, with explicit attention, so that two runs differ only by their
+    weights. The call must be deterministic: a fixed batch, no sampling.
+
     Args:
-        chosen: The layers and heads whose weights are changed; None = all. Every run is in eval
-            mode, with explicit attention, so that two runs differ only by their weights. The call
-            must be deterministic: a fixed batch, no sampling.
+        chosen: The layers and heads whose weights are changed; None = all.
     """
 
     model: nn.Module

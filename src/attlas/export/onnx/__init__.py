@@ -113,8 +113,8 @@ _OF_TRANSFORMER = [
 
 def _of_recurrent(encoder: Graph, decoder: Graph) -> list[str]:
     return [
-        f"encoder.onnx: {encoder.signature}. In token_mask true = a token: at least one in each row, "
-        "padding on the right.",
+        f"encoder.onnx: {encoder.signature}. In token_mask true = a token: at least one in each "
+        "row, padding on the right.",
         f"decoder.onnx, one step: {decoder.signature}. past_… of the first step is the encoder's; "
         "that of every other is what the step before gave under the same name without past_. All "
         "have the batch first, so that a beam search chooses rows of each. weights, where the "

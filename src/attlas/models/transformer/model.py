@@ -41,7 +41,16 @@ class Transformer(SequenceToSequence[TransformerState]):
     Embeddings are scaled by √width (section 3.4), word dropout is applied if set, positions are
     added, and dropout is applied to the sum. The attentions are the layers
     "encoder.layers.N.self_attention", "decoder.layers.N.self_attention" and
-    "decoder.layers.N.cross_attention". Without a source embedding the languages share the target's.
+    "decoder.layers.N.cross_attention". Without a source embedding,
+    both languages share the target's.
+
+    Example:
+        >>> import torch, attlas
+        >>> config = attlas.models.TransformerConfig(embed_dim=16, num_heads=2, ffn_dim=32)
+        >>> model = attlas.models.build(config, 100)  # a vocabulary of 100 ids
+        >>> source, target = torch.randint(4, 100, (2, 5)), torch.randint(4, 100, (2, 3))
+        >>> model(source, target).shape
+        torch.Size([2, 3, 100])
     """
 
     def __init__(

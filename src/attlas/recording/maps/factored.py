@@ -23,20 +23,24 @@ _FAR = 9e3  # beyond any bias that is meant to weigh
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class FactoredAttentionMap(AttentionMap):
-    """softmax(cap(scale · q kᵀ) + bias) over the keys that are real and in the pattern.
+    """softmax(cap(scale · q kᵀ) + bias) over the tokens that the pattern allows.
 
-    Never held whole: memory O((queries + keys) × width), and any block of weights is computed on
-    demand, in float32 or better also where the model computed in half precision. Heads that share
+    Never held whole: memory O((queries + keys) × width). Any block of weights is computed on
+    demand, in float32 or better, also if the model computes in half precision. Heads that share
     keys (grouped-query attention) are heads // num_kv_heads to a key head, in order.
 
+    A query that sees nothing has zeros for weights. If a bias hides all keys by a finite number,
+    such as the least float32, the query looks at all of them, as in the model.
+
     Args:
-        query_offset: Where the first query stands, counted as keys are; None = unknown, which
-            a pattern that looks everywhere allows.
-        bias: What is added to the scores (float; Shaw et al., 2018; T5; ALiBi), or which keys may
-            be looked at where no pattern says it (bool; True = may).
-        softcap: cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap. A query that sees nothing
-            has zeros for weights; where a bias hides all keys by a finite number, such as float32's
-            least, it looks at all of them, as the model does.
+        scale: The factor of the scores.
+        pattern: Which positions may be seen.
+        query_offset: The position of the first query, counted as keys are; None = unknown, which
+            only a pattern that looks everywhere allows.
+        token_mask: True = a token; None = no padding.
+        bias: Numbers that are added to the scores (Shaw et al., 2018; T5; ALiBi); or a bool mask
+            (True = may look) if no pattern describes it.
+        softcap: c in cap(s) = c · tanh(s / c), Gemma 2, 2024; None = no cap.
     """
 
     query: Float[Tensor, "batch heads queries head_dim"]

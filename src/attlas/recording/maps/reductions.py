@@ -148,7 +148,7 @@ def _nothing(block: Block) -> Float[Tensor, "heads rows"]:
 class Reduction(ABC):
     """Takes every block once, and has a result in the end.
 
-    shared: whether several threads may bring blocks, each to what is `for_thread` for it.
+    `shared` says whether several threads may bring blocks, each to its own `for_thread`.
     """
 
     shared: ClassVar[bool] = False
@@ -381,15 +381,17 @@ class CancelCheck(Reduction):
 
 
 class PoolReduction(Reduction):
-    """The sum, mean or greatest of the weights in each cell of a grid over a window of every map.
+    """The sum, mean or maximum of the weights in each cell of a grid over a window of every map.
 
-    rows, keys: the window, first and one past the last.
+    Cell (r, s) of a grid has the rows ⌊r · n / cells⌋ … of the window's n rows, and keys likewise,
+    so that cells differ in size by one at most.
 
     Args:
-        shape: Of the grid, in cells. Cell (r, s) has rows ⌊r·n / shape⌋ … of the n rows, and keys
-            likewise, so that cells differ by one at most.
-        hidden: Of "max", the value of a cell in which no query may look at any key. A weight other
-            than 0 counts as seen, whatever the mask says.
+        rows, key_range: The window: the first, and one past the last.
+        shape: The cells of the grid, (rows, keys).
+        how: "sum", "mean" or "max".
+        hidden: For "max", the value of a cell in which no query may look at any key. A weight other
+            than 0 counts as allowed, whatever the mask says.
     """
 
     shared = True

@@ -26,9 +26,11 @@ class RecordedCall(NamedTuple):
     """A call of a function: the tensors that it was given, the identity of one that it made, and
     the number of the call that had made this identity before.
 
-    A function that changed a tensor in its place has made what it was given. view: how
-    what it was given lies in memory, and what it made, where it takes or joins parts. content: the
-    tensors that say what it has made: no masks, places or weights beside.
+    A function that changed a tensor in place has made one of its inputs.
+
+    Args:
+        view: The memory layouts of input and result, for functions that take or join parts.
+        content: The inputs that determine the content of the result: no masks, places or weights.
     """
 
     function: Function
@@ -61,9 +63,10 @@ class MemoryLayout(NamedTuple):
 
 
 class AxisSlice(NamedTuple):
-    """Places of one axis: so many, from the first of them on, each so many behind the one before.
+    """Places of one axis: `size` places from `first` on, in steps of `step`.
 
-    alone: whether no other axis has as many.
+    Args:
+        alone: Whether no other axis has this size.
     """
 
     size: int
@@ -77,14 +80,13 @@ def _as_made(pair: tuple[int, int]) -> TensorVersion:
 
 
 class RecentCalls:
-    """The newest calls of torch's functions, by the identities of their tensors, which it does not
-    keep alive.
+    """The newest calls of torch functions, by the identities of their tensors, which are not kept
+    alive.
 
-    An identity may be another tensor's once the first one is gone. So a call is noted with the
-    numbers of the calls that had made what it was given: whoever follows them seeks nothing.
+    When a tensor is gone, its identity may become another tensor's. So a call is stored with the
+    numbers of the calls that had made its inputs.
 
-    start: the first call that is followed. Older ones belong to an earlier call of the model, whose
-    number and length are of no account.
+    `start` is the first call that is followed. Older ones belong to an earlier call of the model.
     """
 
     def __init__(self) -> None:

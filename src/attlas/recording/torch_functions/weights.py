@@ -373,8 +373,12 @@ def handle_step_or(handler: Handler) -> Handler:
 
 
 def _either(handler: Handler, follows: Callable[[WeightInfo, int], bool]) -> Handler:
-    """follows: whether other weights are made of weights of which this is known, and of so many
-    other tensors that are none, a number not counted."""
+    """A handler that makes other weights of weights, and calls `handler` for everything else.
+
+    Args:
+        follows: Whether the result is weights, by what is known of the weights and the number of
+            other tensors, numbers not counted.
+    """
 
     def either(
         tracking: TrackingContext,
