@@ -254,7 +254,7 @@ class ThreadGroup:
     def __init__(self, size: int = 1, cores: int | None = None) -> None:
         self.size = size
         self._cores = cores
-        self._pool = ThreadPoolExecutor(size, "attlas-crew") if size > 1 else None
+        self._pool = ThreadPoolExecutor(size, "attlas-threads") if size > 1 else None
 
     def map(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
         """Results of `work` for each part, in order; all parts run at the same time.

@@ -36,7 +36,7 @@ class MapFeatures:
         effective_keys: exp(entropy).
         normalized_entropy: Entropy / log(visible).
         max_weight: The greatest weight.
-        key: Where most queries have their greatest weight, `slot_share` of them, and its weight.
+        key: Where most queries have their greatest weight, `key_share` of them, and its weight.
         offset: The same, counted from the query's own place, if that is known.
         forward, still, backward: Of the steps from one query to the next, how many move the
             greatest weight to a later key, leave it, or move it to an earlier one.

@@ -1,4 +1,4 @@
-"""Recording: where a model looked, kept without changing how it computes."""
+"""Recording attention while a model runs, without changing what it computes."""
 
 from attlas.recording.hooks import AttentionHook
 from attlas.recording.intervene import intervene, permuted, uniform, without

@@ -14,7 +14,7 @@ _AT_MOST = 1 << 24
 
 
 class LabelledMap(NamedTuple):
-    """One call of a layer, and the tokens of each text: () where they are not known."""
+    """One call of a layer, and the tokens of each text: () if unknown."""
 
     layer: str
     call: int
@@ -48,8 +48,8 @@ def to_dataframe(maps: Sequence[LabelledMap]) -> Any:
 
 
 def to_xarray(labelled: LabelledMap) -> Any:
-    """A DataArray (batch, head, query, key), with the tokens as coordinates where they are known:
-    `query_token` (batch, query) and `key_token` (batch, key).
+    """A DataArray (batch, head, query, key), with known tokens as coordinates: `query_token`
+    (batch, query) and `key_token` (batch, key).
 
     Raises:
         AttlasError: If xarray is missing, and for more than 2²⁸ weights.

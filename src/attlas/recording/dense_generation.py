@@ -1,4 +1,4 @@
-"""The steps of a generation whose weights are all that is known of them, put together."""
+"""Join the steps of a generation of which only the weights are known."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class _Step(NamedTuple):
 
 
 class GrowingDenseMap:
-    """A map that grows by the weights of each step, put together on request."""
+    """A map that grows by the weights of each step, and is assembled on request."""
 
     def __init__(self, attention_map: DenseAttentionMap, heads: int | None = None) -> None:
         self._steps = [_Step(attention_map, None)]
@@ -31,7 +31,7 @@ class GrowingDenseMap:
         self.queries, self.num_keys = attention_map.shape[2:]
 
     def attention_map(self) -> DenseAttentionMap:
-        """What there is now, as one attention map; it stays as it is when the map grows on."""
+        """The present map; it does not change when the generation continues."""
         if self._whole is None:
             self._whole = _put_together(self._steps, self.queries, self.num_keys)
             self._steps = [_Step(self._whole, None)]
@@ -40,10 +40,11 @@ class GrowingDenseMap:
     def followed(
         self, step: DenseAttentionMap, growth: MapGrowth | None, *, cross_attention: bool | None
     ) -> RowParents | None:
-        """From which rows those of a further call of the same cache go on; None where it does not.
+        """From which rows the rows of the next call of the same cache continue; None if it does not
+        continue this map.
 
-        It goes on where its queries are the newest of its keys, behind all earlier ones, or where
-        the keys are as many as before, of another text.
+        It continues if its queries are the newest of its keys, after all earlier ones; or, in
+        cross-attention, if it has as many keys as before.
 
         Args:
             cross_attention: Which of the two it is, None = unknown.
@@ -108,7 +109,8 @@ def followed(
     *,
     cross_attention: bool | None = None,
 ) -> DenseAttentionMap | None:
-    """The weights of a layer after one more step of the same cache; None where they do not go on.
+    """The weights of a layer after one more step of the same cache; None if the step does not
+    continue them.
 
     Args:
         parents: From which row each row may have gone on, as other layers know; see

@@ -1,4 +1,4 @@
-"""The steps of a generation, put together to one map."""
+"""Join the steps of a generation into one map."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,27 +17,25 @@ from attlas.recording.maps.dense import DenseAttentionMap
 from attlas.recording.maps.factored import FactoredAttentionMap
 from attlas.recording.torch_functions.contents import Content
 
-# Where the queries of an attention map stand that does not say it itself.
+# Positions of queries, for maps that do not know them.
 
 
 AnyAttentionMap = TypeVar("AnyAttentionMap", bound=AttentionMap)
 
 
 def with_cross_position(attention_map: AttentionMap) -> AttentionMap:
-    """The attention map of another text than one's own: its first query stands at the first key,
-    unless it says where it stands."""
+    """A map of cross-attention: its first query is at the first key, unless its position is known."""
     return attention_map if attention_map.position is not None else _from(attention_map, 0)
 
 
 def with_position(attention_map: AttentionMap, site: CallSite) -> AttentionMap:
-    """The attention map of a call at this place, with the place of its first query where that is
+    """The attention map of a call at this place, with the position of its first query if that is
     known.
 
-    It is known where a mask spells it out; where the keys are those of a text that looks at
-    itself; where a cache has put the queries behind what came before; and of what looks at another
-    text, which begins at its first key, as `with_cross_position` counts. Nobody knows it of
-    learned queries, of a single one that looks at another text, which may be one, of a class token,
-    of some queries of many, and of keys that were gathered.
+    It is known if a mask defines it; in self-attention over a whole text; with a cache, where the
+    queries come after the earlier keys; and in cross-attention, which begins at the first key, see
+    `with_cross_position`. It is unknown for learned queries, for a single query of cross-attention
+    (which may be learned), for a class token, for some queries of many, and for gathered keys.
     """
     if attention_map.position is not None or site.position_unknown:
         return attention_map
@@ -58,8 +56,7 @@ def with_newest_queries(attention_map: AnyAttentionMap) -> AnyAttentionMap:
     """The attention map with its queries at the newest of the keys, if it does not say where they
     stand.
 
-    The newest are those that any of them sees: behind these is room that a cache has not filled
-    yet.
+    The newest keys are the last ones that any query sees: later ones are free space of a cache.
     """
     if attention_map.position is not None:
         return attention_map
@@ -106,7 +103,7 @@ class MapLink(NamedTuple):
 
 
 class RowParents(NamedTuple):
-    """From which row of before each row goes on; None = each from itself."""
+    """From which earlier row each row continues; None = each from itself."""
 
     parents: Int[Tensor, " batch"] | None
 
@@ -146,7 +143,7 @@ class ExtendedMap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MapPart:
-    """What one call has brought: its queries, the keys that are new, and what its queries see.
+    """The part of one call: its queries, its new keys, and what its queries see.
 
     Args:
         begin: Where the call's first key stands in the map.
@@ -166,7 +163,7 @@ class MapPart:
 
     @classmethod
     def of(cls, call: FactoredAttentionMap, new: int, part: Part | None = None) -> "MapPart":
-        """What is to be kept of a call whose last `new` keys are new.
+        """The part of a call whose last `new` keys are new.
 
         Args:
             part: Gives its heads.
@@ -184,12 +181,12 @@ class MapPart:
 
     @property
     def queries(self) -> int:
-        """How many it has brought."""
+        """The number of its queries."""
         return self.query.shape[2]
 
     @property
     def position(self) -> int:
-        """Where its first query stands in the map."""
+        """The position of its first query in the map."""
         return self.begin + (0 if self.query_offset is None else self.query_offset)
 
     def of_rows(self, rows: Int[Tensor, " chosen"] | None) -> "MapPart":
@@ -212,7 +209,7 @@ class MapPart:
         return replace(self, query=self.query[:, :, :queries], bias=bias)
 
     def cut(self, stop: int) -> "MapPart":
-        """The same without what stands from `stop` on."""
+        """The same without everything from `stop` on."""
         num_keys = max(0, min(self.num_keys, stop - self.begin))
         queries = max(0, min(self.queries, stop - self.position))
         keys = self.keys[:, :, : max(0, self.keys.shape[2] - (self.num_keys - num_keys))]
@@ -227,7 +224,7 @@ class MapPart:
         )
 
     def whole(self) -> FactoredAttentionMap:
-        """The call, with keys of which only the number is right."""
+        """The call, with placeholders for keys."""
         batch, heads, _, head_dim = self.keys.shape
         keys = self.query.new_zeros(()).expand(batch, heads, self.num_keys, head_dim)
         token_mask = None if self.token_mask is None else self.token_mask.expand(batch, -1)
@@ -237,8 +234,9 @@ class MapPart:
 
 
 class GrowingFactoredMap:
-    """A map that grows by the steps of a generation, which are kept one by one and put together
-    on request: what a step costs does not depend on how many there were."""
+    """A map that grows by the steps of a generation. Steps are stored one by one and assembled on
+    request, so the cost of a step does not depend on the number of steps.
+    """
 
     def __init__(
         self,
@@ -262,7 +260,7 @@ class GrowingFactoredMap:
         )  # after the last call, before anything was cropped since
 
     def _hold(self, whole: FactoredAttentionMap) -> None:
-        """From now on there is this one piece."""
+        """Replace all steps by this map."""
         query, keys, num_keys = whole.query, whole.keys, whole.shape[3]
         step = MapPart(
             query, keys, whole.pattern, whole.query_offset, whole.token_mask, whole.bias, num_keys
@@ -276,12 +274,12 @@ class GrowingFactoredMap:
 
     @property
     def has_position(self) -> bool:
-        """Return True if it is known where its first query stands."""
+        """Return True if the position of its first query is known."""
         return self._steps[0].query_offset is not None
 
     @property
     def newest_key(self) -> int:
-        """How many keys there were before the last call."""
+        """The number of keys before the last call."""
         return self._steps[-1].position
 
     @property
@@ -291,7 +289,7 @@ class GrowingFactoredMap:
         return last.position + last.queries == self.num_keys
 
     def attention_map(self) -> FactoredAttentionMap:
-        """What there is now, as one attention map; it stays as it is when the map grows on."""
+        """The present map; it does not change when the generation continues."""
         self._settle()
         if self._whole is None:
             pieces = _in_order(self._steps)
@@ -311,7 +309,7 @@ class GrowingFactoredMap:
         return self._whole
 
     def branch(self) -> "GrowingFactoredMap":
-        """Another map that begins as this one does."""
+        """A copy that can continue in another way."""
         other = object.__new__(GrowingFactoredMap)
         other.content, other._origin = self.content, self._origin
         other._scale, other._softcap = self._scale, self._softcap
@@ -361,8 +359,8 @@ class GrowingFactoredMap:
         *,
         crops: bool = True,
     ) -> MapLink | None:
-        """How a call of self-attention goes on from here, by what its keys are known to hold; or
-        else by their numbers. None where it does not.
+        """How a call of self-attention continues this map, by the known content of its keys, or
+        else by their numbers. None if it does not.
 
         Args:
             chosen: Gives the heads that are kept.
@@ -417,8 +415,8 @@ class GrowingFactoredMap:
         growth: MapGrowth | None,
         chosen: Callable[[FactoredAttentionMap], FactoredAttentionMap] = lambda step: step,
     ) -> RowParents | None:
-        """From which rows those of a call go on that looks at the same keys with more queries; None
-        where it does not, or where nobody knows.
+        """From which rows a call with the same keys and more queries continues; None if it does
+        not, or if that is unknown.
 
         Args:
             growth: What the step has made of self-attention, if that is known.
@@ -457,17 +455,18 @@ class GrowingFactoredMap:
         return self._keys
 
     def num_cropped(self, step: FactoredAttentionMap, link: MapLink) -> int:
-        """How many keys of the map a call does not go on from, because they were cropped."""
+        """How many keys of the map were cropped before this call."""
         return self.num_keys - (link.begin + step.shape[3] - step.shape[2])
 
     def grow(self, piece: MapPart, link: MapLink, content: Content | None) -> None:
-        """One more call, which goes on from here."""
+        """Append one more call."""
         self._crop(link.begin + piece.num_keys - piece.queries)
         self._append(replace(piece, begin=link.begin, parents=link.parents), content)
 
     def _settle(self) -> None:
-        """Drop the queries that were asked last and that a cache was cropped of since, such as
-        candidates of a search that were not taken; in a map of a source, those of the same step."""
+        """Drop the last queries that were cropped from the cache since, such as rejected candidates
+        of a search; in a map of a source, those of the same step.
+        """
         text = None if self.content is None or self._beside is not None else self.content.text
         if text is not None and text.cropped is not None:
             stop = text.cropped - self._origin
@@ -540,13 +539,12 @@ class GrowingFactoredMap:
 
 
 def append_self_attention_step(earlier: AttentionMap, step: AttentionMap) -> ExtendedMap | None:
-    """The attention map of self-attention after one more step; None where it does not go on from
-    there.
+    """The map of self-attention after one more step; None if the step does not continue it.
 
-    It goes on where its keys are the earlier ones, number for number, and those of its own queries
-    behind them. A cache of a window may have dropped the oldest; one that was cropped may have
+    It continues the map if its keys are the earlier ones, number for number, followed by those of
+    its own queries. A cache of a window may have dropped the oldest; one that was cropped may have
     dropped the newest. Batch rows may have changed places, as in a beam: then the earlier queries
-    go with the keys from which a row went on.
+        follow the keys that a row continues.
     """
     if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None
@@ -567,8 +565,8 @@ def append_cross_attention_step(
     """The attention map of a decoder that looks at its source, after one more step; None as in
     `append_self_attention_step`.
 
-    It goes on where its keys are just the earlier ones. Whether that is one generation, or a model
-    called twice on the same source, is for the caller to know.
+    It continues the map if its keys are exactly the earlier ones. Only the caller knows if that is
+    one generation, or two calls with the same source.
 
     Args:
         parents: From which rows each row may have gone on, as self-attention knows it; without it,

@@ -1,4 +1,4 @@
-"""The place in a layer where attention can be listened to."""
+"""Hooks in layers, listeners, and the places of attention calls."""
 
 import threading
 from collections import Counter
@@ -17,19 +17,18 @@ from torch.nn.modules import module as registered
 from attlas.errors import AttlasError, quoted
 from attlas.recording.maps.base import AttentionMap
 
-# A module of a model, at work.
+# The place of a call: a module of the model.
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where an attention happens that does not speak for itself.
+    """The place of an attention call without a hook.
 
     Args:
         path: Of the module in its model.
         cache: The memory of earlier steps that the module was given, if any.
-        cross_attention: Whether it was given something else to look at than what asks (None =
-            nobody said, or both).
-        is_final: Whether that is all that can be said of it.
+        cross_attention: Whether it was given another text to look at; None = unknown, or both.
+        is_final: Whether nothing more can be found out about it.
         texts: The shapes of the texts that it was given, or who holds it: vectors with a batch or
             without one, each memory once.
         position_unknown: Whether its queries stand at no known keys, by what they and the keys were
@@ -49,12 +48,11 @@ class CallSite:
     first_query_position: Callable[[], Any] | None = field(default=None, compare=False)
 
     def is_cross_attention(self, batch: int, queries: int, num_keys: int) -> bool | None:
-        """Return True if so many queries look at something else than themselves; None = nobody
-        knows.
+        """Return True for cross-attention with these numbers of queries and keys; None = unknown.
 
-        Where nobody says it, but one text alone was given that is as long as both, it is that text
-        which asks and is looked at; where they are not of one length, and one of the texts is as
-        long as the queries, another as the keys, the one looks at the other.
+        If it is unknown: with a single text that is as long as both, it is self-attention; with
+            different lengths, and one text as long as the queries and another as long as the keys,
+            it is cross-attention.
         """
         if self.is_final or self.cross_attention is not None:
             return self.cross_attention
@@ -91,7 +89,7 @@ class CallSite:
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """`getattr(owner, name, None)`, without the error that a module makes of what it has not."""
+    """`getattr(owner, name, None)`, without the cost of a module's error for a missing attribute."""
     if isinstance(owner, nn.Module):
         found = owner.__dict__.get(name, owner)
         if found is not owner:
@@ -117,34 +115,34 @@ WeightPatch = Callable[[Weights, Allowed, str], Weights]
 
 @runtime_checkable
 class RecorderProtocol(Protocol):
-    """Where attention without a hook is written down, and whether the model ran at all."""
+    """Records attention without a hook, and whether the model ran at all."""
 
     has_run: bool
 
     def is_selected(self, path: str) -> bool:
-        """Return True if it is worth making an attention map of a layer that looks."""
+        """Return True if the map of this layer is to be kept."""
 
     def record_call(self, site: CallSite, attention_map: AttentionMap, content: Any = None) -> None:
         """The attention map of one call at this place.
 
         Args:
-            content: What its keys hold, where known.
+            content: The content of its keys, if known.
         """
 
     def expect_attention(self, site: CallSite, surely: bool) -> None:
-        """A softmax was taken at this place, which may be attention, or surely is."""
+        """Note a softmax at this place, which may be attention, or certainly is."""
 
     def confirm_attention(self, site: CallSite, surely: bool) -> None:
-        """It was: what was expected there has come."""
+        """Note that the expected attention at this place has been recorded."""
 
     def record_unreadable(self, site: CallSite, reason: str) -> None:
-        """Attention happened at this place of which no attention map can be made, and why."""
+        """Note attention at this place that cannot be read, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Someone who listens to some attention hooks: `names` maps each hook's identity to its layer's
-    path.
+    """A listener of some attention hooks: `names` maps each hook's identity to the path of its
+    layer.
 
     Args:
         modules: The same of modules, among which attention may happen that has no hook; it is
@@ -166,7 +164,7 @@ class _ActiveListeners:
 
 
 class _ThreadState(threading.local):
-    """Those of this thread alone, so that two requests never see each other."""
+    """The listeners of this thread, so that two requests never see each other."""
 
     def __init__(self) -> None:
         self.active_listeners = _ActiveListeners()
@@ -176,18 +174,17 @@ _thread_state = _ThreadState()
 
 
 class AttentionHook(nn.Module):
-    """Held by a layer where attention happens; without a listener it keeps and costs nothing.
+    """The hook of an attention layer; without a listener it stores and costs nothing.
 
     A layer asks `is_recording` before it builds an attention map and `is_patched` before it leaves
-    its fused kernel, so that the listener, not the layer, decides what is kept and what is
-    computed:
+    its fused kernel, so that the listener, not the layer, decides what is stored and computed:
 
         if self.hook.is_patched:
             weights = self.hook.patch(weights, seen)  # seen: bool, which keys may be looked at
         if self.hook.is_recording:
             self.hook.record(DenseAttentionMap(weights.detach()))  # (batch, heads, queries, keys)
 
-    cross_attention: whether it looks at something else than what asks; a model that knows says so.
+    cross_attention: whether the layer is cross-attention, if the model knows.
     """
 
     def __init__(self) -> None:
@@ -213,7 +210,7 @@ class AttentionHook(nn.Module):
         )
 
     def record(self, attention_map: AttentionMap) -> None:
-        """Hand an attention map to everyone who observes this hook."""
+        """Pass an attention map to all observers of this hook."""
         for listener in _thread_state.active_listeners.active:
             if listener.record and id(self) in listener.names:
                 listener.record(listener.names[id(self)], attention_map, self.cross_attention)
@@ -227,16 +224,14 @@ class AttentionHook(nn.Module):
 
 
 def is_observed(model: nn.Module) -> bool:
-    """Return True if somebody hears or changes where a layer of attlas in it looks, in this
-    thread.
-    """
+    """Return True if an attlas layer in it is observed or patched, in this thread."""
     return any(
         m.is_recording or m.is_patched for m in model.modules() if isinstance(m, AttentionHook)
     )
 
 
 def check_module(model: object) -> None:
-    """Raise `AttlasError` for what is no module, with what was probably meant."""
+    """Raise `AttlasError` for anything but a module, with a hint."""
     if isinstance(model, nn.Module):
         return
     got, hint = f"a {type(model).__name__}", "pass the model itself"
@@ -257,7 +252,7 @@ def attention_hooks(model: nn.Module) -> dict[int, str]:
     """Every attention hook inside `model`, with the path of its layer ("" = the model itself).
 
     Raises:
-        AttlasError: For what is no module.
+        AttlasError: For anything but a module.
     """
     check_module(model)
     return {
@@ -271,9 +266,8 @@ _FORWARD_KINDS = ("forward", "forward_pre", "backward", "backward_pre")
 
 
 def has_hooks(modules: Iterable[nn.Module]) -> bool:
-    """Return True if a call of one of these is more than its `forward`: hooks of its own, or of all
-    modules, or what torch.compile has made of it. Then it has to be called, and no way around
-    it.
+    """Return True if a call of one of these modules is more than its `forward`: if it has hooks, if
+    there are global hooks, or if it was compiled. Then it must be called, not bypassed.
     """
     return any(getattr(registered, f"_global_{kind}_hooks") for kind in _FORWARD_KINDS) or any(
         any(getattr(module, f"_{kind}_hooks") for kind in _FORWARD_KINDS)
@@ -296,9 +290,8 @@ _WITHOUT_ATTENTION = frozenset(
 def has_only_hooked_attention(model: nn.Module) -> bool:
     """Return True if every attention inside a model records itself by an `AttentionHook`.
 
-    Returns True only where all modules are attlas's own classes, or of `_WITHOUT_ATTENTION`, and
-    none was changed since: no subclass of somebody else, no hook, no function put into a module or
-    in place of its `forward`. In doubt it is False.
+    True only if all modules are attlas's own classes, or of `_WITHOUT_ATTENTION`, and unchanged: no
+    foreign subclass, no hook, no replaced `forward` or other function. In doubt it is False.
     """
     modules = list(model.modules())
     hooked = any(isinstance(module, AttentionHook) for module in modules)
@@ -342,14 +335,14 @@ def modules_of(model: nn.Module) -> dict[int, str]:
 
 
 def listeners() -> tuple[Listener, ...]:
-    """Everyone who listens in this thread, in the order in which they began."""
+    """The active listeners of this thread, in the order in which they began."""
     return _thread_state.active_listeners.active
 
 
 @contextmanager
 def without_recording() -> Iterator[None]:
-    """Calls of the block are noted by nobody who listens now, in this thread; who changes weights
-    still does: what a program reads again for itself is no call of whoever observes it.
+    """Pause all observers of this thread for the block; interventions stay active. It is for passes
+    that a program makes for itself.
     """
     listeners = _thread_state.active_listeners
     before = listeners.active
@@ -366,7 +359,7 @@ def without_recording() -> Iterator[None]:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Enter a listener for the length of a block, in this thread."""
+    """Activate a listener for the block, in this thread."""
     listeners = _thread_state.active_listeners
     listeners.active = (*listeners.active, listener)
     try:

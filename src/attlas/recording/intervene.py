@@ -1,4 +1,4 @@
-"""`with intervene(model, change):` — replace the weights and see what the model does then."""
+"""`with intervene(model, change):` — run a model with other attention weights."""
 
 import inspect
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ def intervene(model: nn.Module, change: WeightPatch) -> WithBlock[None]:
     `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
     queries, keys), which keys each query may see, and the layer's path; what it returns is used
     as it is, negative weights too. The explicit form of each mechanism runs instead of its fused
-    kernel. Layers are those that `observe` hears, with the same paths: of attlas, of PyTorch, of
-    Hugging Face, one's own.
+    kernel. Layers are those that `observe` records, with the same paths: of attlas, PyTorch,
+        Hugging Face, or your own.
 
     Raises:
-        AttlasError: For what is no function, for new weights of another shape or device, or with
-            NaN or infinity, for a compiled model, and if nothing was replaced, unless the block
-            itself raised first.
+        AttlasError: For anything but a function; for new weights of another shape or device, or
+            with NaN or infinity; for a compiled model; and if nothing was replaced, unless the
+            block raised first.
     """
     check_module(model)
     check_not_compiled(model)
@@ -128,7 +128,7 @@ def uniform(
     """1 / n on each of the n keys that the query may see.
 
     Raises:
-        AttlasError: If it is called by somebody who means to pass it.
+        AttlasError: If it is called instead of passed.
     """
     if weights is None or allowed is None:
         raise AttlasError(
@@ -159,10 +159,11 @@ def permuted(seed: int) -> WeightPatch:
 
 
 def without(*heads: int) -> WeightPatch:
-    """These heads read nothing: their weights are zero.
+    """Set the weights of these heads to zero, so that they read zeros.
 
     Raises:
-        AttlasError: For what is no whole number, here; for a head that a layer has not, there.
+        AttlasError: At once for anything but integers; in the block for a head that a layer does
+            not have.
     """
     if not all(map(is_integer, heads)):
         raise AttlasError(

@@ -11,7 +11,7 @@ Tokens = tuple[tuple[str, ...], ...]
 
 
 def rows_of(tokens: Any) -> Tokens:
-    """These tokens, where they are a list of strings to a batch row.
+    """Check that the tokens are a list of strings for each batch row, and return them.
 
     Raises:
         AttlasError: For anything else.
@@ -117,7 +117,7 @@ class HasTokens(Protocol):
 
 
 def tokens_of(tokenizer: object, input_ids: object) -> Tokens:
-    """One readable token to an id, for each text of a batch.
+    """A readable token for each id, for each text of a batch.
 
     Args:
         tokenizer: Of transformers (fast or slow), a `tokenizers.Tokenizer`, a SentencePiece
@@ -127,8 +127,8 @@ def tokens_of(tokenizer: object, input_ids: object) -> Tokens:
             "ĠcafÃ©" is "▁café", and bytes that are a part of a character are as in "<0xF0>".
 
     Raises:
-        AttlasError: For what is no tokenizer, for texts of several lengths, and for ids that it
-            does not have.
+        AttlasError: For anything but a tokenizer, for texts of different lengths, and for ids that
+            it does not have.
     """
     convert = _converter(tokenizer)
     return tuple(tuple(convert(row)) for row in _rows_of_ids(input_ids))

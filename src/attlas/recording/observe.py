@@ -23,7 +23,7 @@ from attlas.recording.recorder import Recorder
 from attlas.recording.torch_functions.mode import tracking_attention
 from attlas.recording.trace import Selection, Trace, is_integer
 
-# Models that were compiled, in which nobody can listen.
+# Compiled models cannot be observed.
 
 
 def check_not_compiled(model: nn.Module) -> None:
@@ -53,7 +53,7 @@ def check_not_compiled(model: nn.Module) -> None:
             )
 
 
-# What stands behind `with`.
+# The `with` block.
 
 Entered = TypeVar("Entered")
 
@@ -63,7 +63,7 @@ class NotEnteredError(AttlasError, AttributeError):
 
 
 class WithBlock(AbstractContextManager[Entered], Generic[Entered]):
-    """What `with` enters, once. Used in any other way, it says that it needs `with`."""
+    """The block that `with` enters, once. Any other use raises an error that names `with`."""
 
     def __init__(self, usage: str, manager: AbstractContextManager[Entered]) -> None:
         self._usage, self._manager = usage, manager
@@ -119,7 +119,7 @@ class WithBlock(AbstractContextManager[Entered], Generic[Entered]):
         return True
 
     def __repr__(self) -> str:
-        """How it is to be used."""
+        """How to use it."""
         return "<a block that was entered>" if self._usage == _USED else f"<write: {self._usage}>"
 
     def __del__(self) -> None:

@@ -1,4 +1,4 @@
-"""What is heard of attention without a hook, and what was to be heard and was not."""
+"""The recorder: fills a trace, joins the steps of generations, and reports what could not be read."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -36,12 +36,12 @@ _NOT_FOLLOWED = "a softmax of the product of two tensors, without a product with
 
 @dataclass(eq=False, slots=True)
 class Recorder:
-    """Fills a trace; a step that goes on from an earlier call joins it.
+    """Fills a trace. A step that continues an earlier call is appended to it.
 
     Args:
-        last_calls: So many calls of each layer, the newest; None = all.
+        last_calls: How many calls of each layer are kept, the newest; None = all.
         has_run: Whether a module of the model was at work at all.
-        called_layers: The paths of all layers that looked, wanted or not.
+        called_layers: The paths of all layers with attention, kept or not.
         softmaxed: Those of all modules that took a softmax.
     """
 

@@ -1,5 +1,4 @@
-"""An attention map taken apart, into tensors and the facts that JSON can hold, and put together
-again."""
+"""Convert attention maps to tensors and JSON facts, and back."""
 
 import hashlib
 import math

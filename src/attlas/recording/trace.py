@@ -33,7 +33,7 @@ from attlas.recording.labels import (
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.serialization import fact, from_tensors, to_tensors, trace_checksum
 
-# What of a model is kept by who observes it.
+# Selection of layers and heads.
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class Trace(_MapsByPath):
         del self._calls[layer][:-count]
 
     def set_kind(self, layer: str, *, cross_attention: bool) -> None:
-        """Say of a call of a layer whether it looks at something else than what asks.
+        """Set whether a call of a layer is cross-attention.
 
         Nothing can be said of a layer whose calls differ in that.
         """
@@ -233,8 +233,7 @@ class Trace(_MapsByPath):
         )
 
     def kind(self, layer: str) -> Literal["self", "cross"] | None:
-        """What a layer relates: its queries to themselves or to another source; None = unknown, or
-        now the one and now the other."""
+        """ "self" or "cross" attention of a layer; None = unknown, or both."""
         self.calls(layer)
         cross_attention = self._cross_attention.get(layer)
         return None if cross_attention is None else "cross" if cross_attention else "self"
@@ -244,10 +243,9 @@ class Trace(_MapsByPath):
         return self.kind(layer)
 
     def causal(self, layer: str) -> bool | None:
-        """Return True if none of its queries looks at what comes after it; what looks across never
-        is.
+        """Return True if no query of the layer looks ahead; False for cross-attention.
 
-        None where nobody knows where the queries of a call stand, and no other looks ahead.
+        None if the query positions of a call are unknown, and no other call looks ahead.
         """
         attention_maps = self.calls(layer)
         if self._cross_attention.get(layer) is True:
@@ -464,8 +462,8 @@ class Trace(_MapsByPath):
         a SHA-256 of all of it.
 
         Raises:
-            AttlasError: For what no file can hold: a pattern of your own, a label that is no valid
-                Unicode; for labels that fit no axis; and where the file cannot be written.
+            AttlasError: For a pattern of your own; for a label that is no valid Unicode, or that
+                fits no axis; and if the file cannot be written.
         """
         tensors: dict[str, Tensor] = {}
         described: list[dict[str, Any]] = []

@@ -85,7 +85,7 @@ def local_predictive(
     """Local-p: a_t(s) = align(h_t, h_s) · exp(−(s − p_t)² / (2σ²)),  σ = D / 2    eq. 10.
 
     align is eq. 7 over the window around p_t. As in the paper these alignments sum to less than 1;
-    `attlas.layers.LocalPredictive` divides them by their sum.
+    `attlas.layers.LocalPredictiveAttention` divides them by their sum.
     """
     align = softmax(score, _window(p, D, score, mask))
     s, sigma = np.arange(score.shape[-1]), D / 2

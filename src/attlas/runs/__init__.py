@@ -1,4 +1,4 @@
-"""Runs: the folder of a training on disk."""
+"""Runs: the folder of a training."""
 
 from attlas.runs.checkpoints import (
     AVERAGED,

@@ -1,4 +1,4 @@
-"""A checkpoint: the tensors and facts from which a training goes on, in one file."""
+"""Checkpoints: the tensors and facts from which a training continues, in one file."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -175,7 +175,7 @@ def _whole_one_beside(path: Path) -> str | None:
     return None
 
 
-# The checkpoints of a run, and which of them is the best and which the last.
+# The checkpoints of a run, and the pointers `best` and `last`.
 
 
 BEST, LAST, AVERAGED = "best", "last", "averaged"
@@ -207,7 +207,7 @@ class CheckpointStore:
         return [int(name) for name in self.names() if name.isdecimal()]
 
     def begun(self) -> bool:
-        """Return True if there is a checkpoint to go on from, or some that starting over would
+        """Return True if there is a checkpoint to continue from, or some that a new start would
         lose.
 
         A single one that nothing names is what a killed first save leaves.
@@ -313,7 +313,7 @@ class CheckpointStore:
         self._remove(self.path(AVERAGED))
 
     def clean(self) -> None:
-        """Remove what killed writes of ours left behind."""
+        """Remove leftovers of killed writes."""
         of_run = [self.run / f"{name}{TEMPORARY}" for name in _WRITTEN]
         for leftover in (*of_run, *self.folder.glob(f"*{_SUFFIX}{TEMPORARY}")):
             if leftover.is_file():

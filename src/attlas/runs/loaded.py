@@ -1,4 +1,4 @@
-"""What is exported."""
+"""Loaded checkpoints, and checksums."""
 
 import hashlib
 from collections.abc import Sequence
@@ -173,7 +173,7 @@ def _no_transformer(taker: str, loaded: LoadedCheckpoint) -> AttlasError:
     return unsupported(taker, 'a model of kind "transformer"', repr(kind))
 
 
-# Checksums of what numbers depend on: long enough to tell things apart, short for a message.
+# Checksums: long enough to distinguish, short enough for a message.
 
 
 _DIGITS = 16  # hexadecimal

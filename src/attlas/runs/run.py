@@ -1,4 +1,4 @@
-"""A run: the folder of a training, read back."""
+"""A run: read the folder of a training."""
 
 import re
 import shutil
@@ -118,11 +118,11 @@ class Run:
         return cls(folder)
 
     def save_pretrained(self, folder: Path | str, *, checkpoint: str = BEST) -> None:
-        """Write what answering needs into a new folder: the recipe, the vocabularies and one
-        checkpoint, without what only a training needs. It is read as any run.
+        """Write a new folder with everything that inference needs: the recipe, the vocabularies and
+        one checkpoint, without optimizer state. It is a run like any other.
 
         Raises:
-            AttlasError: For a folder that holds something, and if it cannot be written.
+            AttlasError: For a folder that is not empty, and if it cannot be written.
         """
         folder = Path(folder)
         loaded = self._checked(checkpoint)
@@ -272,7 +272,7 @@ class Run:
         return _ModelTable.read({"model": self.table("model")}, str(self.path / CONFIG)).model
 
     def events(self) -> list[dict[str, Any]]:
-        """What `metrics.jsonl` tells, in order; a last line cut short by a kill is not counted."""
+        """The events of `metrics.jsonl`, in order; a last line cut short by a kill is left out."""
         try:
             complete, end, _ = stored_bytes(self.path / METRICS).rpartition(b"\n")
             lines = utf8_text(complete).split("\n") if end else []
@@ -287,8 +287,8 @@ class Run:
             ) from None
 
     def peak_memory(self) -> dict[str, int]:
-        """The most bytes that the training has held at a time, as `metrics.jsonl` tells: "cpu", and
-        "gpu" where it had one; nothing where it was not written down.
+        """The peak memory of the training in bytes, from `metrics.jsonl`: "cpu", and "gpu" if it
+        had one; empty if it was not recorded.
         """
         events = self.events()
         found = {
@@ -329,7 +329,7 @@ def _event(line: str, number: int) -> dict[str, Any]:
 
 
 def load_weights(model: nn.Module, weights: Any, location: Path) -> None:
-    """`load_state_dict` whose complaint says which run is at odds with itself."""
+    """`load_state_dict` with an error that names the run."""
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""The seal of a checkpoint: what its answers depend on beside its weights."""
+"""The seal of a checkpoint: everything besides its weights that its results depend on."""
 
 import hashlib
 import json
@@ -15,9 +15,8 @@ from attlas.models import ModelConfig
 
 CONFIG, PROVENANCE = "config.toml", "provenance.json"
 
-# The settings of a run that may change when it goes on: where it ends, where it computes, what it
-# keeps and tells, and how it translates once trained. The data may have moved; its checksum may not
-# have changed.
+# The settings that a continued run may change: limits, device, what it saves and reports, and how
+# it translates. The data may have moved, but its checksum must be the same.
 CHANGEABLE = {
     "data",
     "decoding",

@@ -1,4 +1,4 @@
-"""Averages of weights: they often generalise better than any of those that they average."""
+"""Averages of weights, which often generalise better than each of them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Who keeps the checkpoints of a training."""
+"""The state of a training, and its checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,12 +13,12 @@ from attlas.training.averaging import LastAveraging, MovingAveraging, mean_weigh
 from attlas.training.config import TrainingConfig
 from attlas.training.learner import AVERAGE, Learner, Update
 
-# Where a training is: the numbers beside the tensors.
+# The state of a training: its numbers besides the tensors.
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTotals:
-    """What was seen since it was last told.
+    """Totals since the last report.
 
     Args:
         weight: See `Update`.
@@ -43,17 +43,17 @@ class RunningTotals:
 class TrainingState:
     """A frozen value: `update` updates are done, `position` batches of epoch `epoch` are used.
 
-    Only what the recipe plans is entered. A validation or a checkpoint that is made because a
-    session ends is not, so that where one session ended never shows in the next.
+    Only planned events are entered. A validation or a checkpoint at the end of a session is not, so
+    the end of a session has no effect on the next.
 
     Args:
         seconds: Of training over all sessions.
         best: (value of the criterion, loss) of the best validation, made at `best_update` (None:
             its weights are gone).
         stale: How many validations came since.
-        epoch_totals: What was seen since the epoch began, untimed.
+        epoch_totals: Totals since the epoch began, without times.
         saved: The updates whose checkpoints are kept, newest last.
-        journal: Bytes of `metrics.jsonl`.
+        journal: The length of `metrics.jsonl` in bytes.
     """
 
     update: int = 0
@@ -164,14 +164,16 @@ class CheckpointManager:
         )
 
     def roll_back(self, state: TrainingState) -> None:
-        """Make the folder what it was at the checkpoint: what came after will come again."""
+        """Reset the folder to the checkpoint: later events will happen again."""
         best = state.best_update
         self.store.point(BEST, None if best is None else numbered(best))
         self.store.forget_after(state.update)
         self.store.prune(state.kept)
 
     def save(self, state: TrainingState) -> None:
-        """A checkpoint of this very moment: the file, then the pointers, then the tidying."""
+        """Save a checkpoint of the present state: the file, then the pointers, then remove old
+        ones.
+        """
         checkpoint = replace(self.learner.checkpoint(state.facts()), seal=self._seal)
         self.store.write(numbered(state.update), checkpoint)
         self.store.point(LAST, numbered(state.update))

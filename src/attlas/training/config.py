@@ -1,4 +1,4 @@
-"""How to train."""
+"""Settings of the training and of validations."""
 
 from collections.abc import Mapping
 from math import inf
@@ -16,7 +16,7 @@ from attlas.training.scheduled_sampling import ConstantSampling, ScheduledSampli
 from attlas.training.schedules import ConstantSchedule, ScheduleConfig
 
 Distribution = Literal["ddp", "fsdp"]
-"""How the processes of a process group share a model, see `Spread`."""
+"""How the processes of a process group share a model, see `DistributedModel`."""
 
 
 def _greedy_by_default(decoding: Any) -> Any:
@@ -100,7 +100,7 @@ class TrainingConfig(Config):
 
     With `rdrop_alpha` (R-Drop; Liang et al., 2021) each batch is read twice, under different
     dropout, and both readings are to predict the same. Both are rows of one pass, so a batch of
-    batching.max_tokens keys then takes the memory and the time of twice as many.
+    batching.max_tokens takes the memory and time of twice as many.
 
     Every validation saves a checkpoint, and `save_every` more; both count for `keep_last` and for
     the average of the last. Where `save_every` is left out, every hundredth update is saved too,
@@ -154,7 +154,7 @@ class TrainingConfig(Config):
     threads: int | None = Field(default=None, ge=1)
     """Of the CPU. Left out: as many as torch uses."""
     distribution: Distribution = "ddp"
-    """How the processes that torchrun starts share a model, see `Spread`."""
+    """How the processes that torchrun starts share a model, see `DistributedModel`."""
     tensorboard: bool = False
     """Whether curves are written into the folder of the run, too (the extra tensorboard)."""
     optimizer: OptimizerConfig = AdamConfig()

@@ -36,11 +36,11 @@ class Command(IntEnum):
 
 
 class ProcessGroup:
-    """The processes that torchrun has started, seen from one of them; alone, one of one.
+    """The processes that torchrun has started, seen from one of them; or a single process.
 
-    The first one leads: it keeps the folder of the run, measures, tells and decides. The others
-    know the same recipe, data and checkpoint, compute their share of every update, and do what
-    they hear.
+    The first one leads: it writes the folder of the run, validates, reports and decides. The others
+        have the same recipe, data and checkpoint, compute their share of every update, and follow
+        its commands.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, device: torch.device | None = None) -> None:
@@ -224,7 +224,7 @@ def device_of_rank(device: torch.device) -> torch.device:
     return torch.device("cuda", rank)
 
 
-# What a learner learns from.
+# Batches of a learner.
 
 
 @runtime_checkable
@@ -241,7 +241,7 @@ class TrainingBatch(Protocol):
 
 @runtime_checkable
 class WeightedBatch(Protocol):
-    """What is learnt from, where some predictions count more than others."""
+    """A batch with weights for its predictions."""
 
     @property
     def weight(self) -> float:
@@ -253,7 +253,7 @@ def batch_weight(batch: TrainingBatch) -> float:
     return batch.weight if isinstance(batch, WeightedBatch) else float(batch.tokens)
 
 
-# What a learner makes small, as a function and as a module.
+# The loss, as a function and as a module.
 
 
 _M = TypeVar("_M", bound=nn.Module, contravariant=True)
@@ -262,7 +262,7 @@ _B = TypeVar("_B", bound=TrainingBatch, contravariant=True)
 
 @runtime_checkable
 class Loss(Protocol[_M, _B]):
-    """What a task wants to be small."""
+    """The loss of a task."""
 
     def __call__(
         self,

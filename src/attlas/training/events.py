@@ -1,4 +1,4 @@
-"""What happens in a training, told once: to the journal, to TensorBoard, to the screen."""
+"""Events of a training, for `metrics.jsonl`, TensorBoard and the screen."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -43,7 +43,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparing(Event):
-    """Before `Started`, what may take a while, in words for people; not in the journal."""
+    """A slow step before `Started`, in words; not in `metrics.jsonl`."""
 
     kind: ClassVar[str] = "preparing"
     what: str
@@ -154,4 +154,4 @@ Report = Callable[[Event], None]
 
 
 def silent(event: Event) -> None:
-    """The report of nobody."""
+    """A report that prints nothing."""

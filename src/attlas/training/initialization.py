@@ -1,4 +1,4 @@
-"""Weights that a training begins with: those of another run."""
+"""Initial weights from another run."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""A model that learns: one update after another, each a function of what came before and its
-number.
-"""
+"""The learner: updates of a model, each a function of the state before it and of its number."""
 
 import hashlib
 import math
@@ -45,7 +43,7 @@ def derive_seed(seed: int, purpose: str, number: int = 0) -> int:
     return int.from_bytes(digest[:8]) >> 1
 
 
-# What an update saw.
+# The result of an update.
 
 
 class NotFiniteError(AttlasError):

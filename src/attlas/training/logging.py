@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one JSON object per event, the truth about a training."""
+"""`metrics.jsonl`: one JSON object for each event."""
 
 import json
 import math
@@ -122,7 +122,7 @@ class TensorBoard:
         self._writer.close()
 
 
-# Who tells what happens: to the journal, to TensorBoard, to the report.
+# The logger: events go to `metrics.jsonl`, TensorBoard and the report.
 
 
 class Clock:
@@ -159,14 +159,14 @@ class EventLogger:
             self._files = files.pop_all()
 
     def log(self, event: Event) -> None:
-        """Tell everybody."""
+        """Write the event to all of them."""
         self.journal.write(event)
         for board in self._boards:
             board.write(event)
         self._report(event)
 
     def stamped(self, state: TrainingState) -> TrainingState:
-        """The state, with the time and the length of a journal that is safely written."""
+        """The state, with the time and the length of the synced `metrics.jsonl`."""
         return replace(state, seconds=self.clock.seconds(), journal=self.journal.sync())
 
     def __enter__(self) -> Self:

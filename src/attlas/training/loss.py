@@ -1,4 +1,4 @@
-"""The loss: cross-entropy over the real tokens, without ever holding all logits."""
+"""The loss: cross-entropy over the tokens, without holding all logits."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -208,7 +208,7 @@ def _chunks(
     return zip(torch.split(rows, size), torch.split(ids, size), strict=True)
 
 
-# Two readings of one text under different dropout, which are to predict the same.
+# R-Drop: two passes over one text with different dropout, which should agree.
 
 
 _BLOCK = 2**19  # logits that a CPU goes over at a time, and several times: they fit a cache

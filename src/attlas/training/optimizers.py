@@ -1,4 +1,4 @@
-"""Muon: steps that turn a matrix in all of its directions alike."""
+"""Optimizers: Adam, AdamW and Muon, and their state."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from attlas.config import Config
 from attlas.errors import CheckpointError
 from attlas.ops.linear import linear
 
-# How the work of an optimizer's step is shared.
+# Sharing the work of a step.
 
 
 def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:

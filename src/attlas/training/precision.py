@@ -1,4 +1,4 @@
-"""In which numbers to compute: float32, or bfloat16 and float16 where the device has them."""
+"""Precision: float32, or bfloat16 and float16 if the device supports them."""
 
 from contextlib import AbstractContextManager
 from typing import Literal, get_args
@@ -58,7 +58,7 @@ class Precision:
 
     @property
     def slower(self) -> str | None:
-        """What to say where bfloat16 gains nothing."""
+        """A remark if bfloat16 gains nothing."""
         if self.name != "bf16" or self.device.type != "cpu" or has_bf16_instructions() is not False:
             return None
         return (
@@ -68,7 +68,7 @@ class Precision:
         )
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Around everything that leads to a loss."""
+        """The autocast block of the forward pass."""
         return autocast(self.name, self.device)
 
 

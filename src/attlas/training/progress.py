@@ -1,4 +1,4 @@
-"""How far a training is: a bar on a terminal, plain lines elsewhere."""
+"""Progress of a training: a bar on a terminal, plain lines elsewhere."""
 
 import time
 from typing import Self

@@ -1,4 +1,4 @@
-"""A recipe: everything that decides what a training comes to."""
+"""Recipes: everything that determines the result of a training."""
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import as_file, files
@@ -20,7 +20,7 @@ from attlas.ops.dropout import dropped_steps
 from attlas.runs.seal import CONFIG, flat, unchangeable
 from attlas.training.config import TrainingConfig
 
-# What a classifier does without: it writes no text. By the tables in which they stand.
+# Settings that a classifier does not have, because it writes no text, by table.
 _OF_TRANSLATION = {
     "": {"decoding"},
     "vocabulary": {"shared"},

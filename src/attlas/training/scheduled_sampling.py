@@ -1,4 +1,4 @@
-"""What the decoder is fed in training: the right tokens, or its own."""
+"""Scheduled sampling: the decoder reads the right tokens, or its own."""
 
 import math
 from abc import ABC, abstractmethod

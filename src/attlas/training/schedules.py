@@ -29,7 +29,7 @@ class Schedule(Config, ABC):
         return self.after(update)
 
     def misfit(self, planned: int | None) -> str | None:
-        """What to say where the schedule does not fit the updates planned (None: no limit).
+        """A remark if the schedule does not fit the planned updates (None: no limit).
 
         Here: where it goes far beyond them. A quarter more is let pass: such numbers are round.
         """

@@ -1,4 +1,4 @@
-"""What a training works on, and the beginning of its folder."""
+"""Preparation of a training: data, provenance, and the run folder."""
 
 import json
 import platform
@@ -26,7 +26,7 @@ from attlas.training.recipe import Recipe, check_same, check_same_as_main
 from attlas.training.tasks import task_of
 from attlas.training.tasks.base import AnyTask, SplitsLike
 
-# Where the numbers of a run come from.
+# Provenance.
 
 
 def provenance(splits: SplitsLike, example: str, seed: int) -> dict[str, Any]:

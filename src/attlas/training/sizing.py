@@ -17,7 +17,7 @@ _MOST_STEPS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class DataSize:
-    """What the rules read of the data.
+    """The facts about the data that the rules use.
 
     Args:
         examples: Pairs, or labelled texts.
@@ -93,7 +93,7 @@ def choose(size: DataSize, fixed: Mapping[str, Any] | None = None) -> list[Choic
 
 
 def warnings_of(size: DataSize) -> list[str]:
-    """What to expect of so little or so much data; empty where there is nothing to say."""
+    """Warnings about the size of the data."""
     many = count_noun(size.examples, size.example)
     if size.labels:
         rarest, count = min(size.labels.items(), key=lambda entry: entry[1])
@@ -207,7 +207,7 @@ def _tokens(size: DataSize) -> float:
 
 
 def _passes(size: DataSize) -> float:
-    """Ten times the data is read a third as often: both the data and the work grow."""
+    """Ten times the data is read a third as often, so both data and work grow."""
     if size.labels:
         return min(60.0, max(3.0, 4.0 * math.sqrt(_REVIEWS / size.examples)))
     return min(60.0, max(3.0, 40.0 * math.sqrt(_MIDDLE / size.examples)))

@@ -56,7 +56,7 @@ def finish(
     validator: Validator,
     planned: int | None,
 ) -> Outcome:
-    """Measure what was not yet measured, the average too; point `best` at the best of all.
+    """Validate what was not yet validated, also the average; let `best` name the best of all.
 
     `state` is saved. None of this is entered in it: a training that goes on knows nothing of it.
     """
@@ -203,7 +203,7 @@ class EpochLoop:
         return [[batches.batch(rows) if rows else None for rows in share] for share in dealt]
 
 
-# A session: what one process does of a training.
+# A session: the part of a training in one process.
 
 
 SAFETY = 100  # updates that a kill costs at most, where the recipe says nothing of saving
@@ -353,7 +353,7 @@ class TrainingSession:
         )
 
     def _finish_epoch(self, epoch: int) -> None:
-        """Tell of the epoch that is over."""
+        """Report the finished epoch."""
         totals, device = self.state.epoch_totals, self.learner.device
         self.state = replace(self.state, epoch_totals=RunningTotals())
         last = self.validator.last
@@ -391,8 +391,8 @@ class TrainingSession:
 
 
 def last_validation(folder: Path, update: int) -> dict[str, Any]:
-    """What the journal says of the last validation up to this update; {} where there is none, or
-    where somebody has written other things into it, which do not stop a training.
+    """The last validation up to this update in `metrics.jsonl`; {} if there is none, or if the file
+    was edited, which must not stop a training.
     """
     try:
         events = Run(folder).events()
@@ -417,7 +417,7 @@ def outcome_at(folder: Path, update: int) -> Outcome | None:
         return None
 
 
-# What the processes of a process group do that do not lead it.
+# The other processes of a process group.
 
 
 def follow_main_process(task: AnyTask, learner: Learner[Any, Any], folder: Path) -> Outcome:

@@ -1,4 +1,4 @@
-"""How good a model is on a corpus."""
+"""Validation of models that translate."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -140,14 +140,14 @@ def exactly_right(
     ]
 
 
-# Who measures a model on the validation set, and says whether it is the best so far.
+# The validator.
 
 
 class Validator:
-    """Measures by the criterion of the recipe, and tells what came out.
+    """Validates by the criterion of the recipe, and reports the result.
 
     Args:
-        last: What the journal says of the last validation; {} before the first.
+        last: The last validation in `metrics.jsonl`; {} before the first.
     """
 
     def __init__(self, task: AnyTask, logger: EventLogger, last: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class Validator:
         state: TrainingState,
         best: tuple[float, float] | None,
     ) -> tuple[tuple[float, float], bool]:
-        """The value of the criterion, and whether it beats the best; both are reported."""
+        """Return the value of the criterion, and whether it is the best so far; both are reported."""
         found = self.task.measure(model)
         value = found.criterion_value(self.criterion.criterion)
         better = self.criterion.better(value, best)

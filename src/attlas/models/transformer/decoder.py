@@ -99,13 +99,12 @@ class DecoderLayer(nn.Module):
         caches: int,
         position: int,
     ) -> tuple[Rows, KeyValueCache]:
-        """`self_attention_block` for one newest position of each row; rows may share their
-        memories.
+        """`self_attention_block` for one newest position of each row; rows may share a
+        cache.
 
         Args:
             bias: What is added to the scores: 0, or −∞ where a row must not see a position;
                 None = 0 everywhere.
-            memories: How many there are, or begin here.
         """
         y = self.around_self_attention.enter(x)
         cache = self.self_attention.project_kv(y.unsqueeze(1), key_offset=position).merge_rows(

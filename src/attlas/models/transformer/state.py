@@ -108,7 +108,7 @@ class TargetCache:
             The rows of a beam begin with a shared cache.
 
         Args:
-            sources: How many memories begin here if there are none yet. A cache gets one new
+            sources: How many caches begin here if there are none yet. A cache gets one new
                 position for each of the rows that share it.
         """
         caches, num_keys = sources if rows <= _MANY * sources else rows, 0

@@ -1,2 +1,1 @@
-"""What an attention map says, found out block by block: no more of a map than a few rows is ever
-held."""
+"""Attention maps and their statistics, computed block by block: only a few rows are held at a time."""

@@ -1,4 +1,4 @@
-"""What every attention map can be asked, without its map ever being held."""
+"""The base of attention maps: statistics, indexing, conversion to arrays."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,11 +23,11 @@ THRESHOLD = 0.01
 class Statistics:
     """Statistics of a map of weights w, exact, in memory O(length × width + result).
 
-    Rows are gone through in blocks that fit into a cache, and only where the pattern may look.
-    Positions i of queries and j of keys are counted alike: in self-attention a query stands at its
-    own key. Where nobody knows at which keys queries stand, as of a class token that looks at a
-    text, `distance` and what is `self_weight`, `previous_weight` and `next_weight` are refused. A
-    query that sees no key has 0 for everything, and the key −1.
+    Rows are read in blocks that fit a cache, and only where the pattern allows. Positions i of
+        queries and j of keys are counted alike: in self-attention a query has the position of its
+        own key. If the positions of queries are unknown, as for a class token that looks at a text,
+        `distance`, `self_weight`, `previous_weight` and `next_weight` are errors. A query that sees
+        no key has 0 for everything, and the key −1.
     """
 
     def summary(self, *names: str, threshold: float = THRESHOLD) -> Summary:
@@ -63,7 +63,7 @@ class Statistics:
         return self._one("normalized_entropy")
 
     def effective_keys(self) -> Float[Tensor, "batch heads queries"]:
-        """exp(entropy): so many keys, looked at evenly, would be as uncertain."""
+        """exp(entropy): the number of keys with uniform weights of the same entropy."""
         return self._one("effective_keys")
 
     def count_above(self, threshold: float = THRESHOLD) -> Float[Tensor, "batch heads queries"]:
@@ -101,7 +101,7 @@ class Statistics:
     def first_weight(self) -> Float[Tensor, "batch heads queries"]:
         """The weight of the first token, the commonest sink (Xiao et al., 2024).
 
-        Where it is not known what is padding, a key is real that some query may see.
+        If padding is unknown, a key that some query may see counts as a token.
         """
         return self._one("first_weight")
 
@@ -126,8 +126,8 @@ class Statistics:
     ) -> tuple[Float[Tensor, "batch heads queries k"], Int[Tensor, "batch heads queries k"]]:
         """The k greatest weights of each query, descending, and their keys.
 
-        A key that is seen counts where its weight is too small for a float, too, and is 0. Where a
-        query sees fewer, weight 0 and key −1.
+        A visible key counts even if its weight is 0 in floats. If a query sees fewer than k keys,
+        the rest have weight 0 and key −1.
 
         Raises:
             AttlasError: For k below 1.
@@ -154,7 +154,7 @@ class Statistics:
         shape: tuple[int, int] | None = None,
         how: str = "mean",
     ) -> Float[Tensor, "batch heads cell_rows cell_slots"]:
-        """A window of the map, pooled to a grid of cells: what a viewer that zooms needs.
+        """A window of the map, pooled to a grid of cells, for a zooming viewer.
 
         Args:
             rows, key_range: The window, first and one past the last, None = all.
@@ -175,7 +175,7 @@ class Statistics:
         return self
 
 
-# An attention map: one question, answered exactly — which weights did these queries give?
+# The attention map.
 
 
 _AT_MOST = 1 << 28  # weights, a gigabyte of them
@@ -191,7 +191,7 @@ class MapIndexError(AttlasError, IndexError):
 
 
 class AttentionMap(Statistics, ABC):
-    """The attention of one call of one layer; weights are those before dropout.
+    """The attention of one call of one layer; weights are before dropout.
 
     It is an array of (batch, heads, queries, keys): `np.asarray(attention_map)`,
     `torch.as_tensor(attention_map)`, `attention_map[0, 3]`. An index computes only the texts, heads
@@ -206,7 +206,7 @@ class AttentionMap(Statistics, ABC):
     @property
     @abstractmethod
     def position(self) -> int | None:
-        """Where the first query stands, counted as keys are; None = unknown."""
+        """The position of the first query, counted as keys are; None = unknown."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> Float[Tensor, "batch heads rows keys"]:
@@ -214,14 +214,12 @@ class AttentionMap(Statistics, ABC):
 
     @abstractmethod
     def allowed_rows(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
-        """Which keys the queries start … stop − 1 may look at, as far as the model said."""
+        """Which keys the queries start … stop − 1 may see, as far as it is known."""
 
     @property
     @abstractmethod
     def causal(self) -> bool | None:
-        """Return True if no query looks at what comes after it; None where nobody knows what
-        does.
-        """
+        """Return True if no query looks ahead; None if positions are unknown."""
 
     @abstractmethod
     def select(self, rows: Int[Tensor, " chosen"]) -> "AttentionMap":
@@ -237,23 +235,23 @@ class AttentionMap(Statistics, ABC):
 
     @abstractmethod
     def detached_copy(self) -> "AttentionMap":
-        """The same attention map with tensors of its own, out of any graph: what a model goes on to
-        write over stays as it was. Masks are shared.
+        """A detached copy with its own tensors, because a model may overwrite its tensors later.
+        Masks are shared.
         """
 
     @property
     def device(self) -> Device:
-        """Where its numbers are."""
+        """The device of its tensors."""
         return torch.device("cpu")
 
     @property
     def thread_safe(self) -> bool:
-        """Return True if several threads may ask it at the same time."""
+        """Return True if several threads may read it at the same time."""
         return False
 
     @property
     def of_softmax(self) -> bool:
-        """Return True if the scores of its blocks are those that the softmax was taken of."""
+        """Return True if the scores of its blocks are the inputs of the softmax."""
         return False
 
     def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
@@ -264,8 +262,7 @@ class AttentionMap(Statistics, ABC):
         """All weights at once: O(queries × keys) memory.
 
         Raises:
-            AttlasError: If there are more than `at_most` of them; what they say can be had without
-                holding them.
+            AttlasError: If there are more than `at_most` of them; statistics need not hold them.
         """
         batch, heads, queries, num_keys = self.shape
         count = batch * heads * queries * num_keys
@@ -388,7 +385,7 @@ class AttentionMap(Statistics, ABC):
             yield self.rows(start, min(start + size, self.shape[2]))
 
     def __repr__(self) -> str:
-        """Its shape: its numbers may be millions."""
+        """Only its shape, because it may have millions of numbers."""
         batch, heads, queries, num_keys = self.shape
         name = type(self).__name__
         return f"{name}(batch={batch}, heads={heads}, queries={queries}, keys={num_keys})"

@@ -1,4 +1,4 @@
-"""The blocks of an attention map, one after the other in the same memory."""
+"""Blocks: a few rows of an attention map at a time, in the same memory."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from attlas.errors import AttlasError
 
 
 def position_error(question: str, queries: int, num_keys: int) -> AttlasError:
-    """What is said of a map that says nothing of where its queries stand among its keys."""
+    """The error for a map whose query positions are unknown."""
     return AttlasError(
         f"a map that knows the positions of its queries among its keys, for {question}",
         f"one of {queries:,} queries and {num_keys:,} keys that does not",
@@ -38,7 +38,7 @@ class PartialMask:
 class Block:
     """Rows start … stop − 1 of some heads of one batch row, at the keys low … high − 1.
 
-    Outside of these keys the rows have no weight; the weights of a row that sees nothing are 0.
+    Outside of these keys all weights are 0, and so are those of a row that sees nothing.
 
     Args:
         scores: Log w, up to a constant of each row; anything finite where w is 0.

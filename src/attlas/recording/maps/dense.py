@@ -15,7 +15,7 @@ from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DenseAttentionMap(AttentionMap):
-    """The weights themselves: recurrent attention, or arrays that a user brings.
+    """The weights themselves: of recurrent attention, or arrays of a user.
 
     Args:
         allowed: Which keys each query may look at; None = all of them.

@@ -1,4 +1,4 @@
-"""An attention map that holds what the weights are made of."""
+"""An attention map that holds queries, keys and mask, from which weights are computed."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

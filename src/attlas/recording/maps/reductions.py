@@ -1,4 +1,4 @@
-"""What is gathered from the blocks of an attention map, in one pass."""
+"""Reductions: results from one pass over the blocks of an attention map."""
 
 import math
 import threading
@@ -18,7 +18,7 @@ from attlas._parallel import run_threads
 from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
 
-# What can be said of each query: one number for a row of weights w over the keys that it sees.
+# Row statistics: one number for a row of weights w over the keys that the query sees.
 
 
 RowStatistic = Callable[[Block], Tensor]
@@ -155,7 +155,7 @@ class Reduction(ABC):
 
     @abstractmethod
     def update(self, block: Block) -> None:
-        """One more block."""
+        """Add one more block."""
 
     def for_thread(self, number: int) -> "Reduction":
         """What the thread of this number gives its blocks to, so that they count here."""
@@ -164,7 +164,7 @@ class Reduction(ABC):
     @property
     @abstractmethod
     def result(self) -> Any:
-        """What all of them came to."""
+        """The result."""
 
 
 class RowReduction(Reduction):

@@ -1,4 +1,4 @@
-"""Questions that have an answer of another shape than a number for each query."""
+"""Summaries, and statistics with other shapes than a number for each query."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -106,13 +106,13 @@ def pool_map(
     return found
 
 
-# What an attention map says, in numbers.
+# The summary.
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What an attention map says, (batch, heads, queries) each but for `received`; None = not asked
-    for, or of queries of which nobody knows where they stand.
+    """Statistics of an attention map, each (batch, heads, queries), but for `received`. None = not
+    requested, or not defined without query positions.
 
     Formulas and units are those of the methods of `AttentionMap` with these names.
     """

@@ -1,1 +1,1 @@
-"""Attention that is not ours, seen where PyTorch computes it."""
+"""Observing attention of other models by the torch functions that they call."""

@@ -1,4 +1,4 @@
-"""Whose call it is: the module of the observed model that is at work."""
+"""Find the module of the observed model that is running."""
 
 import sys
 import threading

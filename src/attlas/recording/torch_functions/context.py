@@ -1,4 +1,4 @@
-"""Who listens, and what is known so far."""
+"""The context of tracking: active listeners, and facts about tensors."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The axis of heads in other people's tensors."""
+"""Find the axis of heads in a model's tensors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -235,7 +235,7 @@ def _behind_dots(term: str, tensor: Tensor) -> tuple[int, ...]:
     return tuple(tensor.shape[len(before) : tensor.ndim - len(after)]) if dots else ()
 
 
-# Attention that a model writes out: softmax(…) times values, whoever wrote it.
+# Explicit attention of a model: softmax(…) times values.
 
 
 _MATRIX = 2  # axes

@@ -1,4 +1,4 @@
-"""What can be learned: one file per task."""
+"""Tasks: one file for each."""
 
 from attlas.training.recipe import Recipe
 from attlas.training.tasks.base import AnyTask

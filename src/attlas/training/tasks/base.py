@@ -1,4 +1,4 @@
-"""A task: what a trainer asks and does not know itself."""
+"""The protocol of tasks: everything that the trainer does not know."""
 
 import math
 from abc import ABC, abstractmethod
@@ -82,7 +82,7 @@ class Measurement:
 
 
 class Task(ABC, Generic[S, V]):
-    """What is learned, from what, and how well.
+    """Vocabularies, batches, model, loss and measures of a training.
 
     A task is made once in a session, of the recipe, its data and its vocabularies, and does not
     change: `loss` may be called from several threads at once.
