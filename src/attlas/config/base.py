@@ -149,7 +149,9 @@ RENAMED: Mapping[str, tuple[str, ...]] = {
 
 
 def renamed(group: Group, key: str) -> str | None:
-    """The present name of a setting of this group whose old name is `key`; None = no such setting."""
+    """The present name of a setting of this group whose old name is `key`; None = no such
+    setting.
+    """
     if key in group.model_fields:
         return None
     return next((new for new in RENAMED.get(key, ()) if new in group.model_fields), None)

@@ -90,7 +90,9 @@ EMPTY, NOTHING_KNOWN, UNREAD = (
 
 
 def classification_remarks(found: Classification) -> dict[str, str]:
-    """Remarks, by the sentence for many texts; none if the text was read whole and has known words."""
+    """Remarks, by the sentence for many texts; none if the text was read whole and has known
+    words.
+    """
     notes = {}
     if not found.text:
         notes[EMPTY] = "there is no word in it"

@@ -77,7 +77,9 @@ class LearnedPositions(Positions):
     def forward(
         self, embedded: Float[Tensor, "batch positions embed_dim"], offset: int = 0
     ) -> Float[Tensor, "batch positions embed_dim"]:
-        """The embeddings plus their vectors. Raises `AttlasError` for a position beyond the table."""
+        """The embeddings plus their vectors. Raises `AttlasError` for a position beyond the
+        table.
+        """
         stop = offset + embedded.shape[1]
         if offset < 0 or stop > self.max_positions:
             raise AttlasError(

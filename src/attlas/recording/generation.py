@@ -24,7 +24,9 @@ AnyAttentionMap = TypeVar("AnyAttentionMap", bound=AttentionMap)
 
 
 def with_cross_position(attention_map: AttentionMap) -> AttentionMap:
-    """A map of cross-attention: its first query is at the first key, unless its position is known."""
+    """A map of cross-attention: its first query is at the first key, unless its position is
+    known.
+    """
     return attention_map if attention_map.position is not None else _from(attention_map, 0)
 
 

@@ -89,7 +89,9 @@ class CallSite:
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """`getattr(owner, name, None)`, without the cost of a module's error for a missing attribute."""
+    """`getattr(owner, name, None)`, without the cost of a module's error for a missing
+    attribute.
+    """
     if isinstance(owner, nn.Module):
         found = owner.__dict__.get(name, owner)
         if found is not owner:

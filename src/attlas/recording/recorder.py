@@ -1,4 +1,6 @@
-"""The recorder: fills a trace, joins the steps of generations, and reports what could not be read."""
+"""The recorder: fills a trace, joins the steps of generations, and reports what could not be
+read.
+"""
 
 from collections import Counter
 from collections.abc import Callable

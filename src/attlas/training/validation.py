@@ -161,7 +161,9 @@ class Validator:
         state: TrainingState,
         best: tuple[float, float] | None,
     ) -> tuple[tuple[float, float], bool]:
-        """Return the value of the criterion, and whether it is the best so far; both are reported."""
+        """Return the value of the criterion, and whether it is the best so far; both are
+        reported.
+        """
         found = self.task.measure(model)
         value = found.criterion_value(self.criterion.criterion)
         better = self.criterion.better(value, best)

@@ -36,7 +36,9 @@ _HIDDEN = float(np.finfo(np.float32).min)  # a score whose softmax is 0
 
 @dataclass(frozen=True, slots=True)
 class SourceInputs:
-    """The names of a source's keys and values (batch, keys, dim), and its token mask (batch, keys)."""
+    """The names of a source's keys and values (batch, keys, dim), and its token mask (batch,
+    keys).
+    """
 
     keys: str
     values: str

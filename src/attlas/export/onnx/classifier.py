@@ -110,7 +110,9 @@ def _of_seen(fully_seen: int) -> str:
 
 
 def classifier_graph(model: Classifier, config: ClassifierConfig) -> Graph:
-    """Source (batch, keys) and token_mask (batch, keys) → logits and probabilities (batch, labels)."""
+    """Source (batch, keys) and token_mask (batch, keys) → logits and probabilities (batch,
+    labels).
+    """
     graph = Graph("classifier")
     source = graph.input("source", np.int64, ("batch", "keys"))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))

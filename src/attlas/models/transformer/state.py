@@ -95,7 +95,9 @@ class TargetCache:
         return TargetCache(layers, self.length)
 
     def expand_if_sparse(self) -> "TargetCache":
-        """The same; or with one cache for each row if rows share few positions, as in a wide beam."""
+        """The same; or with one cache for each row if rows share few positions, as in a wide
+        beam.
+        """
         if self.own_keys is None or self.rows_per_cache <= _MANY:
             return self
         should_compact = self.own_keys.shape[1] > 4 * (self.length + self.rows_per_cache)
