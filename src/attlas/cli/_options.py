@@ -46,3 +46,30 @@ EvaluationSettings = Annotated[
     ),
 ]
 NumBeams = Annotated[int | None, typer.Option(min=1, help="Use beam search with this many beams.")]
+TestSource = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        help="A text to translate instead of the test set of the run; for a classifier, "
+        "labelled texts.",
+    ),
+]
+References = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reference",
+        help="The right translations, line by line. Repeat the option for several files.",
+    ),
+]
+UseValidation = Annotated[
+    bool, typer.Option("--valid", help="Use the validation set instead of the test set.")
+]
+TokenizerOfBleu = Annotated[
+    str | None,
+    typer.Option(
+        "--bleu-tokenizer",
+        help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab or ko-mecab. The default "
+        "is that of the run's validation.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

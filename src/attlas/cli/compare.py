@@ -8,29 +8,25 @@ from typing import Annotated
 import typer
 
 from attlas._signals import loading
-from attlas.cli._options import Checkpoint, Device, EvaluationSettings
+from attlas.cli._options import (
+    AsJson,
+    Checkpoint,
+    Device,
+    EvaluationSettings,
+    References,
+    TestSource,
+    TokenizerOfBleu,
+    UseValidation,
+)
 
 
 def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN RUN...", help="The folders that train wrote.")
     ],
-    source: Annotated[
-        str | None,
-        typer.Option(
-            help="A text to translate instead of the test sets of the runs; for classifiers, "
-            "labelled texts."
-        ),
-    ] = None,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="The right translations, line by line. Repeat the option for several files."
-        ),
-    ] = None,
-    valid: Annotated[
-        bool, typer.Option("--valid", help="Use the validation sets instead of the test sets.")
-    ] = False,
+    source: TestSource = None,
+    reference: References = None,
+    valid: UseValidation = False,
     text: Annotated[
         str | None,
         typer.Option(help="A text whose attention maps are drawn side by side, into --output."),
@@ -46,11 +42,8 @@ def compare(
             "source."
         ),
     ] = None,
-    bleu_tokenizer: Annotated[
-        str | None,
-        typer.Option(help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab, ko-mecab."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    bleu_tokenizer: TokenizerOfBleu = None,
+    as_json: AsJson = False,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
     settings: EvaluationSettings = None,

@@ -6,27 +6,26 @@ from typing import Annotated
 import typer
 
 from attlas._signals import loading
-from attlas.cli._options import Checkpoint, Device, Engine, EvaluationSettings, NumBeams, RunFolder
+from attlas.cli._options import (
+    AsJson,
+    Checkpoint,
+    Device,
+    Engine,
+    EvaluationSettings,
+    NumBeams,
+    References,
+    RunFolder,
+    TestSource,
+    TokenizerOfBleu,
+    UseValidation,
+)
 
 
 def evaluate(
     run: RunFolder,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            help="A text to translate instead of the test set of the run; for a classifier, "
-            "labelled texts."
-        ),
-    ] = None,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="The right translations, line by line. Repeat the option for several files."
-        ),
-    ] = None,
-    valid: Annotated[
-        bool, typer.Option("--valid", help="Take the validation set instead of the test set.")
-    ] = False,
+    source: TestSource = None,
+    reference: References = None,
+    valid: UseValidation = False,
     examples: Annotated[
         int,
         typer.Option(min=0, help="Show this many examples: right translations, or wrong labels."),
@@ -39,15 +38,8 @@ def evaluate(
             help="Save the translations or labels in this file. A name in .gz is gzipped.",
         ),
     ] = None,
-    bleu_tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="What BLEU counts as a token: 13a, intl, char, zh, ja-mecab or ko-mecab. TER "
-            "follows the last four. The default is that "
-            "of the run's validation."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    bleu_tokenizer: TokenizerOfBleu = None,
+    as_json: AsJson = False,
     num_beams: NumBeams = None,
     checkpoint: Checkpoint = "best",
     device: Device = "cpu",
@@ -58,7 +50,8 @@ def evaluate(
 
     A run that translates: BLEU, chrF and TER by sacrebleu, with their signatures. A line without a
     text or without a reference is not scored. With several --reference files, an empty line means
-    that this file has no reference for it. --engine scores an export instead of the run itself.
+    that this file has no reference for it. TER counts the same tokens as BLEU if --bleu-tokenizer
+    is char, zh, ja-mecab or ko-mecab. --engine scores an export instead of the run itself.
 
     A classifier: accuracy with its 95% interval (Wilson), macro-F1, and a table of right and given
     labels. --source is a file of labelled texts, or a folder with a folder for each label. The

@@ -77,13 +77,13 @@ def check_same_test(names: Sequence[str], checksums: Sequence[str], option: str)
     Raises:
         DataError: Where the test sets differ.
     """
-    for name, checksum in zip(names, checksums, strict=True):
-        if checksum != checksums[0]:
-            raise DataError(
-                "the same test set in all runs",
-                f"sha256 {checksums[0][:12]}… in {names[0]} and {checksum[:12]}… in {name}",
-                f"name one for all of them: {option}",
-            )
+    if (other := _first_different(checksums)) is not None:
+        raise DataError(
+            "the same test set in all runs",
+            f"sha256 {checksums[0][:12]}… in {names[0]} and {checksums[other][:12]}… in "
+            f"{names[other]}",
+            f"name one for all of them: {option}",
+        )
 
 
 def common_tokenizer(runs: Sequence[Run], requested: str | None) -> BleuTokenizer:
@@ -93,14 +93,18 @@ def common_tokenizer(runs: Sequence[Run], requested: str | None) -> BleuTokenize
         ConfigError: If the runs were validated with different ones, and none is named.
     """
     found = [tokenizer_of(run, requested) for run in runs]
-    for run, tokenizer in zip(runs, found, strict=True):
-        if tokenizer != found[0]:
-            raise ConfigError(
-                "one tokenizer of BLEU for all runs",
-                f"{found[0]} in {runs[0].path} and {tokenizer} in {run.path}",
-                f"choose one: --bleu-tokenizer {found[0]}",
-            )
+    if (other := _first_different(found)) is not None:
+        raise ConfigError(
+            "one tokenizer of BLEU for all runs",
+            f"{found[0]} in {runs[0].path} and {found[other]} in {runs[other].path}",
+            f"choose one: --bleu-tokenizer {found[0]}",
+        )
     return found[0]
+
+
+def _first_different(values: Sequence[str]) -> int | None:
+    """The index of the first value that differs from the first one; None if all are equal."""
+    return next((i for i, value in enumerate(values) if value != values[0]), None)
 
 
 def timed_translations(translator: Translator, tested: Tested) -> tuple[list[str], float]:

@@ -230,6 +230,15 @@ def _fixed(value: Any, reason: str) -> Rule:
     return lambda size, chosen: (value, reason)
 
 
+_LABEL_SMOOTHING = _fixed(0.1, "the same for all sizes")
+_SCHEDULE: dict[str, Rule] = {
+    "training.schedule.kind": _fixed("cosine", "rises, then falls to 0"),
+    "training.schedule.warmup": _warmup,
+    "training.schedule.total_steps": _total_steps,
+}
+"""The schedule of the learning rate, the same for pairs and texts."""
+
+
 # Rules for pairs. The same for all sizes, or by √n or log n from what suits 3,000 and 30,000.
 
 
@@ -238,10 +247,8 @@ def _size_of_pairs(size: DataSize, chosen: Chosen) -> tuple[int, str]:
     least = 260 + size.alphabet + 40
     if wanted_size <= least:
         return least, "the least: 256 bytes, each character, and a few subwords"
-    most = 16_000
-    return min(
-        wanted_size, most
-    ), "25 · √pairs: few pairs show few words often enough to learn them"
+    chosen_size = min(wanted_size, 16_000)
+    return chosen_size, "25 · √pairs: few pairs show few words often enough to learn them"
 
 
 def _shared(size: DataSize, chosen: Chosen) -> tuple[bool, str]:
@@ -306,10 +313,8 @@ _PAIRS: dict[str, Rule] = {
     "training.optimizer.kind": _fixed("muon", "needs fewer updates than Adam"),
     "training.optimizer.iterations": _fixed(3, "as good as 5 for models of this size"),
     "training.learning_rate": _learning_rate,
-    "training.label_smoothing": _fixed(0.1, "the same for all sizes"),
-    "training.schedule.kind": _fixed("cosine", "rises, then falls to 0"),
-    "training.schedule.warmup": _warmup,
-    "training.schedule.total_steps": _total_steps,
+    "training.label_smoothing": _LABEL_SMOOTHING,
+    **_SCHEDULE,
     "training.validation.every": _every,
     "training.validation.criterion": _criterion_of_pairs,
     "training.validation.sentences": _fixed(300, "at most so many are translated each time"),
@@ -382,11 +387,9 @@ _TEXTS: dict[str, Rule] = {
     "training.optimizer.kind": _fixed("adamw", "with a decay of the weights"),
     "training.optimizer.weight_decay": _fixed(0.1, "the same for all sizes"),
     "training.learning_rate": _learning_rate,
-    "training.label_smoothing": _fixed(0.1, "the same for all sizes"),
+    "training.label_smoothing": _LABEL_SMOOTHING,
     "training.class_weights": _class_weights,
-    "training.schedule.kind": _fixed("cosine", "rises, then falls to 0"),
-    "training.schedule.warmup": _warmup,
-    "training.schedule.total_steps": _total_steps,
+    **_SCHEDULE,
     "training.averaging.kind": _averaging,
     "training.validation.every": _every,
     "training.validation.criterion": _criterion_of_texts,
