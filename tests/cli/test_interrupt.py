@@ -135,12 +135,12 @@ def test_an_interrupted_training_says_that_the_same_command_goes_on(
     recipe: Path, tmp_path: Path
 ) -> None:
     command = (recipe, "--out", tmp_path / "run", "--set", "training.log_every=1")
-    said = "attlas: interrupted; update {} is saved: the same command goes on from it"
+    said = "attlas: interrupted; update {} is saved: the same command continues from it"
     assert interrupted(Trained, *command) == said.format(1)
     assert interrupted(Trained, *command) == said.format(2)
     done = CliRunner().invoke(app, ["train", *map(str, command)])
     assert done.exit_code == 0
-    assert "going on after update 2" in done.stderr
+    assert "continuing after update 2" in done.stderr
 
 
 @pytest.mark.usefixtures("heard")

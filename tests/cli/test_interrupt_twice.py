@@ -24,7 +24,7 @@ from attlas.training.logging import EventLogger
 from support.command_line import called
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of POSIX")
-SAID = "attlas: interrupted; update {} is saved: the same command goes on from it"
+SAID = "attlas: interrupted; update {} is saved: the same command continues from it"
 
 
 @pytest.fixture(autouse=True)

@@ -89,7 +89,7 @@ def test_the_same_command_goes_on_with_the_run(table: Path) -> None:
     more = [word.replace("max_steps=2", "max_steps=4") for word in TINY]
     code, _, told = called("train", "--pairs", "my.tsv", *more)
     assert code == 0, told
-    assert "going on after update 2" in told
+    assert "continuing after update 2" in told
     assert Run("runs/my").checkpoints()[-1] == "00000004"
 
 

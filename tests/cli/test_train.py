@@ -48,7 +48,7 @@ def test_a_run_goes_on_with_what_it_was_begun_with(recipe: Path, tmp_path: Path,
     }[way]
     code, _, error = called("train", *how, "--set", "training.max_steps=5")
     assert code == 0, error
-    assert "going on after update 3" in error
+    assert "continuing after update 3" in error
     assert Run(folder).checkpoints()[-1] == "00000005"
     assert Run(folder).table("model")["hidden_dim"] == 9
 
@@ -204,7 +204,7 @@ def test_data_from_the_standard_input_has_to_be_given_again(piped: Path, lines: 
         assert "again" in error
     code, _, error = called(*more, text=lines)
     assert code == 0, error
-    assert "going on after update 3" in error
+    assert "continuing after update 3" in error
 
 
 def test_what_takes_a_while_before_the_first_update_is_told(recipe: Path, tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_run_from_before_origins_were_told_is_opened_and_goes_on(
     more = ("--set", "training.max_steps=5", "--set", "data.origin=the attic")
     code, _, error = called("train", tmp_path / "run", *more)
     assert code == 0, error
-    assert "going on after update 3" in error
+    assert "continuing after update 3" in error
 
 
 def test_a_folder_whose_name_no_file_can_hold_is_told_before_any_work(

@@ -92,7 +92,7 @@ def test_sources_that_differ_in_white_space_alone_are_on_one_side(seed: int) -> 
     rest, part = split_validation(corpus(pairs), 3, seed)
     cats = {"a  cat", "a cat ", " a\tcat"}
     assert sum(bool(cats & set(side.sources)) for side in (rest, part)) == 1
-    assert "2 repetitions of a source, held back or trained on with it" in str(rest.report)
+    assert "2 repetitions of a source (all copies are in one part)" in str(rest.report)
     assert "1 source with several translations" in str(rest.report)
 
 

@@ -269,8 +269,8 @@ def test_a_part_of_the_training_data_is_held_back_where_no_file_is_named(table, 
     assert splits.valid.lines == tuple(sorted(splits.valid.lines))
     said = (
         f"{table} without the part held back: 80 of 101 pairs kept; left out 1 with an empty "
-        "target (line 101); 20 pairs held back; 20 repetitions of a source, held back or trained "
-        "on with it; 20 sources with several translations"
+        "target (line 101); 20 pairs held back; 20 repetitions of a source (all copies are in "
+        "one part); 20 sources with several translations"
     )
     assert str(splits.train.report) == said
     assert str(splits.valid.report) == f"{table}, held back (seed 1): 20 of 100 pairs kept"

@@ -244,9 +244,9 @@ def test_a_printed_trace_tells_its_layers_their_shapes_and_its_tokens(trace):
         "Trace, layer: batch × heads × queries × keys of each call",
         "  additive: 2 × 1 × 5 × 5",
         "  heads: 2 × 2 × 5 × 5, 2 × 2 × 5 × 5",
-        "  tokens: 2 source rows, 2 target rows",
+        "  tokens: 2 texts in source, 2 in target",
     ]
-    assert str(Trace()).endswith("  tokens: 0 source rows, 0 target rows")
+    assert str(Trace()).endswith("  tokens: none; name them by trace.label(…)")
 
 
 def test_a_printed_reading_tells_its_shape_and_not_its_numbers(trace):

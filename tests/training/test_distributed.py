@@ -310,7 +310,7 @@ def test_a_process_that_is_killed_is_started_again_and_the_job_ends_with_the_sam
     printed = process.communicate(timeout=600)[0]
     assert process.returncode == 0, printed
     assert same(weights(folder), weights(one))
-    assert "going on after update" in printed
+    assert "continuing after update" in printed
 
 
 def child(torchrun: int, rank: int, folder: Path, update: int = 9) -> int:

@@ -457,7 +457,7 @@ def test_an_average_that_last_names_is_nothing_to_go_on_from(tmp_path: Path) -> 
 @pytest.mark.usefixtures("_ctrl_c")
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("00000003", ["update 3 is saved: the same command goes on from it"]), ("averaged", [])],
+    [("00000003", ["update 3 is saved: the same command continues from it"]), ("averaged", [])],
 )
 def test_ctrl_c_speaks_of_what_is_saved_where_a_training_can_go_on_from_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: list[str]

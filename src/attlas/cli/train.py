@@ -173,7 +173,9 @@ def train(
         # Before the start, saved checkpoints may be of another recipe.
         saved = CheckpointStore(folder).named(LAST) if Started in reported else None
         if saved and saved.isdecimal():
-            interrupt.add_note(f"update {int(saved):,} is saved: the same command goes on from it")
+            interrupt.add_note(
+                f"update {int(saved):,} is saved: the same command continues from it"
+            )
         raise
     except MissingFileError as error:
         named = overridden({}, settings or ()).assigned

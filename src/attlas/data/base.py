@@ -118,7 +118,7 @@ def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> li
     read, answers = _SIDES[corpus.report.example]
     targets = corpus.targets
     split = sum(len({targets[place] for place in places}) > 1 for places in groups.values())
-    notes = [f"{count_noun(copies, 'repetition')} of a {read}, held back or trained on with it"]
+    notes = [f"{count_noun(copies, 'repetition')} of a {read} (all copies are in one part)"]
     return notes + ([f"{count_noun(split, read)} with several {answers}"] if split else [])
 
 

@@ -643,8 +643,8 @@ def _check_folder(model: Path) -> None:
     elif model.exists():
         got = f"{model}, which is no folder"
     raise CheckpointError(
-        "the folder of a run that attlas train wrote, or of a model of Hugging Face",
+        "the folder of a run that attlas train wrote, or of a Hugging Face model",
         got,
-        "check the path; a model is read from a folder, where save_pretrained of the model and of "
-        "its tokenizer put it, and never fetched",
+        "check the path; save_pretrained of the model and of its tokenizer writes such a folder; "
+        "nothing is downloaded",
     )

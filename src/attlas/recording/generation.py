@@ -252,14 +252,10 @@ class GrowingFactoredMap:
         self._scale, self._softcap = attention_map.scale, attention_map.softcap
         self._heads = like.query.shape[1], like.keys.shape[1]
         self._whole: FactoredAttentionMap | None = attention_map
-        self._beside: tuple[GrowingFactoredMap, int] | None = (
-            None  # what this map of a source goes with
-        )
+        self._beside: tuple[GrowingFactoredMap, int] | None = None  # for a source: self-attention
         self._keys: Tensor | None = None  # of a source, in the order of the last call
         self._hold(attention_map)
-        self.queries_before_crop = (
-            self.queries
-        )  # after the last call, before anything was cropped since
+        self.queries_before_crop = self.queries  # after the last call
 
     def _hold(self, whole: FactoredAttentionMap) -> None:
         """Replace all steps by this map."""

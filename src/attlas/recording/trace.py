@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from attlas._files import parse_json
+from attlas._text import count_noun
 from attlas.errors import AttlasError, CheckpointError, DataError, join_paths, quoted, unwritable
 from attlas.recording.conversion import LabelledMap, to_dataframe, to_xarray
 from attlas.recording.labels import (
@@ -443,8 +444,7 @@ class Trace(_MapsByPath):
         return LabelledMap(layer, call, attention_map, query_tokens, key_tokens)
 
     def __repr__(self) -> str:
-        """Each layer with the shape of each of its attention maps, and what is labelled with
-        tokens."""
+        """Each layer with the shapes of its attention maps, and how many texts have tokens."""
         shapes = {
             layer: [attention_map.shape for attention_map in self.calls(layer)]
             for layer in self._calls
@@ -453,7 +453,9 @@ class Trace(_MapsByPath):
             f"  {layer or _ITSELF}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
             for layer, called in shapes.items()
         ]
-        labelled = f"  tokens: {len(self.source)} source rows, {len(self.target)} target rows"
+        rows = len(self.source), len(self.target)
+        named = f"{count_noun(rows[0], 'text')} in source, {rows[1]:,} in target"
+        labelled = f"  tokens: {named if any(rows) else 'none; name them by trace.label(…)'}"
         head = "Trace, layer: batch × heads × queries × keys of each call"
         return "\n".join([head, *layers, labelled])
 

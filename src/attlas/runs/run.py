@@ -244,7 +244,7 @@ class Run:
             raise UnsupportedError(
                 "a run that holds a classifier",
                 f"one that translates, at {self.path}",
-                f"ask it for translations (attlas translate {self.path}), or name another run",
+                f"use attlas translate {self.path}, or name another run",
             )
         loaded = self._checked(checkpoint)
         vocabularies = self.labelled_vocabularies()
@@ -264,7 +264,7 @@ class Run:
             raise UnsupportedError(
                 "a run that translates",
                 f"a classifier at {self.path}",
-                f"ask it for labels (attlas classify {self.path}), or name another run",
+                f"use attlas classify {self.path}, or name another run",
             )
         return config
 

@@ -80,7 +80,7 @@ class Progress:
             f"{count_noun(event.parameters, 'parameter')} on {event.device}{numbers}; "
             f"{count_noun(event.pairs, event.example)} in "
             f"{count_noun(event.batches, 'batch', 'batches')}"
-            + (f"; going on after update {event.update:,}" if event.update else "")
+            + (f"; continuing after update {event.update:,}" if event.update else "")
         )
         if self.console.is_terminal:
             self._task = self._bar.add_task("training", total=1.0, numbers="")
