@@ -92,3 +92,26 @@ def report(
         from attlas.jobs.lab import write_report
 
     write_report(out, html, markdown)
+
+
+@lab.command(cls=Guarded)
+def figures(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the figures go.")
+    ] = Path("figures"),
+    format: Annotated[str, typer.Option(help="svg, png or pdf.")] = "svg",
+    seed: Annotated[int, typer.Option(min=0, help="The seed of what is drawn at random.")] = 0,
+) -> None:
+    """Draw six figures from the NumPy reference.
+
+    They show a weight matrix, a causal mask, four heads, the variance of the score, sinusoidal
+    positions, and the similarity of positions.
+
+    \b
+    Examples:
+      attlas lab figures --out figures --format png
+    """
+    with loading():
+        from attlas.jobs.lab import draw_figures
+
+    draw_figures(out, format, seed)

@@ -10,6 +10,7 @@ from rich.table import Table
 from attlas._text import count_noun
 from attlas.lab.experiment import Experiment, Scale
 from attlas.lab.ledger import Entry, all_experiments, entry_of, find_experiment, judged
+from attlas.lab.pictures import write_figures
 from attlas.lab.report import effect_of, write_pages
 from attlas.lab.runner import missing_data, run
 
@@ -74,3 +75,9 @@ def print_verdicts(entries: Iterable[Entry]) -> None:
 
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def draw_figures(folder: Path, format: str, seed: int) -> None:
+    """Draw the figures of the lab, and print their paths."""
+    for path in write_figures(folder, format, seed):
+        print(path)

@@ -1,0 +1,75 @@
+"""`attlas lab`: experiments from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attlas.lab.ledger import all_experiments
+from support.command_line import called
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ATTLAS_LAB_DATA", raising=False)
+
+
+def test_the_list_names_every_experiment_and_claim() -> None:
+    code, out, error = called("lab", "list")
+    assert (code, error) == (0, "")
+    for experiment in all_experiments():
+        assert experiment.name in out
+    claims = sum(len(experiment.claims) for experiment in all_experiments())
+    assert claims >= 30
+
+
+def test_names_of_experiments_are_distinct_and_their_claims_are_complete() -> None:
+    experiments = all_experiments()
+    names = [experiment.name for experiment in experiments]
+    assert len(set(names)) == len(names)
+    for experiment in experiments:
+        for claim in experiment.claims:
+            assert claim.text.endswith(".")
+            assert claim.change.endswith(".")
+            assert str(claim.rule)
+
+
+def test_a_run_writes_a_result_for_each_seed_and_prints_verdicts() -> None:
+    code, out, error = called("lab", "run", "parameters-of-mechanisms", "--seeds", "2")
+    assert code == 0
+    assert "seed 2" in error
+    assert "holds" in out
+    files = sorted(Path("lab/parameters-of-mechanisms/quick").glob("seed-*.json"))
+    assert len(files) == 2
+    record = json.loads(files[0].read_text())
+    values = {m["condition"]["mechanism"]: m["value"] for m in record["measurements"]}
+    # additive: W (128 × 64), U (128 × 64), v (64); general: W (128 × 128).
+    assert values == {"additive": 2 * 128 * 64 + 64, "general": 128 * 128}
+    assert record["facts"]["torch"]
+    again = called("lab", "run", "parameters-of-mechanisms", "--seeds", "2")
+    assert "already measured" in again[2]
+    assert again[1] == out
+
+
+def test_an_unknown_name_is_refused_with_near_ones() -> None:
+    code, _, error = called("lab", "run", "postions")
+    assert code == 2
+    assert "did you mean positions" in error
+
+
+def test_an_experiment_whose_data_is_missing_says_where_it_comes_from() -> None:
+    code, _, error = called("lab", "run", "sinks")
+    assert code == 2
+    assert "ATTLAS_LAB_DATA" in error
+    assert "stories260K" in error
+
+
+def test_the_report_is_written_as_pages() -> None:
+    called("lab", "run", "printed-numbers", "--seeds", "2")
+    code, out, _ = called("lab", "report", "--html", "pages", "--markdown", "text")
+    assert code == 0
+    assert "wrote" in out
+    page = Path("pages/printed-numbers.html").read_text()
+    assert "318692" in page.replace(",", "") or "3.187e+05" in page
+    assert "printed-numbers.md" in Path("text/index.md").read_text()
