@@ -14,7 +14,7 @@ from attlas.figures.fonts import BASE
 from attlas.lab.experiment import Plot
 from attlas.lab.ledger import Entry
 from attlas.lab.results import SeedResult
-from attlas.lab.verdict import Judgement, described, fits, interval
+from attlas.lab.verdict import All, Judgement, Outcome, Rule, described, fits, interval
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,26 @@ class Picture:
     text: str
 
 
-Block = Heading | Paragraph | Grid | Picture
+@dataclass(frozen=True)
+class Contents:
+    """The pages below this one, for the navigation of a site. HTML has links instead."""
+
+    pages: tuple[str, ...]
+
+
+Block = Heading | Paragraph | Grid | Picture | Contents
 
 
 # What the pages say.
+
+
+TALLIES: dict[Outcome, str] = {
+    "holds": "hold",
+    "does not hold": "do not hold",
+    "depends": "depend on the condition",
+    "undecided": "are undecided",
+    "not judged": "are not judged yet",
+}
 
 
 def overview(entries: Sequence[Entry]) -> list[Block]:
@@ -71,10 +87,8 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
                 )
             )
             links.append(entry.experiment.name)
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row[3]] = counts.get(row[3], 0) + 1
-    tally = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    outcomes = [row[3] for row in rows]
+    tally = ", ".join(f"{outcomes.count(name)} {words}" for name, words in TALLIES.items())
     return [
         Heading(1, "The lab: claims about attention, run and judged"),
         Paragraph(
@@ -87,6 +101,7 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
             tuple(rows),
             tuple(links),
         ),
+        Contents(tuple(entry.experiment.name for entry in entries)),
     ]
 
 
@@ -108,8 +123,7 @@ def experiment_page(entry: Entry) -> list[Block]:
         blocks += [
             Heading(2, f"{judgement.outcome.capitalize()}: {claim.text}"),
             Paragraph(f"Taught in: {claim.source}."),
-            Paragraph(f"Rule: {claim.rule}."),
-            Paragraph(f"Measured: {judgement.reason}."),
+            rule_table(claim.rule, judgement),
             Paragraph(f"What would change our mind: {claim.change}"),
         ]
         if claim.published:
@@ -129,6 +143,17 @@ def experiment_page(entry: Entry) -> list[Block]:
             Paragraph(made_on(entry.results)),
         ]
     return blocks
+
+
+def rule_table(rule: Rule, judgement: Judgement) -> Grid:
+    """Each part of a rule with what was measured."""
+    rules = rule.rules if isinstance(rule, All) else (rule,)
+    parts = judgement.parts or (judgement,) * len(rules)
+    rows = tuple(
+        (str(part), effect_of(judged), judged.outcome)
+        for part, judged in zip(rules, parts, strict=True)
+    )
+    return Grid(("rule, written before the run", "effect (95 % interval)", "verdict"), rows)
 
 
 def measurements(results: Sequence[SeedResult]) -> Grid:
@@ -214,6 +239,9 @@ def as_markdown(blocks: Sequence[Block]) -> str:
                 parts.append(text)
             case Picture(file, text):
                 parts.append(f"![{text}]({file})")
+            case Contents(pages):
+                listed = "\n".join(pages)
+                parts.append(f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{listed}\n```")
             case Grid(head, rows, links):
                 cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
                 for row, link in zip(cells, links, strict=False):
@@ -245,6 +273,8 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 parts.append(f"<p>{html.escape(text)}</p>")
             case Picture(file, text):
                 parts.append(f'<img src="{html.escape(file)}" alt="{html.escape(text)}">')
+            case Contents():
+                pass
             case Grid(head, rows, links):
                 parts.append(_html_table(head, rows, links))
     return (

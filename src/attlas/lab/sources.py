@@ -8,21 +8,25 @@ _SELF_ATTENTION = "Self-Attention (with an interactive visualiser)"
 _CHAPTER_4 = "Chapter 4, Attention Mechanism"
 
 
+def _source(title: str, place: str) -> Source:
+    return Source(title, f"section {place}" if place[0].isdigit() else f"“{place}”")
+
+
 def lesson(place: str) -> Source:
     """A section of the lesson on attention mechanisms."""
-    return Source(_LESSON, place)
+    return _source(_LESSON, place)
 
 
 def self_attention(place: str) -> Source:
     """A section of the chapter on self-attention."""
-    return Source(_SELF_ATTENTION, place)
+    return _source(_SELF_ATTENTION, place)
 
 
 def chapter_17(place: str) -> Source:
     """A section of the chapter on attention in NumPy."""
-    return Source(_CHAPTER_17, place)
+    return _source(_CHAPTER_17, place)
 
 
 def chapter_4(place: str) -> Source:
     """A section of the chapter on attention in sequence-to-sequence models."""
-    return Source(_CHAPTER_4, place)
+    return _source(_CHAPTER_4, place)

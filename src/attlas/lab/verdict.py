@@ -265,7 +265,7 @@ class Monotone(Rule):
         return f"smallest {direction} step of {_under(self.metric, self.where)} along {self.along}"
 
     def __str__(self) -> str:
-        return f"{self._what()} ≥ {-self.slack:g}"
+        return f"{self._what()} ≥ {0.0 - self.slack:g}"
 
 
 @dataclass(frozen=True)

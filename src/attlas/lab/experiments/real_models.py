@@ -27,6 +27,7 @@ def stories(context: Context) -> Iterator[Measurement]:
     except ImportError:
         raise missing_extra("a Hugging Face model", "hub") from None
     folder = required("stories260K")
+    folder = folder / "hf" if (folder / "hf").is_dir() else folder
     model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
     model.eval()
     torch.manual_seed(context.seed)
