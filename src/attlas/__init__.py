@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from attlas._hardware import disable_malloc_trim
     from attlas.decoding import DecodingConfig
     from attlas.errors import AttlasError
+    from attlas.explorer import show
     from attlas.inference import TextClassifier, Translator
     from attlas.layers import (
         scaled_dot_product_attention,
@@ -80,6 +81,7 @@ __all__ = [
     "runs",
     "scaled_dot_product_attention",
     "scaled_dot_product_attention_with_weights",
+    "show",
     "train",
     "training",
 ]
@@ -98,6 +100,7 @@ _HOME = {
     "disable_malloc_trim": "_hardware",
     "observe": "recording",
     "read_recipe": "training",
+    "show": "explorer",
     "train": "training",
 }
 

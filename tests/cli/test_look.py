@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from attlas.inference import Translator
+from attlas.inference.huggingface import HuggingFaceModel
 from attlas.recording import Trace
 from attlas.runs import Run
 from support.command_line import called
+from support.small_models import saved
 
 URL = "http://127.0.0.1:8642/"
 Served = list[tuple[Any, dict[str, Any]]]
@@ -107,3 +109,124 @@ def test_a_trace_that_is_missing_is_no_run(command: str, tmp_path: Path) -> None
     more = ("-o", tmp_path / "map.svg") if command == "figure" else ()
     code, _, told = called(command, tmp_path / "cat.safetensors", *more)
     assert (code, "expected a trace file; got no file at" in told) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of Hugging Face."""
+    pytest.importorskip("transformers")
+    return saved(tmp_path_factory.mktemp("models") / "gpt2", "gpt2")
+
+
+def test_a_model_of_hugging_face_is_served(served: Served, folder: Path) -> None:
+    told = f"{URL} shows {folder}; Ctrl-C ends it\n"
+    assert called("look", folder, "--max-new-tokens", 3) == (0, told, "")
+    ((shown, how),) = served
+    assert isinstance(shown, HuggingFaceModel)
+    assert (how["name"], len(shown("the cat").tokens) <= 3) == ("gpt2", True)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--num-beams", 3), "--num-beams"),
+        (("--checkpoint", "last"), "--checkpoint"),
+        (("--set", "decoding.method=greedy"), "--set"),
+    ],
+)
+def test_options_of_a_run_are_refused_beside_a_model(
+    served: Served, folder: Path, options: tuple[object, ...], named: str
+) -> None:
+    code, _, error = called("look", folder, *options)
+    assert (code, served) == (2, [])
+    assert f"got {named}; leave that out" in error
+
+
+@pytest.mark.parametrize("kind", ["run", "two_texts"])
+def test_options_of_a_model_are_refused_beside_a_run_and_a_trace(
+    request: pytest.FixtureRequest, served: Served, kind: str
+) -> None:
+    code, _, error = called("look", request.getfixturevalue(kind), "--max-new-tokens", 3)
+    assert (code, served, "--max-new-tokens" in error) == (2, [], True)
+
+
+def test_a_name_that_is_on_no_disk_is_not_fetched_without_being_asked_for(
+    served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    asked: list[bool] = []
+
+    def snapshot_download(name: str, *, local_files_only: bool = False, **_: object) -> str:
+        asked.append(local_files_only)
+        raise OSError("no such model")
+
+    monkeypatch.setattr(hub, "snapshot_download", snapshot_download)
+    monkeypatch.chdir(tmp_path)
+    code, _, error = called("look", "somebody/model")
+    assert (code, asked, served) == (2, [True], [])
+    assert "got nothing at somebody/model; check the path" in error
+    assert "--download" in error
+    code, _, error = called("look", "somebody/model", "--download")
+    assert (code, asked) == (2, [True, True, False])
+    assert "somebody/model on the Hugging Face Hub" in error
+
+
+def test_a_model_of_the_cache_is_served_by_its_name(
+    served: Served, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr(hub, "snapshot_download", lambda *_, **__: str(folder))
+    monkeypatch.chdir(tmp_path)
+    assert called("look", "somebody/model")[0] == 0
+    assert isinstance(served[0][0], HuggingFaceModel)
+
+
+@pytest.mark.parametrize("beside", [(), ("notes.txt",)])
+def test_a_folder_that_is_neither_run_nor_model_says_what_it_lacks(
+    served: Served, tmp_path: Path, beside: tuple[str, ...]
+) -> None:
+    for name in beside:
+        (tmp_path / name).touch()
+    code, _, error = called("look", tmp_path)
+    assert (code, served) == (2, [])
+    assert "config.toml" in error
+    assert "config.json" in error
+
+
+def test_an_export_of_a_trace_is_a_page_that_holds_it(two_texts: Path, tmp_path: Path) -> None:
+    page = tmp_path / "x.html"
+    assert called("look", two_texts, "--export", page) == (0, f"{page}\n", "")
+    assert page.read_bytes().startswith(b"<!doctype html>")
+
+
+def test_an_export_of_a_model_wants_a_text(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "x.html"
+    code, _, error = called("look", folder, "--export", page)
+    assert (code, page.exists()) == (2, False)
+    assert "expected a text to read; got none; add --text" in error
+    assert called("look", folder, "--text", "the cat", "--export", page)[0] == 0
+    assert b'"texts":["the cat"]' in page.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--export", "x.txt"), "a file name that ends in .html"),
+        (("--text", "the cat"), "--text"),
+        (("--exact",), "--exact"),
+        (("--export", "nowhere/x.html"), "no folder nowhere"),
+        (("--export", "x.html", "--text", "the cat"), "a trace without a text"),
+    ],
+)
+def test_exports_that_cannot_be_are_refused_before_the_work(
+    two_texts: Path,
+    served: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, error = called("look", two_texts, *options)
+    assert (code, served, list(tmp_path.glob("*.html"))) == (2, [], [])
+    assert said in error

@@ -225,3 +225,50 @@ def test_every_answer_is_locked_up(client: TestClient, path: str) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "access-control-allow-origin" not in headers
+
+
+TOKEN = "a-token-of-24-bytes"
+
+
+@pytest.fixture
+def guarded() -> TestClient:
+    return TestClient(
+        app(Backwards(), hosts=["0.0.0.0"], token=TOKEN), base_url="http://10.0.0.7:8642"
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/explorer.js", "/api/model", "/nothing", "/?token="])
+def test_nothing_is_answered_without_the_token(guarded: TestClient, path: str) -> None:
+    answer = guarded.get(path)
+    assert answer.status_code == 401
+    assert answer.json()["expected"] == "the token of this server"
+    assert answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("wrong", ["x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é", "%00"])
+def test_another_token_lets_nobody_in(guarded: TestClient, wrong: str) -> None:
+    assert guarded.get("/", params={"token": wrong}, follow_redirects=False).status_code == 401
+    sent = wrong.encode()
+    headers = [(b"authorization", b"Bearer " + sent), (b"cookie", b"attlas-token=" + sent)]
+    assert guarded.get("/api/model", headers=headers).status_code == 401
+    assert TOKEN not in guarded.get("/").text
+
+
+def test_the_token_of_the_address_becomes_a_cookie(guarded: TestClient) -> None:
+    answer = guarded.get("/", params={"token": TOKEN}, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    cookie = answer.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    assert guarded.get("/api/model").status_code == 200
+    assert guarded.post("/api/translate", json={"text": "red"}).status_code == 200
+
+
+def test_a_program_sends_the_token_as_a_header(guarded: TestClient) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    assert guarded.get("/api/model", headers=headers).status_code == 200
+    assert guarded.get("/api/model").status_code == 401
+
+
+def test_a_token_opens_no_door_to_other_pages(guarded: TestClient) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
+    assert guarded.get("/api/model", headers=headers).status_code == 403

@@ -244,13 +244,41 @@ def entered(monkeypatch: pytest.MonkeyPatch, host: str, asked: str) -> list[int]
     """What a server of this host answers to who calls it so."""
     answers: list[int] = []
 
+    told: list[str] = []
+
     def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
         client = TestClient(server.config.app)
-        answers.append(client.get("/api/model", headers={"Host": asked}).status_code)
+        token = told[0].partition("?token=")[2]
+        headers = {"Host": asked} | ({"Authorization": f"Bearer {token}"} if token else {})
+        answers.append(client.get("/api/model", headers=headers).status_code)
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
-    serve(Backwards(), host=host, port=0, open_browser=False)
+    serve(Backwards(), host=host, port=0, open_browser=False, ready=told.append)
     return answers
+
+
+@pytest.mark.parametrize(
+    ("host", "wants_token"), [("127.0.0.1", False), ("127.1", False), ("0.0.0.0", True)]
+)
+def test_only_an_address_that_others_can_reach_has_a_token(
+    monkeypatch: pytest.MonkeyPatch, host: str, wants_token: bool
+) -> None:
+    told: list[str] = []
+    statuses: list[int] = []
+
+    def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        client = TestClient(server.config.app, base_url="http://127.0.0.1")
+        statuses.append(client.get("/api/model").status_code)
+        statuses.append(client.get(told[-1][told[-1].index("/", 7) :]).status_code)
+        statuses.append(client.get("/api/model").status_code)  # by the cookie
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    for _ in range(2):
+        serve(Backwards(), host=host, port=0, open_browser=False, ready=told.append)
+    assert statuses == [401 if wants_token else 200, 200, 200] * 2
+    tokens = [url.partition("?token=")[2] for url in told]
+    assert [len(token) >= 32 for token in tokens] == [wants_token] * 2
+    assert (tokens[0] != tokens[1]) == wants_token  # a new one each time
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,19 @@ from torch import Tensor, nn
 
 from attlas._hardware import device_named
 from attlas.corpus_statistics.readers import CorpusText, MapRecord, Reader, Side
-from attlas.errors import AttlasError, CheckpointError, UnsupportedError
+from attlas.errors import UnsupportedError
+from attlas.inference.huggingface import (
+    HERE,
+    check_tokenizer,
+    check_weights,
+    explained,
+    import_transformers,
+    is_model_folder,
+    longest_input,
+    path_of_encoder,
+    quiet,
+    reading,
+)
 from attlas.recording import Trace
 from attlas.runs.loaded import short_digest, text_digest
 
@@ -47,11 +58,6 @@ def _of_nothing(_: nn.Module, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return (tokens[:, :0], *others)
 
 
-_CONFIG = "config.json"
-_VOCABULARIES = ("tokenizer.json", "tokenizer_config.json", "*vocab*", "*.model", "*.spm", "*.bpe")
-_HEADS = ("pooler", "lm_head", "cls", "classifier", "score", "qa_outputs", "summary")
-
-
 class HuggingFaceFolder:
     """A folder that `save_pretrained` of a model and of its tokenizer wrote. It is opened by
     transformers' own classes, with their default kernels. No code of the folder runs, and nothing
@@ -67,32 +73,20 @@ class HuggingFaceFolder:
     """
 
     def __init__(self, path: Path, device: str = "cpu") -> None:
-        transformers = _transformers()
+        transformers = import_transformers()
         self.path, self.device = path, device_named(device)
-        if not any(next(path.glob(name), None) for name in _VOCABULARIES):
-            raise CheckpointError(
-                f"a model and its tokenizer in {path}",
-                "no tokenizer",
-                f"save it there: tokenizer.save_pretrained({str(path)!r})",
-            )
-        options = {"local_files_only": True, "trust_remote_code": False}
-        with _quiet(transformers), _explained(path):
-            config = transformers.AutoConfig.from_pretrained(path, **options)
+        check_tokenizer(path)
+        with quiet(transformers), explained(path):
+            config = transformers.AutoConfig.from_pretrained(path, **HERE)
             self.writes = bool(getattr(config, "is_encoder_decoder", False))
             kind = transformers.AutoModelForSeq2SeqLM if self.writes else transformers.AutoModel
-            opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **options)
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **options)
-        missing = [name for name in loading_info["missing_keys"] if not _of_a_head(name)]
-        if missing:
-            raise CheckpointError(
-                f"the weights of the whole {type(opened).__name__} in {path}",
-                f"none for {', '.join(sorted(missing)[:3])}",
-                "save the model again",
-            )
-        opened.config.use_cache = False  # no cache: each pass is independent
+            opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **HERE)
+        check_weights(opened, sorted(loading_info["missing_keys"]), path)
+        opened.config.use_cache = False  # each pass stands for itself
         self.model: Any = opened.to(self.device).eval()
         self._body: Any = self.model.base_model if self.writes else self.model
-        self.longest = _longest(self.model, self.tokenizer)
+        self.longest = longest_input(self.model, self.tokenizer)
         self.special = _special(self.tokenizer)
         weights = _of_weights(opened, loading_info["missing_keys"])
         self.facts: dict[str, str | int] = {
@@ -147,90 +141,14 @@ class HuggingFaceFolder:
         padded = [[*row, *[filling] * (longest - len(row))] for row in rows]
         return torch.tensor(padded, device=self.device)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Turn the model's errors about texts that it cannot read into an `AttlasError`.
-
-        An out-of-memory error stays as it is: it has another remedy.
-        """
-        try:
-            with _quiet(_transformers()):
-                yield
-        except AttlasError:
-            raise
-        except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            message = " ".join(str(error).split())
-            if isinstance(error, RuntimeError) and "memory" in message:
-                raise
-            raise UnsupportedError(
-                f"a model that reads these texts with their tokenizer, in {self.path}",
-                f"{type(error).__name__}: {message}",
-                "check that the tokenizer is that of the model, and that the model reads text",
-            ) from error
+    def reading(self) -> AbstractContextManager[None]:
+        """Turn what the model says of texts that it cannot read into an `AttlasError`."""
+        return reading(self.path)
 
     @staticmethod
     def is_at(path: Path) -> bool:
         """Return True if a model of Hugging Face is in this folder."""
-        return (path / _CONFIG).is_file()
-
-
-def _transformers() -> Any:
-    try:
-        return import_module("transformers")
-    except ImportError:
-        raise UnsupportedError(
-            "transformers, which reads models of Hugging Face",
-            "an installation without it",
-            "run: pip install transformers",
-        ) from None
-
-
-@contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """Silence transformers' remarks and bars: what matters becomes an error."""
-    logging = transformers.utils.logging
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # its many errors share no base class, and all mean: not readable
-        lines = str(error).strip().splitlines()
-        raise CheckpointError(
-            f"a model of text that transformers itself can read, in {path}",
-            f"{type(error).__name__}: {lines[0] if lines else 'no reason'}",
-            "save it there with save_pretrained, the tokenizer too",
-        ) from error
-
-
-def _of_a_head(name: str) -> bool:
-    """Return True if a weight belongs to the head, after all layers, and changes no attention."""
-    return any(part in _HEADS for part in name.split("."))
-
-
-def _longest(model: nn.Module, tokenizer: Any) -> int | None:
-    """The smallest limit of the tokenizer, the configuration and learned positions."""
-    config: Any = model.config
-    # A model that is composed of two has a configuration for each.
-    parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
-    limits = [tokenizer.model_max_length]
-    limits += [getattr(part, "max_position_embeddings", None) for part in parts]
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding) and name.endswith(".position_embeddings"):
-            before = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
-            limits.append(module.num_embeddings - before)
-    # A tokenizer that knows no limit says 10³⁰, a model that knows none says −1.
-    return min((int(limit) for limit in limits if limit and 0 < limit < 10**9), default=None)
+        return is_model_folder(path)
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
@@ -287,7 +205,7 @@ class HuggingFaceReader(Reader):
         self._folder = folder
         self.model, self.facts, self.special = folder.model, folder.facts, folder.special
         self._tokenizer = folder.tokenizer
-        self._encoder = _path_of_encoder(self.model) if folder.writes else ""
+        self._encoder = path_of_encoder(self.model) if folder.writes else ""
 
     def read(self, line: int, text: str, target: str | None = None) -> CorpusText | None:
         if target is not None and not self._folder.writes:
@@ -378,11 +296,6 @@ class HuggingFaceReader(Reader):
         if not self._folder.writes or layer.startswith(self._encoder):
             return "source", "source"
         return ("target", "source" if trace.kind(layer) == "cross" else "target")
-
-
-def _path_of_encoder(model: torch.nn.Module) -> str:
-    encoder = model.get_encoder()  # type: ignore[operator]
-    return next(f"{path}." for path, module in model.named_modules() if module is encoder)
 
 
 def _written(text: CorpusText, row: Sequence[int], ends: set[int]) -> CorpusText:

@@ -29,12 +29,16 @@ _log = logging.getLogger("attlas.explorer")
 
 
 def app(
-    shown: TranslatorProtocol | Trace, hosts: Collection[str] = (), *, name: str | None = None
+    shown: TranslatorProtocol | Trace,
+    hosts: Collection[str] = (),
+    *,
+    name: str | None = None,
+    token: str | None = None,
 ) -> Starlette:
     """The web application around one translator, or around one trace of whatever model.
 
     hosts: the names by which it may be called, beside localhost and its addresses. name: what the
-    page calls a trace.
+    page calls a trace. token: without which nobody is answered (see `security.Guard`).
 
         GET  /                        the page
         GET  /api/model               facts about the model; of a trace, how its texts begin
@@ -75,7 +79,11 @@ def app(
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, hosts=hosts), Middleware(_InJson), Middleware(_Catching)],
+        middleware=[
+            Middleware(Guard, hosts=hosts, token=token),
+            Middleware(_InJson),
+            Middleware(_Catching),
+        ],
         exception_handlers={
             AttlasError: _callers_mistake,
             BusyError: _later,

@@ -28,11 +28,12 @@ from attlas.runs import Run
 
 @runtime_checkable
 class TranslationProtocol(Protocol):
-    """A translation and where the model looked for it; `decoding.Translation` is one."""
+    """A translation and where the model looked for it; `inference.Translation` is one, and what
+    `inference.huggingface.HuggingFaceModel` gives another."""
 
     @property
-    def text(self) -> str:
-        """The translation as a person reads it."""
+    def text(self) -> str | None:
+        """What was written, as a person reads it; None where the model only reads."""
 
     @property
     def source_tokens(self) -> Sequence[str]:
@@ -72,7 +73,11 @@ class TranslatorProtocol(Protocol):
 
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
-        """What is known of the model: "parameters", and "run", its folder, where it has one."""
+        """What is known of the model: "parameters", and "run", its folder, where it has one.
+
+        A model without a run may say its "name", its "task" (see `ModelFacts`), and the codes of
+        its languages, "source_language" and "target_language".
+        """
 
 
 @runtime_checkable
@@ -109,7 +114,9 @@ class ModelFacts:
     """None = not known, and then the page does not say it.
 
     Languages are codes such as "de". bleu is that of the best validation, over `bleu_sentences`
-    sentences, with sacrebleu's signature. attention: the score function, or "none".
+    sentences, with sacrebleu's signature. attention: the score function, or "none". task: what the
+    model does with a text. It may "translate", "continue" or "answer" it (an encoder–decoder of
+    unknown use), or "read" it and write nothing.
     """
 
     name: str | None
@@ -121,6 +128,7 @@ class ModelFacts:
     bleu_sentences: int | None
     bleu_signature: str | None
     example: str | None
+    task: str = "translate"
 
 
 def facts(translator: TranslatorProtocol) -> ModelFacts:
@@ -129,7 +137,7 @@ def facts(translator: TranslatorProtocol) -> ModelFacts:
     parameters = known.get("parameters")
     count = parameters if isinstance(parameters, int) else None
     if not isinstance(known.get("run"), str):
-        return ModelFacts(None, None, None, None, count, None, None, None, None)
+        return _facts_without_run(known, count)
     run = Run(Path(str(known["run"])))
     data = run.table("data")
     source, target = languages(data)
@@ -146,6 +154,22 @@ def facts(translator: TranslatorProtocol) -> ModelFacts:
         bleu_signature=best.get("signature"),
         example=_example(source, data),
     )
+
+
+_READ = {"read": "The cat sat on the mat because it was tired.", "continue": "Once upon a time"}
+
+
+def _facts_without_run(
+    known: Mapping[str, str | int | float | None], count: int | None
+) -> ModelFacts:
+    """Of a model that comes from elsewhere."""
+    name, source, target = (
+        str(known[fact]) if known.get(fact) else None
+        for fact in ("name", "source_language", "target_language")
+    )
+    task = str(known.get("task", "translate"))
+    example = _READ.get(task) or _EXAMPLES.get(source or "")
+    return ModelFacts(name, source, target, None, count, None, None, None, example, task)
 
 
 def languages(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
@@ -203,18 +227,8 @@ class TraceBackend:
     """What the page asks, answered by one trace; its texts are the rows of the batch."""
 
     def __init__(self, trace: Trace, name: str | None, maps: MapRoutes) -> None:
-        if not trace:
-            raise AttlasError(
-                "a trace with attention maps",
-                "an empty one",
-                "run the model inside of attlas.observe",
-            )
         self._trace, self._name, self._maps = trace, name, maps
-        calls = (call for name in trace for call in trace.calls(name))
-        sizes = dict.fromkeys(call.shape[0] for call in calls)
-        # Layers with other numbers of rows, as in a beam search, are of other texts at one row.
-        self._rows = [(row, batch) for batch in sizes for row in range(batch)]
-        self._several = len(sizes) > 1
+        self._texts = texts_of(trace)
 
     @property
     def routes(self) -> list[Route]:
@@ -222,20 +236,14 @@ class TraceBackend:
         return [Route("/model", self._model), Route("/texts/{row}", self._text)]
 
     async def _model(self, request: Request) -> Response:
-        texts = [self._named(*one) for one in self._rows]
+        texts = [title for title, _, _ in self._texts]
         return json_no_store({"facts": {"name": self._name}, "texts": texts})
 
     async def _text(self, request: Request) -> Response:
         row = path_number(request, "row")
-        if row >= len(self._rows):
+        if row >= len(self._texts):
             raise HTTPException(404, "a text of this trace")
         return json_no_store(await run_in_threadpool(self._message, row))
-
-    def _named(self, row: int, batch: int) -> str:
-        preview = _preview(self._trace, row, batch)
-        if not self._several:
-            return preview
-        return f"row {row} of {batch}" + (f": {preview}" if preview else "")
 
     def _message(self, row: int) -> dict[str, Any]:
         return {
@@ -243,8 +251,34 @@ class TraceBackend:
             "score": None,
             "remarks": [],
             "blank": "",
-            **self._maps.map_message(TextMaps.of(self._trace, *self._rows[row])),
+            **self._maps.map_message(TextMaps.of(self._trace, *self._texts[row][1:])),
         }
+
+
+def texts_of(trace: Trace) -> list[tuple[str, int, int]]:
+    """How each text of a trace begins, its batch row, and how many rows its layers have.
+
+    Layers with other numbers of rows, as in a beam search, are of other texts at one row.
+
+    Raises:
+        AttlasError: For an empty trace.
+    """
+    if not trace:
+        raise AttlasError(
+            "a trace with attention maps",
+            "an empty one",
+            "run the model inside of attlas.observe",
+        )
+    calls = (call for name in trace for call in trace.calls(name))
+    sizes = dict.fromkeys(call.shape[0] for call in calls)
+    texts = []
+    for batch in sizes:
+        for row in range(batch):
+            title = _preview(trace, row, batch)
+            if len(sizes) > 1:
+                title = f"row {row} of {batch}" + (f": {title}" if title else "")
+            texts.append((title, row, batch))
+    return texts
 
 
 def _preview(trace: Trace, row: int, batch: int) -> str:

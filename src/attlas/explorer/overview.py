@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -248,6 +249,19 @@ def most_worth_seeing(
     return best, chosen
 
 
+def statistics_message(
+    layers: Sequence[Layer], overviews: Sequence[LayerOverview]
+) -> dict[str, Any]:
+    """What the page is told of all heads in numbers, and which head is shown first."""
+    layer, head = most_worth_seeing(layers, overviews)
+    return {
+        "names": list(STATISTICS),
+        "layers": [overview.statistics for overview in overviews],
+        "first": {"layer": layer, "head": head},
+        "sampled": any(overview.sampled for overview in overviews),
+    }
+
+
 _MAGIC = b"ATLO"
 _VERSION = 1
 MEDIA_TYPE = "application/vnd.attlas.overview"
@@ -309,15 +323,8 @@ class OverviewRoutes:
 
     async def _statistics(self, request: Request) -> Response:
         overviews = await self._of(request)
-        layer, head = most_worth_seeing(self._maps.text_maps(request).layers, overviews)
-        return json_no_store(
-            {
-                "names": STATISTICS,
-                "layers": [overview.statistics for overview in overviews],
-                "first": {"layer": layer, "head": head},
-                "sampled": any(overview.sampled for overview in overviews),
-            }
-        )
+        layers = self._maps.text_maps(request).layers
+        return json_no_store(statistics_message(layers, overviews))
 
     async def _of(self, request: Request) -> list[LayerOverview]:
         text_maps = self._maps.text_maps(request)

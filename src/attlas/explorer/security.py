@@ -1,10 +1,12 @@
 """The door of the server: who may come in, and what every answer carries."""
 
+import hashlib
+import hmac
 import ipaddress
 import json
 import re
 from collections.abc import Collection, Mapping
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qs, unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,6 +36,12 @@ def is_address(host: str, version: int | None = None) -> bool:
     except ValueError:
         return False
     return version in (None, address.version)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine can reach it."""
+    parsed = _address(address)
+    return parsed is not None and parsed.is_loopback
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -75,10 +83,15 @@ class Guard:
     browser says that what it wants is part of another page). Neither gets further than this; a link
     to the page does. Where the server listens on every address, any IP address is its name: an
     address cannot be rebound. Web sockets, which the page has no use for, are closed.
+
+    Where there is a token, only who knows it comes further. The page is opened with it once, at
+    /?token=…, and keeps it as a cookie; a program may send it as "Authorization: Bearer …".
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
-        self._inner = app
+    def __init__(
+        self, app: ASGIApp, hosts: Collection[str] = (), *, token: str | None = None
+    ) -> None:
+        self._inner, self._token = app, token
         self._names = _LOCAL | {normalized_host(host) for host in hosts}
         self._any_address = not EVERYWHERE.isdisjoint(self._names)
 
@@ -101,6 +114,16 @@ class Guard:
                     headers[name] = value
             await send(message)
 
+        if refused is None and self._token is not None:
+            opened = scope["method"] in _SAFE and scope["path"] == "/"
+            shown = parse_qs(scope["query_string"].decode("ascii")).get("token", [""])
+            if opened and shown != [""]:
+                if _same(shown[0], self._token):
+                    await _let_in(self._token, answer)
+                    return
+                status, refused = 401, _no_token("another one")
+            elif not self._known(Headers(scope=scope)):
+                status, refused = 401, _no_token("none, or another one")
         if refused is None:
             await self._inner(scope, receive, answer)
         else:
@@ -123,6 +146,17 @@ class Guard:
             return _from_elsewhere("another page")
         return None
 
+    def _known(self, headers: Headers) -> bool:
+        """Whether a request has the token, as a cookie or as a header."""
+        assert self._token is not None
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        name = _cookie(self._token)
+        parts = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+        tokens = [value for key, _, value in parts if key == name]
+        if kind.lower() == "bearer":
+            tokens.append(given.strip())
+        return any(_same(token, self._token) for token in tokens)
+
     def _own(self, host: str) -> bool:
         match = _HOST.fullmatch(host)
         if match is None or int(match[3] or 0) > _MOST_PORT:
@@ -131,6 +165,38 @@ class Guard:
             return False
         name = match[1] or match[2]
         return normalized_host(name) in self._names or (self._any_address and is_address(name))
+
+
+# The token of a server that others can reach.
+
+
+def _same(given: str, token: str) -> bool:
+    """Whether they are equal, in a time that does not say where they differ."""
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def _cookie(token: str) -> str:
+    """Its name: cookies are shared by all servers of a host, whatever their ports."""
+    return f"attlas-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+
+
+def _no_token(got: str) -> AttlasError:
+    return AttlasError(
+        "the token of this server", got, "open the whole address that attlas printed"
+    )
+
+
+async def _let_in(token: str, send: Send) -> None:
+    """Give the page its cookie, and open it without the token in its address."""
+    cookie = f"{_cookie(token)}={token}; Path=/; HttpOnly; SameSite=Lax"
+    headers = [
+        (b"location", b"/"),
+        (b"set-cookie", cookie.encode("ascii")),
+        (b"cache-control", b"no-store"),
+        (b"content-length", b"0"),
+    ]
+    await send({"type": "http.response.start", "status": 303, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def _fault(scope: Scope) -> tuple[int, AttlasError] | None:

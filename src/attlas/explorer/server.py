@@ -5,6 +5,7 @@ import contextlib
 import errno
 import json
 import os
+import secrets
 import socket
 import sys
 import webbrowser
@@ -20,7 +21,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.app import app
 from attlas.explorer.backends import TranslatorProtocol
 from attlas.explorer.messages import error_body
-from attlas.explorer.security import HEADERS, normalized_host
+from attlas.explorer.security import HEADERS, is_loopback, normalized_host
 from attlas.recording import Trace
 
 PORT = 8642
@@ -43,14 +44,17 @@ def serve(
 
     name: what the page calls a trace. port: 0 = any free one. open_browser: whether to open
     the page, where there is a screen. ready: called once with the URL, when the server listens.
+    Other machines may reach any address but a loopback one, so there the URL holds a token, without
+    which nobody is answered.
 
     Raises:
         AttlasError: If the host is unknown, or the port is taken or not allowed.
     """
     with _listen(host, port) as listening:
         address, number = listening.getsockname()[:2]
+        token = None if is_loopback(address) else secrets.token_urlsafe(24)
         config = uvicorn.Config(
-            app(shown, hosts=[host, address], name=name),
+            app(shown, hosts=[host, address], name=name, token=token),
             http=Connection,
             ws="none",
             log_level="error",  # what callers do wrong is told to them
@@ -59,7 +63,7 @@ def serve(
             lifespan="off",
             proxy_headers=False,  # nothing stands between the page and us
         )
-        url = _url(host, address, number)
+        url = _url(host, address, number) + (f"?token={token}" if token else "")
         if ready is not None:
             ready(url)
         if open_browser and _has_screen():

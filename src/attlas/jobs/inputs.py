@@ -27,6 +27,7 @@ from attlas.errors import (
     quoted,
 )
 from attlas.inference import Translator
+from attlas.inference.huggingface import is_model_folder, model_of_hub
 from attlas.recording import Trace
 from attlas.runs import BEST, CONFIG, LAST, Run
 
@@ -109,6 +110,25 @@ def names_a_trace(path: Path) -> bool:
     return path.is_file() or (path.suffix == ".safetensors" and not path.exists())
 
 
+def model_folder_at(path: Path, *, download: bool = False) -> Path | None:
+    """The folder of a model of Hugging Face, at this path or by this name; None if it is none.
+
+    What is at the path comes first, then what the cache on this machine has of that name.
+
+    Args:
+        download: Whether a model of that name is fetched, where neither is there.
+
+    Raises:
+        AttlasError: If it was to be fetched, and could not be.
+    """
+    if path.exists():
+        is_run = (path / CONFIG).is_file()
+        return path if is_model_folder(path) and not is_run else None
+    if path.is_absolute() or path.suffix == ".safetensors":
+        return None
+    return model_of_hub(path.as_posix(), download=download)
+
+
 def check_run_or_trace(path: Path) -> None:
     """Check that there is something at this path.
 
@@ -121,6 +141,25 @@ def check_run_or_trace(path: Path) -> None:
             f"nothing at {path}",
             "check the path; a run is trained by attlas train --out PATH",
         )
+
+
+def check_shown(path: Path) -> None:
+    """Check that a run is in the folder at this path.
+
+    Raises:
+        AttlasError: If it is not, with all that can be looked at.
+    """
+    if (path / CONFIG).is_file():
+        return
+    raise CheckpointError(
+        "a run, a trace, or a model of Hugging Face",
+        f"the folder {path}, which has neither {CONFIG} nor config.json"
+        if path.is_dir()
+        else f"nothing at {path}",
+        "name another folder"
+        if path.is_dir()
+        else "check the path; --download fetches a model of the Hugging Face Hub by its name",
+    )
 
 
 def is_safetensors(path: Path) -> bool:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib import import_module
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
@@ -459,6 +460,33 @@ class Trace(_MapsByPath):
         head = "Trace, layer: batch × heads × queries × keys of each call"
         return "\n".join([head, *layers, labelled])
 
+    def _repr_html_(self) -> str | None:
+        """The explorer with a picture of every head, as a notebook shows and keeps it."""
+        html: str | None = _explorer().trace_in_frame(self) if self else None
+        return html
+
+    def to_html(
+        self,
+        path: Path | str,
+        *,
+        precision: Literal["display", "exact", "overview"] = "display",
+        name: str | None = None,
+    ) -> None:
+        """Write the explorer and this trace as one HTML file, which a browser opens from disk.
+
+        The page says what was left out: the weights of maps that are too long for it.
+
+        Args:
+            precision: How weights are kept. "display": with 8 bits, as the colours need. "exact":
+                with 16 bits, off by less than 0.00001. "overview": pictures of the heads alone.
+            name: What the page calls the trace.
+
+        Raises:
+            AttlasError: For an empty trace, for a name that does not end in .html, and if the file
+                cannot be written.
+        """
+        _explorer().trace_to_html(self, path, precision=precision, name=name)
+
     def save(self, path: Path | str) -> None:
         """Write one safetensors file: tensors, and as metadata the layers, patterns and tokens, and
         a SHA-256 of all of it.
@@ -590,6 +618,11 @@ class Trace(_MapsByPath):
     def _check_layer(self, layer: str, keys: Tokens, queries: Tokens) -> None:
         check_slots(f"keys of layer {layer!r}", keys, self.calls(layer))
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
+
+
+def _explorer() -> Any:
+    """The module that writes pages. It stands above traces, so it is imported by its name."""
+    return import_module("attlas.explorer.one_file")
 
 
 def _sides(inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:

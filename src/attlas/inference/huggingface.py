@@ -1,0 +1,533 @@
+"""A model of Hugging Face and its tokenizer, in a folder: from a text to what it looks at."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from attlas._hardware import device_named
+from attlas.errors import AttlasError, CheckpointError, UnsupportedError
+from attlas.recording import Trace, observe
+from attlas.recording.labels import tokens_of
+
+# What transformers is asked, and how what it says becomes an error of ours.
+
+
+_CONFIG = "config.json"
+_VOCABULARIES = ("tokenizer.json", "tokenizer_config.json", "*vocab*", "*.model", "*.spm", "*.bpe")
+_HEADS = ("pooler", "lm_head", "cls", "classifier", "score", "qa_outputs", "summary")
+HERE: Mapping[str, bool] = {"local_files_only": True, "trust_remote_code": False}
+"""How a folder is opened: nothing is fetched, and no code of it runs."""
+
+
+def is_model_folder(path: Path) -> bool:
+    """Return True if a model of Hugging Face is in this folder."""
+    return (path / _CONFIG).is_file()
+
+
+def import_transformers() -> Any:
+    """The package `transformers`.
+
+    Raises:
+        UnsupportedError: If it is missing.
+    """
+    try:
+        return import_module("transformers")
+    except ImportError:
+        raise UnsupportedError(
+            "transformers, which reads models of Hugging Face",
+            "an installation without it",
+            "run: pip install transformers",
+        ) from None
+
+
+@contextmanager
+def quiet(transformers: Any) -> Iterator[None]:
+    """Without its remarks and bars: what matters of them is an error of ours."""
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what transformers says of a folder that it cannot open into a `CheckpointError`."""
+    try:
+        yield
+    except Exception as error:  # its many kinds of error share no base, and all mean: not readable
+        lines = str(error).strip().splitlines()
+        raise CheckpointError(
+            f"a model of text that transformers itself can read, in {path}",
+            f"{type(error).__name__}: {lines[0] if lines else 'no reason'}",
+            "save it there with save_pretrained, the tokenizer too",
+        ) from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what a model says of texts that it cannot read into an `AttlasError`.
+
+    A want of memory stays what it is: it has another remedy.
+    """
+    try:
+        with quiet(import_transformers()):
+            yield
+    except AttlasError:
+        raise
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        message = " ".join(str(error).split())
+        if isinstance(error, RuntimeError) and "memory" in message:
+            raise
+        raise UnsupportedError(
+            f"a model that reads these texts with their tokenizer, in {path}",
+            f"{type(error).__name__}: {message}",
+            "check that the tokenizer is that of the model, and that the model reads text",
+        ) from error
+
+
+def check_tokenizer(path: Path) -> None:
+    """Check that a folder has the files of a tokenizer.
+
+    Raises:
+        CheckpointError: If it has none.
+    """
+    if not any(next(path.glob(name), None) for name in _VOCABULARIES):
+        raise CheckpointError(
+            f"a model and its tokenizer in {path}",
+            "no tokenizer",
+            f"save it there: tokenizer.save_pretrained({str(path)!r})",
+        )
+
+
+def check_weights(model: nn.Module, missing: Sequence[str], path: Path) -> None:
+    """Check that a folder has all weights of what looks; a head comes after all layers.
+
+    Raises:
+        CheckpointError: If some are missing.
+    """
+    wanting = [name for name in missing if not _of_a_head(name)]
+    if wanting:
+        raise CheckpointError(
+            f"the weights of the whole {type(model).__name__} in {path}",
+            f"none for {', '.join(sorted(wanting)[:3])}",
+            "save the model again",
+        )
+
+
+def _of_a_head(name: str) -> bool:
+    """Return True if a weight is of what comes after all layers, and changes no attention."""
+    return any(part in _HEADS for part in name.split("."))
+
+
+def longest_input(model: nn.Module, tokenizer: Any) -> int | None:
+    """The least of what the tokenizer, the configuration and learned positions say."""
+    config: Any = model.config
+    # A model that is put together of two has a configuration for each.
+    parts = (config, getattr(config, "encoder", None), getattr(config, "decoder", None))
+    limits = [tokenizer.model_max_length]
+    limits += [getattr(part, "max_position_embeddings", None) for part in parts]
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.endswith(".position_embeddings"):
+            before = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
+            limits.append(module.num_embeddings - before)
+    # A tokenizer that knows no limit says 10³⁰, a model that knows none says −1.
+    return min((int(limit) for limit in limits if limit and 0 < limit < 10**9), default=None)
+
+
+def path_of_encoder(model: nn.Module) -> str:
+    """The path of the encoder of an encoder–decoder, with a dot behind it."""
+    encoder = model.get_encoder()  # type: ignore[operator]
+    return next(f"{path}." for path, module in model.named_modules() if module is encoder)
+
+
+# A model by its name on the Hugging Face Hub.
+
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
+_FILES = ("*.json", "*.txt", "*.model", "*.spm", "*.bpe", "*.safetensors")
+
+
+def model_of_hub(name: str, *, download: bool = False) -> Path | None:
+    """The folder of a model of the Hub, in the cache on this machine; None if it is not there.
+
+    Args:
+        download: Whether to fetch it. Its files are numbers, text and JSON; no code is executed.
+
+    Raises:
+        AttlasError: If it was to be fetched, and could not be.
+    """
+    if not _NAME.fullmatch(name):
+        return None
+    try:
+        hub = import_module("huggingface_hub")
+    except ImportError:
+        return None
+    try:
+        return Path(hub.snapshot_download(name, local_files_only=True, allow_patterns=_FILES))
+    except (OSError, ValueError, RuntimeError):
+        if not download:
+            return None
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=_FILES))
+    except (OSError, ValueError, RuntimeError) as error:
+        raise CheckpointError(
+            f"a model called {name} on the Hugging Face Hub",
+            " ".join(str(error).split())[:300],
+            "check the name, and log in (hf auth login) where it is private",
+        ) from None
+
+
+# What a model did with a text, and where it looked.
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text that a model read.
+
+    Args:
+        text: What the model wrote; None for an encoder, which writes nothing.
+        source_tokens: One label for each token that was read, special ones included.
+        tokens: One label for each token that was written.
+        finished: Whether the model ended what it wrote itself.
+        trace: The attention of every layer, labelled; None where `blank` says why there is none.
+    """
+
+    text: str | None
+    source_tokens: tuple[str, ...]
+    tokens: tuple[str, ...]
+    finished: bool
+    trace: Trace | None
+    blank: str = ""
+
+    @property
+    def score(self) -> float:
+        """NaN: a greedy search compares nothing."""
+        return math.nan
+
+    @property
+    def cut(self) -> int:
+        """0: a text is read whole, or refused."""
+        return 0
+
+
+Task = Literal["read", "continue", "answer"]
+_NEW: Mapping[Task, int] = {"read": 0, "continue": 64, "answer": 256}
+
+
+class HuggingFaceModel:
+    """model("text") → `Reading`; of a model of Hugging Face and its tokenizer, in a folder.
+
+    An encoder reads a text. A decoder goes on with a prompt; an encoder–decoder answers a source.
+    Both search greedily, and their own settings of generation hold, such as a penalty of
+    repetition. What was read and written is then read once more, in one pass without a cache, with
+    the kernel that transformers chose. `observe` records that pass.
+
+    Of a decoder, row t of a map is token t, which looks at itself and at those before it. Of an
+    encoder–decoder, row t of a decoder's map is the query that predicts token t.
+
+    `task` says which of these it is: "read", "continue" or "answer".
+
+    Args:
+        max_new_tokens: How many tokens it writes at most; None = 64 of a decoder, and 256 of an
+            encoder–decoder.
+
+    Raises:
+        AttlasError: If transformers is missing, and for a folder that it cannot read, that has no
+            tokenizer, no weights for a part of the model that looks, or no model of text.
+    """
+
+    def __init__(
+        self, path: Path | str, device: str = "cpu", *, max_new_tokens: int | None = None
+    ) -> None:
+        self.path, self.device = Path(path), device_named(device)
+        if not is_model_folder(self.path):
+            raise CheckpointError(
+                f"a model of Hugging Face in {self.path}",
+                f"no {_CONFIG}" if self.path.is_dir() else "no folder there",
+                "name the folder that save_pretrained of the model and of its tokenizer wrote",
+            )
+        transformers = import_transformers()
+        with quiet(transformers), explained(self.path):
+            config = transformers.AutoConfig.from_pretrained(self.path, **HERE)
+        _check_reads_text(transformers, config, self.path)
+        check_tokenizer(self.path)
+        with quiet(transformers), explained(self.path):
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(self.path, **HERE)
+        self.model, self.task = self._opened(transformers, config)
+        self.model = self.model.to(self.device).eval()
+        self._body: Any = self.model.base_model
+        known = signature(self._body.forward).parameters
+        self._without_cache = {"use_cache": False} if "use_cache" in known else {}
+        self.longest = longest_input(self.model, self.tokenizer)
+        if max_new_tokens is not None and max_new_tokens < 1:
+            raise AttlasError("at least 1 new token", str(max_new_tokens), "raise the limit")
+        if max_new_tokens is not None and self.task == "read":
+            raise UnsupportedError(
+                "a model that writes, for a limit of new tokens",
+                f"{type(self.model).__name__}, which only reads",
+                "leave the limit out",
+            )
+        self._most_new = max_new_tokens or _NEW[self.task]
+        self._most_read: int | None = None
+        self._before_step: Callable[[], None] = _nothing
+
+    def _opened(self, transformers: Any, config: Any) -> tuple[Any, Task]:
+        kind, task = _class_of(transformers, config)
+        with quiet(transformers), explained(self.path):
+            opened, loading_info = _pretrained(kind, self.path)
+            headless = any(_of_a_head(name) for name in loading_info["missing_keys"])
+            if task == "continue" and headless:  # a body, which can read, and write nothing
+                opened, loading_info = _pretrained(transformers.AutoModel, self.path)
+                task = "read"
+        check_weights(opened, sorted(loading_info["missing_keys"]), self.path)
+        return opened, task
+
+    @property
+    def facts(self) -> Mapping[str, str | int | float | None]:
+        """What is known of the model, for a page or a report to show."""
+        return {
+            "name": self.path.resolve().name,
+            "model": type(self.model).__name__,
+            "task": self.task,
+            "source_language": _language(self.tokenizer, "source_lang"),
+            "target_language": _language(self.tokenizer, "target_lang"),
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+        }
+
+    def bounded(
+        self,
+        *,
+        source: int | None = None,
+        target: int | None = None,
+        before_step: Callable[[], None] | None = None,
+    ) -> Self:
+        """The same model, for a program that others may ask.
+
+        Args:
+            source: A text of more tokens than this is refused.
+            target: Tokens that are written at most.
+            before_step: Called before every step of a search; what it raises ends the search.
+        """
+        if (source is not None and source < 1) or (target is not None and target < 1):
+            raise AttlasError("bounds of at least 1", f"{source} and {target}", "raise them")
+        bounded = copy(self)
+        bounded._most_read = source
+        if target is not None:
+            bounded._most_new = min(self._most_new, target)
+        bounded._before_step = before_step or _nothing
+        return bounded
+
+    def __call__(self, text: str, prefix: str = "") -> Reading:
+        """Read one text, write what the model writes, and record where it looked.
+
+        Raises:
+            AttlasError: For a text without tokens, for one that is longer than the model reads, and
+                for a prefix.
+        """
+        if prefix.strip():
+            raise UnsupportedError(
+                "a text without a prefix of its answer",
+                "a prefix",
+                "leave it out; a decoder goes on with the text itself",
+            )
+        read = self.inputs(text)
+        if self.task == "read":
+            return self._read(read)
+        written, finished = self._written(read["input_ids"])
+        if self.task == "continue":
+            return self._continued(read["input_ids"], written, finished)
+        return self._answered(read, written, finished)
+
+    def inputs(self, text: str) -> dict[str, Int[Tensor, "1 keys"]]:
+        """A text as the model takes it, special tokens included.
+
+        Raises:
+            AttlasError: For a text without tokens, and for one that is too long.
+        """
+        known = signature(self.model.forward).parameters
+        with reading(self.path):
+            found = self.tokenizer(text, verbose=False)
+        ids = list(found["input_ids"])
+        limits = [limit for limit in (self.longest, self._most_read) if limit is not None]
+        if not ids:
+            raise AttlasError("a text with tokens", "one without any", "type a few words")
+        if limits and len(ids) > min(limits):
+            raise AttlasError(
+                f"a text of at most {min(limits):,} tokens",
+                f"{len(ids):,}",
+                "type a shorter text",
+            )
+        arguments = {"input_ids": ids, "attention_mask": [1] * len(ids)}
+        types = found.get("token_type_ids")
+        if types and self.task == "read" and "token_type_ids" in known:
+            arguments["token_type_ids"] = list(types)
+        return {name: torch.tensor([row], device=self.device) for name, row in arguments.items()}
+
+    def _written(self, ids: Int[Tensor, "1 keys"]) -> tuple[list[int], bool]:
+        """What generation gives: of an encoder–decoder with the token that begins it; and whether
+        the model ended it."""
+        transformers = import_transformers()
+        answers = self.task == "answer"
+        before = 1 if answers else ids.shape[1]
+        room = (
+            self._most_new if self.longest is None else min(self._most_new, self.longest - before)
+        )
+        if room < 1:  # a prompt that fills all positions
+            return [], False
+
+        def step(written: Tensor, *_: Any, **__: Any) -> Tensor:
+            self._before_step()
+            return torch.zeros(len(written), dtype=torch.bool, device=written.device)
+
+        self._before_step()
+        with reading(self.path), torch.no_grad():
+            found = self.model.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                do_sample=False,
+                num_beams=1,
+                num_return_sequences=1,
+                return_dict_in_generate=False,
+                max_new_tokens=room,
+                stopping_criteria=transformers.StoppingCriteriaList([step]),
+            )
+        row = [int(id_) for id_ in found[0].tolist()]
+        written = row if answers else row[ids.shape[1] :]
+        end = self.model.generation_config.eos_token_id
+        ends = {end} if isinstance(end, int) else set(end or ())
+        return written, bool(written[before if answers else 0 :]) and written[-1] in ends
+
+    def _read(self, arguments: Mapping[str, Int[Tensor, "1 keys"]]) -> Reading:
+        tokens = self._tokens(arguments["input_ids"])
+        trace, blank = self._observed(arguments)
+        if trace is not None:
+            trace.label([tokens], [tokens])
+        return Reading(None, tokens, (), True, trace, blank)
+
+    def _continued(
+        self, ids: Int[Tensor, "1 keys"], written: Sequence[int], finished: bool
+    ) -> Reading:
+        every = torch.cat([ids, torch.tensor([[*written]], dtype=ids.dtype, device=ids.device)], 1)
+        tokens, prompt = self._tokens(every), ids.shape[1]
+        trace, blank = self._observed(
+            {"input_ids": every, "attention_mask": torch.ones_like(every)}
+        )
+        if trace is not None:
+            trace.label([tokens], [tokens])
+        text = self.tokenizer.decode(list(written), skip_special_tokens=True)
+        return Reading(text, tokens[:prompt], tokens[prompt:], finished, trace, blank)
+
+    def _answered(
+        self,
+        arguments: Mapping[str, Int[Tensor, "1 keys"]],
+        written: Sequence[int],
+        finished: bool,
+    ) -> Reading:
+        source = self._tokens(arguments["input_ids"])
+        if len(written) < 2:
+            return Reading("", source, (), finished, None, "the model wrote no token")
+        row = torch.tensor([[*written]], device=self.device)
+        read, expected = self._tokens(row[:, :-1]), self._tokens(row[:, 1:])
+        trace, blank = self._observed({**arguments, "decoder_input_ids": row[:, :-1]})
+        if trace is not None:
+            trace.label([source], [expected])
+            encoder = path_of_encoder(self.model)
+            for layer in trace:
+                if layer.startswith(encoder):
+                    trace.label_layer(layer, [source], [source])
+                elif trace.kind(layer) == "self":
+                    trace.label_layer(layer, [read], [expected])
+        text = self.tokenizer.decode(list(written), skip_special_tokens=True)
+        return Reading(text, source, expected, finished, trace, blank)
+
+    def _tokens(self, ids: Int[Tensor, "1 keys"]) -> tuple[str, ...]:
+        return tokens_of(self.tokenizer, ids)[0]
+
+    def _observed(self, arguments: Mapping[str, Int[Tensor, "1 keys"]]) -> tuple[Trace | None, str]:
+        """One pass through all layers, without the head: a vocabulary of logits for each token
+        would be most of its memory."""
+        ran = False
+        try:
+            with torch.no_grad(), observe(self.model) as trace:
+                with reading(self.path):
+                    self._body(**arguments, **self._without_cache)
+                ran = True
+        except AttlasError as error:
+            if not ran:
+                raise
+            return None, error.got  # as a state space, which has no such weights
+        return trace, ""
+
+
+def _language(tokenizer: Any, side: str) -> str | None:
+    """The code of a language that a tokenizer for translation names, such as "de"."""
+    code = getattr(tokenizer, side, None)
+    return code if isinstance(code, str) and re.fullmatch("[a-z]{2,3}", code) else None
+
+
+def _nothing() -> None:
+    """What is done before a step where nobody says another thing."""
+
+
+def _pretrained(kind: Any, path: Path) -> tuple[Any, Mapping[str, Any]]:
+    opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
+    return opened, loading_info
+
+
+def _class_of(transformers: Any, config: Any) -> tuple[Any, Task]:
+    """What opens a model with the head that its configuration names, and what it then does."""
+    named = str(next(iter(getattr(config, "architectures", None) or ()), ""))
+    tables = transformers.models.auto.modeling_auto
+    kind = type(config)
+    writes = kind in tables.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    if named.endswith("EncoderModel"):
+        return transformers.AutoModelForTextEncoding, "read"
+    if getattr(config, "is_encoder_decoder", False) and writes:
+        return transformers.AutoModelForSeq2SeqLM, "answer"
+    if named.endswith("ForSequenceClassification"):
+        return transformers.AutoModelForSequenceClassification, "read"
+    if named.endswith("ForMaskedLM"):
+        return transformers.AutoModelForMaskedLM, "read"
+    continues = kind in tables.MODEL_FOR_CAUSAL_LM_MAPPING
+    both = kind in tables.MODEL_FOR_MASKED_LM_MAPPING  # BERT, which may be a decoder too
+    if continues and (named.endswith(("ForCausalLM", "LMHeadModel")) or not both):
+        return transformers.AutoModelForCausalLM, "continue"
+    return transformers.AutoModel, "read"
+
+
+def _check_reads_text(transformers: Any, config: Any, path: Path) -> None:
+    """Check that what a model is given are the ids of a text.
+
+    Raises:
+        UnsupportedError: For pictures, sounds and other things.
+    """
+    tables = transformers.models.auto.modeling_auto
+    try:
+        found = tables.MODEL_MAPPING[type(config)]
+    except KeyError:  # it is opened by another class, which says what it cannot read
+        return
+    given = getattr(found[0] if isinstance(found, tuple) else found, "main_input_name", "input_ids")
+    if given != "input_ids":
+        raise UnsupportedError(
+            f"a model that reads text, in {path}",
+            f"a model of kind {config.model_type}, which reads {given}",
+            "call it in Python inside `with attlas.observe(model) as trace:`, save the trace with "
+            "trace.save(path), and look at that",
+        )

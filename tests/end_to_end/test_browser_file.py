@@ -1,0 +1,134 @@
+"""An exported page in a real browser: opened from disk, with no network."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attlas.patterns import everywhere
+from attlas.recording import FactoredAttentionMap, Trace
+from support.webdriver import Driver
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(180),
+    pytest.mark.xdist_group("browser"),
+]
+
+HOSTILE = [
+    "</script><script>window.attacked=1</script>",
+    "<img src=x onerror=window.attacked=1>",
+    "\u2028</title>",
+    "<!--<script>",
+    "\u202eabc\u0000",
+    "👩\u200d🚀",
+]
+
+
+def made(size: int) -> Trace:
+    generator = torch.Generator().manual_seed(2)
+    query, keys = 2 * torch.randn(2, 1, 3, size, 8, generator=generator)
+    trace = Trace()
+    trace.record("encoder.0", FactoredAttentionMap(query, keys, 8**-0.5, everywhere, 0))
+    return trace
+
+
+def opened(driver: Driver, path: Path) -> None:
+    """The page of a file, once it shows a map, with the network switched off."""
+    driver.log("browser")
+    driver.log("performance")
+    driver.devtools("Network.enable")
+    driver.devtools(
+        "Network.emulateNetworkConditions",
+        offline=True, latency=0, downloadThroughput=0, uploadThroughput=0,
+    )  # fmt: skip
+    driver.open(path.as_uri())
+    driver.wait("document.querySelector('.attlas-explorer')?.shadowRoot.querySelector('#map')")
+
+
+def network_again(driver: Driver) -> None:
+    driver.devtools(
+        "Network.emulateNetworkConditions",
+        offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1,
+    )  # fmt: skip
+
+
+def complaints(driver: Driver) -> list[str]:
+    return [
+        entry["message"]
+        for entry in driver.log("browser")
+        if entry["level"] in ("SEVERE", "WARNING")
+    ]
+
+
+def requests(driver: Driver) -> list[str]:
+    asked = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
+    return [
+        event["params"]["request"]["url"]
+        for event in asked
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+
+
+def weights_in_page(driver: Driver, layer: int, size: int) -> Any:
+    """The weights that the door of the page gives, head by head."""
+    return driver.ask(
+        "POST",
+        "/execute/async",
+        {
+            "script": """
+                const [layer, size, done] = arguments;
+                const span = {from: 0, to: size};
+                const door = window.attlas.door;
+                const part = {excerpt: {rows: span, keys: span}, head: null};
+                door.tile("0", layer, part, new AbortController().signal).then((tile) => {
+                  const cells = tile.rows * tile.keys;
+                  done([...tile.levels].map((level, index) => level === tile.most + 1 ? 0 :
+                    tile.scales[Math.floor(index / cells)] * (level / tile.most) ** tile.power));
+                });""",
+            "args": [layer, size],
+        },
+    )
+
+
+@pytest.mark.parametrize(("precision", "off"), [("display", 0.004), ("exact", 1e-5)])
+def test_a_file_opened_from_disk_shows_the_weights_of_the_trace(
+    driver: Driver, tmp_path: Path, precision: Any, off: float
+) -> None:
+    trace = made(7)
+    words = [f"word{n}" for n in range(7)]
+    trace.label([words], [words])
+    trace.to_html(tmp_path / "x.html", precision=precision)
+    try:
+        opened(driver, tmp_path / "x.html")
+        found = torch.tensor(weights_in_page(driver, 0, 7)).view(3, 7, 7)
+        torch.testing.assert_close(
+            found, trace["encoder.0"].weights()[0], atol=off, rtol=0, check_dtype=False
+        )
+        body = driver.run(
+            "return document.querySelector('.attlas-explorer').shadowRoot.textContent"
+        )
+        assert "word3" in body
+        assert complaints(driver) == []
+        assert [url for url in requests(driver) if not url.startswith(("file:", "data:"))] == []
+    finally:
+        network_again(driver)
+
+
+def test_hostile_tokens_in_a_file_are_shown_and_never_run(driver: Driver, tmp_path: Path) -> None:
+    trace = made(len(HOSTILE))
+    trace.label([HOSTILE], [HOSTILE])
+    trace.to_html(tmp_path / "x.html", name="</title><script>window.attacked=1</script>")
+    try:
+        opened(driver, tmp_path / "x.html")
+        body = driver.run(
+            "return document.querySelector('.attlas-explorer').shadowRoot.textContent"
+        )
+        assert HOSTILE[0] in body
+        assert driver.run("return window.attacked ?? null") is None
+        assert complaints(driver) == []
+    finally:
+        network_again(driver)
