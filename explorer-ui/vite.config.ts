@@ -1,9 +1,36 @@
-import { defineConfig } from "vite";
+import { type Plugin, build, defineConfig } from "vite";
+
+const oxc = { jsx: { runtime: "automatic", importSource: "preact" } } as const;
+
+/** The widget of a notebook: the same page as one module, which exports how it is drawn. */
+function widget(): Plugin {
+  let outDir = "";
+  return {
+    name: "widget",
+    apply: "build",
+    configResolved: (config) => void (outDir = config.build.outDir),
+    async closeBundle() {
+      await build({
+        configFile: false,
+        oxc,
+        logLevel: "error",
+        build: {
+          outDir,
+          emptyOutDir: false,
+          target: "es2022",
+          copyPublicDir: false,
+          lib: { entry: "src/widget.ts", formats: ["es"], fileName: () => "widget.js" },
+        },
+      });
+    },
+  };
+}
 
 // The page is committed with the package, so its files have stable names and no hashes.
 export default defineConfig({
   base: "./",
-  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  oxc,
+  plugins: [widget()],
   build: {
     outDir: "../src/attlas/explorer/page",
     emptyOutDir: true,

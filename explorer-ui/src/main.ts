@@ -1,3 +1,4 @@
+import { embedded } from "./embedded.ts";
 import type { Address } from "./explorer.ts";
 import { mount } from "./mount.tsx";
 import { Served } from "./served.ts";
@@ -24,4 +25,8 @@ const address: Address = {
   },
 };
 
-mount(document.body, new Served(), { address });
+// A file of one's own holds its data; in the frame of a notebook it has no address.
+const file = embedded(document);
+if (file !== null) Object.assign(window, { attlas: { door: file } }); // the numbers, for a console
+const addressed = location.protocol !== "about:";
+mount(document.body, file ?? new Served(), addressed ? { address } : {});

@@ -1,6 +1,6 @@
 import type { Answer, Door, Model, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
-import { mount } from "./mount.ts";
+import { mount } from "./mount.tsx";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
 

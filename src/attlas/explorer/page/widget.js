@@ -1,0 +1,5716 @@
+function e(e) {
+	return {
+		rows: {
+			from: 0,
+			to: e.queries
+		},
+		keys: {
+			from: 0,
+			to: e.keys
+		}
+	};
+}
+function t(e) {
+	return e.to - e.from;
+}
+function n(e) {
+	return Math.min(t(e), 512);
+}
+function r(e) {
+	return t(e.rows) > 512 || t(e.keys) > 512;
+}
+function i(e, r, i = n(e)) {
+	let a = (n) => e.from + Math.floor(n * t(e) / i);
+	return {
+		from: a(r),
+		to: a(r + 1)
+	};
+}
+function a(n, r) {
+	let i = e(r), a = (e, n) => d(Math.round((e.from + e.to) / 2), t(e) * 8, n);
+	return {
+		rows: a(n.rows, i.rows),
+		keys: a(n.keys, i.keys)
+	};
+}
+function o(t, n, r) {
+	let i = n?.queries === r.queries && n.keys === r.keys;
+	return t !== null && i ? t : e(r);
+}
+function s(t, n) {
+	let r = ({ from: e, to: t }, n) => 0 <= e && e < t && t <= n;
+	return t !== null && r(t.rows, n.queries) && r(t.keys, n.keys) ? t : e(n);
+}
+function c(n, r) {
+	if (Math.max(r.queries, r.keys) <= 512) return e(r);
+	let i = (e, n) => {
+		if (t(e) > 512) return e;
+		let r = Math.min(Math.max(2 * t(e), 64), 512);
+		return d(Math.round((e.from + e.to) / 2), r, {
+			from: 0,
+			to: n
+		});
+	};
+	return {
+		rows: i(n.rows, r.queries),
+		keys: i(n.keys, r.keys)
+	};
+}
+function l(e, t) {
+	let n = (e, t) => e.from <= t.from && t.to <= e.to;
+	return n(e.rows, t.rows) && n(e.keys, t.keys);
+}
+function u(e, t) {
+	let n = (e, t) => e.from === t.from && e.to === t.to;
+	return n(e.rows, t.rows) && n(e.keys, t.keys);
+}
+function d(e, n, r) {
+	let i = Math.min(n, t(r)), a = Math.min(Math.max(e - Math.floor(i / 2), r.from), r.to - i);
+	return {
+		from: a,
+		to: a + i
+	};
+}
+// node_modules/preact/dist/preact.mjs
+var f, p, m, h, g, _, v, y, b, x, S, ee, C = Symbol.for("pv"), w = {}, T = [], E = /^m(i|n|o|s|text|space)$/, te = Array.isArray, D = T.slice, O = Object.assign;
+function ne(e) {
+	e && e.parentNode && e.remove();
+}
+function k(e, t, n) {
+	var r, i, a, o = {}, s = arguments.length;
+	for (a in t) a == "key" ? r = t[a] : a == "ref" && typeof e != "function" ? i = t[a] : o[a] = t[a];
+	return s > 2 && (o.children = s > 3 ? D.call(arguments, 2) : n), A(e, o, r, i, null);
+}
+function A(e, t, n, r, i) {
+	var a = {
+		type: e,
+		props: t,
+		key: n,
+		ref: r,
+		__k: null,
+		__: null,
+		__b: 0,
+		__e: null,
+		__c: null,
+		constructor: C,
+		__v: i || ++p,
+		__i: -1,
+		__u: 0
+	};
+	return !i && f.vnode && f.vnode(a), a;
+}
+function j(e) {
+	return e.children;
+}
+function re(e, t) {
+	this.props = e, this.context = t, this.__g = 0;
+}
+function M(e, t) {
+	if (t == null) return e.__ && M(e.__, e.__i + 1);
+	for (var n; t < e.__k.length; t++) if ((n = e.__k[t]) && n.__e) return n.__e;
+	return typeof e.type != "function" || e.props.__P ? null : M(e);
+}
+function N(e) {
+	var t, n = e.__v, r = n.__e, i = [], a = [], o = e.__P;
+	o && ((t = O({ constructor: C }, n)).__v = n.__v + 1, f.vnode && f.vnode(t), me(o, t, n, e.__n, o.namespaceURI, 32 & n.__u ? [r] : null, i, r || M(n), 32 & n.__u, a), t.__v = n.__v, t.__.__k[t.__i] = t, _e(i, t, a), n.__ = n.__e = null, t.__e != r && ie(t));
+}
+function ie(e) {
+	if ((e = e.__) && e.__c && !e.props.__P) return e.__e = null, e.__k.some(function(t) {
+		return t && (e.__e = t.__e);
+	}), ie(e);
+}
+function ae(e) {
+	(8 & e.__g || (e.__g |= 8, h.push(e), _++)) && g == f.debounceRendering || ((g = f.debounceRendering) || queueMicrotask)(oe);
+}
+function oe() {
+	try {
+		for (var e, t = 1; h.length;) h.length > t && h.sort(v), e = h.shift(), t = h.length, 8 & e.__g && N(e);
+	} finally {
+		(_ = h.length) && (g || queueMicrotask)(oe);
+	}
+}
+function se(e, t, n, r, i, a, o, s, c, l, u) {
+	var d, f, p, m, h, g, _ = r.__k || T, v = t.length;
+	for (c = ce(n, t, _, c, v), d = 0; d < v; d++) (p = n.__k[d]) != null && (f = ~p.__i && _[p.__i] || w, p.__i = d, g = me(e, p, f, i, a, o, s, c, l, u), m = p.__e, (f.ref != p.ref || 8 & f.__u) && (f.ref && ye(f.ref, null, p, f), p.ref && u.push(p.ref, p.__c || m, p)), h ||= m, 4 & p.__u ? (c = le(p, c, e, !f.__v), f.__e && (f.__e = null)) : typeof p.type == "function" && g !== void 0 ? c = g : m && (c = m.nextSibling), p.__u &= -21);
+	return n.__e = h, c;
+}
+function ce(e, t, n, r, i) {
+	var a, o, s, c, l, u, d, f, p, m = n.length, h = m, g = 0, _ = 0, v = e.__k = Array(i);
+	for (a = 0; a < i; a++) (o = t[a]) != null && typeof o != "boolean" && typeof o != "function" ? (typeof o != "object" || o.constructor === String ? o = v[a] = A(null, o) : te(o) ? o = v[a] = A(j, { children: o }) : o.constructor === C && o.__b ? o = v[a] = A(o.type, o.props, o.key, o.ref, o.__v) : v[a] = o, c = a + g, o.__ = e, o.__b = e.__b + 1, s = null, ~(l = o.__i = ue(o, n, c, h)) && (h--, (s = n[l]) && (s.__u |= 2)), s && s.__v ? (o.__u |= 16, l == c - 1 ? g-- : l == c + 1 ? g++ : l != c && (l > c ? g-- : g++, _ = 1)) : (~l || (i > m ? g-- : i < m && g++), typeof o.type != "function" && (o.__u |= 4))) : v[a] = null;
+	if (_) {
+		for (u = [], d = [], a = 0; a < i; a++) if ((o = v[a]) && 16 & o.__u) {
+			for (g = 0, f = u.length; g < f;) u[p = g + f >> 1] < o.__i ? g = p + 1 : f = p;
+			u[g] = o.__i, d[a] = g + 1;
+		}
+		for (g = u.length; a--;) d[a] && (d[a] == g ? g-- : v[a].__u |= 4);
+	}
+	if (h) for (a = 0; a < m; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = M(s)), be(s, s));
+	return r;
+}
+function le(e, t, n, r) {
+	var i, a, o, s;
+	if (typeof e.type == "function") {
+		if (e.props.__P) return t;
+		if (i = e.__k) for (a = 0; a < i.length; a++) i[a] && (i[a].__ = e, t = le(i[a], t, n, !1));
+		return t;
+	}
+	for (t && !t.parentNode && (t = M(e)) && !t.parentNode && (t = null), o = e.__e, s = t; s && s.nodeType == 8;) s = s.nextSibling;
+	for (o != s && (!r && n.moveBefore && o.parentNode ? n.moveBefore(o, t) : n.insertBefore(o, t || null)), t = o; (t &&= t.nextSibling) && t.nodeType == 8 && !t.data.startsWith("$s"););
+	return t;
+}
+function ue(e, t, n, r) {
+	var i, a = e.key, o = e.type, s = t[n], c = s && !(2 & s.__u);
+	if (s === null && a == null || c && a == s.key && o == s.type) return n;
+	if (r > +!!c) {
+		for (i = n - 1; i >= 0; i--) if ((s = t[i]) && !(2 & s.__u) && a == s.key && o == s.type) return i;
+		for (i = n + 1; i < t.length; i++) if ((s = t[i]) && !(2 & s.__u) && a == s.key && o == s.type) return i;
+	}
+	return -1;
+}
+function de(e, t, n) {
+	n ??= "", t[0] == "-" ? e.setProperty(t, n) : e[t] = n;
+}
+function fe(e, t, n, r, i) {
+	var a, o;
+	if (t == "style") {
+		if (typeof n == "string") e.style.cssText = n;
+		else {
+			if (typeof r == "string" && (e.style.cssText = r = ""), r) for (t in r) n && t in n || de(e.style, t);
+			if (n) for (t in n) r && n[t] == r[t] || de(e.style, t, n[t]);
+		}
+	} else if (t[0] == "o" && t[1] == "n") typeof n != "function" && (n = null), typeof r != "function" && (r = null), (e.__e ||= {})[t] = n, n && r || (o = S[t] || (S[t] = pe(t)), (e.__a ||= {})[t] = x, a = t != (t = t.replace(b, "$1")), (t = t.slice(2))[0] < "a" && (t = t.toLowerCase()), n ? e.addEventListener(t, o, a) : e.removeEventListener(t, o, a));
+	else {
+		if (i == "http://www.w3.org/2000/svg") t = t.replace(/xlink(H|:h)/, "h").replace(/sName$/, "s");
+		else if (t != "width" && t != "height" && t != "href" && t != "list" && t != "form" && t != "tabIndex" && t != "download" && t != "rowSpan" && t != "colSpan" && t != "role" && t != "popover" && t in e) try {
+			e[t] = n ?? "";
+			return;
+		} catch {}
+		if (typeof n == "function") return;
+		n == null || !1 === n && t[4] != "-" ? e.removeAttribute(t) : e.setAttribute(t, t == "popover" && n == 1 ? "" : n);
+	}
+}
+function pe(e) {
+	return function(t) {
+		var n = this.__e;
+		if (n) {
+			if (n = n[e], t[y] == null) t[y] = x++;
+			else if (t[y] < this.__a[e]) return;
+			return n(f.event ? f.event(t) : t);
+		}
+	};
+}
+function me(e, t, n, r, i, a, o, s, c, l) {
+	var u, d, p, m, h, g, _, v, y, b, x, S, ee, w, E, D, k, A, N = t.type;
+	if (t.constructor !== C) return null;
+	128 & n.__u && (c = 32 & n.__u, u = n.__c.__z) && (t.__u |= c, d = a = [], u.nodeType == 8 ? s = he(u, a) : a.push(u), s = a[0] || s), (u = f.__b) && u(t);
+	n: if (typeof N == "function") {
+		p = o.length;
+		try {
+			if (v = t.props, y = (u = N.prototype) && u.render, b = (u = N.contextType) && r[u.__c], x = u ? b ? b.props.value : u.__ : r, (m = n.__c) ? (t.__c = m, 2 & m.__g && (m.__g |= 1)) : (y ? t.__c = m = new N(v, x) : (t.__c = m = new re(v, x), m.constructor = N, m.render = xe), b && b.sub(m), m.state || (m.state = {}), m.__n = r, m.__g |= 8, m.__h = [], m.__k = []), y && (m.__s || (m.__s = m.state), N.getDerivedStateFromProps && (m.__s == m.state && (m.__s = O({}, m.__s)), O(m.__s, N.getDerivedStateFromProps(v, m.__s)))), h = m.props, g = m.state, m.__v = t, n.__c) {
+				if (v !== h && y && !N.getDerivedStateFromProps && m.componentWillReceiveProps && m.componentWillReceiveProps(v, x), t.__v == n.__v && !(8 & m.__g) || !(4 & m.__g) && m.shouldComponentUpdate && !1 === m.shouldComponentUpdate(v, m.__s, x)) {
+					t.__v != n.__v && (m.props = v, m.state = m.__s, m.__g &= -9), t.__e = n.__e, t.__k = n.__k, t.__k.some(function(e) {
+						e && (e.__ = t);
+					}), T.push.apply(m.__h, m.__k), m.__k = [], m.__h.length && o.push(m), s = M(n);
+					break n;
+				}
+				m.componentWillUpdate && m.componentWillUpdate(v, m.__s, x), y && m.componentDidUpdate && m.__h.push(function() {
+					m.componentDidUpdate(h, g, _);
+				});
+			} else y && !N.getDerivedStateFromProps && m.componentWillMount && m.componentWillMount(), y && m.componentDidMount && m.__h.push(m.componentDidMount);
+			m.context = x, m.props = v, m.__P = e, m.__g &= -5, S = f.__r, ee = y ? 25 : 0;
+			do
+				m.__g &= -9, S && S(t), u = m.render(m.props, m.state = m.__s, m.context);
+			while (8 & m.__g && ++ee < 25);
+			y && (T.push.apply(m.__h, m.__k), m.__k = []), m.state = m.__s, m.getChildContext && (r = O({}, r, m.getChildContext())), y && n.__c && m.getSnapshotBeforeUpdate && (_ = m.getSnapshotBeforeUpdate(h, g)), w = u && u.type === j && u.key == null ? u.props.children : u, v.__P && (u = s, i = (e = v.__P).namespaceURI, c = a = null, n.props && n.props.__P != e && (n.__k.some(function(e) {
+				e && be(e, e);
+			}), n.__k = null), s = n.__k ? M(n, 0) : null), s = se(e, te(w) ? w : [w], t, n, r, i, a, o, s, c, l), v.__P && (t.__e = null, s = u), t.__u &= -161, d && d.some(ne), m.__h.length && o.push(m), 1 & m.__g && (m.__g &= -4);
+		} catch (e) {
+			if (o.length = p, t.__v = null, c || a) {
+				if (e && e.then) {
+					if (t.__u |= 128 | c, a) {
+						for (~(k = a.indexOf(s || void 0)) || (k = a.length); (A = a[k - 1]) && A.nodeType == 8;) k--;
+						for (; k < a.length; k++) if (A = a[k]) {
+							if (a[k] = null, E) {
+								if (A == D) break;
+							} else {
+								if (A.nodeType != 8) break;
+								A.data.startsWith("$s") && (D = he(E = A));
+							}
+						}
+					}
+					if (!E) {
+						for (; s && s.nodeType == 8 && s.nextSibling;) s = s.nextSibling;
+						E = s;
+					}
+					(u = he(E = t.__c.__z || (t.__c.__z = E))) ? (t.__e = E, s = u) : t.__e = s, s &&= s.nextSibling;
+				} else a && a.some(ne);
+			} else t.__e = n.__e;
+			t.__k ||= n.__k || [], e && e.then || ge(t), f.__e(e, t, n);
+		}
+	} else s = t.__e = ve(n.__e, t, n, r, i, a, o, c, l, e);
+	return (u = f.diffed) && u(t), s;
+}
+function he(e, t) {
+	if (e && e.nodeType == 8 && e.data.startsWith("$s")) for (var n = 1; e = e.nextSibling;) {
+		if (e.nodeType == 8) {
+			if (e.data.startsWith("$s")) n++;
+			else if (e.data.startsWith("/$s") && !--n) return e;
+		}
+		t && t.push(e);
+	}
+}
+function ge(e) {
+	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(ge));
+}
+function _e(e, t, n) {
+	for (var r = 0; r < n.length;) ye(n[r++], n[r++], n[r++]);
+	f.__c && f.__c(t, e), e.some(function(t) {
+		try {
+			e = t.__h, t.__h = [], e.some(function(e) {
+				e.call(t);
+			});
+		} catch (e) {
+			f.__e(e, t.__v);
+		}
+	});
+}
+function ve(e, t, n, r, i, a, o, s, c, l) {
+	var u, d, p, m, h, g, _, v, y = n.props || w, b = t.props, x = t.type;
+	if (x == "svg" ? i = "http://www.w3.org/2000/svg" : x == "math" ? i = "http://www.w3.org/1998/Math/MathML" : i ||= "http://www.w3.org/1999/xhtml", a) {
+		for (u = 0; u < a.length; u++) if ((h = a[u]) && (x ? h.localName == x : h.nodeType == 3)) {
+			e = h, a[u] = null;
+			break;
+		}
+	}
+	if (!e) {
+		if (v = l.ownerDocument || document, !x) return v.createTextNode(b);
+		e = v.createElementNS(i, x, b.is ? b : l), s &&= (f.__m && f.__m(t, a), !1), a = null;
+	}
+	if (x) {
+		if (l = x == "template" && e.content || e, a = x == "textarea" && b.defaultValue != null ? null : a && D.call(l.childNodes), !s && a) for (y = {}, u = 0; u < e.attributes.length; u++) y[(h = e.attributes[u]).name] = h.value;
+		for (u in y) h = y[u], u == "dangerouslySetInnerHTML" ? p = h : u == "children" || u in b || u == "value" && "defaultValue" in b || u == "checked" && "defaultChecked" in b || fe(e, u, null, h, i);
+		for (u in b) h = b[u], u == "children" ? m = h : u == "dangerouslySetInnerHTML" ? d = h : u == "value" ? g = h : u == "checked" ? _ = h : s && typeof h != "function" || y[u] === h || fe(e, u, h, y[u], i);
+		d ? (s || p && (d.__html == p.__html || d.__html == e.innerHTML) || (e.innerHTML = d.__html), t.__k = []) : (p && (e.textContent = ""), (x == "foreignObject" || i == "http://www.w3.org/1998/Math/MathML" && E.test(x)) && (i = "http://www.w3.org/1999/xhtml"), se(l, te(m) ? m : [m], t, n, r, i, a, o, a ? a[0] : n.__k && M(n, 0), s, c), a && a.some(ne)), s && x != "textarea" || (u = "value", x == "progress" && g == null ? e.removeAttribute(u) : g == null || g === e[u] && (x != "progress" || g) || fe(e, u, g, y[u], i), u = "checked", _ != null && _ != e[u] && fe(e, u, _, y[u], i));
+	} else y === b || s && e.data == b || (e.data = b);
+	return e;
+}
+function ye(e, t, n, r) {
+	try {
+		typeof e == "function" ? t ? t.__x = e(t) || 1 : (r &&= r.__c || r.__e) && (t = r.__x) && (r.__x = null, typeof t == "function" ? t() : e(null)) : e.current = t;
+	} catch (e) {
+		f.__e(e, n);
+	}
+}
+function be(e, t, n) {
+	var r, i, a, o;
+	if (f.unmount && f.unmount(e), !(r = e.ref) || r.current && r.current != e.__e || ye(r, null, t, e), r = e.__c) {
+		if (r.componentWillUnmount) try {
+			r.componentWillUnmount();
+		} catch (e) {
+			f.__e(e, t);
+		}
+		r.__P = r.__n = null;
+	}
+	if (r = e.__k) for (o = 0; o < r.length; o++) r[o] && be(r[o], t, typeof e.type != "function" || n && !e.props.__P);
+	!n && (r = e.__c) && (r = r.__z) && (i = he(r, a = [])) && (r == e.__e && a.some(ne), ne(i), ne(r)), n || ne(e.__e), e.__e = e.__c = e.__ = null;
+}
+function xe(e, t, n) {
+	return this.constructor(e, n);
+}
+function Se(e, t) {
+	var n, r, i, a;
+	f.__ && f.__(e, t), t.nodeType == 9 && (t = t.documentElement), r = (n = e && 32 & e.__u) ? null : t.__k, t.__k = A(j, { children: [e] }), i = [], a = [], me(t, t.__k, r || w, w, t.namespaceURI, r ? null : t.firstChild ? D.call(t.childNodes) : null, i, r ? r.__e : t.firstChild, n, a), _e(i, t.__k, a), t.__k.props.children = null;
+}
+function Ce(e) {
+	function t(e) {
+		var n, r;
+		return this.getChildContext || (n = /* @__PURE__ */ new Set(), (r = {})[t.__c] = this, this.getChildContext = function() {
+			return r;
+		}, this.shouldComponentUpdate = function(e) {
+			this.props.value != e.value && n.forEach(function(e) {
+				e.__g |= 4, ae(e);
+			});
+		}, this.sub = function(e) {
+			n.add(e);
+			var t = e.componentWillUnmount;
+			e.componentWillUnmount = function() {
+				n.delete(e), t && t.call(e);
+			};
+		}), e.children;
+	}
+	return t.__c = "__cC" + ee++, t.__ = e, t.Provider = (t.Consumer = function(e, t) {
+		return e.children(t);
+	}).contextType = t, t;
+}
+f = { __e: function(e, t, n, r) {
+	for (var i, a, o; t = t.__;) if ((i = t.__c) && !(1 & i.__g)) {
+		i.__g |= 4;
+		try {
+			if ((o = (a = i.constructor) && a.getDerivedStateFromError) && i.setState(a.getDerivedStateFromError(e)), i.componentDidCatch && (i.componentDidCatch(e, r || {}), o = 1), o && 8 & i.__g) return void (i.__g |= 2);
+		} catch (t) {
+			e = t;
+		}
+	}
+	throw _ = 0, e;
+} }, p = 0, m = function(e) {
+	return e != null && e.constructor === C;
+}, re.prototype.setState = function(e, t) {
+	var n = this.__s;
+	n && n != this.state || (n = this.__s = O({}, this.state)), typeof e == "function" && (e = e(O({}, n), this.props)), e && (O(n, e), this.__v && (t && this.__k.push(t), ae(this)));
+}, re.prototype.forceUpdate = function(e) {
+	this.__v && (this.__g |= 4, e && this.__h.push(e), ae(this));
+}, re.prototype.render = j, h = [], _ = 0, v = function(e, t) {
+	return e.__v.__b - t.__v.__b;
+}, y = Symbol(), b = /(PointerCapture)$|Capture$/i, x = 0, S = {}, ee = 0;
+// node_modules/preact/hooks/dist/hooks.mjs
+var we, P, Te, Ee, De = Object.is, Oe = 0, ke = [], Ae = [], F = f, je = F.__b, Me = F.__r, Ne = F.diffed, Pe = F.__c, Fe = F.unmount, Ie = F.__;
+function Le(e, t) {
+	F.__h && F.__h(P, e, Oe || t), Oe = 0;
+	var n = P.__H || (P.__H = {
+		__: [],
+		__h: []
+	});
+	return e >= n.__.length && n.__.push({}), n.__[e];
+}
+function I(e, t) {
+	var n = Le(we++, 3);
+	!F.__s && Ke(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, P.__H.__h.push(n));
+}
+function L(e) {
+	return Oe = 5, Re(function() {
+		return { current: e };
+	}, []);
+}
+function Re(e, t) {
+	var n = Le(we++, 7);
+	return Ke(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
+}
+function ze(e) {
+	var t = P.context[e.__c], n = Le(we++, 9);
+	return n.c = e, t ? (n.__ ?? (n.__ = !0, t.sub(P)), t.props.value) : e.__;
+}
+function Be() {
+	var e;
+	do {
+		for (; e = Ae.shift();) try {
+			We(e);
+		} catch (t) {
+			F.__e(t, { __: (e = e.__P) && e.__v });
+		}
+		for (; e = ke.shift();) {
+			var t = e.__H;
+			if (e.__P && t) try {
+				t.__h.some(We), t.__h.some(Ge), t.__h = [];
+			} catch (n) {
+				t.__h = [], F.__e(n, e.__v);
+			}
+		}
+	} while (Ae.length);
+}
+F.__b = function(e) {
+	P = null, je && je(e);
+}, F.__ = function(e, t) {
+	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), Ie && Ie(e, t);
+}, F.__r = function(e) {
+	Me && Me(e), we = 0;
+	var t = (P = e.__c).__H;
+	t && (Te == P ? P.__h = [] : (t.__h.some(We), t.__h.some(Ge), we = 0), t.__h = [], t.__.some(function(e) {
+		e.__N && (e.__ = e.__N), e.u = e.__N = void 0;
+	})), Te = P;
+}, F.diffed = function(e) {
+	Ne && Ne(e);
+	var t = e.__c;
+	t && t.__H && (t.__H.__h.length && Ue(ke.push(t)), t.__H.__.some(function(e) {
+		e.u && (e.__H = e.u);
+	})), Te = P = null;
+}, F.__c = function(e, t) {
+	t.some(function(e) {
+		try {
+			e.__h.some(We), e.__h = e.__h.filter(function(e) {
+				return !e.__ || Ge(e);
+			});
+		} catch (t) {
+			e.__h = [function() {
+				throw t;
+			}];
+		}
+	}), Pe && Pe(e, t);
+}, F.unmount = function(e) {
+	Fe && Fe(e);
+	var t, n, r = e.__c;
+	r && r.__H && (r.__H.__.some(function(r) {
+		try {
+			if (r.__P && r.__c) {
+				if (n === void 0) {
+					for (n = e.__; n && (!n.__c || !n.__c.__P);) n = n.__;
+					n &&= n.__c;
+				}
+				r.__P = n, Ue(Ae.push(r));
+			} else We(r);
+		} catch (e) {
+			t = e;
+		}
+	}), r.__H = void 0, t && F.__e(t, r.__v));
+};
+var Ve = typeof requestAnimationFrame == "function";
+function He(e) {
+	var t, n = function() {
+		clearTimeout(r), Ve && cancelAnimationFrame(t), setTimeout(e);
+	}, r = setTimeout(n, 35);
+	Ve && (t = requestAnimationFrame(n));
+}
+function Ue(e) {
+	e != 1 && Ee == F.requestAnimationFrame || ((Ee = F.requestAnimationFrame) || He)(Be);
+}
+function We(e) {
+	var t = P, n = e.__c;
+	typeof n == "function" && (e.__c = void 0, n()), P = t;
+}
+function Ge(e) {
+	var t = P;
+	e.__c = e.__(), P = t;
+}
+function Ke(e, t) {
+	return !e || e.length != t.length || t.some(function(t, n) {
+		return !De(t, e[n]);
+	});
+}
+// node_modules/@preact/signals-core/dist/signals-core.module.js
+var qe = Symbol.for("preact-signals");
+function Je() {
+	if (z > 1) z--;
+	else {
+		var e, t = !1;
+		for ((function() {
+			var e = nt;
+			for (nt = void 0; e !== void 0;) {
+				var t = e.S;
+				if (t.v === e.v) for (var n = t.t; n !== void 0; n = n.x) n.i === e.i && (n.i = t.i);
+				e = e.o;
+			}
+		})(); Qe !== void 0;) {
+			var n = Qe;
+			for (Qe = void 0, $e++; n !== void 0;) {
+				var r = n.u;
+				if (n.u = void 0, n.f &= -3, !(8 & n.f) && at(n)) try {
+					n.c();
+				} catch (n) {
+					t ||= (e = n, !0);
+				}
+				n = r;
+			}
+		}
+		if ($e = 0, z--, t) throw e;
+	}
+}
+function Ye(e) {
+	if (z > 0) return e();
+	tt = ++et, z++;
+	try {
+		return e();
+	} finally {
+		Je();
+	}
+}
+var Xe, R = void 0;
+function Ze(e) {
+	var t = R, n = Xe;
+	R = void 0, Xe = void 0;
+	try {
+		return e();
+	} finally {
+		R = t, Xe = n;
+	}
+}
+var Qe = void 0, z = 0, $e = 0, et = 0, tt = 0, nt = void 0, rt = 0;
+function it(e) {
+	if (R !== void 0) {
+		var t = e.n;
+		if (t === void 0 || t.t !== R) return t = {
+			i: 0,
+			S: e,
+			p: R.s,
+			n: void 0,
+			t: R,
+			e: void 0,
+			x: void 0,
+			r: t
+		}, R.s !== void 0 && (R.s.n = t), R.s = t, e.n = t, 32 & R.f && e.S(t), t;
+		if (t.i === -1) return t.i = 0, t.n !== void 0 && (t.n.p = t.p, t.p !== void 0 && (t.p.n = t.n), t.p = R.s, t.n = void 0, R.s.n = t, R.s = t), t;
+	}
+}
+function B(e, t) {
+	this.v = e, this.i = 0, this.n = void 0, this.t = void 0, this.l = 0, this.W = t?.watched, this.Z = t?.unwatched, this.name = t?.name;
+}
+B.prototype.brand = qe, B.prototype.h = function() {
+	return !0;
+}, B.prototype.S = function(e) {
+	var t = this, n = this.t;
+	n !== e && e.e === void 0 && (e.x = n, this.t = e, n === void 0 ? Ze(function() {
+		var e;
+		(e = t.W) == null || e.call(t);
+	}) : n.e = e);
+}, B.prototype.U = function(e) {
+	var t = this;
+	if (this.t !== void 0) {
+		var n = e.e, r = e.x;
+		n !== void 0 && (n.x = r, e.e = void 0), r !== void 0 && (r.e = n, e.x = void 0), e === this.t && (this.t = r, r === void 0 && Ze(function() {
+			var e;
+			(e = t.Z) == null || e.call(t);
+		}));
+	}
+}, B.prototype.subscribe = function(e) {
+	var t = this;
+	return ft(function() {
+		var n = t.value;
+		Ze(function() {
+			return e(n);
+		});
+	}, { name: "sub" });
+}, B.prototype.valueOf = function() {
+	return this.value;
+}, B.prototype.toString = function() {
+	return this.value + "";
+}, B.prototype.toJSON = function() {
+	return this.value;
+}, B.prototype.peek = function() {
+	var e = this;
+	return Ze(function() {
+		return e.value;
+	});
+}, Object.defineProperty(B.prototype, "value", {
+	get: function() {
+		var e = it(this);
+		return e !== void 0 && (e.i = this.i), this.v;
+	},
+	set: function(e) {
+		if (e !== this.v) {
+			if ($e > 100) throw Error("Cycle detected");
+			(function(e) {
+				z !== 0 && $e === 0 && e.l !== tt && (e.l = tt, nt = {
+					S: e,
+					v: e.v,
+					i: e.i,
+					o: nt
+				});
+			})(this), this.v = e, this.i++, rt++, z++;
+			try {
+				for (var t = this.t; t !== void 0; t = t.x) t.t.N();
+			} finally {
+				Je();
+			}
+		}
+	}
+});
+function V(e, t) {
+	return new B(e, t);
+}
+function at(e) {
+	for (var t = e.s; t !== void 0; t = t.n) if (t.S.i !== t.i || !t.S.h() || t.S.i !== t.i) return !0;
+	return !1;
+}
+function ot(e) {
+	for (var t = e.s; t !== void 0; t = t.n) {
+		var n = t.S.n;
+		if (n !== void 0 && (t.r = n), t.S.n = t, t.i = -1, t.n === void 0) {
+			e.s = t;
+			break;
+		}
+	}
+}
+function st(e) {
+	for (var t = e.s, n = void 0; t !== void 0;) {
+		var r = t.p;
+		t.i === -1 ? (t.S.U(t), r !== void 0 && (r.n = t.n), t.n !== void 0 && (t.n.p = r)) : n = t, t.S.n = t.r, t.r !== void 0 && (t.r = void 0), t = r;
+	}
+	e.s = n;
+}
+function H(e, t) {
+	B.call(this, void 0, t), this.x = e, this.s = void 0, this.g = rt - 1, this.f = 4;
+}
+H.prototype = new B(), H.prototype.h = function() {
+	if (this.f &= -3, 1 & this.f) return !1;
+	if ((36 & this.f) == 32 || (this.f &= -5, this.g === rt)) return !0;
+	if (this.g = rt, this.f |= 1, this.i > 0 && !at(this)) return this.f &= -2, !0;
+	var e = R;
+	try {
+		ot(this), R = this;
+		var t = this.x();
+		(16 & this.f || this.v !== t || this.i === 0) && (this.v = t, this.f &= -17, this.i++);
+	} catch (e) {
+		this.v = e, this.f |= 16, this.i++;
+	}
+	return R = e, st(this), this.f &= -2, !0;
+}, H.prototype.S = function(e) {
+	if (this.t === void 0) {
+		this.f |= 36;
+		for (var t = this.s; t !== void 0; t = t.n) t.S.S(t);
+	}
+	B.prototype.S.call(this, e);
+}, H.prototype.U = function(e) {
+	if (this.t !== void 0 && (B.prototype.U.call(this, e), this.t === void 0)) {
+		this.f &= -33;
+		for (var t = this.s; t !== void 0; t = t.n) t.S.U(t);
+	}
+}, H.prototype.N = function() {
+	if (!(2 & this.f)) {
+		this.f |= 6;
+		for (var e = this.t; e !== void 0; e = e.x) e.t.N();
+	}
+}, Object.defineProperty(H.prototype, "value", { get: function() {
+	if (1 & this.f) throw Error("Cycle detected");
+	var e = it(this);
+	if (this.h(), e !== void 0 && (e.i = this.i), 16 & this.f) throw this.v;
+	return this.v;
+} });
+function U(e, t) {
+	return new H(e, t);
+}
+function ct(e) {
+	var t = e.j;
+	if (e.j = void 0, typeof t == "function") {
+		z++;
+		var n = R;
+		R = void 0;
+		try {
+			t();
+		} catch (t) {
+			throw e.f &= -2, e.f |= 8, lt(e), t;
+		} finally {
+			R = n, Je();
+		}
+	}
+}
+function lt(e) {
+	for (var t = e.s; t !== void 0; t = t.n) t.S.U(t);
+	e.x = void 0, e.s = void 0, ct(e);
+}
+function ut(e) {
+	if (R !== this) throw Error("Out-of-order effect");
+	st(this), R = e, this.f &= -2;
+	try {
+		8 & this.f && lt(this);
+	} finally {
+		Je();
+	}
+}
+function dt(e, t) {
+	this.x = e, this.j = void 0, this.s = void 0, this.u = void 0, this.f = 32, this.name = t?.name, Xe && Xe.push(this);
+}
+dt.prototype.c = function() {
+	var e = this.S();
+	try {
+		if (8 & this.f || this.x === void 0) return;
+		var t = this.x();
+		typeof t == "function" && (this.j = t);
+	} finally {
+		e();
+	}
+}, dt.prototype.S = function() {
+	if (1 & this.f) throw Error("Cycle detected");
+	this.f |= 1, this.f &= -9, ct(this), ot(this), z++;
+	var e = R;
+	return R = this, ut.bind(this, e);
+}, dt.prototype.N = function() {
+	2 & this.f || (this.f |= 2, this.u = Qe, Qe = this);
+}, dt.prototype.d = function() {
+	this.f |= 8, 1 & this.f || lt(this);
+}, dt.prototype.dispose = function() {
+	this.d();
+};
+function ft(e, t) {
+	var n = new dt(e, t);
+	try {
+		n.c();
+	} catch (e) {
+		throw n.d(), e;
+	}
+	var r = n.d.bind(n);
+	return r[Symbol.dispose] = r, r;
+}
+// node_modules/@preact/signals/dist/signals.module.js
+var pt, mt, ht, gt = typeof window < "u" && !!window.__PREACT_SIGNALS_DEVTOOLS__, _t = [], vt = [];
+ft(function() {
+	pt = this.N;
+})();
+function yt(e, t) {
+	f[e] = t.bind(null, f[e] || function() {});
+}
+function bt(e) {
+	if (ht) {
+		var t = ht;
+		ht = void 0, t();
+	}
+	ht = e && e.S();
+}
+function xt(e) {
+	var t = this, n = e.data, r = Ct(n);
+	r.name = "ReactiveDom", r.value = n;
+	var i = Re(function() {
+		for (var e = t, n = t.__v; n = n.__;) if (n.__c) {
+			n.__c.__$f |= 4;
+			break;
+		}
+		var i = U(function() {
+			var e = r.value.value;
+			return e === 0 ? 0 : !0 === e ? "" : e || "";
+		}), a = U(function() {
+			return !Array.isArray(i.value) && !m(i.value);
+		}), o = ft(function() {
+			if (this.N = kt, a.value) {
+				var t = i.value;
+				e.__v && e.__v.__e && e.__v.__e.nodeType === 3 && (e.__v.__e.data = t);
+			}
+		}), s = t.__$u.d;
+		return t.__$u.d = function() {
+			o(), s.call(this);
+		}, [a, i];
+	}, []), a = i[0], o = i[1];
+	return a.value ? o.peek() : o.value;
+}
+xt.displayName = "ReactiveTextNode", Object.defineProperties(B.prototype, {
+	constructor: {
+		configurable: !0,
+		value: k(j, null).constructor
+	},
+	type: {
+		configurable: !0,
+		value: xt
+	},
+	props: {
+		configurable: !0,
+		get: function() {
+			var e = this;
+			return { data: { get value() {
+				return e.value;
+			} } };
+		}
+	},
+	__b: {
+		configurable: !0,
+		value: 1
+	}
+}), yt("__b", function(e, t) {
+	if (bt(), mt = void 0, typeof t.type == "string") {
+		var n, r = t.props;
+		for (var i in r) if (i !== "children") {
+			var a = r[i];
+			a instanceof B && (n || (t.__np = n = {}), n[i] = a, r[i] = a.peek());
+		}
+	}
+	e(t);
+}), yt("__r", function(e, t) {
+	if (e(t), t.type !== j) {
+		bt();
+		var n, r = t.__c;
+		r && (r.__$f &= -2, (n = r.__$u) === void 0 && (r.__$u = n = function(e, t) {
+			var n;
+			return ft(function() {
+				n = this;
+			}, { name: t }), n.c = e, n;
+		}(function(e) {
+			return function() {
+				var t;
+				gt && ((t = this.y) == null || t.call(this)), e.__$f |= 1, e.setState({});
+			};
+		}(r), typeof t.type == "function" ? t.type.displayName || t.type.name : ""))), mt = r, bt(n);
+	}
+}), yt("__e", function(e, t, n, r) {
+	bt(), mt = void 0, e(t, n, r);
+}), yt("diffed", function(e, t) {
+	bt(), mt = void 0;
+	var n;
+	if (typeof t.type == "string" && (n = t.__e)) {
+		var r = t.__np, i = t.props, a = n.U;
+		if (a) for (var o in a) {
+			var s = a[o];
+			s === void 0 || r && o in r || (s.d(), a[o] = void 0);
+		}
+		if (r) for (var c in a || (a = {}, n.U = a), r) {
+			var l = a[c], u = r[c];
+			l === void 0 ? (l = St(n, c, u, i), a[c] = l) : l.o(u, i);
+		}
+	}
+	e(t);
+});
+function St(e, t, n, r) {
+	var i = t in e && e.ownerSVGElement === void 0, a = V(n);
+	return {
+		o: function(e, t) {
+			a.value = e, r = t;
+		},
+		d: ft(function() {
+			this.N = kt;
+			var n = a.value.value;
+			r[t] !== n && (r[t] = n, i ? e[t] = n : n != null && (!1 !== n || t[4] === "-") ? e.setAttribute(t, n) : e.removeAttribute(t));
+		})
+	};
+}
+yt("unmount", function(e, t) {
+	if (typeof t.type == "string") {
+		var n = t.__e;
+		if (n) {
+			var r = n.U;
+			if (r) for (var i in n.U = void 0, r) {
+				var a = r[i];
+				a && a.d();
+			}
+		}
+		var o = t.__np;
+		if (o) {
+			var s = t.props;
+			for (var c in o) s[c] = o[c];
+		}
+		t.__np = void 0;
+	} else {
+		var l = t.__c;
+		if (l) {
+			l.__$f |= 8;
+			var u = l.__$u;
+			u && (l.__$u = void 0, u.d());
+		}
+	}
+	e(t);
+}), yt("__h", function(e, t, n, r) {
+	r < 3 && (t.__$f |= 2), e(t, n, r);
+}), re.prototype.shouldComponentUpdate = function(e, t) {
+	if (this.__R) return !0;
+	var n = this.__$u, r = n && n.s !== void 0;
+	for (var i in t) return !0;
+	if (this.__f || typeof this.u == "boolean" && !0 === this.u) {
+		var a = 2 & this.__$f;
+		if (!(r || a || 4 & this.__$f) || 1 & this.__$f) return !0;
+	} else if (!(r || 4 & this.__$f) || 3 & this.__$f) return !0;
+	for (var o in e) if (o !== "__source" && e[o] !== this.props[o]) return !0;
+	for (var s in this.props) if (!(s in e)) return !0;
+	return !1;
+};
+function Ct(e, t) {
+	return Re(function() {
+		return V(e, t);
+	}, []);
+}
+var wt = typeof requestAnimationFrame > "u" ? setTimeout : function(e) {
+	var t = function() {
+		clearTimeout(n), cancelAnimationFrame(r), e();
+	}, n = setTimeout(t, 35), r = requestAnimationFrame(t);
+}, Tt = function(e) {
+	queueMicrotask(function() {
+		queueMicrotask(e);
+	});
+};
+function Et() {
+	Ye(function() {
+		for (var e; e = _t.shift();) pt.call(e);
+	});
+}
+function Dt() {
+	_t.push(this) === 1 && (f.requestAnimationFrame || wt)(Et);
+}
+function Ot() {
+	Ye(function() {
+		for (var e; e = vt.shift();) pt.call(e);
+	});
+}
+function kt() {
+	vt.push(this) === 1 && (f.requestAnimationFrame || Tt)(Ot);
+}
+function W(e, t) {
+	var n = L(e);
+	n.current = e;
+	var r = mt;
+	I(function() {
+		return ft(function() {
+			if (this.N = Dt, !(r && 8 & r.__$f)) return n.current();
+		}, t);
+	}, []);
+}
+// src/problem.ts
+var G = class e extends Error {
+	expected;
+	got;
+	hint;
+	gone;
+	constructor(e, t, n, r = !1) {
+		super(`Expected ${e}; got ${t}. ${At(n)}.`), this.expected = e, this.got = t, this.hint = n, this.gone = r;
+	}
+	static of(t) {
+		if (t instanceof e) return t;
+		let n = t instanceof Error ? t.message : String(t);
+		return new e("an answer", `an error of the page (${n})`, "load the page again");
+	}
+	static read(t) {
+		if (typeof t != "object" || !t) return null;
+		let { expected: n, got: r, hint: i } = t;
+		return [
+			n,
+			r,
+			i
+		].every((e) => typeof e == "string") ? new e(n, r, i) : null;
+	}
+};
+function At(e) {
+	return e.charAt(0).toUpperCase() + e.slice(1);
+}
+// src/matrix.ts
+function jt(e, t) {
+	let n = e.rows * e.keys, r = e.levels.subarray(t * n, (t + 1) * n), i = Mt(e, e.scales[t] ?? 0), a = new Float32Array(n);
+	for (let e = 0; e < n; e++) a[e] = i[r[e] ?? 0] ?? 0;
+	return {
+		rows: e.rows,
+		columns: e.keys,
+		values: a
+	};
+}
+function Mt({ most: e, power: t }, n) {
+	let r = new Float32Array(e + 2);
+	for (let i = 0; i <= e; i++) r[i] = n * (i / e) ** t;
+	return r[e + 1] = NaN, r;
+}
+function Nt(e) {
+	let t = e.rows * e.keys, n = new Float32Array(t).fill(NaN);
+	for (let r = 0; r < e.heads; r++) {
+		let i = jt(e, r).values;
+		for (let r = 0; r < t; r++) {
+			let t = i[r] ?? NaN;
+			if (Number.isNaN(t)) continue;
+			let a = n[r] ?? NaN;
+			n[r] = (Number.isNaN(a) ? 0 : a) + t / e.heads;
+		}
+	}
+	return {
+		rows: e.rows,
+		columns: e.keys,
+		values: n
+	};
+}
+function Pt(e, t, n) {
+	let r = e.values[t * e.columns + n] ?? 0;
+	return Number.isNaN(r) ? 0 : r;
+}
+function Ft(e, t, n) {
+	return Number.isNaN(e.values[t * e.columns + n] ?? 0);
+}
+function It(e, t) {
+	return Array.from({ length: e.columns }, (n, r) => Pt(e, t, r));
+}
+function Lt(e, t) {
+	return Array.from({ length: e.rows }, (n, r) => Pt(e, r, t));
+}
+function Rt(e) {
+	return e.values.reduce((e, t) => t > e ? t : e, 0);
+}
+function zt(e, t) {
+	let n = [];
+	return e.forEach((r, i) => {
+		let a = n.findIndex((t) => r > (e[t] ?? 0));
+		a >= 0 ? n.splice(a, 0, i) : n.push(i), n.length > t && n.pop();
+	}), n;
+}
+function Bt(e) {
+	return e.map((e, t) => t).sort((t, n) => (e[n] ?? 0) - (e[t] ?? 0) || t - n);
+}
+// src/share.ts
+function K(e) {
+	return e === 0 ? "0 %" : e < .01 ? "<1 %" : `${Math.round(e * 100)} %`;
+}
+function Vt(e) {
+	return e < .01 ? "" : String(Math.round(e * 100));
+}
+function Ht(e) {
+	return e === 0 ? "0 %" : e < .001 ? "<0.1 %" : `${(e * 100).toFixed(1)} %`;
+}
+// src/scale.ts
+var Ut = [
+	["root", "0–100 %, by the root"],
+	["absolute", "0–100 %"],
+	["map", "up to the largest of the map"],
+	["row", "up to the largest of each row"],
+	["uniform", "times the even share, 1/n"]
+];
+function q(e, t, n) {
+	if (e === "root") return (e) => Math.sqrt(Math.min(e, 1));
+	if (e === "absolute") return (e) => Math.min(e, 1);
+	if (e === "uniform") return (e) => Math.sqrt(Math.min(e * n, 16) / 16);
+	if (e === "map") {
+		let e = Rt(t);
+		return (t) => e > 0 ? t / e : 0;
+	}
+	let r = Wt(t);
+	return (e, t) => (r[t] ?? 0) > 0 ? e / (r[t] ?? 1) : 0;
+}
+function Wt({ rows: e, columns: t, values: n }) {
+	let r = new Float32Array(e);
+	for (let e = 0; e < n.length; e++) {
+		let i = Math.floor(e / t), a = n[e] ?? 0;
+		a > (r[i] ?? 0) && (r[i] = a);
+	}
+	return r;
+}
+function Gt(e, t) {
+	let n = (e, t) => ({
+		share: e,
+		text: t
+	});
+	return e === "root" ? [
+		0,
+		.05,
+		.25,
+		.5,
+		1
+	].map((e) => n(Math.sqrt(e), K(e))) : e === "absolute" ? [
+		0,
+		.25,
+		.5,
+		.75,
+		1
+	].map((e) => n(e, K(e))) : e === "map" ? [n(0, "0 %"), n(1, `${K(t)}, the largest here`)] : e === "row" ? [n(0, "0 %"), n(1, "the largest of its row")] : [
+		0,
+		1,
+		4,
+		16
+	].map((e) => n(Math.sqrt(e / 16), `${e} ×`));
+}
+var J = {
+	text: null,
+	row: null,
+	layer: null,
+	head: null,
+	view: null,
+	pinned: null,
+	order: "sentence",
+	scale: "root",
+	statistic: null,
+	sorted: !1,
+	selected: [],
+	tab: null,
+	side: "target",
+	joined: !1,
+	threshold: 5,
+	apart: !1
+};
+function Kt(e) {
+	let t = [], n = (e, n) => {
+		n !== null && t.push(`${e}=${encodeURIComponent(n)}`);
+	};
+	n("text", e.text);
+	let r = t.length;
+	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && Qt(e.view.rows)), n("k", e.view && Qt(e.view.keys)), n("p", e.pinned && tn(e.pinned)), n("o", e.order === J.order ? null : e.order), n("s", e.scale === J.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
+	let i = e.selected.map(({ layer: e, head: t }) => `${e}.${t}`);
+	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === J.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === J.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
+}
+function qt(e) {
+	let t = /* @__PURE__ */ new Map();
+	for (let n of e.replace(/^#/, "").split("&").filter((e) => e !== "")) {
+		let [e = "", ...r] = n.split("=");
+		if (!Jt.has(e) || t.has(e)) throw an(n);
+		t.set(e, rn(r.join("="), n));
+	}
+	if (t.has("v") && t.get("v") !== "1") throw an(`v=${t.get("v")}`);
+	let n = (e, n) => {
+		let r = t.get(e);
+		if (r === void 0) return null;
+		let i = n(r);
+		if (i === null) throw an(`${e}=${r}`);
+		return i;
+	}, [r, i] = [n("q", $t), n("k", $t)];
+	if (r === null != (i === null)) throw an("one of q and k alone");
+	return {
+		text: t.get("text") || null,
+		row: n("row", en),
+		layer: n("l", en),
+		head: n("h", (e) => e === "mean" ? e : en(e)),
+		view: r !== null && i !== null ? {
+			rows: r,
+			keys: i
+		} : null,
+		pinned: n("p", nn),
+		order: n("o", (e) => e === "weight" ? e : null) ?? J.order,
+		scale: n("s", (e) => Ut.find(([t]) => t === e)?.[0] ?? null) ?? J.scale,
+		statistic: n("m", (e) => /^[a-z_]{1,40}$/.test(e) ? e : null),
+		sorted: n("sort", Yt) ?? !1,
+		selected: n("sel", Zt) ?? [],
+		tab: n("tab", (e) => /^[a-z]{1,20}$/.test(e) ? e : null),
+		side: n("d", (e) => e === "s" ? "source" : null) ?? "target",
+		joined: n("w", Yt) ?? !1,
+		threshold: n("t", Xt) ?? J.threshold,
+		apart: n("x", Yt) ?? !1
+	};
+}
+var Jt = /* @__PURE__ */ new Set([
+	"text",
+	"v",
+	"row",
+	"l",
+	"h",
+	"q",
+	"k",
+	"p",
+	"o",
+	"s",
+	"m",
+	"sort",
+	"sel",
+	"tab",
+	"d",
+	"w",
+	"t",
+	"x"
+]);
+function Yt(e) {
+	return e === "1" || null;
+}
+function Xt(e) {
+	let t = en(e);
+	return t !== null && t <= 100 ? t : null;
+}
+function Zt(e) {
+	let t = e.split("_").map((e) => {
+		let t = /^(\d{1,9})\.(\d{1,9})$/.exec(e);
+		return t === null ? null : {
+			layer: Number(t[1]),
+			head: Number(t[2])
+		};
+	});
+	return t.length < 6 && t.every((e) => e !== null) ? t : null;
+}
+function Qt({ from: e, to: t }) {
+	return `${e}-${t - 1}`;
+}
+function $t(e) {
+	let t = /^(\d{1,9})-(\d{1,9})$/.exec(e);
+	if (t === null) return null;
+	let [n, r] = [Number(t[1]), Number(t[2])];
+	return n <= r ? {
+		from: n,
+		to: r + 1
+	} : null;
+}
+function en(e) {
+	return /^\d{1,9}$/.test(e) ? Number(e) : null;
+}
+function tn({ side: e, index: t, partner: n }) {
+	return `${e === "target" ? "t" : "s"}${t}${n === void 0 ? "" : `.${n}`}`;
+}
+function nn(e) {
+	let t = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(e);
+	if (t === null) return null;
+	let n = {
+		side: t[1] === "t" ? "target" : "source",
+		index: Number(t[2])
+	};
+	return t[3] === void 0 ? n : {
+		...n,
+		partner: Number(t[3])
+	};
+}
+function rn(e, t) {
+	try {
+		return decodeURIComponent(e);
+	} catch {
+		throw an(t);
+	}
+}
+function an(e) {
+	return new G("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
+}
+// src/grid-layout.ts
+var on = 3, sn = 12, cn = 44, ln = 22, un = 30;
+function dn(e) {
+	let t = /* @__PURE__ */ new Map();
+	return e.forEach(({ sheet: e }, n) => {
+		t.set(e, [...t.get(e) ?? [], n]);
+	}), [...t];
+}
+function fn({ title: e, sheet: t }) {
+	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
+	return n === void 0 ? e === t ? "" : e : n;
+}
+function pn(e, t, n, r = null) {
+	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(fn(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(un, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - on, c = Math.min(Math.max(s, sn), cn), l = c + on, u = [], d = [], f = 0;
+	if (r !== null) {
+		let e = Math.max(1, Math.floor((t + on) / l));
+		r.forEach((t, n) => {
+			let [r, i] = [Math.floor(n / e), n % e];
+			u.push({
+				...t,
+				x: i * l,
+				y: r * l
+			});
+		}), f = Math.ceil(r.length / e) * l;
+	} else for (let [t, n] of dn(e)) {
+		t !== "" && (d.push({
+			text: t,
+			x: 0,
+			y: f + ln / 2,
+			heading: !0
+		}), f += ln);
+		for (let t of n) {
+			let n = e[t];
+			if (n !== void 0) {
+				d.push({
+					text: fn(n),
+					x: o - 8,
+					y: f + c / 2,
+					heading: !1
+				});
+				for (let e = 0; e < n.heads; e++) u.push({
+					layer: t,
+					head: e,
+					x: o + e * l,
+					y: f
+				});
+				f += l;
+			}
+		}
+		f += 4;
+	}
+	return {
+		size: c,
+		width: u.reduce((e, { x: t }) => Math.max(e, t + c), 0) + 2,
+		height: Math.max(f, 1),
+		thumbnails: u,
+		writing: d
+	};
+}
+function mn({ thumbnails: e, size: t }, n, r) {
+	let i = (e, n) => n >= e - on / 2 && n < e + t + on / 2;
+	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
+}
+function hn(e, t) {
+	return e?.layer === t?.layer && e?.head === t?.head;
+}
+function gn({ thumbnails: e }, t, n) {
+	let r = e.find((e) => hn(e, t));
+	if (r === void 0 || n === "Home") return e[0] ?? null;
+	if (n === "End") return e.at(-1) ?? null;
+	let i = e.indexOf(r);
+	if (n === "ArrowRight") return e[i + 1] ?? r;
+	if (n === "ArrowLeft") return e[i - 1] ?? r;
+	let a = n === "ArrowDown", o = e.filter(({ y: e }) => a ? e > r.y : e < r.y).map(({ y: e }) => e);
+	if (o.length === 0) return r;
+	let s = a ? Math.min(...o) : Math.max(...o);
+	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
+}
+function _n(e, t) {
+	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
+		layer: t,
+		head: n
+	}))), r = (e) => t(e) ?? -Infinity;
+	return n.map((e, t) => ({
+		head: e,
+		index: t,
+		value: r(e)
+	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
+}
+// src/label.ts
+var vn = "▁", yn = "Ġ", bn = "##", xn = /* @__PURE__ */ new Map([
+	["<pad>", "⟨padding⟩"],
+	["<unk>", "⟨unknown⟩"],
+	["<s>", "⟨begin⟩"],
+	["</s>", "⟨end⟩"]
+]), Sn = 40, Cn = 32;
+function wn(e) {
+	return In(e);
+}
+function Tn(e, t, n = 0) {
+	if (e.length !== t) return Array.from({ length: t }, (e, t) => wn(String(n + t)));
+	let r = En(e), i = e.some((e) => e.startsWith(bn) && e !== bn), a = Mn(e.map((e) => jn(e, r === yn)));
+	return e.map((e, t) => {
+		let n = xn.get(e);
+		if (n !== void 0) return {
+			text: n,
+			begins: !0,
+			special: !0
+		};
+		let o = a[t], s = r !== void 0 && e.startsWith(r) ? e.slice(r.length) : e;
+		if (o != null) {
+			let n = t === 0 || r !== void 0 && e.startsWith(r) || r === void 0;
+			return {
+				...Rn(r === yn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
+				...o.note
+			};
+		}
+		if (r === void 0) return i ? Ln(e, t) : In(e);
+		let c = t === 0 || e.startsWith(r);
+		return s === "" ? {
+			text: vn,
+			begins: c,
+			special: !1
+		} : Rn(s, c);
+	});
+}
+function En(e) {
+	let t = (t) => e.some((e) => e.startsWith(t));
+	return t(vn) ? vn : t(yn) && kn(e) ? yn : void 0;
+}
+var Dn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, On = /^<.*>$|^\s*$/su;
+function kn(e) {
+	return Dn.test(e.filter((e) => !On.test(e)).join(""));
+}
+var An = /* @__PURE__ */ new Map();
+for (let e = 0, t = 256; e < 256; e++) {
+	let n = e >= 33 && e <= 126 || e >= 161 && e !== 173;
+	An.set(String.fromCharCode(n ? e : t++), e);
+}
+function jn(e, t) {
+	let n = /^<0x([0-9A-Fa-f]{2})>$/.exec(e)?.[1];
+	if (n !== void 0) return [parseInt(n, 16)];
+	if (!t || On.test(e)) return null;
+	let r = Array.from(e, (e) => An.get(e));
+	return r.every((e) => e !== void 0) ? r : null;
+}
+function Mn(e) {
+	let t = e.map(() => ""), n = e.map(() => !1), r = [], i = [], a = () => {
+		for (let e = 0; e < i.length;) {
+			let a = r[e] ?? 0, o = Nn(i[e] ?? 0), s = Pn(i.slice(e, e + o));
+			if (o === 0 || s === null) {
+				t[a] += `⟨${Fn([i[e] ?? 0])}⟩`, e += 1;
+				continue;
+			}
+			let c = r[e + o - 1] ?? a;
+			t[a] += c > a ? `${s}…` : s;
+			for (let e = a; c > a && e <= c; e++) e > a && (t[e] = "…"), n[e] = !0;
+			e += o;
+		}
+		r.length = i.length = 0;
+	};
+	return e.forEach((e, t) => {
+		if (e === null) return a();
+		for (let n of e) i.push(n), r.push(t);
+	}), a(), e.map((e, r) => e === null ? null : {
+		text: t[r] ?? "",
+		note: n[r] ? { whole: `bytes ${Fn(e)} of a character` } : {}
+	});
+}
+function Nn(e) {
+	return e < 128 ? 1 : e >= 194 && e < 224 ? 2 : e >= 224 && e < 240 ? 3 : e >= 240 && e < 245 ? 4 : 0;
+}
+function Pn(e) {
+	try {
+		return new TextDecoder("utf-8", {
+			fatal: !0,
+			ignoreBOM: !0
+		}).decode(Uint8Array.from(e));
+	} catch {
+		return null;
+	}
+}
+function Fn(e) {
+	return e.map((e) => e.toString(16).toUpperCase().padStart(2, "0")).join(" ");
+}
+function In(e) {
+	return Rn(e, !0);
+}
+function Ln(e, t) {
+	let n = e.startsWith(bn) && e !== bn;
+	return Rn(n ? e.slice(2) : e, t === 0 || !n);
+}
+function Rn(e, t) {
+	let n = Wn(e), r = Array.from(n.slice(0, 160));
+	return r.length <= Sn ? {
+		text: n,
+		begins: t,
+		special: !1
+	} : {
+		text: `${r.slice(0, Cn).join("")}…`,
+		begins: t,
+		special: !1,
+		whole: n
+	};
+}
+var zn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+function Bn(e) {
+	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
+	return zn.test(n) ? "rtl" : "ltr";
+}
+function Vn(e) {
+	return `\u2068${e}\u2069`;
+}
+var Hn = /* @__PURE__ */ new Map([
+	["\0", "NUL"],
+	["	", "tab"],
+	["\n", "newline"],
+	["\v", "vertical tab"],
+	["\f", "form feed"],
+	["\r", "return"],
+	["\x1B", "escape"],
+	["", "delete"],
+	["\xA0", "no-break space"],
+	["­", "soft hyphen"],
+	["؜", "Arabic letter mark"],
+	["​", "zero-width space"],
+	["‌", "zero-width non-joiner"],
+	["‍", "zero-width joiner"],
+	["‎", "left-to-right mark"],
+	["‏", "right-to-left mark"],
+	["\u2028", "line separator"],
+	["\u2029", "paragraph separator"],
+	["‪", "left-to-right embedding"],
+	["‫", "right-to-left embedding"],
+	["‬", "end of direction"],
+	["‭", "left-to-right override"],
+	["‮", "right-to-left override"],
+	["⁠", "word joiner"],
+	["⁦", "left-to-right isolate"],
+	["⁧", "right-to-left isolate"],
+	["⁨", "isolate"],
+	["⁩", "end of isolate"],
+	["　", "wide space"],
+	["﻿", "byte order mark"]
+]), Un = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
+function Wn(e) {
+	let t = e.replace(Un, (e) => Array.from(e, (e) => `⟨${Hn.get(e) ?? Gn(e)}⟩`).join(""));
+	return t.trim() === "" ? "␣" : t;
+}
+function Gn(e) {
+	return `U+${(e.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+// src/joining.ts
+var Kn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", qn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Jn = /^…/u;
+function Yn(e) {
+	let t = [];
+	return e.forEach((n, r) => {
+		let i = t.at(-1), a = n.begins || n.special || qn.test(n.text), o = e[r - 1]?.special === !0;
+		i === void 0 || o || a && !Jn.test(n.text) ? t.push({
+			from: r,
+			to: r + 1
+		}) : i.to = r + 1;
+	}), t;
+}
+function Xn(e) {
+	return Array.from({ length: e }, (e, t) => ({
+		from: t,
+		to: t + 1
+	}));
+}
+function Zn(e, t) {
+	return t.map(({ from: t, to: n }) => {
+		let r = e.slice(t, n), [i] = r;
+		return i !== void 0 && r.length === 1 ? i : {
+			text: r.map((e) => e.text).join("").replace(/…{2,}/gu, ""),
+			begins: !0,
+			special: i?.special ?? !1
+		};
+	});
+}
+function Qn(e, t, n) {
+	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => $n(e, n));
+	return t.forEach((t, a) => {
+		let o = i.slice(t.from, t.to).filter(Boolean).length;
+		n.forEach((i, s) => {
+			let [c, l] = [0, 0];
+			for (let n = t.from; n < t.to; n++) for (let t = i.from; t < i.to; t++) {
+				let r = e.values[n * e.columns + t] ?? NaN;
+				Number.isNaN(r) || ([c, l] = [c + r, l + 1]);
+			}
+			r[a * n.length + s] = l === 0 ? NaN : c / Math.max(o, 1);
+		});
+	}), {
+		rows: t.length,
+		columns: n.length,
+		values: r
+	};
+}
+function $n({ values: e, columns: t }, n) {
+	for (let r = 0; r < t; r++) if (!Number.isNaN(e[n * t + r] ?? NaN)) return !0;
+	return !1;
+}
+function er(e, t) {
+	let [n, r] = [0, e.length - 1];
+	for (; n < r;) {
+		let i = n + r + 1 >> 1;
+		(e[i]?.from ?? 0) <= t ? n = i : r = i - 1;
+	}
+	return n;
+}
+// src/sheet.ts
+var tr = 1 << 26;
+function nr(e, t) {
+	return r(t) && e.queries * e.keys > tr;
+}
+function rr(t, n, r, i) {
+	let a = t.rows * t.keys, o = {
+		...t,
+		heads: 1,
+		scales: t.scales.slice(i, i + 1),
+		levels: t.levels.slice(i * a, (i + 1) * a)
+	}, s = e(n);
+	return {
+		layer: r,
+		excerpt: s,
+		tile: o,
+		head: i,
+		coarse: !0,
+		preview: !0,
+		rows: or(s.rows, o.rows),
+		keys: or(s.keys, o.keys)
+	};
+}
+var ir = 1 << 22;
+async function ar(e, t, { layer: i, index: a, head: o }, s, c) {
+	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > ir ? Math.min(o ?? 0, i.heads - 1) : null, f = {
+		excerpt: s,
+		head: d
+	}, [p, m] = await Promise.all([e.tile(t, a, f, c), l ? {
+		rows: [],
+		keys: []
+	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? or(e, n) : Tn(t, e.to - e.from, e.from);
+	return {
+		layer: a,
+		excerpt: s,
+		tile: p,
+		head: d,
+		coarse: l || p.pyramidLevel > 0,
+		preview: !1,
+		rows: h(s.rows, m.rows, p.rows),
+		keys: h(s.keys, m.keys, p.keys)
+	};
+}
+function or(e, t = n(e)) {
+	return Array.from({ length: t }, (n, r) => {
+		let { from: a, to: o } = i(e, r, t);
+		return wn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
+	});
+}
+// src/state.ts
+var sr = {
+	model: null,
+	translating: null,
+	reading: !1,
+	slow: !1,
+	sentence: null,
+	answer: null,
+	sheet: null,
+	view: null,
+	overview: null,
+	row: null,
+	problem: null,
+	layer: 0,
+	head: null,
+	pointed: null,
+	pinned: null,
+	order: J.order,
+	scale: J.scale,
+	statistic: J.statistic,
+	sorted: J.sorted,
+	chosen: !1,
+	selected: J.selected,
+	tab: J.tab,
+	side: J.side,
+	joined: J.joined,
+	threshold: J.threshold,
+	apart: J.apart
+}, cr = {
+	translating: null,
+	reading: !1,
+	slow: !1,
+	problem: null
+};
+function lr(e, t) {
+	return {
+		...e,
+		...cr,
+		translating: t
+	};
+}
+function ur(e) {
+	return {
+		...e,
+		reading: !0,
+		problem: null
+	};
+}
+function dr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
+	let s = r?.layer ?? 0, c = {
+		sentence: t,
+		row: o,
+		answer: n,
+		sheet: r,
+		view: i,
+		overview: a,
+		layer: s,
+		head: r?.head ?? Er(e.head, n.layers[s]),
+		selected: Tr(e.selected, n)
+	};
+	return {
+		...e,
+		...cr,
+		...c,
+		pointed: Dr(r, i),
+		pinned: null
+	};
+}
+function fr(e, t) {
+	return {
+		...e,
+		...cr,
+		problem: t
+	};
+}
+function pr(e, t, n, r) {
+	let i = n.head ?? Er(t, e.answer?.layers[n.layer]), a = {
+		layer: n.layer,
+		head: i
+	}, o = xr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
+		pointed: Nr(e.pointed, c, n) ?? Dr(n, r),
+		pinned: Nr(e.pinned, c, n)
+	}, u = {
+		reading: !1,
+		slow: e.slow && e.translating !== null,
+		problem: null
+	};
+	return {
+		...e,
+		...u,
+		...a,
+		...l,
+		sheet: n,
+		view: r
+	};
+}
+function mr(e, t, n) {
+	let { sheet: r, pointed: i } = e, a = {
+		...e,
+		head: t,
+		view: n,
+		reading: !1
+	};
+	if (r === null || r.coarse) return a;
+	if (i !== null) {
+		let { side: e, index: t } = Pr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
+		if (t >= o.from && t < o.to) return a;
+	}
+	return {
+		...a,
+		pointed: Dr(r, n)
+	};
+}
+function hr(e, t) {
+	return Or(e.pointed, t) ? e : {
+		...e,
+		pointed: t
+	};
+}
+function gr(e, t) {
+	return {
+		...e,
+		pinned: Or(e.pinned, t) ? null : t,
+		pointed: t
+	};
+}
+function _r(e) {
+	return e.pinned === null ? e : {
+		...e,
+		pinned: null
+	};
+}
+function vr(e) {
+	return e.pinned ?? e.pointed;
+}
+var yr = /* @__PURE__ */ new WeakMap();
+function br(e, t) {
+	if (e === null) return null;
+	let { tile: n } = e, r = e.head === null ? t : 0, i = yr.get(n) ?? /* @__PURE__ */ new Map();
+	yr.set(n, i);
+	let a = i.get(r) ?? (r === null ? Nt(n) : jt(n, r));
+	return i.set(r, a), a;
+}
+function xr(e) {
+	return e.answer?.layers[e.layer] ?? null;
+}
+function Sr(e, t) {
+	return e.sheet === null ? !1 : e.sheet.head === null || e.sheet.head === t;
+}
+function Cr({ layer: e, head: t, selected: n, sheet: r }) {
+	let i = t === null || r === null ? [] : [{
+		layer: e,
+		head: t
+	}];
+	return [...i, ...n.filter((e) => !i.some((t) => hn(e, t)))];
+}
+function wr(e, t) {
+	let { selected: n, layer: r, head: i } = e;
+	if (i !== null && hn(t, {
+		layer: r,
+		head: i
+	})) return e;
+	let a = n.filter((e) => !hn(e, t));
+	return a.length < n.length ? {
+		...e,
+		selected: a
+	} : {
+		...e,
+		selected: [...n, t].slice(-5)
+	};
+}
+function Tr(e, t) {
+	return t === null ? e : e.filter(({ layer: e, head: n }) => n < (t.layers[e]?.heads ?? 0));
+}
+function Er(e, t) {
+	return e === null || t === void 0 || e >= t.heads ? null : e;
+}
+function Dr(e, t) {
+	return e === null || e.coarse || e.tile.rows === 0 ? null : {
+		side: "target",
+		index: t === null ? 0 : t.rows.from - e.excerpt.rows.from
+	};
+}
+function Or(e, t) {
+	return e !== null && e.side === t.side && e.index === t.index && e.partner === t.partner;
+}
+function kr(t) {
+	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = xr(t), c = s === null || a === null || u(a, e(s));
+	return {
+		text: t.sentence,
+		row: t.row,
+		layer: i === null || n === null ? null : t.layer,
+		head: i === null || n === null ? null : t.head ?? "mean",
+		view: c ? null : a,
+		pinned: r === null || o === void 0 ? null : Pr(r, o, 1),
+		order: t.order,
+		scale: t.scale,
+		statistic: t.statistic,
+		sorted: t.sorted,
+		selected: t.selected,
+		tab: t.tab,
+		side: t.side,
+		joined: t.joined,
+		threshold: t.threshold,
+		apart: t.apart
+	};
+}
+function Ar(e, t) {
+	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, f = e.chosen || t.head !== null, p = {
+		order: n,
+		scale: r,
+		statistic: i,
+		sorted: a,
+		tab: s,
+		side: c,
+		joined: l,
+		threshold: u,
+		apart: d
+	};
+	return {
+		...e,
+		...p,
+		selected: Tr(o, e.answer),
+		chosen: f
+	};
+}
+function jr(e, t) {
+	let { sheet: n } = e;
+	if (n === null || n.coarse) return e;
+	if (t === null) return {
+		...e,
+		pinned: null
+	};
+	let r = Pr(t, n.excerpt, -1);
+	return Mr(r, n) ? {
+		...e,
+		pinned: r,
+		pointed: r
+	} : {
+		...e,
+		pinned: null
+	};
+}
+function Mr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
+	let [i, a] = e === "target" ? [r.rows, r.keys] : [r.keys, r.rows];
+	return t >= 0 && t < i && n >= 0 && n < a;
+}
+function Nr(e, t, n) {
+	if (e === null || t === null || t.coarse || n.coarse) return null;
+	let r = Pr(Pr(e, t.excerpt, 1), n.excerpt, -1);
+	return Mr(r, n) ? r : null;
+}
+function Pr(e, { rows: t, keys: n }, r) {
+	let [i, a] = e.side === "target" ? [t.from, n.from] : [n.from, t.from], o = {
+		side: e.side,
+		index: e.index + r * i
+	};
+	return e.partner === void 0 ? o : {
+		...o,
+		partner: e.partner + r * a
+	};
+}
+// src/explorer.ts
+var Fr = {
+	translation: 4e3,
+	weights: 500
+}, Ir = class {
+	door;
+	theme;
+	address;
+	current = V(sr);
+	now = Object.fromEntries(Object.keys(sr).map((e) => [e, U(() => this.current.value[e])]));
+	get whole() {
+		return this.current;
+	}
+	draft = V("");
+	notice = V("");
+	map = null;
+	spoken = V("");
+	weights = U(() => br(this.now.sheet.value, this.now.head.value));
+	layer = U(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
+	reading = U(() => this.read(this.weights.value));
+	heads = U(() => {
+		let [e, t, n, r] = [
+			this.now.layer,
+			this.now.head,
+			this.now.selected,
+			this.now.sheet
+		];
+		return Cr({
+			layer: e.value,
+			head: t.value,
+			selected: n.value,
+			sheet: r.value
+		});
+	});
+	others = V(/* @__PURE__ */ new Map());
+	othersOf = null;
+	othersRequest = new AbortController();
+	answerRequest = new AbortController();
+	sheetRequest = new AbortController();
+	openingRow = null;
+	pendingHead = null;
+	stopFetching;
+	constructor(e, t, n) {
+		this.door = e, this.theme = t, this.address = n, this.stopFetching = ft(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
+	}
+	get state() {
+		return this.current.peek();
+	}
+	set(e) {
+		this.update({
+			...this.state,
+			...e
+		});
+	}
+	point(e) {
+		this.current.value = hr(this.state, e);
+	}
+	pin(e) {
+		this.update(gr(this.state, e));
+	}
+	unpin() {
+		this.update(_r(this.state));
+	}
+	chooseLayer(e) {
+		this.see(e, this.requestedHead.head);
+	}
+	chooseHead(e) {
+		this.see(this.requestedHead.layer, e);
+	}
+	openText(e) {
+		this.open(e);
+	}
+	view(e) {
+		this.show(this.state.layer, this.state.head, e);
+	}
+	toggle(e) {
+		this.update(wr(this.state, e));
+	}
+	matrixOf({ layer: e, head: t }) {
+		let n = this.now.sheet.value;
+		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? br(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+	}
+	alike({ layer: e }) {
+		let [t, n] = [this.layer.value, this.now.answer.value?.layers[e]];
+		return t !== null && t.queries === n?.queries && t.keys === n.keys;
+	}
+	read(e) {
+		let t = this.now.sheet.value;
+		if (e === null || t === null) return null;
+		let { rows: n, keys: r } = t;
+		if (!this.now.joined.value || t.coarse) {
+			let [t, i] = [Xn(n.length), Xn(r.length)];
+			return {
+				matrix: e,
+				rows: n,
+				keys: r,
+				rowSpans: t,
+				keySpans: i
+			};
+		}
+		let [i, a] = [Yn(n), Yn(r)];
+		return {
+			matrix: Qn(e, i, a),
+			rows: Zn(n, i),
+			keys: Zn(r, a),
+			rowSpans: i,
+			keySpans: a
+		};
+	}
+	get kind() {
+		return {
+			translated: this.now.sentence.value !== null,
+			within: this.layer.value?.within ?? !1
+		};
+	}
+	retry() {
+		let { model: e, answer: t, row: n, view: r, layer: i, head: a } = this.state;
+		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
+	}
+	get link() {
+		return Kt(kr(this.state));
+	}
+	async begin(e) {
+		try {
+			let t = await this.door.model();
+			this.update({
+				...this.state,
+				model: t
+			});
+			let { link: n, problem: r } = Rr(e), i = n.text ?? t.facts.example ?? "";
+			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(fr(this.state, r));
+		} catch (e) {
+			this.update(fr(this.state, G.of(e)));
+		}
+	}
+	async follow(e) {
+		if (e === Kt(kr(this.state))) return;
+		let { link: t, problem: n } = Rr(e);
+		if (n !== null) return this.update(fr(this.state, n), !1);
+		let { answer: r, sentence: i, row: a, model: o } = this.state;
+		if (o?.texts !== null && o !== null) {
+			if (t.row !== null && t.row !== a) return this.open(t.row, t);
+		} else if (t.text !== null && t.text !== i) return this.translate(t.text, t);
+		if (this.update(Ar(this.state, t), !1), r === null) return;
+		let c = this.state.overview?.statistics.first ?? {
+			layer: 0,
+			head: 0
+		}, l = Math.min(t.layer ?? c.layer, r.layers.length - 1), u = r.layers[l];
+		if (u === void 0) return;
+		let d = t.head === "mean" ? null : t.head ?? c.head;
+		await this.show(l, d, s(t.view, u), !1), this.update(jr(this.state, t.pinned), !1);
+	}
+	async translate(e, t = null) {
+		if (this.state.model?.texts || (this.draft.value = e, e === this.state.translating)) return;
+		let n = this.restart();
+		if (e.trim() === "") {
+			let e = new G("a sentence to translate", "an empty one", "type a few words");
+			return this.update(fr(this.state, e));
+		}
+		this.update(lr(this.state, e)), await this.wait(n, Fr.translation, async () => {
+			let r = await this.door.translate(e, n), i = await this.first(r, t, n);
+			return (n) => zr(dr(i.from(n), e, r, i), t);
+		});
+	}
+	async open(e, t = null) {
+		let n = this.restart();
+		if (this.openingRow = e, this.update(ur(this.state)), await this.wait(n, Fr.weights, async () => {
+			let r = await this.door.text(e, n), i = await this.first(r, t, n);
+			return (n) => zr(dr(i.from(n), null, r, {
+				...i,
+				row: e
+			}), t);
+		}), n.aborted) return;
+		this.openingRow = null;
+		let { sheet: r, layer: i, head: a, view: o } = this.state;
+		r?.preview && o !== null && await this.show(i, a, o);
+	}
+	see(e, t) {
+		let n = {
+			...this.state,
+			chosen: !0
+		};
+		e === this.state.layer && Sr(this.state, t) ? this.update({
+			...n,
+			head: t
+		}) : (this.current.value = n, this.show(e, t));
+	}
+	get requestedHead() {
+		return this.pendingHead ?? this.state;
+	}
+	async show(e, t, n, r = !0) {
+		if (this.openingRow !== null) return this.current.value = {
+			...this.state,
+			layer: e,
+			head: t
+		}, this.open(this.openingRow);
+		let { answer: i } = this.state, a = i?.layers[e];
+		if (i === null || a === void 0) return;
+		let s = n ?? o(this.state.view, xr(this.state), a);
+		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(mr(this.state, t, s), r);
+		this.pendingHead = {
+			layer: e,
+			head: t
+		};
+		let { signal: l } = this.sheetRequest = new AbortController(), u = this.preview(a, e, t, s);
+		u !== null && this.update(pr(this.state, t, u, s), r), this.update(ur(this.state), r), await this.wait(l, Fr.weights, async () => {
+			let n = await this.sheet(i, e, t, c(s, a), l);
+			return (e) => n === null ? e : pr(e, t, n, s);
+		}, r), l.aborted || (this.pendingHead = null);
+	}
+	preview(e, t, n, r) {
+		let { overview: i, sheet: a } = this.state;
+		return a?.layer === t && Sr(this.state, n) ? null : Lr(i, e, t, n, r);
+	}
+	shows(e, t, n) {
+		let { sheet: r } = this.state;
+		return r === null || r.layer !== e || !Sr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
+	}
+	async first(e, t, n) {
+		let r = (e) => e;
+		if (e.map === null) return {
+			sheet: null,
+			view: null,
+			overview: null,
+			from: r
+		};
+		let [i, a] = await Promise.all([this.door.overview(e.map, n), this.door.statistics(e.map, n)]), l = {
+			tiles: i,
+			statistics: a,
+			rightToLeft: await this.directions(e, n)
+		}, u = e.layers.length - 1, d = this.state.chosen && this.state.layer <= u ? this.state : a.first, f = Math.min(t?.layer ?? d.layer, u), p = t?.head === "mean" ? null : t?.head ?? d.head, m = e.layers[f];
+		if (m === void 0) return {
+			sheet: null,
+			view: null,
+			overview: l,
+			from: r
+		};
+		let h = t ? s(t.view, m) : o(this.state.view, xr(this.state), m);
+		return {
+			sheet: Lr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
+			view: h,
+			overview: l,
+			from: (e) => ({
+				...e,
+				layer: f,
+				head: p
+			})
+		};
+	}
+	async directions(e, t) {
+		let { map: n, layers: r } = e, i = dn(r).map(async ([e, [i = 0]]) => {
+			let a = r[i];
+			if (n === null || a === void 0 || a.queries === 0) return [];
+			let o = {
+				from: 0,
+				to: Math.min(a.keys, 64)
+			}, s = await this.door.tokens(n, i, {
+				rows: {
+					from: 0,
+					to: 1
+				},
+				keys: o
+			}, t);
+			return Bn(Tn(s.keys, s.keys.length)) === "rtl" ? [e] : [];
+		});
+		return new Set((await Promise.all(i)).flat());
+	}
+	async sheet(e, t, n, r, i) {
+		let a = e.layers[t];
+		return e.map === null || a === void 0 ? null : ar(this.door, e.map, {
+			layer: a,
+			index: t,
+			head: n
+		}, r, i);
+	}
+	async wait(e, t, n, r = !0) {
+		let i = setTimeout(() => {
+			e.aborted || this.update({
+				...this.state,
+				slow: !0
+			});
+		}, t);
+		try {
+			let t = await n();
+			e.aborted || this.update(t(this.state), r);
+		} catch (t) {
+			e.aborted || this.update(fr(this.state, G.of(t)));
+		} finally {
+			clearTimeout(i);
+		}
+	}
+	restart() {
+		return this.answerRequest.abort(), this.sheetRequest.abort(), [this.openingRow, this.pendingHead] = [null, null], this.answerRequest = new AbortController(), this.answerRequest.signal;
+	}
+	stop() {
+		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.stopFetching();
+	}
+	update(e, t = !0) {
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(Kt(kr(e))));
+	}
+	fetchOthers(e, t) {
+		let { answer: n } = this.state;
+		if ((this.othersOf?.excerpt !== t?.excerpt || this.othersOf?.tile !== t?.tile) && (this.othersRequest.abort(), this.othersRequest = new AbortController(), this.others.value = /* @__PURE__ */ new Map()), this.othersOf = t, n === null || n.map === null || t === null || t.preview) return;
+		let { map: r, layers: i } = n, { signal: a } = this.othersRequest, o = i[t.layer];
+		for (let { layer: n, head: s } of e) {
+			let e = n === t.layer && (t.head === null || t.head === s), c = i[n], l = o?.queries === c?.queries && o?.keys === c?.keys, u = `${n} ${s}`;
+			e || !l || this.others.peek().has(u) || this.door.tile(r, n, {
+				excerpt: t.excerpt,
+				head: s
+			}, a).then((e) => {
+				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, jt(e, 0)));
+			}, (e) => {
+				a.aborted || this.update(fr(this.state, G.of(e)));
+			});
+		}
+	}
+};
+function Lr(e, t, n, r, i) {
+	let a = e?.tiles[n];
+	return a === void 0 || !nr(t, i) ? null : rr(a, t, n, Math.min(r ?? 0, t.heads - 1));
+}
+function Rr(e) {
+	try {
+		return {
+			link: qt(e),
+			problem: null
+		};
+	} catch (e) {
+		return {
+			link: J,
+			problem: G.of(e)
+		};
+	}
+}
+function zr(e, t) {
+	return t === null ? e : jr(Ar(e, t), t.pinned);
+}
+// src/explorer.css?inline
+var Br = ":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}label:has(select){min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{background:var(--paint,transparent);min-width:1.5rem;max-width:100%;color:var(--on-paint,inherit);font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:var(--on-paint,inherit);box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token:has(+.token:not(.begins)){border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent);color:var(--paper)}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,5.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{width:var(--share);border-radius:inherit;background:var(--paint);height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}", Vr = Ce(null), Hr = Vr.Provider;
+function Y() {
+	let e = ze(Vr);
+	if (e === null) throw Error("a panel outside of an explorer");
+	return e;
+}
+// src/wording.ts
+function Ur(e) {
+	let t = [];
+	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${Kr(e.source_language)} → ${Kr(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${qr(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
+}
+function Wr(e) {
+	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
+}
+function Gr(e) {
+	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
+}
+function Kr(e) {
+	try {
+		return new Intl.DisplayNames(["en"], { type: "language" }).of(e) ?? e;
+	} catch {
+		return e;
+	}
+}
+function qr(e) {
+	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
+}
+function Jr(e, t, n, r) {
+	let i = zt(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${Vn(r[e] ?? "")} ${K(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
+	return `${Vn(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
+}
+function Yr({ translated: e, within: t }) {
+	return t ? {
+		source: "Looked at",
+		target: "Looking"
+	} : {
+		source: "Source",
+		target: e ? "Translation" : "Target"
+	};
+}
+var Xr = {
+	normalized_entropy: "entropy, as a share of the most",
+	max_weight: "largest weight",
+	first_weight: "share on the first token",
+	last_weight: "share on the last token",
+	distance: "distance in tokens",
+	self_weight: "share on the token itself",
+	previous_weight: "share on the token before",
+	next_weight: "share on the token after",
+	special_weight: "share on special tokens",
+	information: "how much the query decides, in nats"
+};
+function Zr(e) {
+	return e === "read" ? {
+		button: "Read",
+		doing: "Reading",
+		result: "",
+		field: "Your text"
+	} : e === "continue" ? {
+		button: "Continue",
+		doing: "Writing",
+		result: "Continuation",
+		field: "Your prompt"
+	} : e === "answer" ? {
+		button: "Answer",
+		doing: "Answering",
+		result: "Answer",
+		field: "Your text"
+	} : {
+		button: "Translate",
+		doing: "Translating",
+		result: "Translation",
+		field: "Your sentence"
+	};
+}
+function Qr({ rows: e, keys: t }) {
+	let n = ({ from: e, to: t }) => t - e === 1 ? e.toLocaleString("en") : `${e.toLocaleString("en")}–${(t - 1).toLocaleString("en")}`;
+	return `rows ${n(e)} × keys ${n(t)}`;
+}
+function $r(e) {
+	return Xr[e] ?? e;
+}
+var ei = {
+	normalized_entropy: "entropy",
+	max_weight: "largest",
+	first_weight: "first",
+	last_weight: "last",
+	self_weight: "itself",
+	previous_weight: "before",
+	next_weight: "after"
+};
+function ti(e) {
+	return ei[e] ?? e;
+}
+function ni(e, t) {
+	return /_weight$|^normalized/.test(e) ? K(t) : t.toFixed(2);
+}
+function ri({ title: e }, t) {
+	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
+}
+function ii(e, t, n) {
+	return e.side === "target" ? `Where “${Vn(t)}” looked` : `Which ${ui(n)}s looked at “${Vn(t)}”`;
+}
+function ai(e, t, n) {
+	if (e.side === "target") {
+		let e = t.within ? "token" : "source token", r = K(n.reduce((e, t) => e + t, 0));
+		return `Of each ${e} here, the share of this ${ui(t)}’s attention; together ${r}.`;
+	}
+	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
+}
+function oi(e, r = null) {
+	if (e === null) return "";
+	let [i, a] = r ? [r.rows, r.keys] : [n(e.rows), n(e.keys)], o = (e, n) => Math.ceil(t(e) / n).toLocaleString("en");
+	if (r?.sampled) {
+		let [t, n] = [o(e.rows, i), o(e.keys, a)];
+		return `A sample: of ${t} tokens that look, each cell shows one, and its largest weight of up to ${n}.`;
+	}
+	return `Each cell shows the largest weight of up to ${o(e.rows, i)} × ${o(e.keys, a)}. Click a cell to see its part of the map closer.`;
+}
+function si({ translating: e, reading: t, slow: n, model: r }) {
+	if (e !== null) {
+		let { doing: e } = Zr(r?.facts.task);
+		return n ? `Still ${e.toLowerCase()}. A long text or a large model takes its time…` : `${e}…`;
+	}
+	return t && n ? "Reading the weights. A long map takes its time…" : "";
+}
+function ci(e, t) {
+	return t === "" ? String(e) : `${e}: ${t}`;
+}
+function li(e, t, n, r) {
+	let { source: i, target: a } = Yr(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
+	return r ? `A map of the largest weights: ${o}. The numbers above it show a part of it closer.` : `A map of the weights: ${o}. The rows of words above and the list of numbers beside it say the same.`;
+}
+function ui(e) {
+	return e.translated && !e.within ? "word" : "token";
+}
+// node_modules/preact/jsx-runtime/dist/jsxRuntime.mjs
+var di = Symbol.for("pv"), fi = 0;
+Array.isArray;
+function X(e, t, n, r, i, a) {
+	t ||= {};
+	var o, s, c = t;
+	if ("ref" in c && typeof e != "function") for (s in c = {}, t) s == "ref" ? o = t[s] : c[s] = t[s];
+	var l = {
+		type: e,
+		props: c,
+		key: n,
+		ref: o,
+		__k: null,
+		__: null,
+		__b: 0,
+		__e: null,
+		__c: null,
+		constructor: di,
+		__v: --fi,
+		__i: -1,
+		__u: 0
+	};
+	return (i || a) && (l.__source = i, l.__self = a), f.vnode && f.vnode(l), l;
+}
+// src/ask-panel.tsx
+function pi() {
+	let e = Y().now.model.value;
+	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(mi, {}) : /* @__PURE__ */ X(hi, { texts: e.texts });
+}
+function mi() {
+	let e = Y(), t = L(null), n = L(null), r = e.now.model.value?.facts, i = e.draft.value, a = Zr(r?.task), o = e.now.translating.value !== null;
+	return I(() => {
+		let e = t.current;
+		if (e === null) return;
+		let r = () => {
+			e.style.setProperty("height", "auto"), e.style.setProperty("height", `${e.scrollHeight}px`);
+		};
+		r();
+		let i = new ResizeObserver(r);
+		return n.current !== null && i.observe(n.current), () => i.disconnect();
+	}, [i]), /* @__PURE__ */ X("form", {
+		id: "ask",
+		ref: n,
+		class: o ? "ask busy" : "ask",
+		autocomplete: "off",
+		onSubmit: (n) => {
+			n.preventDefault(), e.translate(t.current?.value ?? "");
+		},
+		children: [/* @__PURE__ */ X("label", {
+			for: "sentence",
+			id: "sentence-label",
+			class: "unseen",
+			children: a.field
+		}), /* @__PURE__ */ X("div", {
+			class: "field",
+			children: [/* @__PURE__ */ X("textarea", {
+				id: "sentence",
+				ref: t,
+				rows: 1,
+				dir: "auto",
+				spellcheck: !1,
+				placeholder: a.field,
+				lang: r?.source_language ?? void 0,
+				"aria-describedby": "problem",
+				"aria-invalid": e.now.problem.value !== null,
+				value: i,
+				onInput: (t) => e.draft.value = t.currentTarget.value,
+				onKeyDown: (e) => {
+					e.key !== "Enter" || e.shiftKey || e.isComposing || (e.preventDefault(), n.current?.requestSubmit());
+				}
+			}), /* @__PURE__ */ X("button", {
+				id: "translate",
+				type: "submit",
+				class: "main",
+				children: a.button
+			})]
+		})]
+	});
+}
+function hi({ texts: e }) {
+	let t = Y(), n = t.now.row.value;
+	return /* @__PURE__ */ X("div", {
+		class: "ask",
+		id: "texts",
+		hidden: e.length < 2,
+		children: [/* @__PURE__ */ X("label", { children: [
+			"Text",
+			" ",
+			/* @__PURE__ */ X("select", {
+				id: "text",
+				value: String(n ?? 0),
+				onChange: (e) => t.openText(Number(e.currentTarget.value)),
+				children: e.slice(0, 500).map((e, t) => /* @__PURE__ */ X("option", {
+					value: String(t),
+					children: ci(t, e)
+				}, t))
+			})
+		] }), e.length > 500 && /* @__PURE__ */ X("label", { children: [
+			"or number",
+			" ",
+			/* @__PURE__ */ X("input", {
+				type: "number",
+				min: 0,
+				max: e.length - 1,
+				value: n ?? 0,
+				onChange: (e) => t.openText(Number(e.currentTarget.value))
+			})
+		] })]
+	});
+}
+function gi() {
+	let e = Y(), { now: t } = e, n = t.problem.value, r = si({
+		...e.state,
+		translating: t.translating.value,
+		reading: t.reading.value,
+		slow: t.slow.value
+	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, Gr(i)].filter((e) => e !== "");
+	return /* @__PURE__ */ X("div", {
+		class: "messages",
+		children: [
+			/* @__PURE__ */ X("p", {
+				id: "problem",
+				class: "problem",
+				role: "alert",
+				hidden: n === null,
+				children: [/* @__PURE__ */ X("span", { children: n?.message ?? "" }), n?.gone === !0 && /* @__PURE__ */ X("button", {
+					type: "button",
+					onClick: () => e.retry(),
+					children: "Try again"
+				})]
+			}),
+			/* @__PURE__ */ X("section", {
+				id: "result",
+				class: t.translating.value !== null && i !== null ? "result stale" : "result",
+				"aria-labelledby": "result-title",
+				hidden: i === null || i.text == null && o.length === 0,
+				children: [
+					/* @__PURE__ */ X("h2", {
+						id: "result-title",
+						hidden: i?.text == null,
+						children: Zr(a?.task).result
+					}),
+					/* @__PURE__ */ X("p", {
+						id: "translation",
+						class: "translation",
+						dir: "auto",
+						role: "status",
+						lang: a?.target_language ?? void 0,
+						hidden: i?.text == null,
+						children: i?.text === "" ? "(The model wrote nothing.)" : i?.text ?? ""
+					}),
+					/* @__PURE__ */ X("p", {
+						id: "remark",
+						class: "remark",
+						hidden: o.length === 0,
+						children: o.join(" ")
+					})
+				]
+			}),
+			/* @__PURE__ */ X("p", {
+				id: "progress",
+				class: "progress",
+				role: "status",
+				hidden: r === "",
+				children: r
+			})
+		]
+	});
+}
+// src/ramp.ts
+var _i = Ti([
+	.962,
+	.012,
+	95
+], [
+	.62,
+	.1,
+	195
+], [
+	.28,
+	.12,
+	280
+]), vi = Ti([
+	.27,
+	.03,
+	270
+], [
+	.6,
+	.1,
+	205
+], [
+	.93,
+	.11,
+	110
+]), yi = Ei([
+	.42,
+	.13,
+	255
+], [
+	.962,
+	.003,
+	95
+], [
+	.5,
+	.15,
+	50
+]), bi = Ei([
+	.82,
+	.1,
+	240
+], [
+	.27,
+	.02,
+	270
+], [
+	.82,
+	.13,
+	65
+]);
+function xi(e, t) {
+	let n = Math.round(Math.min(Math.max(t, 0), 1) * (e.steps.length - 1));
+	return e.steps[n] ?? [
+		0,
+		0,
+		0
+	];
+}
+function Si([e, t, n]) {
+	return `rgb(${e}, ${t}, ${n})`;
+}
+function Ci(e) {
+	let t = wi(e);
+	return (t + .05) / .05 >= 1.05 / (t + .05) ? "#000" : "#fff";
+}
+function wi(e) {
+	let [t, n, r] = e.map((e) => ki(e / 255));
+	return .2126 * t + .7152 * n + .0722 * r;
+}
+function Ti(e, t, n) {
+	let r = (e[0] - t[0]) / (e[0] - n[0]);
+	return { steps: Array.from({ length: 256 }, (i, a) => {
+		let o = a / 255, [s, c, l] = o < r ? [
+			e,
+			t,
+			o / r
+		] : [
+			t,
+			n,
+			(o - r) / (1 - r)
+		];
+		return Di([
+			e[0] + (n[0] - e[0]) * o,
+			s[1] + (c[1] - s[1]) * l,
+			s[2] + (c[2] - s[2]) * l
+		]);
+	}) };
+}
+function Ei(e, t, n) {
+	return { steps: Array.from({ length: 255 }, (r, i) => {
+		let a = i / 254, o = a < .5 ? e : n, s = Math.abs(2 * a - 1);
+		return Di([
+			t[0] + (o[0] - t[0]) * s,
+			t[1] + (o[1] - t[1]) * s,
+			o[2]
+		]);
+	}) };
+}
+function Di([e, t, n]) {
+	let r = t * Math.cos(n * Math.PI / 180), i = t * Math.sin(n * Math.PI / 180), a = (e + .3963377774 * r + .2158037573 * i) ** 3, o = (e - .1055613458 * r - .0638541728 * i) ** 3, s = (e - .0894841775 * r - 1.291485548 * i) ** 3;
+	return [
+		Oi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
+		Oi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
+		Oi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
+	];
+}
+function Oi(e) {
+	let t = e <= .0031308 ? 12.92 * e : 1.055 * e ** (1 / 2.4) - .055;
+	return Math.round(Math.min(Math.max(t, 0), 1) * 255);
+}
+function ki(e) {
+	return e <= .04045 ? e / 12.92 : ((e + .055) / 1.055) ** 2.4;
+}
+// src/head-grid.ts
+var Ai = 3, ji = class {
+	theme;
+	canvas;
+	room;
+	readout;
+	choose;
+	toggle;
+	heads = null;
+	plan = null;
+	pictures = /* @__PURE__ */ new Map();
+	pointed = null;
+	marks;
+	constructor(e, t, n, r, i, a) {
+		this.theme = e, this.canvas = t, this.room = n, this.readout = r, this.choose = i, this.toggle = a, this.marks = document.createElement("canvas"), this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks);
+		let o = (e) => {
+			let n = t.getBoundingClientRect();
+			return this.plan && mn(this.plan, e.clientX - n.left, e.clientY - n.top);
+		};
+		t.addEventListener("pointermove", (e) => this.point(o(e))), t.addEventListener("pointerleave", () => this.point(null)), t.addEventListener("click", (e) => {
+			let t = o(e);
+			t !== null && (e.shiftKey || e.ctrlKey || e.metaKey ? this.toggle(t) : this.choose(t));
+		}), t.addEventListener("keydown", (e) => this.pressed(e)), t.addEventListener("blur", () => this.point(null)), new ResizeObserver(() => this.redraw()).observe(n);
+	}
+	draw(e) {
+		let t = this.heads;
+		this.heads = e;
+		let n = (n) => e[n] === t?.[n];
+		n("overview") && n("ramp") && n("scale") || this.pictures.clear();
+		let r = e.statistic === t?.statistic && e.sorted === t.sorted;
+		this.pictures.size > 0 && this.plan !== null && e.layers === t?.layers && r ? this.mark() : this.redraw();
+	}
+	point(e) {
+		hn(e, this.pointed) || (this.pointed = e, this.mark());
+	}
+	pressed(e) {
+		if (e.ctrlKey || e.altKey || e.metaKey || this.plan === null) return;
+		let t = this.pointed ?? this.heads?.shown ?? null;
+		if (e.key === "Enter" || e.key === " ") {
+			if (e.preventDefault(), t === null) return;
+			e.key === " " && !hn(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
+		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(gn(this.plan, t, e.key)));
+	}
+	redraw() {
+		let { heads: e } = this, t = this.room.clientWidth, n = this.canvas.getContext("2d");
+		if (e === null || n === null || t === 0) return;
+		let r = this.theme.font;
+		n.font = `12px ${r}`;
+		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? _n(e.layers, (t) => Mi(e, t)) : null, o = pn(e.layers, t, i, a);
+		this.plan = o;
+		for (let e of [this.canvas, this.marks]) {
+			let t = Math.max(1, window.devicePixelRatio);
+			e.width = Math.round(o.width * t), e.height = Math.round(o.height * t), e.style.setProperty("width", `${o.width}px`), e.style.setProperty("height", `${o.height}px`), e.getContext("2d")?.setTransform(t, 0, 0, t, 0, 0);
+		}
+		n.textBaseline = "middle";
+		for (let { text: e, x: t, y: i, heading: a } of o.writing) n.font = `${a ? "600 " : ""}12px ${r}`, n.fillStyle = this.theme.tone("quiet"), n.textAlign = a ? "left" : "right", n.fillText(e, t, i, a ? o.width : Math.max(t, 1));
+		this.drawPictures(n, o, e), this.mark();
+	}
+	drawPictures(e, t, n) {
+		let r = Math.max(...t.thumbnails.map((e) => Mi(n, e) ?? 0), 1e-9);
+		e.imageSmoothingQuality = "high";
+		for (let i of t.thumbnails) {
+			let a = n.statistic === null ? null : Mi(n, i), o = n.statistic === null ? t.size : t.size - Ai - 1;
+			e.fillStyle = this.theme.tone("line"), e.fillRect(i.x, i.y, t.size, o);
+			let s = this.picture(n, i);
+			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Ai, a / r * t.size, Ai));
+		}
+	}
+	picture(e, { layer: t, head: n }) {
+		let r = `${t} ${n}`, i = this.pictures.get(r);
+		if (i !== void 0) return i;
+		let [a, o] = [e.overview[t], e.layers[t]];
+		if (a === void 0 || o === void 0) return null;
+		let s = e.rightToLeft.has(o.sheet), c = Ni(a, n, e, o.keys, s);
+		return this.pictures.set(r, c), c;
+	}
+	mark() {
+		let { heads: e, plan: t } = this, n = this.marks.getContext("2d");
+		if (e === null || t === null || n === null) return;
+		n.clearRect(0, 0, t.width, t.height);
+		let r = (e, r, i) => {
+			let a = t.thumbnails.find((t) => hn(t, e));
+			a !== void 0 && (n.strokeStyle = i, n.lineWidth = r, n.strokeRect(a.x, a.y, t.size, t.size));
+		};
+		e.together.forEach((t, n) => r(t, 3, e.colours[n] ?? "")), e.together.length < 2 ? r(e.shown, 3, this.theme.tone("accent")) : r(e.shown, 4, e.colours[0] ?? ""), r(this.pointed, 2, this.theme.tone("ink"));
+		let i = this.pointed ?? e.shown, a = i === null ? void 0 : e.layers[i.layer];
+		if (i === null || a === void 0) {
+			this.readout.textContent = "mean of all heads";
+			return;
+		}
+		let o = Mi(e, i), s = e.statistic === null || o === null ? "" : `: ${$r(e.statistic)} ${ni(e.statistic, o)}`;
+		this.readout.textContent = `${ri(a, i.head)}${s}`, this.canvas.title = a.name;
+	}
+};
+function Mi({ statistics: e, statistic: t }, { layer: n, head: r }) {
+	return t === null ? null : e.layers[n]?.[t]?.[r] ?? null;
+}
+function Ni(e, t, { ramp: n, scale: r }, i, a) {
+	let o = document.createElement("canvas");
+	if (e.rows === 0 || e.keys === 0) return o;
+	[o.width, o.height] = [e.keys, e.rows];
+	let s = jt(e, t), c = q(r, s, i), l = new ImageData(e.keys, e.rows);
+	for (let t = 0; t < s.values.length; t++) {
+		let r = s.values[t] ?? 0;
+		if (Number.isNaN(r)) continue;
+		let i = Math.floor(t / e.keys), o = a ? i * e.keys + (e.keys - 1 - t % e.keys) : t;
+		l.data.set(xi(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
+	}
+	return o.getContext("2d")?.putImageData(l, 0, 0), o;
+}
+// src/heads-panel.tsx
+function Pi() {
+	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = L(null), o = L(null);
+	I(() => {
+		r.current !== null && i.current !== null && a.current !== null && (o.current = new ji(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
+	}, []);
+	let s = () => {
+		let [r, i, a] = [
+			t.answer.value,
+			t.overview.value,
+			t.head.value
+		];
+		n.changes.value;
+		let s = {
+			shown: a === null ? null : {
+				layer: t.layer.value,
+				head: a
+			},
+			together: e.heads.value,
+			scale: t.scale.value,
+			statistic: t.statistic.value,
+			sorted: t.sorted.value
+		};
+		r !== null && i !== null && o.current?.draw({
+			...s,
+			layers: r.layers,
+			overview: i.tiles,
+			statistics: i.statistics,
+			rightToLeft: i.rightToLeft,
+			colours: n.heads,
+			ramp: n.ramp
+		});
+	};
+	W(s);
+	let c = t.overview.value?.statistics, l = (c?.names ?? []).filter((e) => c?.layers.some((t) => t[e])), u = e.heads.value.length;
+	return /* @__PURE__ */ X(j, { children: [
+		/* @__PURE__ */ X("div", {
+			class: "pane-head",
+			children: [/* @__PURE__ */ X("h2", {
+				id: "heads-title",
+				children: "Heads"
+			}), /* @__PURE__ */ X("button", {
+				type: "button",
+				class: "quiet",
+				hidden: u < 2,
+				onClick: () => e.set({ selected: [] }),
+				children: [u, " selected · clear"]
+			})]
+		}),
+		/* @__PURE__ */ X("div", {
+			class: "heads-choices",
+			children: [/* @__PURE__ */ X("label", { children: [
+				"marked by",
+				" ",
+				/* @__PURE__ */ X("select", {
+					id: "statistic",
+					value: t.statistic.value ?? "",
+					onChange: (t) => e.set({ statistic: t.currentTarget.value || null }),
+					children: [/* @__PURE__ */ X("option", {
+						value: "",
+						children: "nothing"
+					}), l.map((e) => /* @__PURE__ */ X("option", {
+						value: e,
+						children: $r(e)
+					}, e))]
+				})
+			] }), /* @__PURE__ */ X("label", { children: [
+				/* @__PURE__ */ X("input", {
+					id: "sorted",
+					type: "checkbox",
+					checked: t.sorted.value,
+					disabled: t.statistic.value === null,
+					onChange: (t) => e.set({ sorted: t.currentTarget.checked })
+				}),
+				" ",
+				"sorted"
+			] })]
+		}),
+		/* @__PURE__ */ X("div", {
+			class: "grid-room",
+			ref: i,
+			children: /* @__PURE__ */ X("div", {
+				class: "stack",
+				children: /* @__PURE__ */ X("canvas", {
+					id: "grid",
+					ref: r,
+					tabIndex: 0,
+					role: "application",
+					"aria-roledescription": "grid of heads",
+					"aria-labelledby": "heads-title",
+					"aria-describedby": "grid-readout grid-help"
+				})
+			})
+		}),
+		/* @__PURE__ */ X("p", {
+			id: "grid-readout",
+			class: "hint",
+			ref: a,
+			"aria-live": "polite"
+		}),
+		/* @__PURE__ */ X("p", {
+			id: "grid-help",
+			class: "unseen",
+			children: "Arrow keys move, Enter shows a head, Space selects it beside the others."
+		})
+	] });
+}
+// src/help-dialog.tsx
+var Fi = [
+	[
+		"Heads",
+		"arrows, Enter",
+		"go from head to head, show one"
+	],
+	[
+		"Heads",
+		"Space, Shift + click",
+		"select a head beside the one that is shown"
+	],
+	[
+		"Map",
+		"arrows, Enter",
+		"move the crosshair, keep a cell"
+	],
+	[
+		"Map",
+		"+ − 0",
+		"closer, farther, all of it"
+	],
+	[
+		"Map",
+		"drag, wheel, pinch",
+		"move, zoom; with Shift, draw a frame"
+	],
+	[
+		"Words",
+		"arrows, Enter",
+		"go from word to word, keep one"
+	],
+	[
+		"Lines",
+		"arrows, Enter",
+		"along the words, or to the other side"
+	],
+	[
+		"Panes",
+		"arrows on a separator",
+		"make a pane larger or smaller"
+	],
+	[
+		"All",
+		"Esc",
+		"let go of what is kept"
+	],
+	[
+		"All",
+		"?",
+		"this help"
+	]
+];
+function Ii({ open: e }) {
+	let t = L(null);
+	return I(() => {
+		e.value ? t.current?.showModal() : t.current?.close();
+	}, [e.value]), /* @__PURE__ */ X("dialog", {
+		id: "help-dialog",
+		ref: t,
+		"aria-labelledby": "help-title",
+		onClose: () => e.value = !1,
+		onClick: (n) => {
+			n.target === t.current && (e.value = !1);
+		},
+		children: /* @__PURE__ */ X("div", {
+			class: "help",
+			children: [
+				/* @__PURE__ */ X("h2", {
+					id: "help-title",
+					children: "How to read this"
+				}),
+				/* @__PURE__ */ X("p", { children: "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there." }),
+				/* @__PURE__ */ X("p", { children: "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much." }),
+				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Fi.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
+					/* @__PURE__ */ X("th", {
+						scope: "row",
+						children: e
+					}),
+					/* @__PURE__ */ X("td", { children: /* @__PURE__ */ X("kbd", { children: t }) }),
+					/* @__PURE__ */ X("td", { children: n })
+				] }, e + t)) }) }),
+				/* @__PURE__ */ X("p", {
+					class: "note",
+					children: "The address always is a link to what is on screen. Back undoes."
+				}),
+				/* @__PURE__ */ X("button", {
+					type: "button",
+					class: "main",
+					onClick: () => e.value = !1,
+					children: "Close"
+				})
+			]
+		})
+	});
+}
+// src/heads-legend.tsx
+function Li() {
+	let e = Y(), { now: t, theme: n } = e;
+	n.changes.value;
+	let r = t.answer.value?.layers ?? [], i = e.heads.value;
+	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("ul", {
+		class: "heads-legend",
+		"aria-label": "Heads",
+		children: [i.map((t, i) => {
+			let a = r[t.layer];
+			if (a === void 0) return null;
+			let o = !e.alike(t);
+			return /* @__PURE__ */ X("li", {
+				class: o ? "apart" : void 0,
+				children: [
+					/* @__PURE__ */ X("span", {
+						class: "swatch",
+						ref: (e) => e?.style.setProperty("--paint", n.heads[i] ?? ""),
+						"aria-hidden": "true"
+					}),
+					ri(a, t.head),
+					o && " (another shape)",
+					i > 0 && /* @__PURE__ */ X("button", {
+						type: "button",
+						class: "quiet",
+						"aria-label": "Let it go",
+						onClick: () => e.toggle(t),
+						children: "×"
+					})
+				]
+			}, `${t.layer}.${t.head}`);
+		}), i.length === 0 && /* @__PURE__ */ X("li", { children: "mean of all heads" })]
+	}), i.length < 2 && /* @__PURE__ */ X("p", {
+		class: "note",
+		children: [
+			"Select more heads on the left: ",
+			/* @__PURE__ */ X("kbd", { children: "Shift" }),
+			" and a click, or ",
+			/* @__PURE__ */ X("kbd", { children: "Space" }),
+			"."
+		]
+	})] });
+}
+// src/insight.ts
+var Ri = .25;
+function zi(e) {
+	let { rows: t, columns: n, values: r } = e, i = new Float64Array(n), a = 0;
+	for (let e = 0; e < t * n; e++) {
+		let t = r[e] ?? NaN;
+		Number.isNaN(t) || (i[e % n] = (i[e % n] ?? 0) + t, a += t);
+	}
+	let o = Math.max(Ri, Math.min(4 / n, 1)) * a;
+	return a === 0 ? [] : [...i.keys()].filter((e) => (i[e] ?? 0) >= o);
+}
+function Bi(e, t, n = /* @__PURE__ */ new Set()) {
+	let r = {
+		entropy: 0,
+		most: 0,
+		first: 0,
+		last: 0,
+		distance: 0,
+		self: 0,
+		previous: 0,
+		next: 0
+	}, [i, a, o] = [
+		0,
+		0,
+		0
+	];
+	for (let s = 0; s < e.rows; s++) {
+		let c = [], [l, u] = [0, 0];
+		for (let t = 0; t < e.columns; t++) {
+			if (Ft(e, s, t)) continue;
+			let r = e.values[s * e.columns + t] ?? 0;
+			u += r, n.has(t) || (c.push(t), l += r);
+		}
+		if (u <= 0 || (o += 1, a += l / u, l <= 1e-6 || c.length === 0)) continue;
+		i += 1;
+		let d = t === null ? NaN : s + t, [f, p, m] = [
+			0,
+			0,
+			0
+		], h = (t) => c.includes(t) ? (e.values[s * e.columns + t] ?? 0) / l : 0;
+		for (let t of c) {
+			let n = (e.values[s * e.columns + t] ?? 0) / l;
+			n > 0 && (f -= n * Math.log(n)), p = Math.max(p, n), m += n * Math.abs(d - t);
+		}
+		r.entropy += c.length > 1 ? f / Math.log(c.length) : 0, r.most += p, r.first += h(c[0] ?? -1), r.last += h(c.at(-1) ?? -1), r.distance += m, t !== null && (r.self += h(d), r.previous += h(d - 1), r.next += h(d + 1));
+	}
+	let s = (e) => i === 0 ? NaN : e / i, c = (e) => t === null ? NaN : s(e);
+	return {
+		normalized_entropy: s(r.entropy),
+		max_weight: s(r.most),
+		first_weight: s(r.first),
+		last_weight: s(r.last),
+		distance: c(r.distance),
+		self_weight: c(r.self),
+		previous_weight: c(r.previous),
+		next_weight: c(r.next),
+		left: o === 0 ? NaN : a / o,
+		queries: i
+	};
+}
+function Vi(e, t = /* @__PURE__ */ new Set()) {
+	let { rows: n, columns: r, values: i } = e, a = new Float32Array(n), o = new Float32Array(r);
+	for (let e = 0; e < n; e++) {
+		let [n, s] = [0, 0];
+		for (let a = 0; a < r; a++) {
+			let o = i[e * r + a] ?? NaN;
+			Number.isNaN(o) || t.has(a) || (n += o, s += 1);
+		}
+		for (let s = 0; s < r && n > 1e-6; s++) {
+			let c = (i[e * r + s] ?? NaN) / n;
+			Number.isNaN(c) || t.has(s) || (c > 0 && (a[e] = (a[e] ?? 0) - c * Math.log(c)), o[s] = (o[s] ?? 0) + c);
+		}
+		s > 1 && (a[e] = (a[e] ?? 0) / Math.log(s));
+	}
+	return {
+		entropy: a,
+		received: o
+	};
+}
+function Hi(e, t) {
+	let n = new Float32Array(e.values.length), [r, i, a] = [
+		0,
+		0,
+		0
+	], [o, s, c, l, u] = [
+		0,
+		0,
+		0,
+		0,
+		0
+	];
+	for (let d = 0; d < e.rows; d++) {
+		let [f, p] = [0, 0];
+		for (let r = 0; r < e.columns; r++) {
+			let i = d * e.columns + r, [m, h] = [e.values[i] ?? NaN, t.values[i] ?? NaN];
+			if (Number.isNaN(m) && Number.isNaN(h)) {
+				n[i] = NaN;
+				continue;
+			}
+			let [g, _] = [Number.isNaN(m) ? 0 : m, Number.isNaN(h) ? 0 : h];
+			n[i] = g - _, f += Math.abs(g - _), p += 1, a += 1, o += g, s += _, c += g * g, l += _ * _, u += g * _;
+		}
+		p !== 0 && (r += f / 2, i += 1);
+	}
+	let d = (e, t) => e - t * t / a, f = Math.sqrt(d(c, o) * d(l, s));
+	return {
+		moved: i === 0 ? NaN : r / i,
+		correlation: f > 1e-12 ? (u - o * s / a) / f : NaN,
+		matrix: {
+			rows: e.rows,
+			columns: e.columns,
+			values: n
+		}
+	};
+}
+function Ui(e, t, n) {
+	let { normalized_entropy: r, max_weight: i, queries: a } = e;
+	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
+	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${K(i)} on average, its entropy ${K(r)} of the most.`], [s, c] = [
+		[e.previous_weight, "the token before"],
+		[e.next_weight, "the token after"],
+		[e.self_weight, "the token itself"],
+		[e.first_weight, "the first token"],
+		[e.last_weight, "the last token"]
+	].filter(([e]) => Number.isFinite(e)).reduce((e, t) => t[0] > e[0] ? t : e, [0, ""]);
+	return s >= .3 ? o.push(`It looks mostly at ${c}: ${K(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${K(1 - e.left)} of its attention.`), o;
+}
+// src/pen.ts
+var Wi = 2e4, Gi = class {
+	fillStyle = "#000";
+	strokeStyle = "#000";
+	font = "13px sans-serif";
+	textAlign = "left";
+	textBaseline = "middle";
+	lineWidth = 1;
+	imageSmoothingEnabled = !0;
+	parts = [];
+	definitions = [];
+	opened = [0];
+	path = [
+		0,
+		0,
+		0,
+		0
+	];
+	dash = [];
+	ruler = document.createElement("canvas").getContext("2d");
+	file(e, t, n) {
+		let r = `width="${Z(e)}" height="${Z(t)}" viewBox="0 0 ${Z(e)} ${Z(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
+		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${Ji(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
+	}
+	hatch(e) {
+		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${Ji(e)}"/></pattern>`), "url(#hatch)";
+	}
+	save() {
+		this.opened.push(0);
+	}
+	restore() {
+		this.parts.push("</g>".repeat(this.opened.pop() ?? 0));
+	}
+	translate(e, t) {
+		this.group(`transform="translate(${Z(e)} ${Z(t)})"`);
+	}
+	rotate(e) {
+		this.group(`transform="rotate(${Z(e * 180 / Math.PI)})"`);
+	}
+	scale(e, t) {
+		this.group(`transform="scale(${e} ${t})"`);
+	}
+	beginPath() {
+		this.path = [
+			0,
+			0,
+			0,
+			0
+		];
+	}
+	rect(e, t, n, r) {
+		this.path = [
+			e,
+			t,
+			n,
+			r
+		];
+	}
+	clip() {
+		let e = `clip${this.definitions.length}`;
+		this.definitions.push(`<clipPath id="${e}"><rect ${qi(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
+	}
+	clearRect() {}
+	fillRect(e, t, n, r) {
+		this.parts.push(`<rect ${qi(e, t, n, r)} fill="${Ji(String(this.fillStyle))}"/>`);
+	}
+	strokeRect(e, t, n, r) {
+		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
+		this.parts.push(`<rect ${qi(e, t, n, r)} fill="none" stroke="${Ji(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
+	}
+	fillText(e, t, n) {
+		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
+		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${Ji(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
+			center: "middle",
+			right: "end",
+			end: "end",
+			left: "start",
+			start: "start"
+		}[this.textAlign]}" fill="${Ji(String(this.fillStyle))}">${Ji(e)}</text>`);
+	}
+	measureText(e) {
+		let { ruler: t } = this;
+		if (t === null) throw Error("a canvas has no context");
+		return t.font = this.font, t.measureText(e);
+	}
+	drawImage(e, ...[t, n, r, i]) {
+		if (!(e instanceof HTMLCanvasElement) || [
+			t,
+			n,
+			r,
+			i
+		].includes(void 0)) return;
+		let [a, o, s, c] = [
+			t ?? 0,
+			n ?? 0,
+			r ?? 0,
+			i ?? 0
+		], l = e.width * e.height, u = l <= Wi && Ki(e);
+		if (!u) {
+			this.parts.push(`<image ${qi(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
+			return;
+		}
+		let [d, f] = [s / e.width, c / e.height];
+		for (let t = 0; t < l; t++) {
+			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
+			if (s === 0) continue;
+			let [c, l] = [t % e.width, Math.floor(t / e.width)];
+			this.parts.push(`<rect ${qi(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
+		}
+	}
+	setLineDash(e) {
+		this.dash = e;
+	}
+	group(e) {
+		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
+	}
+};
+function Ki(e) {
+	let t = document.createElement("canvas");
+	[t.width, t.height] = [e.width, e.height];
+	let n = t.getContext("2d", { willReadFrequently: !0 });
+	return n?.drawImage(e, 0, 0), n?.getImageData(0, 0, e.width, e.height).data;
+}
+function Z(e) {
+	return Math.round(e * 1e3) / 1e3;
+}
+function qi(e, t, n, r) {
+	return `x="${Z(e)}" y="${Z(t)}" width="${Z(Math.max(n, 0))}" height="${Z(Math.max(r, 0))}"`;
+}
+function Ji(e) {
+	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
+}
+// src/painting.ts
+function Yi({ matrix: e, shade: t }, n) {
+	let r = document.createElement("canvas");
+	if (e.rows === 0 || e.columns === 0) return r;
+	[r.width, r.height] = [e.columns, e.rows];
+	let i = new ImageData(e.columns, e.rows);
+	for (let r = 0; r < e.values.length; r++) {
+		let a = e.values[r] ?? 0;
+		if (Number.isNaN(a)) continue;
+		let [o, s, c] = xi(n, t(a, Math.floor(r / e.columns)));
+		i.data[4 * r] = o, i.data[4 * r + 1] = s, i.data[4 * r + 2] = c, i.data[4 * r + 3] = 255;
+	}
+	return r.getContext("2d")?.putImageData(i, 0, 0), r;
+}
+function Xi(e, t) {
+	if (e instanceof Gi) return e.hatch(t);
+	let n = document.createElement("canvas");
+	[n.width, n.height] = [8, 8];
+	let r = n.getContext("2d");
+	if (r === null) return null;
+	r.strokeStyle = t;
+	for (let e of [
+		-8,
+		0,
+		8
+	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
+	return r.stroke(), r.createPattern(n, "repeat");
+}
+function Zi(e, t, n) {
+	if (e.measureText(t).width <= n) return t;
+	let r = Array.from(t.slice(0, 200));
+	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
+	return `${r.join("")}…`;
+}
+function Qi(e, t, n, { x: r, y: i, width: a }, o, s) {
+	for (let n = 0; n < 64; n++) e.fillStyle = Si(xi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
+	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
+		let c = n.length === 2 && s === 1;
+		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
+	});
+}
+function $i(e, t, n) {
+	let r = Math.max(1, window.devicePixelRatio);
+	[e.width, e.height] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`), e.getContext("2d")?.setTransform(r, 0, 0, r, 0, 0);
+}
+// src/compare-panel.tsx
+function ea() {
+	let e = Y(), { now: t, theme: n } = e, r = n.changes.value, [i, a] = e.heads.value, o = t.answer.value?.layers ?? [], s = e.layer.value, c = t.scale.value;
+	if (i === void 0 || a === void 0 || s === null) return /* @__PURE__ */ X("div", {
+		class: "compare",
+		children: [/* @__PURE__ */ X("div", {
+			class: "aside",
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Li, {})]
+		}), /* @__PURE__ */ X("p", {
+			class: "hint empty",
+			children: "Select a second head in the grid of heads: its map stands here, and the difference of the two."
+		})]
+	});
+	let [l, u] = [e.matrixOf(i), e.matrixOf(a)], d = (e) => {
+		let t = o[e.layer];
+		return t === void 0 ? "" : ri(t, e.head);
+	}, f = t.overview.value?.rightToLeft.has(s.sheet) ?? !1;
+	if (l === null || u === null || l.values.length !== u.values.length) return /* @__PURE__ */ X("div", {
+		class: "compare",
+		children: [/* @__PURE__ */ X("div", {
+			class: "aside",
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Li, {})]
+		}), /* @__PURE__ */ X("p", {
+			class: "hint empty",
+			children: e.alike(a) ? "The weights of the second head are on their way." : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."
+		})]
+	});
+	let { moved: p, correlation: m, matrix: h } = Hi(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
+		{
+			share: 0,
+			text: `−${K(g)}`
+		},
+		{
+			share: .5,
+			text: "the same"
+		},
+		{
+			share: 1,
+			text: `+${K(g)}`
+		}
+	];
+	return /* @__PURE__ */ X("div", {
+		class: "compare",
+		children: [
+			/* @__PURE__ */ X("div", {
+				class: "aside",
+				children: [
+					/* @__PURE__ */ X("h3", { children: "Two heads side by side" }),
+					/* @__PURE__ */ X(Li, {}),
+					/* @__PURE__ */ X("p", {
+						id: "compared",
+						children: [
+							"On average ",
+							K(p),
+							" of a row’s attention would have to move to make the two alike.",
+							Number.isFinite(m) && ` Their weights correlate by ${m.toFixed(2).replace("-", "−")}.`
+						]
+					})
+				]
+			}),
+			/* @__PURE__ */ X(ta, {
+				title: d(i),
+				matrix: l,
+				ramp: n.ramp,
+				shade: q(c, l, s.keys),
+				ticks: Gt(c, Rt(l)),
+				flipped: f,
+				changes: r
+			}),
+			/* @__PURE__ */ X(ta, {
+				title: d(a),
+				matrix: u,
+				ramp: n.ramp,
+				shade: q(c, u, s.keys),
+				ticks: Gt(c, Rt(u)),
+				flipped: f,
+				changes: r
+			}),
+			/* @__PURE__ */ X(ta, {
+				title: "the first − the second",
+				matrix: h,
+				ramp: n.differences,
+				shade: (e) => .5 + e / (2 * g),
+				ticks: _,
+				flipped: f,
+				changes: r
+			})
+		]
+	});
+}
+function ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
+	let { theme: s } = Y(), c = L(null), l = L(null), u = L(null);
+	return I(() => {
+		let e = () => {
+			let [e, o] = [l.current?.getContext("2d"), u.current?.getContext("2d")];
+			if (!e || !o || l.current === null || u.current === null || c.current === null) return;
+			let [d, f] = [c.current.clientWidth, c.current.clientHeight];
+			if (d === 0 || f === 0) return;
+			let p = Math.min(d / t.columns, f / t.rows), [m, h] = [t.columns * p, t.rows * p];
+			$i(l.current, m, h), e.fillStyle = Xi(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
+			let g = Yi({
+				matrix: t,
+				excerpt: {
+					rows: {
+						from: 0,
+						to: t.rows
+					},
+					keys: {
+						from: 0,
+						to: t.columns
+					}
+				},
+				shade: r,
+				scale: "root"
+			}, n);
+			g.width > 0 && e.drawImage(g, 0, 0, m, h), $i(u.current, d, 28), Qi(o, n, i, {
+				x: 0,
+				y: 0,
+				width: d
+			}, s.tone("quiet"), s.font);
+		};
+		e();
+		let o = new ResizeObserver(e);
+		return c.current !== null && o.observe(c.current), () => o.disconnect();
+	}, [
+		t,
+		o,
+		r,
+		a
+	]), /* @__PURE__ */ X("figure", {
+		class: "small-map",
+		children: [
+			/* @__PURE__ */ X("figcaption", { children: e }),
+			/* @__PURE__ */ X("div", {
+				class: "small-room",
+				ref: c,
+				children: /* @__PURE__ */ X("canvas", {
+					ref: l,
+					role: "img",
+					"aria-label": `Map: ${e}`
+				})
+			}),
+			/* @__PURE__ */ X("canvas", {
+				ref: u,
+				role: "img",
+				"aria-label": `Colours: ${i.map(({ text: e }) => e).join(", ")}`
+			})
+		]
+	});
+}
+// src/bars.ts
+var na = 26, ra = 260, ia = 8, aa = class {
+	list;
+	labels = [];
+	weights = [];
+	indices = [];
+	top = -1;
+	shade = null;
+	before = document.createElement("li");
+	after = document.createElement("li");
+	constructor(e) {
+		this.list = e;
+		for (let e of [this.before, this.after]) e.className = "room", e.ariaHidden = "true";
+		e.addEventListener("scroll", () => this.render()), new ResizeObserver(() => this.render()).observe(e);
+	}
+	draw(e, t, n, r) {
+		let i = Bt(t);
+		[this.labels, this.weights, this.shade] = [
+			e,
+			t,
+			r
+		], this.indices = n === "weight" ? i : t.map((e, t) => t), this.top = i[0] ?? -1, this.render();
+		let a = this.indices.indexOf(r.partner ?? this.top), { list: o, each: s } = this;
+		s === null ? o.scrollTop = Math.max(0, (a + .5) * na - o.clientHeight / 2) : o.scrollLeft = Math.max(0, (Math.floor(a / s) + .5) * ra - o.clientWidth / 2), this.render();
+	}
+	get each() {
+		let { clientWidth: e, clientHeight: t } = this.list;
+		return e >= 2 * ra ? Math.max(Math.floor(t / na), 1) : null;
+	}
+	render() {
+		let { list: e, indices: t, each: n } = this, [r, i, a, o] = n === null ? [
+			1,
+			na,
+			e.scrollTop,
+			Math.max(e.clientHeight, 208)
+		] : [
+			n,
+			ra,
+			e.scrollLeft,
+			e.clientWidth
+		], [s, c] = [Math.ceil(t.length / r), n === null ? ia : 1], l = Math.min(Math.max(Math.floor(a / i) - c, 0), Math.max(s - 1, 0)), u = Math.min(l + Math.ceil(o / i) + 2 * c, s);
+		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(r)), this.before.style.setProperty("--room", `${l * i}px`), this.after.style.setProperty("--room", `${(s - u) * i}px`);
+		let d = t.slice(l * r, u * r).map((e, t) => this.line(e, l * r + t)), f = l > 0 ? [this.before] : [], p = u < s ? [this.after] : [];
+		e.replaceChildren(...f, ...d, ...p);
+	}
+	line(e, t) {
+		let { shade: n, weights: r, labels: i } = this, a = r[e] ?? 0, o = document.createElement("li");
+		o.className = "line", o.dataset.index = String(e), o.setAttribute("aria-posinset", String(t + 1)), o.setAttribute("aria-setsize", String(r.length)), o.classList.toggle("top", e === this.top && a > 0), o.classList.toggle("partner", e === n?.partner), o.classList.toggle("special", i[e]?.special ?? !1);
+		let s = document.createElement("bdi");
+		s.className = "word", s.textContent = i[e]?.text ?? "";
+		let c = i[e]?.whole;
+		c !== void 0 && (s.title = c.slice(0, 2e4));
+		let l = document.createElement("span");
+		l.className = "track";
+		let u = document.createElement("span");
+		u.className = "bar", u.style.setProperty("--share", `${(a * 100).toFixed(2)}%`), n && u.style.setProperty("--paint", Si(xi(n.ramp, n.dark(a, e)))), l.append(u);
+		let d = document.createElement("span");
+		return d.className = "number", d.textContent = Ht(a), o.append(s, l, d), o;
+	}
+}, oa = 120, sa = class {
+	row;
+	handlers;
+	labels = [];
+	first = 0;
+	spoken = () => "";
+	buttons = [];
+	from = 0;
+	shades = null;
+	ramp = null;
+	constructor(e, t) {
+		this.row = e, this.handlers = t, e.addEventListener("keydown", (e) => this.moved(e));
+	}
+	fill(e, t, n, r) {
+		[this.labels, this.first, this.spoken] = [
+			e,
+			t,
+			r
+		], this.row.dir = n, this.build(0);
+	}
+	shade(e, t) {
+		[this.shades, this.ramp] = [e, t], e.active !== null && !this.row.matches(":focus-within") && (this.bring(e.active), this.reach(e.active)), this.paint();
+	}
+	paint() {
+		let { shades: e, ramp: t } = this;
+		e !== null && t !== null && this.buttons.forEach((n, r) => {
+			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.querySelector(".share");
+			o && (o.textContent = a === null ? "" : Vt(a));
+			let s = a === null ? null : xi(t, e.dark(a, i));
+			n.style.setProperty("--paint", s ? Si(s) : "transparent"), n.style.setProperty("--on-paint", s ? Ci(s) : "inherit"), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner), n.setAttribute("aria-pressed", String(i === e.pinned));
+		});
+	}
+	build(e) {
+		let t = Math.max(this.labels.length - oa, 0);
+		this.from = Math.min(Math.max(e, 0), t);
+		let n = this.labels.slice(this.from, this.from + oa);
+		this.buttons = n.map((e, t) => {
+			let n = this.first + this.from + t;
+			return this.button(e, n, this.spoken(n));
+		});
+		let [r, i] = [this.from, this.labels.length - this.from - n.length], a = (e) => {
+			let t = document.createElement("span");
+			return t.className = "more", t.textContent = `${e.toLocaleString("en")} more`, e > 0 ? [t] : [];
+		};
+		this.row.replaceChildren(...a(r), ...this.buttons, ...a(i)), this.reach(this.first + this.from);
+	}
+	bring(e) {
+		let t = e - this.first;
+		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(oa / 2));
+	}
+	button(e, t, n) {
+		let r = document.createElement("button");
+		r.type = "button", r.className = "token", r.classList.toggle("begins", e.begins), r.classList.toggle("special", e.special), r.setAttribute("aria-label", n);
+		let i = document.createElement("bdi");
+		i.textContent = e.text;
+		let a = document.createElement("span");
+		return a.className = "share", r.append(i, a), e.whole !== void 0 && (r.title = e.whole.slice(0, 2e4)), r.addEventListener("pointerenter", () => this.handlers.point(t)), r.addEventListener("focus", () => {
+			this.reach(t), this.handlers.point(t);
+		}), r.addEventListener("click", () => this.handlers.pin(t)), r;
+	}
+	reach(e) {
+		let t = e - this.first - this.from;
+		this.buttons.forEach((e, n) => e.tabIndex = n === t ? 0 : -1);
+	}
+	moved(e) {
+		if (e.ctrlKey || e.altKey || e.metaKey) return;
+		let t = this.buttons.findIndex((e) => e.matches(":focus"));
+		if (t < 0) return;
+		let n = getComputedStyle(this.row).direction === "rtl" ? "ArrowLeft" : "ArrowRight", [r, i] = [t + this.from, this.labels.length - 1], a = {
+			ArrowLeft: n === "ArrowLeft" ? r + 1 : r - 1,
+			ArrowRight: n === "ArrowRight" ? r + 1 : r - 1,
+			Home: 0,
+			End: i
+		}[e.key];
+		if (a === void 0) return;
+		e.preventDefault();
+		let o = Math.min(Math.max(a, 0), i);
+		this.bring(this.first + o), this.paint(), this.buttons[o - this.from]?.focus();
+	}
+};
+// src/words-panel.tsx
+function ca({ matrix: e }, { side: t, index: n }) {
+	return t === "target" ? It(e, n) : Lt(e, n);
+}
+function la({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
+		side: n,
+		index: er(a, r)
+	};
+	return i === void 0 ? s : {
+		...s,
+		partner: er(o, i)
+	};
+}
+function ua(e, t) {
+	return (n, r) => e(n, t.side === "target" ? t.index : r);
+}
+function da(e, t) {
+	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
+	return {
+		from: Math.max(n, 0),
+		to: r < 0 ? e.length : r
+	};
+}
+function fa(e) {
+	let [t, n] = [e.now.sheet.value, e.now.view.value];
+	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
+	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
+	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
+}
+function pa() {
+	let e = Y(), { now: t } = e, n = t.sheet.value;
+	if (n === null) return null;
+	let r = fa(e), i = Yr(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	return /* @__PURE__ */ X(j, { children: [
+		/* @__PURE__ */ X("div", {
+			class: "pane-head",
+			children: [/* @__PURE__ */ X("h2", { children: "Words" }), /* @__PURE__ */ X("div", {
+				class: "switches",
+				children: [r && /* @__PURE__ */ X("fieldset", {
+					class: "switch",
+					id: "side",
+					children: [/* @__PURE__ */ X("legend", {
+						class: "unseen",
+						children: "A word is shown as"
+					}), [["target", "looks at"], ["source", "is looked at"]].map(([n, r]) => /* @__PURE__ */ X("label", { children: [/* @__PURE__ */ X("input", {
+						type: "radio",
+						name: "side",
+						value: n,
+						checked: t.side.value === n,
+						onChange: () => {
+							let { pointed: t, pinned: r } = e.state, i = (e) => e && {
+								side: n,
+								index: e.index
+							};
+							e.set({
+								side: n,
+								pointed: i(t),
+								pinned: i(r)
+							});
+						}
+					}), /* @__PURE__ */ X("span", { children: r })] }, n))]
+				}), /* @__PURE__ */ X("label", {
+					class: "check",
+					hidden: !a,
+					title: Kn,
+					children: [
+						/* @__PURE__ */ X("input", {
+							id: "joined",
+							type: "checkbox",
+							checked: t.joined.value,
+							onChange: (t) => e.set({ joined: t.currentTarget.checked })
+						}),
+						" ",
+						"whole words"
+					]
+				})]
+			})]
+		}),
+		n.coarse ? /* @__PURE__ */ X("p", {
+			class: "hint empty",
+			children: "Words stand here when the map is near enough: click a cell, or choose a part by its numbers."
+		}) : /* @__PURE__ */ X("div", {
+			class: "texts",
+			id: "rows",
+			children: [r ? /* @__PURE__ */ X(ma, {
+				title: "Text",
+				side: null,
+				id: "target"
+			}) : /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X(ma, {
+				title: i.source,
+				side: "source",
+				id: "source"
+			}), /* @__PURE__ */ X(ma, {
+				title: i.target,
+				side: "target",
+				id: "target"
+			})] }), t.joined.value && a && /* @__PURE__ */ X("p", {
+				class: "hint",
+				children: ["Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", " The map stays token by token."]
+			})]
+		}),
+		/* @__PURE__ */ X("p", {
+			class: "caution",
+			children: "These numbers say where the model looked, not why it chose a word: a word can matter without being looked at, and be looked at without mattering."
+		})
+	] });
+}
+function ma({ title: e, side: t, id: n }) {
+	let r = Y(), i = L(null), a = L(null), o = () => t ?? r.state.side;
+	I(() => {
+		if (i.current === null) return;
+		let e = (e) => {
+			let t = r.reading.peek(), n = o() === "target" ? t?.rowSpans : t?.keySpans;
+			return {
+				side: o(),
+				index: n?.[e]?.from ?? e
+			};
+		};
+		a.current = new sa(i.current, {
+			point: (t) => r.point(e(t)),
+			pin: (t) => r.pin(e(t))
+		}), s(), c();
+	}, []);
+	let s = () => {
+		let [e, n, i] = [
+			r.reading.value,
+			r.now.sheet.value,
+			r.now.view.value
+		], o = t ?? r.now.side.value;
+		if (e === null || n === null) return;
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = da(c, {
+			from: f.from - d,
+			to: f.to - d
+		});
+		a.current?.fill(s.slice(p, m), p, Bn(s), (t) => Jr({
+			side: o,
+			index: t
+		}, s[t]?.text ?? "", ca(e, {
+			side: o,
+			index: t
+		}), l));
+	}, c = () => {
+		let { now: e, theme: n } = r;
+		n.changes.value;
+		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
+		if (i === null || o === null) return;
+		let u = c && la(i, c), d = t === null ? u !== null : u?.side === t, f = q(e.scale.value, i.matrix, o.keys);
+		a.current?.shade({
+			weights: u === null || d && t !== null ? null : ca(i, u),
+			dark: u === null ? () => 0 : ua(f, u),
+			active: d ? u?.index ?? null : null,
+			pinned: s !== null && s.side === l ? la(i, s).index : null,
+			partner: u === null || d && t !== null ? null : u.partner ?? null
+		}, n.ramp);
+	};
+	return W(s), W(c), /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("h3", {
+		id: `${n}-title`,
+		children: e
+	}), /* @__PURE__ */ X("div", {
+		id: n,
+		class: "tokens",
+		ref: i,
+		role: "group",
+		"aria-labelledby": `${n}-title`,
+		dir: "auto"
+	})] });
+}
+// src/distribution-panel.tsx
+var ha = 3;
+function ga() {
+	let e = Y(), t = L(null), n = L(null), r = L(null), i = L(null), a = L(null), o = L(null), { now: s } = e;
+	I(() => {
+		t.current !== null && (n.current = new aa(t.current)), c();
+	}, []);
+	let c = () => {
+		e.theme.changes.value;
+		let [t, c, l] = [
+			s.sheet.value,
+			s.view.value,
+			e.layer.value
+		], u = e.reading.value, d = s.pinned.value ?? s.pointed.value, [f, p, m] = [
+			s.scale.value,
+			s.order.value,
+			e.kind
+		];
+		if (u === null || t === null || l === null || d === null || t.coarse) return;
+		let h = la(u, d), g = h.side === "target", [_, v, y] = g ? [
+			u.rows,
+			u.keys,
+			u.keySpans
+		] : [
+			u.keys,
+			u.rows,
+			u.rowSpans
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = da(y, {
+			from: ee.from - S,
+			to: ee.to - S
+		}), T = ca(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
+			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
+		};
+		te(r.current, ii(h, b?.text ?? "", m)), te(i.current, ai(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let D = Bt(T).slice(0, ha).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${Vn(E[e]?.text ?? "")} ${K(T[e] ?? 0)}`);
+		te(a.current, D.length > 0 ? `Most: ${D.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
+		let O = ua(q(f, u.matrix, l.keys), h);
+		n.current?.draw(E, T, p, {
+			ramp: e.theme.ramp,
+			dark: (e, t) => O(e, t + C),
+			partner: h.partner === void 0 ? null : h.partner - C
+		});
+	};
+	W(c);
+	let l = s.sheet.value?.coarse ?? !0;
+	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("p", {
+		class: "hint empty",
+		hidden: !l,
+		children: "The numbers of a word stand here when the map is near enough to have words."
+	}), /* @__PURE__ */ X("section", {
+		id: "distribution",
+		class: "distribution",
+		"aria-labelledby": "distribution-title",
+		hidden: l,
+		children: [/* @__PURE__ */ X("div", {
+			class: "aside",
+			children: [
+				/* @__PURE__ */ X("h3", {
+					id: "distribution-title",
+					ref: r
+				}),
+				/* @__PURE__ */ X("p", {
+					id: "distribution-top",
+					class: "top-words",
+					ref: a
+				}),
+				/* @__PURE__ */ X("p", {
+					id: "distribution-note",
+					class: "note",
+					ref: i
+				}),
+				/* @__PURE__ */ X("p", {
+					id: "distribution-whole",
+					class: "note whole",
+					ref: o,
+					hidden: !0
+				}),
+				/* @__PURE__ */ X("fieldset", {
+					id: "order",
+					class: "switch",
+					children: [/* @__PURE__ */ X("legend", {
+						class: "unseen",
+						children: "Order"
+					}), [["sentence", "as in the text"], ["weight", "largest first"]].map(([t, n]) => /* @__PURE__ */ X("label", { children: [/* @__PURE__ */ X("input", {
+						type: "radio",
+						name: "order",
+						value: t,
+						checked: s.order.value === t,
+						onChange: () => e.set({ order: t })
+					}), /* @__PURE__ */ X("span", { children: n })] }, t))]
+				})
+			]
+		}), /* @__PURE__ */ X("ol", {
+			id: "bars",
+			class: "bars",
+			ref: t,
+			tabIndex: 0,
+			"aria-labelledby": "distribution-title"
+		})]
+	})] });
+}
+// src/lines-layout.ts
+function _a(e, t, n) {
+	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
+	for (let e of a) r.push(i), i += e;
+	return {
+		starts: r,
+		sizes: a,
+		total: i
+	};
+}
+function va({ starts: e, total: t }, n) {
+	if (n < 0 || n >= t || e.length === 0) return null;
+	let [r, i] = [0, e.length - 1];
+	for (; r < i;) {
+		let t = r + i + 1 >> 1;
+		(e[t] ?? 0) <= n ? r = t : i = t - 1;
+	}
+	return r;
+}
+function ya({ starts: e, sizes: t }, n) {
+	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
+}
+function ba(e, t, n) {
+	let r = [];
+	e.forEach(({ columns: e, values: n }, i) => {
+		n.forEach((n, a) => {
+			n > 0 && n >= t && r.push({
+				row: Math.floor(a / e),
+				key: a % e,
+				weight: n,
+				head: i
+			});
+		});
+	}), r.sort((e, t) => e.weight - t.weight);
+	let i = Math.max(r.length - n, 0);
+	return {
+		lines: r.slice(i),
+		left: i
+	};
+}
+// src/lines-view.ts
+var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
+	theme;
+	room;
+	handlers;
+	shown = null;
+	lines = [];
+	active = null;
+	ends = null;
+	canvas = document.createElement("canvas");
+	over = document.createElement("canvas");
+	spacer = document.createElement("div");
+	observer = new ResizeObserver(() => this.redraw());
+	constructor(e, t, n) {
+		this.theme = e, this.room = t, this.handlers = n, this.spacer.className = "spacer";
+		for (let e of [this.canvas, this.over]) e.className = "sticky", e.ariaHidden = "true";
+		t.replaceChildren(this.spacer, this.canvas, this.over), t.addEventListener("scroll", () => this.redraw()), t.addEventListener("pointermove", (e) => {
+			let t = this.under(e);
+			t !== null && n.point(t);
+		}), t.addEventListener("click", (e) => {
+			let t = this.under(e);
+			t !== null && n.pin(t);
+		}), t.addEventListener("keydown", (e) => this.pressed(e)), this.observer.observe(t);
+	}
+	dispose() {
+		this.observer.disconnect();
+	}
+	draw(e) {
+		this.shown = e;
+		let t = ba(e.heads, e.threshold, xa);
+		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
+	}
+	point(e) {
+		this.active = e, this.mark();
+	}
+	get wide() {
+		return this.room.clientWidth > 1.3 * this.room.clientHeight;
+	}
+	under(e) {
+		let { ends: t, room: n } = this;
+		if (t === null) return null;
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = va(t[o], s - this.shift(o));
+		return c === null ? null : {
+			side: o,
+			index: c
+		};
+	}
+	place(e) {
+		return this.wide && this.shown?.rightToLeft === !0 ? this.long - e : e;
+	}
+	get long() {
+		let { ends: e, room: t } = this;
+		return Math.max(e?.target.total ?? 0, e?.source.total ?? 0, this.wide ? t.clientWidth : 0);
+	}
+	shift(e) {
+		return this.wide ? (this.long - (this.ends?.[e].total ?? 0)) / 2 : 0;
+	}
+	pressed(e) {
+		let { shown: t, active: n } = this;
+		if (t === null || e.ctrlKey || e.altKey || e.metaKey) return;
+		let r = n ?? {
+			side: "target",
+			index: 0
+		}, i = this.wide && t.rightToLeft ? -1 : 1, [a, o, s, c] = this.wide ? [
+			"ArrowLeft",
+			"ArrowRight",
+			"ArrowUp",
+			"ArrowDown"
+		] : [
+			"ArrowUp",
+			"ArrowDown",
+			"ArrowLeft",
+			"ArrowRight"
+		], l = (e) => e === "target" ? t.rows.length : t.keys.length, u = (e) => {
+			let t = Math.min(Math.max(e.index, 0), l(e.side) - 1);
+			this.active = {
+				side: e.side,
+				index: t
+			}, this.handlers.point(this.active), this.bring({
+				side: e.side,
+				index: t
+			});
+		};
+		if (e.key === a) u({
+			...r,
+			index: r.index - i
+		});
+		else if (e.key === o) u({
+			...r,
+			index: r.index + i
+		});
+		else if (e.key === s) u({
+			...r,
+			side: "target"
+		});
+		else if (e.key === c) u({
+			...r,
+			side: "source"
+		});
+		else if (e.key === "Enter" || e.key === " ") this.handlers.pin(r);
+		else return;
+		e.preventDefault();
+	}
+	bring({ side: e, index: t }) {
+		let { ends: n, room: r } = this;
+		if (n === null) return;
+		let i = ya(n[e], t) + this.shift(e);
+		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
+	}
+	redraw() {
+		let { shown: e, room: t } = this, n = this.canvas.getContext("2d"), [r, i] = [t.clientWidth, t.clientHeight];
+		if (e === null || n === null || r === 0 || i === 0) return;
+		t.classList.toggle("wide", this.wide);
+		let a = Math.max(1, window.devicePixelRatio);
+		n.font = `13px ${this.theme.font}`;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Ca) : 0, s = this.wide ? 14 : wa, c = this.wide ? 8 : 0;
+		this.ends = {
+			target: _a(e.rows.map(o), s, c),
+			source: _a(e.keys.map(o), s, c)
+		};
+		let l = Math.ceil(this.long);
+		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
+		for (let e of [this.canvas, this.over]) [e.width, e.height] = [Math.round(r * a), Math.round(i * a)], e.style.setProperty("width", `${r}px`), e.style.setProperty("height", `${i}px`), e.getContext("2d")?.setTransform(a, 0, 0, a, 0, 0);
+		this.stroke(n, this.lines, 1), this.mark();
+	}
+	at(e, t) {
+		let { ends: n, room: r } = this, i = n === null ? 0 : ya(n[e], t) + this.shift(e);
+		return this.wide ? {
+			x: this.place(i) - r.scrollLeft,
+			y: e === "target" ? Sa : r.clientHeight - Sa
+		} : {
+			x: e === "target" ? this.column : r.clientWidth - this.column,
+			y: i - r.scrollTop
+		};
+	}
+	get column() {
+		return Math.min(Ta, this.room.clientWidth / 3);
+	}
+	stroke(e, t, n) {
+		let { shown: r, room: i } = this;
+		if (r === null) return;
+		let [a, o] = [i.clientWidth, i.clientHeight], s = r.heads.length;
+		e.lineCap = "round";
+		for (let { row: i, key: c, weight: l, head: u } of t) {
+			let [t, d] = [this.at("target", i), this.at("source", c)], f = (u - (s - 1) / 2) * 2;
+			if (!(this.wide ? Math.max(t.x, d.x) < 0 || Math.min(t.x, d.x) > a : Math.max(t.y, d.y) < 0 || Math.min(t.y, d.y) > o)) {
+				if (e.globalAlpha = Math.min((.25 + .7 * l) * n, 1), e.strokeStyle = r.colours[u] ?? "", e.lineWidth = .75 + l * 5, e.beginPath(), this.wide) {
+					let n = (t.y + d.y) / 2;
+					e.moveTo(t.x + f, t.y), e.bezierCurveTo(t.x + f, n, d.x + f, n, d.x + f, d.y);
+				} else {
+					let n = (t.x + d.x) / 2;
+					e.moveTo(t.x, t.y + f), e.bezierCurveTo(n, t.y + f, n, d.y + f, d.x, d.y + f);
+				}
+				e.stroke();
+			}
+		}
+		e.globalAlpha = 1;
+	}
+	write(e) {
+		let { shown: t, room: n } = this;
+		if (t !== null) {
+			e.textBaseline = "middle";
+			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
+				let { x: a, y: o } = this.at(r, i);
+				if (this.wide ? a < -110 || a > n.clientWidth + Ca : o < -20 || o > n.clientHeight + wa) return;
+				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
+				let s = r === "target";
+				e.textAlign = this.wide ? "center" : s ? "right" : "left";
+				let c = this.wide ? Ca : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				e.fillText(Zi(e, t.text, c), l, u);
+			});
+		}
+	}
+	mark() {
+		let { active: e, shown: t, ends: n } = this, r = this.over.getContext("2d");
+		if (r === null || t === null || n === null) return;
+		r.clearRect(0, 0, this.room.clientWidth, this.room.clientHeight);
+		let i = e !== null && e.index < (e.side === "target" ? t.rows : t.keys).length;
+		if (this.canvas.classList.toggle("faded", i), this.write(r), !i || e === null) return;
+		let a = this.lines.filter(({ row: t, key: n }) => (e.side === "target" ? t : n) === e.index);
+		this.stroke(r, a, 1.4);
+		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
+		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
+		let l = n[e.side].sizes[e.index] ?? 0;
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Sa + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - wa / 2, this.column - 6, wa);
+	}
+};
+// src/lines-panel.tsx
+function Da() {
+	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = Ct(0);
+	I(() => {
+		if (r.current === null) return;
+		let t = ({ side: t, index: n }) => {
+			let r = e.reading.peek();
+			return {
+				side: t,
+				index: (t === "target" ? r?.rowSpans : r?.keySpans)?.[n]?.from ?? n
+			};
+		}, c = new Ea(n, r.current, {
+			point: (n) => {
+				e.point(t(n));
+				let i = e.reading.peek();
+				if (i === null || !r.current?.matches(":focus")) return;
+				let [a, o] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
+				e.spoken.value = Jr(n, a[n.index]?.text ?? "", ca(i, n), o.map(({ text: e }) => e));
+			},
+			pin: (n) => e.pin(t(n)),
+			left: (e) => a.value = e
+		});
+		return i.current = c, o(), s(), () => c.dispose();
+	}, []);
+	let o = () => {
+		n.changes.value;
+		let [r, a, o] = [
+			t.sheet.value,
+			e.reading.value,
+			e.layer.value
+		], s = e.heads.value, c = t.threshold.value / 100, l = t.overview.value?.rightToLeft.has(o?.sheet ?? "") ?? !1;
+		if (r === null || a === null || r.coarse) return;
+		let u = s.flatMap((t, r) => {
+			let i = e.read(e.matrixOf(t))?.matrix;
+			return i === void 0 ? [] : [{
+				matrix: i,
+				colour: n.heads[r] ?? ""
+			}];
+		}), d = [{
+			matrix: a.matrix,
+			colour: n.heads[0] ?? ""
+		}], f = u.length > 0 ? u : d;
+		i.current?.draw({
+			rows: a.rows,
+			keys: a.keys,
+			heads: f.map(({ matrix: e }) => e),
+			colours: f.map(({ colour: e }) => e),
+			threshold: c,
+			rightToLeft: l
+		});
+	}, s = () => {
+		let [n, r] = [t.pinned.value ?? t.pointed.value, e.reading.value];
+		i.current?.point(n === null || r === null ? null : la(r, n));
+	};
+	W(o), W(s);
+	let c = t.sheet.value?.coarse ?? !0;
+	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("p", {
+		class: "hint empty",
+		hidden: !c,
+		children: "Lines stand here when the map is near enough to have words."
+	}), /* @__PURE__ */ X("div", {
+		class: "lines",
+		hidden: c,
+		children: [/* @__PURE__ */ X("div", {
+			class: "aside",
+			children: [
+				/* @__PURE__ */ X("label", {
+					class: "slider",
+					children: [
+						"Lines from ",
+						/* @__PURE__ */ X("output", { children: [t.threshold.value, " %"] }),
+						/* @__PURE__ */ X("input", {
+							id: "threshold",
+							type: "range",
+							min: 0,
+							max: 100,
+							step: 1,
+							value: t.threshold.value,
+							"aria-label": "Least weight that has a line, in percent",
+							onInput: (t) => e.set({ threshold: Number(t.currentTarget.value) })
+						})
+					]
+				}),
+				/* @__PURE__ */ X(Li, {}),
+				/* @__PURE__ */ X("p", {
+					class: "note",
+					hidden: a.value === 0,
+					children: [a.value.toLocaleString("en"), " thinner lines are left out."]
+				})
+			]
+		}), /* @__PURE__ */ X("div", {
+			id: "lines",
+			class: "lines-room",
+			ref: r,
+			tabIndex: 0,
+			role: "application",
+			"aria-roledescription": "lines between words",
+			"aria-label": "Words that look, words that are looked at, and a line for each weight. Arrow keys move, Enter keeps a word."
+		})]
+	})] });
+}
+// src/statistics-panel.tsx
+var Oa = [
+	"normalized_entropy",
+	"max_weight",
+	"first_weight",
+	"last_weight",
+	"self_weight",
+	"previous_weight",
+	"next_weight",
+	"distance"
+], ka = 32, Aa = /* @__PURE__ */ new WeakMap();
+function ja() {
+	let e = Y(), { now: t } = e, [n, r, i, a] = [
+		t.sheet.value,
+		e.layer.value,
+		t.answer.value,
+		t.overview.value
+	], o = e.weights.value;
+	if (n === null || r === null || i === null || a === null || o === null) return null;
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Ma(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...zi(e)]), f = (e) => {
+		let t = Aa.get(e) ?? /* @__PURE__ */ new Map();
+		Aa.set(e, t);
+		let n = `${l} ${s}`, r = t.get(n) ?? Bi(e, l, s ? d(e) : void 0);
+		return t.set(n, r), r;
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - ka / 2, 0), Math.max(r.heads - ka, 0)), _ = Array.from({ length: Math.min(r.heads, ka) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+		if (!s) return v?.[t]?.[e] ?? NaN;
+		let r = m ? br(n, e) : e === c ? o : null;
+		return r === null ? NaN : f(r)[t];
+	}, b = Oa.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	return /* @__PURE__ */ X("div", {
+		class: "statistics",
+		children: [
+			/* @__PURE__ */ X("div", {
+				class: "aside",
+				children: [
+					/* @__PURE__ */ X("h3", { children: ri(r, c) }),
+					/* @__PURE__ */ X("div", {
+						id: "interpretation",
+						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : Ui(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
+					}),
+					/* @__PURE__ */ X("label", {
+						class: "check",
+						children: [
+							/* @__PURE__ */ X("input", {
+								id: "apart",
+								type: "checkbox",
+								checked: t.apart.value,
+								disabled: n.coarse,
+								onChange: (t) => e.set({ apart: t.currentTarget.checked })
+							}),
+							" ",
+							"set sinks and special tokens aside"
+						]
+					}),
+					s && /* @__PURE__ */ X("p", {
+						class: "note",
+						children: [x.length > 0 ? `Left out: ${x.slice(0, 8).join(", ")}. ` : "There is none here. ", "A sink is a key that gets a quarter of all attention or more. What remains of each row is divided by its sum."]
+					}),
+					/* @__PURE__ */ X("p", {
+						class: "note",
+						children: "Numbers say how attention is spread. They do not say what the model needs."
+					})
+				]
+			}),
+			/* @__PURE__ */ X("div", {
+				class: "table-room",
+				tabIndex: 0,
+				role: "region",
+				"aria-label": "Numbers of each head",
+				children: [/* @__PURE__ */ X("table", { children: [/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "head"
+				}), b.map((e) => /* @__PURE__ */ X("th", {
+					scope: "col",
+					title: $r(e),
+					children: ti(e)
+				}, e))] }) }), /* @__PURE__ */ X("tbody", { children: _.map((t) => /* @__PURE__ */ X("tr", {
+					class: t === c ? "shown" : void 0,
+					children: [/* @__PURE__ */ X("th", {
+						scope: "row",
+						children: /* @__PURE__ */ X("button", {
+							type: "button",
+							class: "link",
+							"aria-label": `Show head ${t}`,
+							"aria-current": t === c,
+							onClick: () => e.see(n.layer, t),
+							children: t
+						})
+					}), b.map((e) => {
+						let n = y(t, e);
+						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? ni(e, n) : "–" }, e);
+					})]
+				}, t)) })] }), r.heads > ka && /* @__PURE__ */ X("p", {
+					class: "note",
+					children: [
+						ka,
+						" of ",
+						r.heads,
+						" heads, those around the one that is shown."
+					]
+				})]
+			}),
+			!n.coarse && /* @__PURE__ */ X(Na, {
+				matrix: o,
+				apart: s ? d(o) : /* @__PURE__ */ new Set()
+			})
+		]
+	});
+}
+function Ma({ special: e, text: t }) {
+	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
+}
+function Na({ matrix: e, apart: t }) {
+	let n = Y(), r = L(null), i = n.now.sheet.value, { entropy: a, received: o } = Vi(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${K((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
+	return I(() => {
+		let e = () => Pa(r.current, n.theme, o, a);
+		e();
+		let t = new ResizeObserver(e);
+		return r.current !== null && t.observe(r.current), () => t.disconnect();
+	}, [
+		e,
+		t.size,
+		l
+	]), /* @__PURE__ */ X("figure", {
+		class: "places",
+		children: [
+			/* @__PURE__ */ X("figcaption", { children: [
+				/* @__PURE__ */ X("b", { children: "Attention received" }),
+				" by each key, and ",
+				/* @__PURE__ */ X("b", { children: "entropy" }),
+				" of each query, along the text"
+			] }),
+			/* @__PURE__ */ X("canvas", {
+				ref: r,
+				role: "img",
+				"aria-label": `Attention received by each key; most: ${c.join(", ")}`
+			}),
+			/* @__PURE__ */ X("p", {
+				class: "note",
+				children: [
+					"Most received: ",
+					c.join(", "),
+					"."
+				]
+			})
+		]
+	});
+}
+function Pa(e, t, n, r) {
+	let i = e?.getContext("2d");
+	if (e === null || !i) return;
+	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
+	[e.width, e.height] = [Math.round(o * a), Math.round(s * a)], i.setTransform(a, 0, 0, a, 0, 0);
+	let c = s / 2, l = n.reduce((e, t) => Math.max(e, t), 1e-9), u = (e, t, n, r, a) => {
+		let s = o / Math.max(e.length, 1);
+		i.fillStyle = a, e.forEach((e, a) => {
+			let o = e / t * (c - 6), l = +(s > 4);
+			i.fillRect(a * s, r > 0 ? n : n - o, Math.max(s - l, .5), Math.max(o, .5));
+		});
+	};
+	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
+}
+// src/inspector.tsx
+function Fa(e, t, n, r = () => !0) {
+	return {
+		id: e,
+		title: t,
+		accepts: r,
+		mount(e, t) {
+			return Se(/* @__PURE__ */ X(Hr, {
+				value: t,
+				children: /* @__PURE__ */ X(n, {})
+			}), e), {
+				update: () => void 0,
+				unmount: () => Se(null, e)
+			};
+		}
+	};
+}
+var Ia = [
+	Fa("distribution", "Distribution", ga),
+	Fa("lines", "Lines", Da),
+	Fa("statistics", "Statistics", ja),
+	Fa("compare", "Compare", ea)
+];
+function La() {
+	let e = Y(), t = L(null), n = L(null), r = Ct(!1), i = Ia.filter((t) => t.accepts(e.door)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+	I(() => {
+		if (t.current !== null && a !== void 0) return n.current = {
+			id: a.id,
+			panel: a.mount(t.current, e)
+		}, () => {
+			n.current?.panel.unmount(), n.current = null;
+		};
+	}, [a?.id]), W(() => n.current?.panel.update(e.whole.value)), I(() => {
+		r.value && (t.current?.parentElement?.querySelector("[aria-selected=true]"))?.focus();
+	}, [a?.id]);
+	let o = (t, n) => {
+		r.value = n, t !== void 0 && e.set({ tab: t === i[0]?.id ? null : t });
+	};
+	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("div", {
+		class: "tabs",
+		role: "tablist",
+		"aria-label": "Inspector",
+		onKeyDown: (e) => {
+			let t = i.findIndex(({ id: e }) => e === a?.id), n = {
+				ArrowLeft: t - 1,
+				ArrowRight: t + 1,
+				Home: 0,
+				End: i.length - 1
+			}[e.key];
+			n !== void 0 && (e.preventDefault(), o(i[(n + i.length) % i.length]?.id, !0));
+		},
+		children: i.map(({ id: e, title: t }) => /* @__PURE__ */ X("button", {
+			id: `tab-${e}`,
+			type: "button",
+			role: "tab",
+			"aria-selected": e === a?.id,
+			"aria-controls": "inspected",
+			tabIndex: e === a?.id ? 0 : -1,
+			onClick: () => o(e, !1),
+			children: t
+		}, e))
+	}), /* @__PURE__ */ X("div", {
+		id: "inspected",
+		class: "inspected",
+		ref: t,
+		role: "tabpanel",
+		"aria-labelledby": `tab-${a?.id}`
+	})] });
+}
+// src/csv.ts
+function Ra(e, t) {
+	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
+}
+function za(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => Ba(e?.whole ?? e?.text ?? "");
+	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
+		if (Ft(e, s, c)) continue;
+		let r = e.values[s * e.columns + c] ?? 0;
+		a.push(`${i.row + s},${o(t[s])},${i.key + c},${o(n[c])},${Number(r.toPrecision(6))}`);
+	}
+	return `${a.join("\r\n")}\r\n`;
+}
+function Ba(e) {
+	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
+}
+// src/export.ts
+var Va = 16, Ha = 28, Ua = 56, Wa = 288, Ga = 2;
+function Ka(e) {
+	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
+	return t === null || n === null ? "" : `${ri(t, r)}, ${Qr(n)}`;
+}
+function qa(e, t, { width: n, height: r }) {
+	let { map: i, theme: a } = e, o = e.weights.peek();
+	if (i === null || o === null) return;
+	let { scale: s } = e.state;
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Ka(e), Va, 22), t.save(), t.translate(Va, 44), i.export(t), t.restore();
+	let c = r - Va - Ua + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Ut.find(([e]) => e === s)?.[1] ?? s}`, Va, c - 10), Qi(t, a.ramp, Gt(s, Rt(o)), {
+		x: Va,
+		y: c,
+		width: Math.min(Wa, n - 32)
+	}, a.tone("quiet"), a.font);
+}
+function Ja(e) {
+	let t = e.map?.size ?? null;
+	return t && {
+		width: Math.max(Math.ceil(t.width), Wa) + 32,
+		height: Math.ceil(t.height) + Ha + Ua + 32
+	};
+}
+function Ya(e) {
+	let t = Ja(e);
+	if (t === null) return null;
+	let n = new Gi();
+	return qa(e, n, t), n.file(t.width, t.height, Ka(e));
+}
+async function Xa(e) {
+	let t = Ja(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Ga, t.height * Ga], r.scale(Ga, Ga), qa(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+}
+function Za(e) {
+	let { sheet: t, view: n } = e.state, r = e.weights.peek();
+	if (t === null || r === null) return null;
+	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
+		from: 0,
+		to: r
+	} : {
+		from: n.from - e.from,
+		to: n.to - e.from
+	}, c = {
+		rows: s(i, o.rows, r.rows),
+		keys: s(a, o.keys, r.columns)
+	}, l = t.coarse ? {
+		row: 0,
+		key: 0
+	} : {
+		row: i.from,
+		key: a.from
+	};
+	return za(r, t.rows, t.keys, c, l);
+}
+function Qa(e, t) {
+	let n = document.createElement("a");
+	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
+}
+// src/export-menu.tsx
+function $a() {
+	let e = Y(), t = L(null), n = () => {
+		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
+	}, r = async (t) => {
+		n();
+		let r = Ra(Ka(e), t), i = {
+			svg: () => Ya(e),
+			csv: () => Za(e),
+			png: () => null
+		}[t](), a = {
+			svg: "image/svg+xml",
+			csv: "text/csv;charset=utf-8",
+			png: "image/png"
+		}[t], o = t === "png" ? await Xa(e) : i === null ? null : new Blob([i], { type: a });
+		if (o === null) {
+			let t = new G("a map on screen", "none", "show a head first");
+			return e.set({ problem: t });
+		}
+		Qa(o, r), e.spoken.value = `Saved as ${r}`;
+	}, i = async () => {
+		n();
+		let t = new URL(e.link, location.href).href;
+		try {
+			await navigator.clipboard.writeText(t), e.notice.value = "The link is copied.";
+		} catch {
+			e.notice.value = `Copy this link: ${t}`;
+		}
+	};
+	return /* @__PURE__ */ X("details", {
+		class: "menu",
+		ref: t,
+		onKeyDown: (e) => {
+			e.key === "Escape" && (e.stopPropagation(), n());
+		},
+		onFocusOut: (e) => {
+			let n = e.relatedTarget;
+			n instanceof Node && t.current?.contains(n) === !1 && (t.current.open = !1);
+		},
+		children: [/* @__PURE__ */ X("summary", { children: "Export" }), /* @__PURE__ */ X("div", {
+			class: "menu-items",
+			children: [
+				/* @__PURE__ */ X("button", {
+					id: "export-png",
+					type: "button",
+					onClick: () => void r("png"),
+					children: "PNG of the map"
+				}),
+				/* @__PURE__ */ X("button", {
+					id: "export-svg",
+					type: "button",
+					onClick: () => void r("svg"),
+					children: "SVG of the map"
+				}),
+				/* @__PURE__ */ X("button", {
+					id: "export-csv",
+					type: "button",
+					onClick: () => void r("csv"),
+					children: "CSV of its numbers"
+				}),
+				e.address !== null && /* @__PURE__ */ X("button", {
+					id: "copy-link",
+					type: "button",
+					onClick: () => void i(),
+					children: "Copy the link"
+				})
+			]
+		})]
+	});
+}
+// src/viewport.ts
+var eo = 38, to = 4;
+function no({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), eo), i = Math.min(n.height / Math.max(e, 1), eo), [a, o] = Math.max(r, i) / Math.min(r, i) <= to ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+	return {
+		width: a * t,
+		height: o * e
+	};
+}
+function ro(e, t, n, r, i) {
+	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
+	return ao(e.from + t * (e.to - e.from) - t * o, o, r);
+}
+function io(e, t, n, r) {
+	let i = e.to - e.from;
+	return ao(e.from + t / r * i, i, n);
+}
+function ao(e, t, n) {
+	let r = Math.min(Math.max(e, 0), n - t);
+	return {
+		from: r,
+		to: r + t
+	};
+}
+function oo({ rows: e, keys: t }) {
+	let n = ({ from: e, to: t }) => {
+		let n = Math.floor(e + 1e-6);
+		return {
+			from: n,
+			to: Math.max(Math.ceil(t - 1e-6), n + 1)
+		};
+	};
+	return {
+		rows: n(e),
+		keys: n(t)
+	};
+}
+function so(e, t, n) {
+	let r = Math.floor(e.from + t / n * (e.to - e.from));
+	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
+}
+function Q(e, t, n) {
+	return (t - e.from) / (e.to - e.from) * n;
+}
+function co(e, t, n) {
+	let r = t / (e.to - e.from), i = 1;
+	for (let e = 1; i * r < n; e *= 10) i = [
+		1,
+		2,
+		5,
+		10
+	].map((t) => t * e).find((e) => e * r >= n) ?? 10 * e;
+	let a = Math.ceil(e.from / i) * i, o = [];
+	for (let t = a; t < e.to; t += i) o.push(t);
+	return o;
+}
+// src/map-view.ts
+var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo = class {
+	theme;
+	canvas;
+	room;
+	handlers;
+	picture = null;
+	shown = null;
+	plan = null;
+	bitmaps = /* @__PURE__ */ new Map();
+	pointers = /* @__PURE__ */ new Map();
+	frame = null;
+	travelled = 0;
+	settling;
+	marks = document.createElement("canvas");
+	mini = document.createElement("canvas");
+	constructor(e, t, n, r) {
+		this.theme = e, this.canvas = t, this.room = n, this.handlers = r, this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks), this.mini.className = "minimap", this.mini.ariaHidden = "true", this.mini.hidden = !0, n.append(this.mini);
+		for (let e of ["pointerdown", "pointermove"]) this.mini.addEventListener(e, (e) => this.jump(e));
+		t.addEventListener("pointermove", (e) => this.moved(e)), t.addEventListener("pointerdown", (e) => this.pressed(e)), t.addEventListener("pointerup", (e) => this.released(e)), t.addEventListener("pointercancel", (e) => this.pointers.delete(e.pointerId)), t.addEventListener("pointerleave", () => r.leave()), t.addEventListener("wheel", (e) => this.wheeled(e), { passive: !1 }), t.addEventListener("keydown", (e) => this.typed(e)), new ResizeObserver(() => this.redraw()).observe(n);
+	}
+	draw(e) {
+		let t = this.picture;
+		this.picture = e;
+		let n = (...n) => n.every((n) => e[n] === t?.[n]);
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && wo(oo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+	}
+	get rightToLeft() {
+		return this.picture?.rightToLeft ?? !1;
+	}
+	cellAt(e, t) {
+		let { picture: n, plan: r, shown: i } = this;
+		if (n === null || r === null || i === null) return null;
+		let [a, o] = [e - r.left, t - r.top];
+		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = xo(c.rows, l.rows, so(i.rows, o, r.height)), d = xo(c.keys, l.columns, so(i.keys, s, r.width));
+		return u === null || d === null ? null : {
+			row: u,
+			column: d
+		};
+	}
+	point(e) {
+		let t = this.canvas.getBoundingClientRect();
+		return {
+			x: e.clientX - t.left,
+			y: e.clientY - t.top
+		};
+	}
+	moved(e) {
+		let t = this.point(e), n = this.pointers.get(e.pointerId);
+		if (n === void 0) {
+			let e = this.cellAt(t.x, t.y);
+			e !== null && this.handlers.point(e, !1);
+			return;
+		}
+		if (this.pointers.set(e.pointerId, t), this.travelled += Math.abs(t.x - n.x) + Math.abs(t.y - n.y), this.frame !== null) return this.frame = {
+			from: this.frame.from,
+			to: t
+		}, this.mark();
+		let [r, i] = [...this.pointers.values()];
+		if (r === void 0) return;
+		if (i === void 0) return this.pan(n.x - t.x, n.y - t.y);
+		let a = t === r ? i : r, o = (e) => Math.hypot(e.x - a.x, e.y - a.y), s = {
+			x: (r.x + i.x) / 2,
+			y: (r.y + i.y) / 2
+		};
+		this.zoom(s, o(t) / Math.max(o(n), 1));
+	}
+	pressed(e) {
+		if (e.button !== 0) return;
+		let t = this.point(e);
+		this.canvas.setPointerCapture(e.pointerId), this.pointers.set(e.pointerId, t), this.travelled = 0, this.frame = e.shiftKey ? {
+			from: t,
+			to: t
+		} : null;
+	}
+	released(e) {
+		if (!this.pointers.delete(e.pointerId)) return;
+		let { frame: t, picture: n } = this;
+		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
+		if (this.travelled > 4 || n === null) return;
+		let r = this.point(e), i = this.cellAt(r.x, r.y);
+		i !== null && (bo(n.near) ? this.handlers.click(i) : this.zoom(r, mo));
+	}
+	enter({ from: e, to: t }) {
+		let { plan: n, shown: r } = this;
+		if (n === null || r === null) return;
+		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
+			from: so(e, Math.max(Math.min(t, n), 0), r),
+			to: so(e, Math.min(Math.max(t, n), r - 1), r) + 1
+		});
+		this.go({
+			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
+			keys: a(r.keys, i(e.x), i(t.x), n.width)
+		});
+	}
+	wheeled(t) {
+		let { picture: n, shown: r } = this;
+		if (n === null || r === null) return;
+		let { layer: i } = n, a = wo(oo(r), e(i));
+		if (!t.ctrlKey && a && t.deltaY > 0) return;
+		t.preventDefault();
+		let o = t.deltaMode === 1 ? 16 : 1;
+		this.zoom(this.point(t), Math.exp(-t.deltaY * o * .002));
+	}
+	typed(t) {
+		let { picture: n, plan: r } = this;
+		if (t.ctrlKey || t.altKey || t.metaKey || n === null || r === null) return;
+		let { near: i, layer: a } = n, o = this.handlers.here(), s = {
+			row: (o?.side === "target" ? o.index : o?.partner) ?? 0,
+			column: (o?.side === "target" ? o.partner : o?.index) ?? 0
+		}, c = this.rightToLeft ? -1 : 1, l = {
+			ArrowUp: [-1, 0],
+			ArrowDown: [1, 0],
+			ArrowLeft: [0, -c],
+			ArrowRight: [0, c]
+		}[t.key], u = this.middleOf(s) ?? {
+			x: r.left + r.width / 2,
+			y: r.top + r.height / 2
+		};
+		if (l !== void 0) {
+			let e = (e, t) => Math.min(Math.max(e, 0), t - 1), t = e(s.row + l[0], i.matrix.rows), n = e(s.column + l[1], i.matrix.columns);
+			this.handlers.point({
+				row: t,
+				column: n
+			}, !0);
+		} else if (t.key === "+" || t.key === "=") this.zoom(u, 2);
+		else if (t.key === "-") this.zoom(u, .5);
+		else if (t.key === "0") this.go(e(a));
+		else if (t.key === "Enter" || t.key === " ") this.handlers.click(s);
+		else return;
+		t.preventDefault();
+	}
+	zoom({ x: e, y: t }, n) {
+		let { picture: r, plan: i, shown: a } = this;
+		if (r === null || i === null || a === null) return;
+		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
+		this.go({
+			rows: ro(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: ro(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+		});
+	}
+	pan(e, t) {
+		let { picture: n, plan: r, shown: i } = this;
+		n !== null && r !== null && i !== null && this.go({
+			rows: io(i.rows, t, n.layer.queries, r.height),
+			keys: io(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+		});
+	}
+	go(e) {
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(oo(e)), ho);
+	}
+	redraw() {
+		let { picture: t, shown: n } = this, r = {
+			width: this.room.clientWidth,
+			height: this.room.clientHeight
+		}, i = this.canvas.getContext("2d");
+		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
+		i.font = `600 ${lo}px ${this.theme.font}`;
+		let a = yo(i, t, r);
+		this.plan = a;
+		let [o, s] = [a.left + a.width + go, a.top + a.height + 4];
+		for (let e of [this.canvas, this.marks]) $i(e, o, s);
+		let c = wo(oo(n), e(t.layer));
+		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
+	}
+	render(e, t, n, r) {
+		let i = this.theme.font;
+		e.save(), e.beginPath(), e.rect(n.left, n.top, n.width, n.height), e.clip();
+		for (let i of [t.far, t.near]) i !== null && this.paint(e, t, i, n, r);
+		this.write(e, t, n, r, i), e.restore(), this.name(e, t, n, r, i);
+	}
+	get size() {
+		let { plan: e } = this;
+		return e && {
+			width: e.left + e.width + go,
+			height: e.top + e.height + 4
+		};
+	}
+	export(e) {
+		let { picture: t, plan: n, shown: r } = this;
+		t !== null && n !== null && r !== null && (this.render(e, t, n, r), this.drawMarks(e, t, n, r));
+	}
+	closer(e) {
+		let { plan: t } = this;
+		t !== null && this.zoom({
+			x: t.left + t.width / 2,
+			y: t.top + t.height / 2
+		}, e);
+	}
+	get view() {
+		return this.shown && oo(this.shown);
+	}
+	paint(e, t, n, r, i) {
+		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
+		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = Xi(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
+		let d = this.bitmaps.get(n.matrix) ?? Yi(n, t.ramp);
+		this.bitmaps.set(n.matrix, d), d.width > 0 && d.height > 0 && e.drawImage(d, s, c, l, u), e.restore();
+	}
+	write(e, t, n, r, i) {
+		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
+		if (Math.min(a, o) < 8 || !bo(t.near)) return;
+		e.fillStyle = this.theme.tone("paper");
+		let [l, u] = [So(c.rows, r.rows), So(c.keys, r.keys)];
+		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
+		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
+		if (!(Math.min(a, o) < po)) {
+			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
+			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
+				let [o, l] = [i - c.rows.from, a - c.keys.from];
+				if (Ft(s, o, l)) continue;
+				let u = Pt(s, o, l);
+				e.fillStyle = Ci(xi(t.ramp, t.near.shade(u, o)));
+				let d = n.top + Q(r.rows, i + .5, n.height);
+				e.fillText(Vt(u), this.x(a + .5, n, r), d);
+			}
+		}
+	}
+	name(e, t, n, r, i) {
+		e.textBaseline = "middle";
+		let a = bo(t.near), o = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), s = a && o >= fo ? Math.min(lo, o) : lo, c = (t) => {
+			e.font = `${s}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Zi(e, t, uo), 0, 0);
+		}, l = (e, t, n) => {
+			let r = a && t / (e.to - e.from) >= fo;
+			return (r ? Co(So({
+				from: 0,
+				to: Infinity
+			}, e)) : co(e, t, n)).map((e) => [e, r]);
+		};
+		for (let [i, a] of l(r.rows, n.height, 24)) {
+			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
+			if (a && o === void 0) continue;
+			let s = n.top + Q(r.rows, i + .5, n.height);
+			s < n.top || s > n.top + n.height || (e.save(), e.textAlign = "right", e.translate(n.left - 8, s), c(a ? o ?? "" : i.toLocaleString("en")), e.restore());
+		}
+		for (let [i, a] of l(r.keys, n.width, 56)) {
+			let o = t.columns[i - t.near.excerpt.keys.from]?.text;
+			if (a && o === void 0) continue;
+			let s = this.x(i + .5, n, r);
+			s < n.left || s > n.left + n.width || (e.save(), e.textAlign = a ? "left" : "center", e.translate(s, n.top - (a ? 8 : 12)), a && e.rotate(-Math.PI / 2), c(a ? o ?? "" : i.toLocaleString("en")), e.restore());
+		}
+	}
+	x(e, t, n) {
+		let r = Q(n.keys, e, t.width);
+		return t.left + (this.rightToLeft ? t.width - r : r);
+	}
+	middleOf({ row: e, column: t }) {
+		let { picture: n, plan: r, shown: i } = this;
+		if (n === null || r === null || i === null) return null;
+		let { rows: a, keys: o } = n.near.excerpt, { matrix: s } = n.near, c = (e, t, n) => e.from + (t + .5) * (e.to - e.from) / n, l = this.x(c(o, t, s.columns), r, i), u = Q(i.rows, c(a, e, s.rows), r.height);
+		return {
+			x: l,
+			y: r.top + u
+		};
+	}
+	mark() {
+		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + go, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+	}
+	drawMinimap() {
+		let { picture: t, shown: n, mini: r } = this;
+		r.hidden = !(t !== null && n !== null && !wo(oo(n), e(t.layer))) || t.far === null;
+		let i = r.getContext("2d");
+		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
+		let { layer: a } = t, o = _o / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		$i(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
+		let l = this.bitmaps.get(t.far.matrix) ?? Yi(t.far, t.ramp);
+		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
+		let u = (e, t, n) => [e.from / t * n, Math.max((e.to - e.from) / t * n, 4)], [d, f] = u(n.rows, a.queries, c), [p, m] = u(n.keys, a.keys, s);
+		i.strokeStyle = this.theme.tone("accent"), i.lineWidth = 2, i.strokeRect(Math.min(p, s - m), Math.min(d, c - f), m, f);
+	}
+	jump(e) {
+		let { picture: t, plan: n, shown: r } = this;
+		if (t === null || n === null || r === null || e.buttons === 0) return;
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => io(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		this.go({
+			rows: s(r.rows, o, t.layer.queries, n.height),
+			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
+		});
+	}
+	drawMarks(e, t, n, r) {
+		if (e.strokeStyle = this.theme.tone("accent"), e.lineWidth = 2, this.frame !== null) {
+			let { from: t, to: n } = this.frame;
+			e.setLineDash([6, 4]), e.strokeRect(Math.min(t.x, n.x), Math.min(t.y, n.y), Math.abs(n.x - t.x), Math.abs(n.y - t.y)), e.setLineDash([]);
+		}
+		let { active: a } = t;
+		if (a === null) return;
+		let { excerpt: o, matrix: s } = t.near, { rows: c, keys: l } = o, [u, d] = a.side === "target" ? [a.index, a.partner] : [a.partner, a.index];
+		e.save(), e.beginPath(), e.rect(n.left - 1, n.top - 1, n.width + 2, n.height + 2), e.clip();
+		let f = (e, t) => {
+			let { from: n, to: r } = i(e, t, e === c ? s.rows : s.columns);
+			return [n, r];
+		}, p = (e, t, i) => {
+			if (e === void 0) return null;
+			let [a, o] = f(t, e);
+			if (!i) return [Q(r.rows, a, n.height) + n.top, Q(r.rows, o, n.height) + n.top];
+			let s = [this.x(a, n, r), this.x(o, n, r)];
+			return [Math.min(...s), Math.max(...s)];
+		}, [m, h] = [p(u, c, !1), p(d, l, !0)];
+		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
+	}
+};
+function yo(e, t, n) {
+	let r = bo(t.near), i = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, uo)), 0), a = e.measureText(t.layer.queries.toLocaleString("en")).width, o = Math.ceil(Math.max(r ? i(t.rows) : 0, a) + 12), s = Math.ceil((r ? i(t.columns) : lo) + 14);
+	return {
+		left: o,
+		top: s,
+		...no(t.layer, {
+			width: Math.max(n.width - o - go, 40),
+			height: Math.max(n.height - s - 4, 40)
+		})
+	};
+}
+function bo({ matrix: e, excerpt: t }) {
+	let { rows: n, keys: r } = t;
+	return n.to - n.from === e.rows && r.to - r.from === e.columns;
+}
+function xo(e, t, n) {
+	if (n < e.from || n >= e.to) return null;
+	let r = e.to - e.from;
+	return Math.floor(((n - e.from + 1) * t - 1) / r);
+}
+function So(e, t) {
+	return {
+		from: Math.max(e.from, Math.floor(t.from)),
+		to: Math.min(e.to, Math.ceil(t.to))
+	};
+}
+function Co({ from: e, to: t }) {
+	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
+}
+function wo(e, t) {
+	let n = (e, t) => e.from === t.from && e.to === t.to;
+	return n(e.rows, t.rows) && n(e.keys, t.keys);
+}
+function To(e, t) {
+	return t.partner === void 0 ? null : t.side === "target" ? Pt(e, t.index, t.partner) : Pt(e, t.partner, t.index);
+}
+// src/map-panel.tsx
+function Eo() {
+	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = Ct(!1);
+	if (n === null || r === null || i === null || a === null) return null;
+	let s = e.kind;
+	return /* @__PURE__ */ X(j, { children: [
+		/* @__PURE__ */ X("div", {
+			class: "pane-head",
+			children: [/* @__PURE__ */ X(Do, {
+				part: a,
+				editing: o.value,
+				edit: () => o.value = !o.value
+			}), /* @__PURE__ */ X("div", {
+				class: "tools",
+				children: [
+					/* @__PURE__ */ X("button", {
+						type: "button",
+						title: "Closer (+)",
+						"aria-label": "Closer",
+						onClick: () => e.map?.closer(2),
+						children: "+"
+					}),
+					/* @__PURE__ */ X("button", {
+						type: "button",
+						title: "Farther (−)",
+						"aria-label": "Farther",
+						onClick: () => e.map?.closer(.5),
+						children: "−"
+					}),
+					/* @__PURE__ */ X($a, {})
+				]
+			})]
+		}),
+		o.value && /* @__PURE__ */ X(Oo, { view: a }),
+		/* @__PURE__ */ X("p", {
+			id: "coarse",
+			class: "hint",
+			hidden: !n.coarse,
+			children: oi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
+		}),
+		/* @__PURE__ */ X(ko, { label: li(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(jo, {})
+	] });
+}
+function Do({ part: e, editing: t, edit: n }) {
+	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
+	if (a === null) return null;
+	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
+	return /* @__PURE__ */ X("nav", {
+		class: "crumbs",
+		"aria-label": "What is shown",
+		children: [/* @__PURE__ */ X("span", {
+			id: "choices",
+			class: "choices",
+			hidden: a.layers.length < 2 && s < 2,
+			children: [
+				/* @__PURE__ */ X("select", {
+					id: "layer",
+					"aria-label": "Layer",
+					value: String(i.layer.value),
+					title: r.layer.value?.name,
+					onChange: (e) => r.chooseLayer(Number(e.currentTarget.value)),
+					children: dn(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
+						label: e || "layers",
+						children: t.map((e) => /* @__PURE__ */ X("option", {
+							value: String(e),
+							children: a.layers[e]?.title
+						}, e))
+					}, e))
+				}),
+				/* @__PURE__ */ X("span", {
+					"aria-hidden": "true",
+					class: "between",
+					children: "›"
+				}),
+				/* @__PURE__ */ X("label", { children: [
+					"head",
+					" ",
+					/* @__PURE__ */ X("select", {
+						id: "head",
+						value: c === null ? "" : String(c),
+						onChange: (e) => {
+							let { value: t } = e.currentTarget;
+							r.chooseHead(t === "" ? null : Number(t));
+						},
+						children: [o?.head === null && /* @__PURE__ */ X("option", {
+							value: "",
+							children: "mean of all"
+						}), Array.from({ length: s }, (e, t) => /* @__PURE__ */ X("option", {
+							value: String(t),
+							children: t
+						}, t))]
+					})
+				] }),
+				/* @__PURE__ */ X("span", {
+					"aria-hidden": "true",
+					class: "between",
+					children: "›"
+				})
+			]
+		}), /* @__PURE__ */ X("button", {
+			id: "part",
+			type: "button",
+			class: "quiet",
+			"aria-expanded": t,
+			title: "Choose a part by numbers",
+			onClick: n,
+			children: Qr(e)
+		})]
+	});
+}
+function Oo({ view: t }) {
+	let n = Y(), r = n.layer.value, i = L(null);
+	if (r === null) return null;
+	let o = u(t, e(r)), s = (e) => {
+		let t = (t) => i.current?.elements.namedItem(`${e}-${t}`);
+		return {
+			from: Number(t("first").value),
+			to: Number(t("last").value) + 1
+		};
+	}, c = (e, { from: t, to: n }, r, a, o) => /* @__PURE__ */ X("fieldset", { children: [
+		/* @__PURE__ */ X("legend", { children: a }),
+		["first", "last"].map((a) => /* @__PURE__ */ X("input", {
+			id: `${e}-${a}`,
+			name: `${e}-${a}`,
+			type: "number",
+			min: 0,
+			max: r - 1,
+			required: !0,
+			"aria-label": `${a === "first" ? "First" : "Last"} place that ${o}`,
+			value: a === "first" ? t : n - 1,
+			onInput: () => {
+				let t = i.current?.elements.namedItem(`${e}-last`), { from: n, to: r } = s(e);
+				t.setCustomValidity(r <= n ? "The last place comes before the first." : "");
+			}
+		}, a)),
+		"of ",
+		/* @__PURE__ */ X("span", {
+			id: `${e}-most`,
+			children: `0–${(r - 1).toLocaleString("en")}`
+		})
+	] });
+	return /* @__PURE__ */ X("form", {
+		id: "frame",
+		class: "frame",
+		ref: i,
+		autocomplete: "off",
+		onSubmit: (e) => {
+			e.preventDefault(), n.view({
+				rows: s("rows"),
+				keys: s("keys")
+			});
+		},
+		children: [
+			c("rows", t.rows, r.queries, "Rows, which look", "looks"),
+			c("keys", t.keys, r.keys, "Keys, looked at", "is looked at"),
+			/* @__PURE__ */ X("div", {
+				class: "buttons",
+				children: [
+					/* @__PURE__ */ X("button", {
+						type: "submit",
+						children: "Show"
+					}),
+					/* @__PURE__ */ X("button", {
+						type: "button",
+						id: "farther",
+						disabled: o,
+						onClick: () => n.view(a(t, r)),
+						children: "Farther"
+					}),
+					/* @__PURE__ */ X("button", {
+						type: "button",
+						id: "whole",
+						disabled: o,
+						onClick: () => n.view(e(r)),
+						children: "Whole map"
+					})
+				]
+			})
+		]
+	});
+}
+function ko({ label: t }) {
+	let n = Y(), r = L(null), i = L(null), a = L(null), o = L(null);
+	I(() => {
+		if (r.current === null || i.current === null) return;
+		let e = ({ row: e, column: t }) => ({
+			side: "target",
+			index: e,
+			partner: t
+		});
+		return n.map = new vo(n.theme, r.current, i.current, {
+			point: (t, r) => {
+				n.point(e(t)), r && (n.spoken.value = Ao(n, e(t)));
+			},
+			click: (t) => n.pin(e(t)),
+			view: (e) => n.view(e),
+			here: () => vr(n.state),
+			leave: () => {
+				let e = n.state.pointed;
+				e && n.point({
+					side: e.side,
+					index: e.index
+				});
+			}
+		}), s(), () => n.map = null;
+	}, []);
+	let s = () => {
+		let { now: t, theme: r } = n;
+		r.changes.value;
+		let [i, s, c] = [
+			t.sheet.value,
+			n.layer.value,
+			n.weights.value
+		], [l, u, d, f] = [
+			t.view.value,
+			t.scale.value,
+			t.overview.value,
+			t.head.value
+		], p = t.pinned.value ?? t.pointed.value;
+		if (i === null || s === null || c === null) return;
+		let m = d?.tiles[i.layer], h = m?.rows === s.queries && m.keys === s.keys;
+		if (a.current?.matrix !== c || a.current.excerpt !== i.excerpt || a.current.scale !== u) {
+			a.current = {
+				matrix: c,
+				excerpt: i.excerpt,
+				shade: q(u, c, s.keys),
+				scale: u
+			};
+			let t = i.head ?? f, n = m === void 0 || t === null && !h ? null : t === null ? Nt(m) : jt(m, t);
+			o.current = n && {
+				matrix: n,
+				excerpt: e(s),
+				shade: q(u, n, s.keys),
+				scale: u
+			};
+		}
+		n.map?.draw({
+			layer: s,
+			view: l ?? i.excerpt,
+			far: o.current,
+			near: a.current,
+			rows: i.rows,
+			columns: i.keys,
+			rightToLeft: d?.rightToLeft.has(s.sheet) ?? !1,
+			ramp: r.ramp,
+			active: p
+		});
+	};
+	return W(s), /* @__PURE__ */ X("div", {
+		class: "map-room",
+		id: "map-room",
+		ref: i,
+		children: [/* @__PURE__ */ X("div", {
+			class: "stack",
+			children: /* @__PURE__ */ X("canvas", {
+				id: "map",
+				ref: r,
+				tabIndex: 0,
+				role: "application",
+				"aria-roledescription": "map of weights",
+				"aria-label": t,
+				"aria-describedby": "readout map-help"
+			})
+		}), /* @__PURE__ */ X("p", {
+			id: "map-help",
+			class: "unseen",
+			children: "Arrow keys move the crosshair, plus and minus zoom, 0 shows all, Enter keeps a cell."
+		})]
+	});
+}
+function Ao(e, t) {
+	let [n, r] = [e.now.sheet.value, e.weights.value];
+	if (t === null || n === null || r === null || t.partner === void 0) return "";
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = To(r, t), s = i[t.index]?.text ?? "";
+	return o === null ? "" : `${Vn(s)} → ${Vn(a[t.partner]?.text ?? "")}: ${K(o)}`;
+}
+function jo() {
+	let e = Y(), { now: t, theme: n } = e, r = L(null), i = e.weights.value, a = t.scale.value;
+	return W(() => {
+		n.changes.value;
+		let e = r.current?.getContext("2d");
+		e && Qi(e, n.ramp, [], {
+			x: 0,
+			y: 0,
+			width: 256
+		}, "", "");
+	}), i === null ? null : /* @__PURE__ */ X("div", {
+		class: "map-foot",
+		children: [
+			/* @__PURE__ */ X("label", {
+				class: "scale",
+				children: [
+					"Colours",
+					" ",
+					/* @__PURE__ */ X("select", {
+						id: "scale",
+						value: a,
+						onChange: (t) => e.set({ scale: t.currentTarget.value }),
+						children: Ut.map(([e, t]) => /* @__PURE__ */ X("option", {
+							value: e,
+							children: t
+						}, e))
+					})
+				]
+			}),
+			/* @__PURE__ */ X("span", {
+				class: "legend",
+				children: [/* @__PURE__ */ X("canvas", {
+					id: "legend",
+					ref: r,
+					width: 256,
+					height: 10,
+					"aria-hidden": "true"
+				}), /* @__PURE__ */ X("span", {
+					id: "ticks",
+					class: "ticks",
+					children: Gt(a, Rt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
+						ref: (t) => t?.style.setProperty("--share", `${(e * 100).toFixed(1)}%`),
+						children: t
+					}, e))
+				})]
+			}),
+			/* @__PURE__ */ X(Mo, {})
+		]
+	});
+}
+function Mo() {
+	let e = Y(), { pinned: t, pointed: n } = e.now;
+	return /* @__PURE__ */ X("span", {
+		id: "readout",
+		class: "readout",
+		children: Ao(e, vr({
+			pinned: t.value,
+			pointed: n.value
+		}))
+	});
+}
+// src/separator.tsx
+var No = 24;
+function Po({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+	let l = L(null), u = L(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
+		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
+		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
+	}, p = (e) => {
+		let t = Math.round(Math.min(Math.max(e, a), o));
+		c.current?.style.setProperty(r, `${t}px`), u.current?.setAttribute("aria-valuenow", String(t));
+	};
+	return I(() => u.current?.setAttribute("aria-valuenow", String(f())), []), /* @__PURE__ */ X("div", {
+		id: e,
+		ref: u,
+		class: `separator ${n}`,
+		role: "separator",
+		tabIndex: 0,
+		"aria-orientation": n,
+		"aria-label": t,
+		"aria-valuenow": a,
+		"aria-valuemin": a,
+		"aria-valuemax": o,
+		onPointerDown: (e) => {
+			e.currentTarget.setPointerCapture(e.pointerId), l.current = {
+				at: d(e),
+				size: f()
+			};
+		},
+		onPointerMove: (e) => {
+			l.current !== null && p(l.current.size + s * (d(e) - l.current.at));
+		},
+		onPointerUp: () => l.current = null,
+		onPointerCancel: () => l.current = null,
+		onKeyDown: (e) => {
+			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : No));
+			else if (e.key === "Home") p(a);
+			else if (e.key === "End") p(o);
+			else return;
+			e.preventDefault();
+		}
+	});
+}
+// src/screen.tsx
+function Fo({ explorer: e }) {
+	let t = Ct(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
+		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
+		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
+	};
+	return I(() => {
+		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
+	}, []), /* @__PURE__ */ X(Hr, {
+		value: e,
+		children: /* @__PURE__ */ X("div", {
+			class: r ? "screen gone" : "screen",
+			onKeyDown: (t) => {
+				e.address === null && i(t);
+			},
+			children: [
+				/* @__PURE__ */ X(Io, {
+					help: t,
+					explorer: e
+				}),
+				/* @__PURE__ */ X(gi, {}),
+				/* @__PURE__ */ X(Ro, { explorer: e }),
+				/* @__PURE__ */ X(Bo, { explorer: e }),
+				/* @__PURE__ */ X("p", {
+					class: "unseen",
+					id: "spoken",
+					role: "status",
+					"aria-live": "polite",
+					children: e.spoken.value
+				}),
+				/* @__PURE__ */ X(Ii, { open: t })
+			]
+		})
+	});
+}
+function Io({ help: e, explorer: t }) {
+	let n = t.now.model.value?.facts ?? {};
+	return /* @__PURE__ */ X("header", {
+		class: "head",
+		children: [
+			/* @__PURE__ */ X("h1", {
+				class: "mark",
+				children: [/* @__PURE__ */ X("svg", {
+					viewBox: "0 0 12 12",
+					"aria-hidden": "true",
+					children: [/* @__PURE__ */ X("path", {
+						class: "pale",
+						d: "M0 0h12v12H0z"
+					}), /* @__PURE__ */ X("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })]
+				}), "attlas"]
+			}),
+			/* @__PURE__ */ X(pi, {}),
+			/* @__PURE__ */ X("p", {
+				id: "facts",
+				class: "facts",
+				title: [...Ur(n), Wr(n)].filter((e) => e !== "").join(" · "),
+				children: Ur(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
+			}),
+			/* @__PURE__ */ X("button", {
+				id: "help",
+				type: "button",
+				class: "round",
+				"aria-label": "Help",
+				title: "Help (?)",
+				onClick: () => e.value = !0,
+				children: "?"
+			})
+		]
+	});
+}
+var Lo = [
+	["heads", "Heads"],
+	["map", "Map"],
+	["words", "Words"]
+];
+function Ro({ explorer: e }) {
+	let { now: t } = e, n = L(null), r = Ct("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
+		let t = n.current?.querySelector(`.pane.${e}`);
+		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
+	};
+	return W(() => {
+		t.sheet.value !== null && requestAnimationFrame(() => s(r.peek()));
+	}), a ? /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("div", {
+		class: "pane-tabs",
+		role: "group",
+		"aria-label": "Panes",
+		children: Lo.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+			type: "button",
+			"aria-pressed": r.value === e,
+			onClick: () => s(e),
+			children: t
+		}, e))
+	}), /* @__PURE__ */ X("main", {
+		id: "looking",
+		ref: n,
+		class: `panes${o ? " stale" : ""}${i ? "" : " single"}`,
+		"aria-busy": o,
+		onScroll: () => {
+			let e = n.current;
+			if (e === null || e.scrollWidth <= e.clientWidth) return;
+			let t = Lo.filter(([e]) => e !== "heads" || i);
+			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
+		},
+		children: [
+			/* @__PURE__ */ X("section", {
+				id: "heads",
+				class: "pane heads",
+				"aria-labelledby": "heads-title",
+				hidden: !i,
+				children: /* @__PURE__ */ X(Pi, {})
+			}),
+			/* @__PURE__ */ X(Po, {
+				id: "left",
+				label: "Width of the heads",
+				orientation: "vertical",
+				property: "--left",
+				pane: "heads",
+				least: 150,
+				most: 640,
+				sign: 1,
+				frame: n
+			}),
+			/* @__PURE__ */ X("section", {
+				class: "pane map",
+				"aria-label": "Map",
+				children: /* @__PURE__ */ X(Eo, {})
+			}),
+			/* @__PURE__ */ X(Po, {
+				id: "right",
+				label: "Width of the words",
+				orientation: "vertical",
+				property: "--right",
+				pane: "words",
+				least: 220,
+				most: 760,
+				sign: -1,
+				frame: n
+			}),
+			/* @__PURE__ */ X("section", {
+				class: "pane words",
+				"aria-label": "Words",
+				children: /* @__PURE__ */ X(pa, {})
+			}),
+			/* @__PURE__ */ X(Po, {
+				id: "below",
+				label: "Height of the inspector",
+				orientation: "horizontal",
+				property: "--below",
+				pane: "inspector",
+				least: 120,
+				most: 560,
+				sign: -1,
+				frame: n
+			}),
+			/* @__PURE__ */ X("section", {
+				class: "pane inspector",
+				"aria-label": "Inspector",
+				children: /* @__PURE__ */ X(La, {})
+			})
+		]
+	})] }) : /* @__PURE__ */ X("main", {
+		id: "looking",
+		class: "nothing",
+		hidden: t.answer.value !== null && t.answer.value.map === null,
+		children: /* @__PURE__ */ X("p", {
+			class: "hint",
+			children: zo(e)
+		})
+	});
+}
+function zo({ now: e }) {
+	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
+}
+function Bo({ explorer: e }) {
+	let t = e.notice.value;
+	return I(() => {
+		if (t === "") return;
+		let n = setTimeout(() => e.notice.value = "", 8e3);
+		return () => clearTimeout(n);
+	}, [t]), /* @__PURE__ */ X("p", {
+		id: "notice",
+		class: "notice",
+		role: "status",
+		hidden: t === "",
+		children: t
+	});
+}
+// src/theme.ts
+var Vo = [
+	"#0067a5",
+	"#b8480c",
+	"#007a55",
+	"#8b3a93",
+	"#555555",
+	"#8a6a00"
+], Ho = [
+	"#6cc0f5",
+	"#ff9d5c",
+	"#3fd0a3",
+	"#e79be0",
+	"#d2d2d2",
+	"#ecd84a"
+], Uo = class {
+	frame;
+	scheme;
+	preference = matchMedia("(prefers-color-scheme: dark)");
+	count = V(0);
+	changed = () => this.apply();
+	tones;
+	constructor(e, t) {
+		this.frame = e, this.scheme = t, this.tones = getComputedStyle(e), this.preference.addEventListener("change", this.changed), this.apply();
+	}
+	get dark() {
+		return this.scheme === "dark" || this.scheme === "auto" && this.preference.matches;
+	}
+	get ramp() {
+		return this.dark ? vi : _i;
+	}
+	tone(e) {
+		return this.tones.getPropertyValue(`--${e}`).trim();
+	}
+	get font() {
+		return this.tones.fontFamily;
+	}
+	get changes() {
+		return this.count;
+	}
+	get differences() {
+		return this.dark ? bi : yi;
+	}
+	get heads() {
+		return this.dark ? Ho : Vo;
+	}
+	dispose() {
+		this.preference.removeEventListener("change", this.changed);
+	}
+	apply() {
+		this.frame.classList.toggle("dark", this.dark), this.count.value += 1;
+	}
+};
+// src/mount.tsx
+function Wo(e, t, n = {}) {
+	let r = document.createElement("div");
+	r.className = "attlas-explorer";
+	let i = r.attachShadow({ mode: "open" }), a = new CSSStyleSheet();
+	a.replaceSync(Br), i.adoptedStyleSheets = [a];
+	let o = document.createElement("div");
+	o.className = "explorer", i.append(o), e.append(r);
+	let s = new Uo(o, n.scheme ?? "auto"), { address: c } = n, l = new Ir(t, s, c ?? null);
+	Se(/* @__PURE__ */ X(Fo, { explorer: l }), o);
+	let u = c?.whenChanged(() => void l.follow(c.read()));
+	return l.begin(c?.read() ?? n.link ?? ""), { unmount() {
+		u?.(), l.stop(), Se(null, o), s.dispose(), r.remove();
+	} };
+}
+// src/tile.ts
+var Go = 1414288449, Ko = 2, qo = 28, Jo = 1;
+async function Yo(e) {
+	if (e.byteLength < qo) throw $("its header is cut off");
+	let t = new DataView(e);
+	if (t.getUint32(0, !0) !== Go) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== Ko) throw $(`its version is ${t.getUint16(4, !0)}, not ${Ko}`);
+	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
+		8,
+		12,
+		16
+	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
+	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
+	let c = await Qo(new Uint8Array(e, qo), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
+	let d = c.subarray(4 * i);
+	return {
+		heads: i,
+		rows: a,
+		keys: o,
+		power: r,
+		most: 2 ** n - 2,
+		pyramidLevel: t.getUint16(20, !0),
+		sampled: (t.getUint16(22, !0) & Jo) !== 0,
+		scales: u,
+		levels: n === 8 ? d : $o(d)
+	};
+}
+var Xo = 1330402369;
+async function Zo(e) {
+	let t = new DataView(e);
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== Xo) throw $("it does not begin with ATLO");
+	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
+	let n = t.getUint16(6, !0), r = 8 + 4 * n;
+	if (e.byteLength < r) throw $("its header is cut off");
+	let i = Array.from({ length: n }, (n, i) => {
+		let a = r;
+		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
+	});
+	if (r !== e.byteLength) throw $("its sizes contradict each other");
+	return Promise.all(i.map(Yo));
+}
+async function Qo(e, t) {
+	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
+	try {
+		for (;;) {
+			let { done: e, value: a } = await i.read();
+			if (e) break;
+			if (r + a.length > t) throw $("it holds more than it says");
+			n.set(a, r), r += a.length;
+		}
+	} catch (e) {
+		throw i.cancel().catch(() => void 0), e instanceof G ? e : $("it does not inflate");
+	}
+	if (r !== t) throw $("it holds less than it says");
+	return n;
+}
+function $o(e) {
+	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
+	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
+}
+function $(e) {
+	return new G("a whole tile of weights", `a damaged one (${e})`, "translate again");
+}
+// src/widget.ts
+var es = class {
+	channel;
+	waiting = /* @__PURE__ */ new Map();
+	latest = 0;
+	constructor(e) {
+		this.channel = e, e.on("msg:custom", this.hear);
+	}
+	close() {
+		this.channel.off("msg:custom", this.hear), this.waiting.clear();
+	}
+	async model() {
+		return (await this.ask({ ask: "model" })).said;
+	}
+	translate() {
+		return Promise.reject(new G("a text of this trace", "another text", "open the model with attlas look"));
+	}
+	async text(e, t) {
+		return (await this.ask({
+			ask: "text",
+			row: e
+		}, t)).said;
+	}
+	async overview(e, t) {
+		return Zo(ts(await this.ask({
+			ask: "overview",
+			map: e
+		}, t)));
+	}
+	async statistics(e, t) {
+		return (await this.ask({
+			ask: "statistics",
+			map: e
+		}, t)).said;
+	}
+	async tile(e, t, r, i) {
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: ns({
+			from: o,
+			to: o + 1
+		}) }, l = {
+			...rs(a),
+			shape: s,
+			...c
+		};
+		return Yo(ts(await this.ask({
+			ask: "tile",
+			map: e,
+			layer: t,
+			query: l
+		}, i)));
+	}
+	async tokens(e, t, n, r) {
+		let i = {
+			ask: "tokens",
+			map: e,
+			layer: t,
+			query: rs(n)
+		};
+		return (await this.ask(i, r)).said;
+	}
+	ask(e, t) {
+		let n = ++this.latest;
+		return new Promise((r, i) => {
+			let a = () => {
+				this.waiting.delete(n), i(t?.reason);
+			};
+			if (t?.aborted) return a();
+			t?.addEventListener("abort", a, { once: !0 }), this.waiting.set(n, (e) => {
+				t?.removeEventListener("abort", a);
+				let n = e.said?.error, o = n === void 0 ? null : G.read(n);
+				o === null ? r(e) : i(o);
+			}), this.channel.send({
+				id: n,
+				...e
+			});
+		});
+	}
+	hear = (e, t) => {
+		let { id: n, answer: r } = e, i = this.waiting.get(n);
+		this.waiting.delete(n);
+		let a = t[0], o = a && new Uint8Array(a.buffer, a.byteOffset, a.byteLength);
+		i?.({
+			said: r,
+			content: o ? o.slice().buffer : null
+		});
+	};
+};
+function ts({ content: e }) {
+	if (e !== null) return e;
+	throw new G("an answer in bytes", "one without", "run the cell again");
+}
+function ns({ from: e, to: t }) {
+	return `${e}:${t}`;
+}
+function rs({ rows: e, keys: t }) {
+	return {
+		rows: ns(e),
+		keys: ns(t)
+	};
+}
+var is = { render({ model: e, el: t }) {
+	let n = new es(e), r = Wo(t, n);
+	return () => {
+		r.unmount(), n.close();
+	};
+} };
+export { es as Messages, is as default };
