@@ -10,13 +10,20 @@ from attlas.cli._process import Guarded, GuardedGroup
 
 lab = typer.Typer(
     cls=GuardedGroup,
-    help="Run claims about attention as experiments, and judge them.",
+    help="""Run claims about attention as experiments, and judge them.
+
+    \b
+    Examples:
+      attlas lab list
+      attlas lab run scale
+      attlas lab report
+    """,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 Folder = Annotated[
-    Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where results and trainings stand.")
+    Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder of results and trainings.")
 ]
 
 
@@ -51,7 +58,7 @@ def run_experiments(
     """Measure experiments, and print their verdicts.
 
     A seed that is measured is not measured again, unless its settings, its code, its data or the
-    version of attlas or torch has changed. After Ctrl-C the same command goes on.
+    version of attlas or torch has changed. After Ctrl-C the same command continues.
 
     Some experiments read data that attlas does not ship. They look for it in the folder that the
     environment variable ATTLAS_LAB_DATA names, and are left out with a sentence where it is
