@@ -62,11 +62,11 @@ def test_streamed_over_blocks_it_is_the_mean_over_dense_rows(
         )
         for one in patterns
     ]
-    asked = torch.rand(batch, length) > 0.3 if some else None
+    query_mask = torch.rand(batch, length) > 0.3 if some else None
     with pytest.MonkeyPatch.context() as patch:
         if tiny:
             patch.setattr("attlas.analysis.similarity._AT_ONCE", 1)
-        found = head_divergences(attention_maps, asked)
+        found = head_divergences(attention_maps, query_mask)
     heads = [
         (
             attention_map.weights()[:, head],
@@ -76,7 +76,7 @@ def test_streamed_over_blocks_it_is_the_mean_over_dense_rows(
         for head in range(2)
     ]
     assert found.shape == (len(heads), len(heads))
-    counted = torch.ones(batch, length, dtype=torch.bool) if asked is None else asked
+    counted = torch.ones(batch, length, dtype=torch.bool) if query_mask is None else query_mask
     for a, (rows, seen) in enumerate(heads):
         for b, (others, visible) in enumerate(heads):
             each = divergence(rows, others, seen & visible)[counted]
@@ -85,7 +85,7 @@ def test_streamed_over_blocks_it_is_the_mean_over_dense_rows(
     torch.testing.assert_close(found, found.mT, equal_nan=True)
     known = found[~found.isnan()]
     assert bool(((known >= 0) & (known <= LOG2 + 1e-9)).all())
-    if asked is None:
+    if query_mask is None:
         assert bool((found.diagonal() == 0).all())
 
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_compared_says_why() -> None:
         head_divergences([one, other])
     with pytest.raises(AttlasError, match="got none"):
         head_divergences([])
-    with pytest.raises(AttlasError, match=r"asked= as bools of shape \(1, 2\)"):
+    with pytest.raises(AttlasError, match=r"queries= as bools of shape \(1, 2\)"):
         head_divergences([one], torch.ones(1, 3, dtype=torch.bool))
 
 

@@ -131,7 +131,7 @@ def _check(distances: Float[Tensor, "..."]) -> None:
 
 _AT_ONCE = 1 << 20  # weights of all heads together
 
-Asked = Bool[Tensor, "batch queries"]
+QueryMask = Bool[Tensor, "batch queries"]
 
 
 def divergence(
@@ -153,7 +153,7 @@ def divergence(
 
 def head_divergences(
     attention_maps: Sequence[AttentionMap],
-    asked: Asked | None = None,
+    queries: QueryMask | None = None,
     *,
     cross_attention: bool | None = None,
 ) -> Float[Tensor, "all_heads all_heads"]:
@@ -166,25 +166,25 @@ def head_divergences(
     most ln 2; NaN where no query can be compared.
 
     Args:
-        asked: Which queries count, (batch, queries); None = as in `roles`, those of tokens, and in
-            cross-attention all.
+        queries: Which queries count, (batch, queries); None = as in `roles`, those of tokens, and
+            in cross-attention all.
         cross_attention: Whether the maps are of cross-attention; None = unless they are square.
             Only a few rows are held at a time; time O(heads² × queries × keys).
 
     Raises:
-        AttlasError: For attention maps of different texts, and an `asked` of another shape.
+        AttlasError: For attention maps of different texts, and an `queries` of another shape.
     """
-    return _divergences(attention_maps, asked, cross_attention, mean=False)
+    return _divergences(attention_maps, queries, cross_attention, mean=False)
 
 
 def layer_divergences(
     attention_maps: Sequence[AttentionMap],
-    asked: Asked | None = None,
+    queries: QueryMask | None = None,
     *,
     cross_attention: bool | None = None,
 ) -> Float[Tensor, "layers layers"]:
     """The same between the maps of layers, each the mean over its heads."""
-    return _divergences(attention_maps, asked, cross_attention, mean=True)
+    return _divergences(attention_maps, queries, cross_attention, mean=True)
 
 
 def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
@@ -210,20 +210,22 @@ def diversity(divergences: Float[Tensor, "heads heads"]) -> float:
 
 def _divergences(
     attention_maps: Sequence[AttentionMap],
-    asked: Asked | None,
+    query_mask: QueryMask | None,
     cross_attention: bool | None,
     *,
     mean: bool,
 ) -> Float[Tensor, "all_heads all_heads"]:
     batch, queries, num_keys = _one_shape(attention_maps)
-    if asked is not None and (tuple(asked.shape) != (batch, queries) or asked.dtype != torch.bool):
+    if query_mask is not None and (
+        tuple(query_mask.shape) != (batch, queries) or query_mask.dtype != torch.bool
+    ):
         raise AttlasError(
-            f"asked= as bools of shape {(batch, queries)}",
-            f"{asked.dtype} of shape {tuple(asked.shape)}",
+            f"queries= as bools of shape {(batch, queries)}",
+            f"{query_mask.dtype} of shape {tuple(query_mask.shape)}",
             "True = this query counts",
         )
-    if asked is None:
-        asked = _of_tokens(attention_maps, cross_attention)
+    if query_mask is None:
+        query_mask = _of_tokens(attention_maps, cross_attention)
     count = (
         len(attention_maps)
         if mean
@@ -237,7 +239,7 @@ def _divergences(
     for start in range(0, queries, size):
         stop = min(start + size, queries)
         rows, allowed = _of_all(attention_maps, start, stop, mean=mean)
-        counts = asked[:, start:stop].to(rows.device)
+        counts = query_mask[:, start:stop].to(rows.device)
         same_mask = bool((allowed == allowed[:, :1]).all())
         for head in range(count):
             others = rows[:, head:]
@@ -253,7 +255,7 @@ def _divergences(
     return found
 
 
-def _of_tokens(attention_maps: Sequence[AttentionMap], cross_attention: bool | None) -> Asked:
+def _of_tokens(attention_maps: Sequence[AttentionMap], cross_attention: bool | None) -> QueryMask:
     """The queries that stand at a token in every one of the attention maps."""
     found = [
         query_mask(

@@ -32,7 +32,7 @@ from attlas.figures.layout import (
     arrange,
     axes_at,
     fit,
-    name_slots,
+    name_keys,
     put_title,
     sheet,
 )
@@ -151,7 +151,7 @@ def _bars(
             axes.set_ylabel(text, color=QUIET, **text_layout.style(SMALL))
         if name:
             put_title(axes, text_layout.line(name), text_layout.style(TITLE))
-        name_slots(axes, map_.source, width, text_layout, axis, grid.wide)
+        name_keys(axes, map_.source, width, text_layout, axis, grid.wide)
         drawn.append(axes)
     arrange([[axes] for axes in drawn], columns)
     fit(figure, text_layout.line(title), text_layout.style(HEADLINE))

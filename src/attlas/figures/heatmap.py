@@ -29,8 +29,8 @@ from attlas.figures.layout import (
     axes_at,
     extent_of,
     fit,
+    name_keys,
     name_queries,
-    name_slots,
     put_title,
     sheet,
 )
@@ -327,7 +327,7 @@ def draw_panel(
     _fill(axes, map_, grid, cell, scale)
     if numbered and (size := _size_of_numbers(grid, cell, fmt)):
         _write_numbers(axes, grid.cells, scale, size, fmt)
-    name_slots(axes, map_.source, cell.width, text_layout, of_keys, grid.wide)
+    name_keys(axes, map_.source, cell.width, text_layout, of_keys, grid.wide)
     if queries_named:
         name_queries(axes, map_.target, cell.height, text_layout, of_queries, grid.tall)
     else:

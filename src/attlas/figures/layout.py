@@ -161,7 +161,7 @@ _LINE = 1.3 / 72  # inches of a line of text for each point of its size
 _SLANTED = 1.3  # a line at 45° needs this much more room along the axis, √2 less some white
 
 
-def name_slots(
+def name_keys(
     axes: Axes,
     tokens: Sequence[str],
     room: float,

@@ -23,7 +23,7 @@ from attlas.figures.layout import (
     arrange,
     axes_at,
     fit,
-    name_slots,
+    name_keys,
     put_title,
     sheet,
 )
@@ -90,7 +90,7 @@ def lines(
     else:
         axes.set_xlim(-0.5, len(places) - 0.5)
         room = _WIDTH / len(places)
-        name_slots(axes, labels, room, text_layout, xlabel)
+        name_keys(axes, labels, room, text_layout, xlabel)
     axes.set_ylabel(text_layout.line(ylabel), color=QUIET, **text_layout.style(SMALL))
     if len(rows) > 1:
         legend = axes.legend(
@@ -227,9 +227,9 @@ def plot_statistics(
         axes.set_xlim(-0.5, queries - 0.5)
         if number == 2:
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        title = f"{heading}\nmean {values.mean():.2f} · std {values.std():.2f}"
-        put_title(axes, title, text_layout.style(LABEL))
-        name_slots(axes, map_.target, room, text_layout, name)
+        panel_title = f"{heading}\nmean {values.mean():.2f} · std {values.std():.2f}"
+        put_title(axes, panel_title, text_layout.style(LABEL))
+        name_keys(axes, map_.target, room, text_layout, name)
         drawn.append(axes)
     arrange([[axes] for axes in drawn], len(drawn))
     fit(figure, text_layout.line(title), text_layout.style(HEADLINE))

@@ -27,7 +27,7 @@ def rows_of(tokens: Any) -> Tokens:
     return rows
 
 
-def check_slots(name: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
+def check_keys(name: str, rows: Tokens, attention_maps: Sequence[AttentionMap]) -> None:
     """Check that these tokens name the keys of one of the attention maps; see `check_either`."""
     _check(name, rows, attention_maps, {attention_map.shape[3] for attention_map in attention_maps})
 

@@ -27,8 +27,8 @@ from attlas.recording.conversion import LabelledMap, to_dataframe, to_xarray
 from attlas.recording.labels import (
     Tokens,
     check_either,
+    check_keys,
     check_queries,
-    check_slots,
     rows_of,
     tokens_of,
 )
@@ -616,7 +616,7 @@ class Trace(_MapsByPath):
         check_either(side, tokens, [self.calls(layer) for layer in self._calls])
 
     def _check_layer(self, layer: str, keys: Tokens, queries: Tokens) -> None:
-        check_slots(f"keys of layer {layer!r}", keys, self.calls(layer))
+        check_keys(f"keys of layer {layer!r}", keys, self.calls(layer))
         check_queries(f"queries of layer {layer!r}", queries, self.calls(layer))
 
 

@@ -420,7 +420,7 @@ class PoolReduction(Reduction):
                     f"{low} … {high} in {cells} cells",
                     "ask for a part of the map, and for no more cells than it has",
                 )
-        self._row_edges, self._slot_edges = (
+        self._row_edges, self._key_edges = (
             np.arange(cells + 1, dtype=np.int64) * (high - low) // cells + low
             for (low, high), cells in zip((rows, key_range), shape, strict=True)
         )
@@ -444,14 +444,14 @@ class PoolReduction(Reduction):
             allowed = block.allowed[..., inside] | (weights != 0)
             weights = torch.where(allowed, weights, -torch.inf)
         (top, bottom), row_edges = _cells(self._row_edges, first, last)
-        (left, right), slot_edges = _cells(self._slot_edges, low, high)
+        (left, right), key_edges = _cells(self._key_edges, low, high)
         # Rows first, and by torch: that leaves few numbers to go through key by key.
         stripes = [
             self._of_rows(weights[:, begin - block.start : end - block.start])
             for begin, end in pairwise(row_edges)
         ]
         found = self._join.reduceat(
-            torch.stack(stripes, 1).cpu().numpy(), slot_edges[:-1] - low, axis=2
+            torch.stack(stripes, 1).cpu().numpy(), key_edges[:-1] - low, axis=2
         )
         cells = self._cells[block.batch, block.heads, top:bottom, left:right]
         self._join(cells, found, out=cells)
@@ -467,7 +467,7 @@ class PoolReduction(Reduction):
         if self._how == "max":
             cells = np.where(cells == -np.inf, self._hidden, cells)  # where no query looks
         if self._how == "mean":
-            sizes = np.outer(np.diff(self._row_edges), np.diff(self._slot_edges))
+            sizes = np.outer(np.diff(self._row_edges), np.diff(self._key_edges))
             cells = cells / sizes
         return torch.from_numpy(cells).to(torch.float32)
 
