@@ -78,7 +78,7 @@ check: $(VENV)/.installed-tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy & types=$$!; \
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow and not browser" --few; \
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m "not slow and not browser" --few; \
 	tests=$$?; wait $$types && exit $$tests
 
 # Warnings are errors. ATTLAS_DOCS_OFFLINE=1 links to no other site.

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -13,11 +12,12 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import config
 
 import shape_checker
+from shape_checker import CHECKED, CHECKED_OF_PROPERTY
 
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 shape_checker.install()
-# A child of a fork has not the thread that would end the checking, see below.
+# A child of a fork repeats what its parent does, or is timed.
 os.register_at_fork(after_in_child=lambda: config.update("jaxtyping_disable", True))
 # In the background of a shell Ctrl-C is ignored, and so by every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -59,8 +59,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--few` most cases of most tests are left for `make test`."""
+    """Files with slow tests come first: at the end no process waits long for another.
+
+    With `--few` most cases of most tests are left for `make test`.
+    """
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
     if not config.getoption("few"):
         return
     first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
@@ -70,23 +76,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item.nodeid in kept]
 
 
-CHECKED = 0.15  # seconds
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadgroup` one process runs all tests of a file, which share what they set up.
+
+    xdist by itself deals out single tests, and groups that are marked.
+    """
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Files(LoadGroupScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return super()._split_scope(nodeid).partition("::")[0]
+
+    config.option.loadscopereorder = False  # the order is that of the collection
+    return Files(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
-    """Shapes are checked at the beginning of each test: what takes longer repeats itself,
-    and checked it would take five times as long.
-    """
     config.update("jaxtyping_disable", False)
-    enough = threading.Timer(CHECKED, config.update, ("jaxtyping_disable", True))
-    enough.daemon = True
-    enough.start()
-    try:
-        return (yield)
-    finally:
-        enough.cancel()
-        enough.join()
+    property_test = hasattr(getattr(item, "obj", None), "hypothesis")
+    shape_checker.begin_test(CHECKED_OF_PROPERTY if property_test else CHECKED)
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,25 +3,36 @@
 jaxtyping's import hook decorates each function where it is defined, and a decoration compiles two
 functions. Here one is decorated when it is first called while shapes are checked, and one that is
 defined within another shares the decoration of its code with all that are made from it.
+
+Each test checks the first calls of each function. Later ones repeat them, and a training that is
+checked to its end takes five times as long.
 """
 
 import dataclasses
 import inspect
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from functools import update_wrapper
+from inspect import iscoroutinefunction
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, ForwardRef, Literal, TypeVar, get_args, get_origin
 
 import jaxtyping
 from beartype import beartype
 from beartype.roar import BeartypeDecorHintPep673Exception
 from jaxtyping import config, install_import_hook
 
+CHECKED = 2  # calls of a function: of a step of a search, one without and one with a memory
+CHECKED_OF_PROPERTY = 60  # of a test that hypothesis calls again and again
+
 _eager = jaxtyping.jaxtyped
 # By the identity of its code: two codes of the same text are equal, and their annotations are not.
 _checked: dict[int, tuple[CodeType, Callable[..., Any]]] = {}
 _called = threading.local()
+_left: defaultdict[int, int] = defaultdict(
+    lambda: CHECKED
+)  # in this test, by the identity of the code
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,6 +53,12 @@ def install() -> None:
     install_import_hook("attlas", "shape_checker.checked")
 
 
+def begin_test(often: int = CHECKED) -> None:
+    """Check so many calls of each function from now on."""
+    _left.default_factory = lambda: often
+    _left.clear()
+
+
 def _jaxtyped(function: Any = None, *, typechecker: Any) -> Any:
     if function is None:
         return lambda function: _jaxtyped(function, typechecker=typechecker)
@@ -56,17 +73,17 @@ def _jaxtyped(function: Any = None, *, typechecker: Any) -> Any:
 
 def _lazily(function: Any, typechecker: Any) -> Any:
     code = function.__code__
+    key = id(code)
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        if config.jaxtyping_disable:
+        left = _left[key]
+        if not left or config.jaxtyping_disable:
             return function(*args, **kwargs)
-        found = _checked.get(id(code))
+        _left[key] = left - 1
+        found = _checked.get(key)
         if found is None:
-            found = _checked[id(code)] = (
-                code,
-                _eager(_relay_like(function), typechecker=typechecker),
-            )
+            found = _checked[key] = (code, _decorated(function, typechecker))
         waiting = _waiting()
         depth = len(waiting)
         waiting.append(function)
@@ -76,6 +93,28 @@ def _lazily(function: Any, typechecker: Any) -> Any:
             del waiting[depth:]  # the function, where its arguments were refused
 
     return update_wrapper(wrapper, function)
+
+
+def _decorated(function: FunctionType, typechecker: Any) -> Callable[..., Any]:
+    """What checks the arguments and the result, and calls the function that waits.
+
+    beartype alone, where no shape is annotated: it takes a tenth of the time.
+    """
+    hints = function.__annotations__.values()
+    if iscoroutinefunction(function) or any(isinstance(h, str) or _shapes(h) for h in hints):
+        return _eager(_relay_like(function), typechecker=typechecker)
+    return checked(_relay_like(function))
+
+
+def _shapes(hint: Any) -> bool:
+    """Whether there are shapes in an annotation."""
+    if isinstance(hint, (list, tuple)):  # the arguments of a Callable
+        return any(map(_shapes, hint))
+    if get_origin(hint) is Literal:
+        return False
+    if isinstance(hint, type) and issubclass(hint, jaxtyping.AbstractArray):
+        return True
+    return isinstance(hint, (str, ForwardRef, TypeVar)) or any(map(_shapes, get_args(hint)))
 
 
 def _waiting() -> list[Callable[..., Any]]:

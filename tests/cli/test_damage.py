@@ -1,7 +1,7 @@
 """Whatever becomes of a file: the same answer with 0, or an error with 2 that says what is wrong.
 
-Never a traceback, never another answer. The damage is drawn by chance, from a seed; the slow tests
-draw more of it.
+Never a traceback, never another answer. The damage is drawn by chance, from a seed; without the
+slow tests less of it is drawn.
 """
 
 import random
@@ -27,10 +27,11 @@ SOURCE = "1 2 3\n4 5\n0\n7 6 5 4\n"
 REVIEWS = "the film was great\na dull plot but lovely\nboring\n"
 
 
-@pytest.fixture(params=[FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"])
-def times(request: pytest.FixtureRequest) -> int:
-    """How often something is damaged."""
-    return int(request.param)
+@pytest.fixture
+def times(pytestconfig: pytest.Config) -> int:
+    """How often something is damaged; the few are the first of the many."""
+    few = pytestconfig.getoption("few") or "not slow" in pytestconfig.getoption("markexpr")
+    return FEW if few else MANY
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from attlas._parallel import POSSIBLE
+from support.warm_processes import WarmProcess
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="children are only used on Linux")
 TRANSLATE = [sys.executable, "-m", "attlas", "translate"]
@@ -25,19 +26,28 @@ def children_of(process: int) -> list[int]:
     return [int(child) for child in listed.read_text(encoding="ascii").split()]
 
 
+def translated(run: Path, folder: Path, threads: int, options: list[str]) -> bytes:
+    """What so many processes write for `LINES`."""
+    source, output = folder / "lines", folder / f"by-{threads}"
+    source.write_bytes(LINES)
+    with (
+        source.open() as lines,
+        output.open("w") as written,
+        WarmProcess(
+            *("translate", run, *options),
+            stdin=lines.fileno(),
+            stdout=written.fileno(),
+            env=with_threads(threads),
+        ) as process,
+    ):
+        assert process.wait() == 0
+    return output.read_bytes()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--n-best", "2"], ["--window", "7"]])
-def test_two_processes_write_what_one_writes(run: Path, options: list[str]) -> None:
-    one, two = (
-        subprocess.run(
-            [*TRANSLATE, str(run), *options],
-            input=LINES,
-            env=with_threads(count),
-            capture_output=True,
-            check=True,
-        ).stdout
-        for count in (1, 2)
-    )
+def test_two_processes_write_what_one_writes(run: Path, tmp_path: Path, options: list[str]) -> None:
+    one, two = (translated(run, tmp_path, threads, options) for threads in (1, 2))
     assert two == one
     assert two.count(b"\n") >= LINES.count(b"\n")
 

@@ -5,10 +5,10 @@ import gzip
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pyarrow.parquet as parquet
@@ -26,6 +26,7 @@ from attlas.jobs import statistics as stats_work
 from attlas.jobs.tables import CsvTable, ParquetTable
 from support.command_line import called
 from support.small_models import saved
+from support.warm_processes import WarmProcess
 
 PATIENCE = 300.0  # seconds; only a failure waits so long
 TEXT = "the cat sat on the mat\n\na dog\n \nthe red cat ran in the house\nvery big\n"
@@ -296,23 +297,11 @@ def test_a_process_that_is_killed_goes_on_and_ends_alike(
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("1 2 3\n4 5\n6\n" * 80, encoding="utf-8")
 
-    def started(output: Path) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "attlas",
-                "stats",
-                run,
-                corpus,
-                "--max-tokens",
-                "256",
-                "-o",
-                output,
-            ],
+    def started(output: Path) -> WarmProcess:
+        return WarmProcess(
+            *("stats", run, corpus, "--max-tokens", 256, "-o", output),
             env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stderr=subprocess.PIPE,
-            text=True,
+            stderr=PIPE,
         )
 
     out, whole = tmp_path / name, tmp_path / f"whole-{name}"
@@ -329,7 +318,7 @@ def test_a_process_that_is_killed_goes_on_and_ends_alike(
     assert 50 <= done < 240
     for output in (out, whole):
         with started(output) as process:
-            _, error = process.communicate(timeout=PATIENCE)
+            error = process.printed()
         assert process.returncode == 0, error
         assert ("goes on after line" in error) is (output == out)
     if name == "t.csv":

@@ -20,7 +20,6 @@ from attlas.jobs import checkpointed_output as part
 from attlas.jobs import translate_files as translating_files
 from attlas.jobs.checkpointed_output import Shard
 from support.many_files import (
-    PATIENCE,
     THREADS,
     contents,
     progress,
@@ -113,7 +112,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(
             process.kill()
         assert process.returncode == -signal.SIGKILL
     with started(*command, threads=threads) as process:
-        _, error = process.communicate(timeout=PATIENCE)
+        error = process.printed()
     assert process.returncode == 0, error
     assert contents(out) == contents(tmp_path / "undisturbed")
 
@@ -132,7 +131,7 @@ def test_ctrl_c_ends_it_with_130_and_keeps_what_is_done(
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
             assert len(children) == (threads if threads > 1 else 0)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the children as well
-        _, error = process.communicate(timeout=PATIENCE)
+        error = process.printed()
     with pytest.raises(ProcessLookupError):  # nobody is left of them
         os.killpg(process.pid, 0)
     assert process.returncode == 130
@@ -156,7 +155,7 @@ def test_two_processes_with_children_share_the_files_and_both_end(
     command = (run, *sources, "--into", out, "--window", 5)
     both = [started(*command, threads=2) for _ in range(2)]
     try:
-        told = [process.communicate(timeout=PATIENCE)[1] for process in both]
+        told = [process.printed() for process in both]
     finally:
         for process in both:
             process.kill()
@@ -183,7 +182,7 @@ def test_two_processes_share_the_files_and_one_takes_over_what_the_other_left(
         ):
             until_there_are(40, out / "e.txt")
             first.kill()
-            told = "".join(process.communicate(timeout=PATIENCE)[1] for process in (second, third))
+            told = "".join(process.printed() for process in (second, third))
     assert [second.returncode, third.returncode] == [0, 0], told
     assert contents(out) == contents(tmp_path / "undisturbed")
     for source in sources:

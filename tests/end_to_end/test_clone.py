@@ -23,11 +23,11 @@ ON_PATHS = (
 OFTEN = "test_two_builds_are_the_same_bytes or test_the_files_that_the_index_serves"
 
 
-@pytest.fixture(params=["attlas", "ein Ort für Aufmerksamkeit"], scope="module")
-def clone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This checkout in a folder of another name."""
-    folder = tmp_path_factory.mktemp("clone") / request.param
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This checkout in a folder of the package's name, below one with spaces and an umlaut."""
+    folder = tmp_path_factory.mktemp("clone") / "ein Ort für Aufmerksamkeit" / "attlas"
+    folder.mkdir(parents=True)
     for name in ("src", "tests", "scripts", "docs", "benchmarks", "explorer-ui"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(*MADE, ".peers"))
     for path in ROOT.iterdir():

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 from jaxtyping import TypeCheckError, config
+
+from shape_checker import begin_test
 
 MODULE = """
 from collections.abc import Callable
@@ -66,9 +67,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A module that is imported as those of attlas are."""
     (tmp_path / "some.py").write_text(MODULE)
     monkeypatch.setattr("attlas.__path__", [str(tmp_path)])
-    while not config.jaxtyping_disable:  # `conftest` ends the checking once, at a moment of its own
-        time.sleep(0.01)
-    config.update("jaxtyping_disable", False)
+    begin_test(often=10)
     try:
         yield importlib.import_module("attlas.some")
     finally:
@@ -117,3 +116,14 @@ def test_methods_and_the_fields_of_each_dataclass_are_checked(module: Any) -> No
     assert refused(lambda: module.One.made(matrix))
     assert refused(lambda: module.One(matrix))
     assert refused(lambda: module.Two(vector))
+
+
+def test_the_first_calls_of_a_function_in_a_test_are_checked_and_no_later_ones(module: Any) -> None:
+    vector = torch.zeros(2)
+    begin_test(often=3)
+    for _ in range(3):
+        assert refused(lambda: module.One(vector).doubled)
+    assert module.One(vector).doubled is vector
+    assert refused(module.wrong)
+    begin_test()
+    assert refused(lambda: module.One(vector).doubled)

@@ -3,15 +3,15 @@
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from attlas.jobs import checkpointed_output as part
 from support.command_line import called
+from support.warm_processes import WarmProcess
 
 DRAWN = ("--set", "decoding.method=sample")  # of a model that knows nothing yet, the most to see
 PATIENCE = 300.0  # seconds; only a failure waits so long
@@ -22,13 +22,12 @@ def translate(*arguments: object, text: str | None = None) -> tuple[int, str, st
     return called("translate", *arguments, *DRAWN, text=text)
 
 
-def started(*arguments: object, threads: int = 1) -> "subprocess.Popen[str]":
+def started(*arguments: object, threads: int = 1) -> WarmProcess:
     """A process group of its own; with several threads, as many children search for it."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "attlas", "translate", *map(str, arguments), *DRAWN],
+    return WarmProcess(
+        *("translate", *arguments, *DRAWN),
         env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-        stderr=subprocess.PIPE,
-        text=True,
+        stderr=PIPE,
         start_new_session=True,
     )
 

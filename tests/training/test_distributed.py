@@ -6,8 +6,10 @@ import re
 import runpy
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ from attlas.training.setup import join_run
 from support import threads_left
 from support.killed_trainings import recipe as tiny
 from support.labelled_runs import reviews, tables, write_lines
+from support.warm_processes import WarmProcess
 
 UPDATES = 24
 RECIPE = """
@@ -110,13 +113,31 @@ def torchrun(*words: object) -> subprocess.Popen[str]:
 
 
 def together(recipe: Path, folder: Path, *settings: str, ranks: int = 2) -> str:
-    """Train with so many processes; what they print."""
+    """Train with so many processes; what they print.
+
+    They find in their environment what torchrun gives them.
+    """
     extra = [word for setting in settings for word in ("--set", setting)]
-    process = torchrun(
-        "--nproc-per-node", ranks, "-m", "attlas", "train", recipe, "--out", folder, *extra
-    )
-    printed = process.communicate(timeout=600)[0]
-    assert process.returncode == 0, printed
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    common = {**os.environ, **address, "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryFile("w+") as output:
+        processes = [
+            WarmProcess(
+                "train", recipe, "--out", folder, *extra,
+                stdout=output.fileno(), stderr=output.fileno(),
+                env={
+                    **common, "RANK": str(rank), "LOCAL_RANK": str(rank),
+                    "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
+                },
+            )
+            for rank in range(ranks)
+        ]  # fmt: skip
+        codes = [process.wait() for process in processes]
+        output.seek(0)
+        printed = output.read()
+    assert codes == [0] * ranks, printed
     return printed
 
 
