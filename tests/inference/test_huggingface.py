@@ -263,3 +263,49 @@ def test_a_prefix_and_a_limit_of_an_encoder_are_refused(folders: dict[str, Path]
         HuggingFaceModel(folders["gpt2"])("the", prefix="cat")
     with pytest.raises(UnsupportedError, match="which only reads"):
         HuggingFaceModel(folders["bert"], max_new_tokens=3)
+
+
+def of_other_kinds() -> dict[str, Any]:
+    """Models whose classes, names and caches differ from those above."""
+    of = {"vocab_size": 18, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    wide = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 4}
+    inner = {"intermediate_size": 24, "max_position_embeddings": 24}
+    bert = transformers.BertConfig(**of, **wide, **inner)
+    both = transformers.EncoderDecoderConfig.from_encoder_decoder_configs(
+        bert, bert, decoder_start_token_id=2, pad_token_id=0, eos_token_id=3
+    )
+    return {
+        "read": transformers.BertForQuestionAnswering(bert),
+        "answer": transformers.EncoderDecoderModel(config=both),
+        "continue": transformers.MistralForCausalLM(
+            transformers.MistralConfig(
+                **of, **wide, **inner, num_key_value_heads=2, sliding_window=4
+            )
+        ),
+    }
+
+
+@pytest.mark.parametrize("task", ["read", "answer", "continue"])
+def test_models_of_other_kinds_are_read_as_their_heads_say(tmp_path: Path, task: str) -> None:
+    torch.manual_seed(11)
+    of_other_kinds()[task].save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    model = HuggingFaceModel(tmp_path, max_new_tokens=None if task == "read" else 4)
+    read = model("the cat sat on")
+    assert (model.task, read.text is None) == (task, task == "read")
+    assert read.trace is not None
+    size = len(read.source_tokens) + (len(read.tokens) if task == "continue" else 0)
+    assert next(iter(read.trace.values())).shape[2:] == (size, size)
+
+
+def test_a_decoder_without_attention_writes_and_says_why_it_has_no_map(tmp_path: Path) -> None:
+    config = transformers.MambaConfig(
+        vocab_size=18, hidden_size=16, num_hidden_layers=1, pad_token_id=0, bos_token_id=2,
+        eos_token_id=3,
+    )  # fmt: skip
+    torch.manual_seed(11)
+    transformers.MambaForCausalLM(config).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    read = HuggingFaceModel(tmp_path, max_new_tokens=4)("the cat")
+    assert (read.text is None, read.trace) == (False, None)
+    assert "no attention by softmax" in read.blank
