@@ -28,13 +28,26 @@ export class Bars {
   private readonly before = document.createElement("li");
   private readonly after = document.createElement("li");
 
+  private readonly lines: HTMLLIElement[] = [];
+  private shown: readonly Element[] = [];
+  // How large the list is and how far it is scrolled: to ask the browser costs a layout each time.
+  private size = { width: 0, height: 0 };
+  private offset = 0;
+
   constructor(private readonly list: HTMLElement) {
     for (const room of [this.before, this.after]) {
       room.className = "room";
       room.ariaHidden = "true";
     }
-    list.addEventListener("scroll", () => this.render());
-    new ResizeObserver(() => this.render()).observe(list);
+    list.addEventListener("scroll", () => {
+      this.offset = this.each === null ? list.scrollTop : list.scrollLeft;
+      this.render();
+    });
+    new ResizeObserver(() => {
+      this.size = { width: list.clientWidth, height: list.clientHeight };
+      this.render();
+    }).observe(list);
+    this.size = { width: list.clientWidth, height: list.clientHeight };
   }
 
   draw(labels: readonly Label[], weights: readonly number[], order: Order, shade: Shade): void {
@@ -42,68 +55,85 @@ export class Bars {
     [this.labels, this.weights, this.shade] = [labels, weights, shade];
     this.indices = order === "weight" ? sorted : weights.map((_, index) => index);
     this.top = sorted[0] ?? -1;
-    this.render();
     // In a long list the largest is brought into view, without moving the page.
-    const first = this.indices.indexOf(shade.partner ?? this.top);
-    const { list, each } = this;
-    if (each === null) list.scrollTop = Math.max(0, (first + 0.5) * LINE - list.clientHeight / 2);
-    else list.scrollLeft = Math.max(0, (Math.floor(first / each) + 0.5) * COLUMN - list.clientWidth / 2);
+    const { step, size, room } = this.measures;
+    const place = Math.floor(this.indices.indexOf(shade.partner ?? this.top) / size) * step;
+    const hidden = place < this.offset || place + step > this.offset + room;
+    const most = Math.max(Math.ceil(this.indices.length / size) * step - room, 0);
+    if (hidden) this.offset = Math.min(Math.max(place + step / 2 - room / 2, 0), most);
     this.render();
+    if (hidden && this.each === null) this.list.scrollTop = this.offset;
+    else if (hidden) this.list.scrollLeft = this.offset;
   }
 
   /** How many lines a column has; null where there is one column for all. */
   private get each(): number | null {
-    const { clientWidth, clientHeight } = this.list;
-    return clientWidth >= 2 * COLUMN ? Math.max(Math.floor(clientHeight / LINE), 1) : null;
+    const { width, height } = this.size;
+    return width >= 2 * COLUMN ? Math.max(Math.floor(height / LINE), 1) : null;
+  }
+
+  /** A step of the list in pixels, how many lines it has, and how many pixels are in view. */
+  private get measures(): { step: number; size: number; room: number } {
+    const { each } = this;
+    return each === null
+      ? { step: LINE, size: 1, room: Math.max(this.size.height, 8 * LINE) }
+      : { step: COLUMN, size: each, room: this.size.width };
   }
 
   /** The lines in view, with room before and after for the others. */
   private render(): void {
     const { list, indices, each } = this;
-    const [size, step, offset, shown] =
-      each === null
-        ? [1, LINE, list.scrollTop, Math.max(list.clientHeight, 8 * LINE)]
-        : [each, COLUMN, list.scrollLeft, list.clientWidth];
+    const { step, size, room } = this.measures;
     const [steps, more] = [Math.ceil(indices.length / size), each === null ? MORE : 1];
-    const from = Math.min(Math.max(Math.floor(offset / step) - more, 0), Math.max(steps - 1, 0));
-    const to = Math.min(from + Math.ceil(shown / step) + 2 * more, steps);
+    const from = Math.min(Math.max(Math.floor(this.offset / step) - more, 0), Math.max(steps - 1, 0));
+    const to = Math.min(from + Math.ceil(room / step) + 2 * more, steps);
     list.classList.toggle("columns", each !== null);
     list.style.setProperty("--lines", String(size));
     this.before.style.setProperty("--room", `${from * step}px`);
     this.after.style.setProperty("--room", `${(steps - to) * step}px`);
-    const lines = indices.slice(from * size, to * size).map((index, at) => this.line(index, from * size + at));
-    const before = from > 0 ? [this.before] : [];
-    const after = to < steps ? [this.after] : [];
-    list.replaceChildren(...before, ...lines, ...after);
+    const lines = indices.slice(from * size, to * size).map((index, at) => this.line(index, from * size + at, at));
+    const shown = [...(from > 0 ? [this.before] : []), ...lines, ...(to < steps ? [this.after] : [])];
+    const same = shown.length === this.shown.length && shown.every((one, at) => one === this.shown[at]);
+    if (!same) list.replaceChildren(...shown);
+    this.shown = shown;
   }
 
-  private line(index: number, at: number): HTMLLIElement {
+  /** The line that stands `at` so many after the first in view, with what it says now. */
+  private line(index: number, position: number, at: number): HTMLLIElement {
     const { shade, weights, labels } = this;
     const weight = weights[index] ?? 0;
-    const line = document.createElement("li");
-    line.className = "line";
+    const line = (this.lines[at] ??= blankLine());
     line.dataset["index"] = String(index);
-    line.setAttribute("aria-posinset", String(at + 1));
+    line.setAttribute("aria-posinset", String(position + 1));
     line.setAttribute("aria-setsize", String(weights.length));
     line.classList.toggle("top", index === this.top && weight > 0);
     line.classList.toggle("partner", index === shade?.partner);
     line.classList.toggle("special", labels[index]?.special ?? false);
-    const word = document.createElement("bdi");
-    word.className = "word";
-    word.textContent = labels[index]?.text ?? "";
-    const whole = labels[index]?.whole;
-    if (whole !== undefined) word.title = whole.slice(0, 20_000);
-    const track = document.createElement("span");
-    track.className = "track";
-    const bar = document.createElement("span");
-    bar.className = "bar";
-    bar.style.setProperty("--share", `${(weight * 100).toFixed(2)}%`);
-    if (shade) bar.style.setProperty("--paint", css(colour(shade.ramp, shade.dark(weight, index))));
-    track.append(bar);
-    const number = document.createElement("span");
-    number.className = "number";
-    number.textContent = exact(weight);
-    line.append(word, track, number);
+    const [word, track, number] = line.children as unknown as [HTMLElement, HTMLElement, HTMLElement];
+    const bar = track.firstElementChild as HTMLElement;
+    write(word, labels[index]?.text ?? "");
+    write(number, exact(weight));
+    word.title = labels[index]?.whole?.slice(0, 20_000) ?? "";
+    bar.style.setProperty("width", `${(weight * 100).toFixed(2)}%`);
+    if (shade) bar.style.setProperty("background-color", css(colour(shade.ramp, shade.dark(weight, index))));
     return line;
   }
+}
+
+function write(element: HTMLElement, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function blankLine(): HTMLLIElement {
+  const line = document.createElement("li");
+  line.className = "line";
+  const part = (name: "bdi" | "span", kind: string) => {
+    const made = document.createElement(name);
+    made.className = kind;
+    return made;
+  };
+  const track = part("span", "track");
+  track.append(part("span", "bar"));
+  line.append(part("bdi", "word"), track, part("span", "number"));
+  return line;
 }

@@ -34,7 +34,7 @@ export function ComparePanel() {
     const own = layers[head.layer];
     return own === undefined ? "" : headName(own, head.head);
   };
-  const flipped = now.overview.value?.rightToLeft.has(layer.sheet) ?? false;
+  const flipped = now.overview.value?.rightToLeft.has(one.layer) ?? false;
   if (a === null || b === null || a.values.length !== b.values.length) {
     return (
       <div class="compare">

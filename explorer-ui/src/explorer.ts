@@ -1,7 +1,7 @@
 import { type ReadonlySignal, type Signal, computed, effect, signal } from "@preact/signals";
 import { type Link, nowhere, read, written } from "./address.ts";
 import type { Answer, Door, Layer } from "./door.ts";
-import { type Head, sheets } from "./grid-layout.ts";
+import type { Head } from "./grid-layout.ts";
 import { type Label, direction, labels } from "./label.ts";
 import { joined, joinedLabels, pieceSpans, wordSpans } from "./joining.ts";
 import { type Matrix, head as headOf } from "./matrix.ts";
@@ -350,15 +350,21 @@ export class Explorer {
     return { sheet: came, view, overview, from: (state) => ({ ...state, layer, head }) };
   }
 
-  /** The headings under which keys run to the left. */
-  private async directions(answer: Answer, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  /** The layers whose keys run to the left; those of one heading and one size have the same keys. */
+  private async directions(answer: Answer, signal: AbortSignal): Promise<ReadonlySet<number>> {
     const { map, layers } = answer;
-    const found = sheets(layers).map(async ([name, [index = 0]]) => {
+    const alike = new Map<string, number[]>();
+    layers.forEach(({ sheet, queries, keys }, index) => {
+      const name = `${queries} ${keys} ${sheet}`;
+      alike.set(name, [...(alike.get(name) ?? []), index]);
+    });
+    const found = [...alike.values()].map(async (group) => {
+      const [index = 0] = group;
       const own = layers[index];
       if (map === null || own === undefined || own.queries === 0) return [];
       const keys = { from: 0, to: Math.min(own.keys, 64) };
       const tokens = await this.door.tokens(map, index, { rows: { from: 0, to: 1 }, keys }, signal);
-      return direction(labels(tokens.keys, tokens.keys.length)) === "rtl" ? [name] : [];
+      return direction(labels(tokens.keys, tokens.keys.length)) === "rtl" ? group : [];
     });
     return new Set((await Promise.all(found)).flat());
   }

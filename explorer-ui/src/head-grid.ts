@@ -16,8 +16,8 @@ export interface Heads {
   /** All heads that are looked at together, in the order of their colours. */
   readonly together: readonly Head[];
   readonly colours: readonly string[];
-  /** The headings of layers whose keys run to the left. */
-  readonly rightToLeft: ReadonlySet<string>;
+  /** The layers whose keys run to the left. */
+  readonly rightToLeft: ReadonlySet<number>;
   readonly ramp: Ramp;
   readonly scale: Scale;
   readonly statistic: string | null;
@@ -147,7 +147,7 @@ export class HeadGrid {
     if (kept !== undefined) return kept;
     const [tile, described] = [heads.overview[layer], heads.layers[layer]];
     if (tile === undefined || described === undefined) return null;
-    const flipped = heads.rightToLeft.has(described.sheet);
+    const flipped = heads.rightToLeft.has(layer);
     const made = painted(tile, head, heads, described.keys, flipped);
     this.pictures.set(name, made);
     return made;

@@ -2,11 +2,12 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { type Token, LinesView } from "./lines-view.ts";
 import { HeadsLegend } from "./heads-legend.tsx";
+import type { Span } from "./excerpt.ts";
 import { useExplorer } from "./panel.ts";
 import type { Place } from "./state.ts";
-import { placeOf } from "./words-panel.tsx";
+import { cut } from "./matrix.ts";
 import { summary } from "./wording.ts";
-import { toward } from "./words-panel.tsx";
+import { placeOf, toward, wordsIn } from "./words-panel.tsx";
 
 /** The tokens that look beside those that are looked at, and a line for each weight. */
 export function LinesPanel() {
@@ -15,10 +16,27 @@ export function LinesPanel() {
   const room = useRef<HTMLDivElement>(null);
   const view = useRef<LinesView | null>(null);
   const left = useSignal(0);
+  // Lines stand between the words of the part that is in view; a token is counted from its beginning.
+  const part = (): { rows: Span; keys: Span } | null => {
+    const [sheet, reading, view] = [now.sheet.value, explorer.reading.value, now.view.value];
+    if (sheet === null || reading === null) return null;
+    const of = (axis: "rows" | "keys", spans: readonly Span[]) => {
+      const start = sheet.excerpt[axis].from;
+      const shown = view?.[axis] ?? sheet.excerpt[axis];
+      return wordsIn(spans, { from: shown.from - start, to: shown.to - start });
+    };
+    return { rows: of("rows", reading.rowSpans), keys: of("keys", reading.keySpans) };
+  };
+  const shift = ({ side, index }: Token, sign: 1 | -1): Token => {
+    const start = (side === "target" ? part()?.rows : part()?.keys)?.from ?? 0;
+    return { side, index: index + sign * start };
+  };
+  const whole = (token: Token): Token => shift(token, 1);
   useEffect(() => {
     if (room.current === null) return;
-    const first = ({ side, index }: Token): Place => {
+    const first = (token: Token): Place => {
       const reading = explorer.reading.peek();
+      const { side, index } = whole(token);
       const spans = side === "target" ? reading?.rowSpans : reading?.keySpans;
       return { side, index: spans?.[index]?.from ?? index };
     };
@@ -27,11 +45,12 @@ export function LinesPanel() {
         explorer.point(first(token));
         const reading = explorer.reading.peek();
         if (reading === null || !room.current?.matches(":focus")) return;
+        const there = whole(token);
         const [own, across] = token.side === "target" ? [reading.rows, reading.keys] : [reading.keys, reading.rows];
         explorer.spoken.value = summary(
-          token,
-          own[token.index]?.text ?? "",
-          toward(reading, token),
+          there,
+          own[there.index]?.text ?? "",
+          toward(reading, there),
           across.map(({ text }) => text),
         );
       },
@@ -45,20 +64,22 @@ export function LinesPanel() {
   }, []);
   const draw = () => {
     theme.changes.value;
-    const [sheet, reading, layer] = [now.sheet.value, explorer.reading.value, explorer.layer.value];
+    const [sheet, reading] = [now.sheet.value, explorer.reading.value];
     const heads = explorer.heads.value;
     const threshold = now.threshold.value / 100;
-    const rightToLeft = now.overview.value?.rightToLeft.has(layer?.sheet ?? "") ?? false;
-    if (sheet === null || reading === null || sheet.coarse) return;
+    const rightToLeft = now.overview.value?.rightToLeft.has(sheet?.layer ?? -1) ?? false;
+    const inView = part();
+    if (sheet === null || reading === null || inView === null || sheet.coarse) return;
+    const { rows, keys } = inView;
     const shown = heads.flatMap((head, index) => {
       const matrix = explorer.read(explorer.matrixOf(head))?.matrix;
-      return matrix === undefined ? [] : [{ matrix, colour: theme.heads[index] ?? "" }];
+      return matrix === undefined ? [] : [{ matrix: cut(matrix, rows, keys), colour: theme.heads[index] ?? "" }];
     });
-    const only = [{ matrix: reading.matrix, colour: theme.heads[0] ?? "" }];
+    const only = [{ matrix: cut(reading.matrix, rows, keys), colour: theme.heads[0] ?? "" }];
     const drawn = shown.length > 0 ? shown : only;
     view.current?.draw({
-      rows: reading.rows,
-      keys: reading.keys,
+      rows: reading.rows.slice(rows.from, rows.to),
+      keys: reading.keys.slice(keys.from, keys.to),
       heads: drawn.map(({ matrix }) => matrix),
       colours: drawn.map(({ colour }) => colour),
       threshold,
@@ -67,7 +88,9 @@ export function LinesPanel() {
   };
   const point = () => {
     const [place, reading] = [now.pinned.value ?? now.pointed.value, explorer.reading.value];
-    view.current?.point(place === null || reading === null ? null : placeOf(reading, place));
+    if (place === null || reading === null) return view.current?.point(null);
+    const { side, index } = placeOf(reading, place);
+    view.current?.point(shift({ side, index }, -1));
   };
   useSignalEffect(draw);
   useSignalEffect(point);

@@ -247,7 +247,7 @@ export class LinesView {
     const pen = this.over.getContext("2d");
     if (pen === null || shown === null || ends === null) return;
     pen.clearRect(0, 0, this.room.clientWidth, this.room.clientHeight);
-    const known = active !== null && active.index < (active.side === "target" ? shown.rows : shown.keys).length;
+    const known = active !== null && active.index >= 0 && active.index < (active.side === "target" ? shown.rows : shown.keys).length;
     this.canvas.classList.toggle("faded", known);
     this.write(pen);
     if (!known || active === null) return;

@@ -221,7 +221,7 @@ function MapCanvas({ label }: { label: string }) {
       near: near.current,
       rows: sheet.rows,
       columns: sheet.keys,
-      rightToLeft: overview?.rightToLeft.has(layer.sheet) ?? false,
+      rightToLeft: overview?.rightToLeft.has(sheet.layer) ?? false,
       ramp: theme.ramp,
       active: place,
     });

@@ -56,6 +56,8 @@ const MINIMAP = 84; // px of the longer side
 interface Plan extends Size {
   readonly left: number;
   readonly top: number;
+  /** Whether the places of each axis have their names beside them. */
+  readonly named: { readonly rows: boolean; readonly keys: boolean };
 }
 
 /** The weights as a picture that is panned and zoomed: queries go down, keys go across. */
@@ -278,7 +280,7 @@ export class MapView {
     if (room.width === 0 || room.height === 0) return;
     const family = this.theme.font;
     pen.font = `600 ${FONT}px ${family}`;
-    const plan = planned(pen, picture, room);
+    const plan = planned(pen, picture, room, shown);
     this.plan = plan;
     const [width, height] = [plan.left + plan.width + EDGE, plan.top + plan.height + 4];
     for (const canvas of [this.canvas, this.marks]) fitted(canvas, width, height);
@@ -386,23 +388,21 @@ export class MapView {
   /** The names of the places along both axes when near, round numbers when far. */
   private name(pen: Pen, picture: Picture, plan: Plan, shown: Excerpt, family: string): void {
     pen.textBaseline = "middle";
-    const single = exact(picture.near);
     const cell = Math.min(
       plan.height / (shown.rows.to - shown.rows.from),
       plan.width / (shown.keys.to - shown.keys.from),
     );
-    const font = single && cell >= NAMED ? Math.min(FONT, cell) : FONT;
+    const font = plan.named.rows || plan.named.keys ? Math.min(FONT, Math.max(cell, NAMED)) : FONT;
     const write = (label: string) => {
       pen.font = `${font}px ${family}`;
       pen.fillStyle = this.theme.tone("quiet");
       pen.fillText(shortened(pen, label, LONGEST_LABEL), 0, 0);
     };
-    const along = (span: Span, size: number, gap: number): [number, boolean][] => {
-      const named = single && size / (span.to - span.from) >= NAMED;
+    const along = (span: Span, size: number, gap: number, named: boolean): [number, boolean][] => {
       const places = named ? each(inView({ from: 0, to: Infinity }, span)) : roundPlaces(span, size, gap);
       return places.map((place) => [place, named]);
     };
-    for (const [row, named] of along(shown.rows, plan.height, 24)) {
+    for (const [row, named] of along(shown.rows, plan.height, 24, plan.named.rows)) {
       const label = picture.rows[row - picture.near.excerpt.rows.from]?.text;
       if (named && label === undefined) continue;
       const y = plan.top + pixelOf(shown.rows, row + 0.5, plan.height);
@@ -413,7 +413,7 @@ export class MapView {
       write(named ? (label ?? "") : row.toLocaleString("en"));
       pen.restore();
     }
-    for (const [key, named] of along(shown.keys, plan.width, 56)) {
+    for (const [key, named] of along(shown.keys, plan.width, 56, plan.named.keys)) {
       const label = picture.columns[key - picture.near.excerpt.keys.from]?.text;
       if (named && label === undefined) continue;
       const x = this.x(key + 0.5, plan, shown);
@@ -537,18 +537,25 @@ export class MapView {
   }
 }
 
-function planned(pen: Pen, picture: Picture, room: Size): Plan {
+/** Names stand beside the map where each has room; elsewhere round numbers need less of it. */
+function planned(pen: Pen, picture: Picture, room: Size, shown: Excerpt): Plan {
   const single = exact(picture.near);
   const widest = (labels: readonly Label[]) =>
     labels.reduce((most, { text }) => Math.max(most, Math.min(pen.measureText(text).width, LONGEST_LABEL)), 0);
   const numbers = pen.measureText(picture.layer.queries.toLocaleString("en")).width;
-  const left = Math.ceil(Math.max(single ? widest(picture.rows) : 0, numbers) + 12);
-  const top = Math.ceil((single ? widest(picture.columns) : FONT) + 14);
-  const size = fit(picture.layer, {
-    width: Math.max(room.width - left - EDGE, 40),
-    height: Math.max(room.height - top - 4, 40),
-  });
-  return { left, top, ...size };
+  const around = (rows: boolean, keys: boolean) => {
+    const left = Math.ceil(Math.max(rows ? widest(picture.rows) : 0, numbers) + 12);
+    const top = Math.ceil((keys ? widest(picture.columns) : FONT) + 14);
+    const width = Math.max(room.width - left - EDGE, 40);
+    const size = fit(picture.layer, { width, height: Math.max(room.height - top - 4, 40) });
+    return { left, top, ...size };
+  };
+  const most = around(single, single);
+  const named = {
+    rows: single && most.height / (shown.rows.to - shown.rows.from) >= NAMED,
+    keys: single && most.width / (shown.keys.to - shown.keys.from) >= NAMED,
+  };
+  return { ...around(named.rows, named.keys), named };
 }
 
 /** Whether every cell is one weight. */

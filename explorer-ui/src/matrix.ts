@@ -45,6 +45,22 @@ export function mean(tile: Tile): Matrix {
   return { rows: tile.rows, columns: tile.keys, values };
 }
 
+/** A part of a matrix. */
+export function cut(
+  matrix: Matrix,
+  rows: { readonly from: number; readonly to: number },
+  keys: { readonly from: number; readonly to: number },
+): Matrix {
+  const [height, width] = [rows.to - rows.from, keys.to - keys.from];
+  if (height === matrix.rows && width === matrix.columns) return matrix;
+  const values = new Float32Array(height * width);
+  for (let row = 0; row < height; row++) {
+    const start = (rows.from + row) * matrix.columns + keys.from;
+    values.set(matrix.values.subarray(start, start + width), row * width);
+  }
+  return { rows: height, columns: width, values };
+}
+
 /** The weight, which is 0 where no query may look. */
 export function at(matrix: Matrix, row: number, column: number): number {
   const weight = matrix.values[row * matrix.columns + column] ?? 0;

@@ -119,13 +119,13 @@ function Panes({ explorer }: { explorer: Explorer }) {
   }
   return (
     <>
-      <div class="pane-tabs" role="group" aria-label="Panes">
+      <nav class="pane-tabs" aria-label="Panes">
         {PANES.filter(([id]) => id !== "heads" || several).map(([id, title]) => (
           <button key={id} type="button" aria-pressed={shown.value === id} onClick={() => go(id)}>
             {title}
           </button>
         ))}
-      </div>
+      </nav>
       <main
         id="looking"
         ref={panes}

@@ -66,8 +66,8 @@ export interface State {
 export interface Overview {
   readonly tiles: readonly Tile[];
   readonly statistics: Statistics;
-  /** The headings of layers whose keys run to the left. */
-  readonly rightToLeft: ReadonlySet<string>;
+  /** The layers whose keys run to the left. */
+  readonly rightToLeft: ReadonlySet<number>;
 }
 
 export const empty: State = {

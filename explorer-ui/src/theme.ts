@@ -12,6 +12,7 @@ const HEADS_ON_DARK = ["#6cc0f5", "#ff9d5c", "#3fd0a3", "#e79be0", "#d2d2d2", "#
 export class Theme {
   private readonly preference = matchMedia("(prefers-color-scheme: dark)");
   private readonly count = signal(0);
+  private readonly read = new Map<string, string>();
   private readonly changed = () => this.apply();
   private tones: CSSStyleDeclaration;
 
@@ -32,12 +33,19 @@ export class Theme {
     return this.dark ? onDark : onLight;
   }
 
+  /** Kept, because to ask for it makes the browser compute all styles that changed. */
   tone(name: Tone): string {
-    return this.tones.getPropertyValue(`--${name}`).trim();
+    return this.kept(name, () => this.tones.getPropertyValue(`--${name}`).trim());
   }
 
   get font(): string {
-    return this.tones.fontFamily;
+    return this.kept("font", () => this.tones.fontFamily);
+  }
+
+  private kept(name: string, read: () => string): string {
+    const found = this.read.get(name) ?? read();
+    this.read.set(name, found);
+    return found;
   }
 
   /** Changes whenever the colours do. */
@@ -61,6 +69,7 @@ export class Theme {
 
   private apply(): void {
     this.frame.classList.toggle("dark", this.dark);
+    this.read.clear();
     this.count.value += 1;
   }
 }

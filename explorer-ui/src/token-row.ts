@@ -25,6 +25,7 @@ export class TokenRow {
   private first = 0;
   private spoken: (index: number) => string = () => "";
   private buttons: HTMLButtonElement[] = [];
+  private painted: string[] = []; // the background of each button
   private from = 0; // of `labels`, the first that is there
   private shades: Shades | null = null;
   private ramp: Ramp | null = null;
@@ -66,14 +67,21 @@ export class TokenRow {
     this.buttons.forEach((button, at) => {
       const index = this.first + this.from + at;
       const weight = shades.weights?.[index] ?? null;
-      const share = button.querySelector(".share");
-      if (share) share.textContent = weight === null ? "" : short(weight);
+      const share = button.lastElementChild;
+      const number = weight === null ? "" : short(weight);
+      if (share !== null && share.getAttribute("data-share") !== number) share.setAttribute("data-share", number);
       const paint = weight === null ? null : colour(ramp, shades.dark(weight, index));
-      button.style.setProperty("--paint", paint ? css(paint) : "transparent");
-      button.style.setProperty("--on-paint", paint ? ink(paint) : "inherit");
+      const background = paint ? css(paint) : "transparent";
+      if (this.painted[at] !== background) {
+        this.painted[at] = background;
+        // No custom properties: those make the browser style all that is inside anew.
+        button.style.setProperty("background-color", background);
+        button.style.setProperty("color", paint ? ink(paint) : "");
+      }
       button.classList.toggle("active", index === shades.active);
       button.classList.toggle("partner", index === shades.partner);
-      button.setAttribute("aria-pressed", String(index === shades.pinned));
+      const pressed = String(index === shades.pinned);
+      if (button.ariaPressed !== pressed) button.ariaPressed = pressed;
     });
   }
 
@@ -81,10 +89,13 @@ export class TokenRow {
   private build(from: number): void {
     const most = Math.max(this.labels.length - MOST, 0);
     this.from = Math.min(Math.max(from, 0), most);
+    this.painted = [];
     const shown = this.labels.slice(this.from, this.from + MOST);
     this.buttons = shown.map((label, at) => {
       const index = this.first + this.from + at;
-      return this.button(label, index, this.spoken(index));
+      const button = this.button(label, index, this.spoken(index));
+      button.classList.toggle("continues", shown[at + 1]?.begins === false);
+      return button;
     });
     const [before, after] = [this.from, this.labels.length - this.from - shown.length];
     const count = (number: number) => {
@@ -116,6 +127,7 @@ export class TokenRow {
     word.textContent = label.text;
     const share = document.createElement("span");
     share.className = "share";
+    share.ariaHidden = "true"; // the name of the button says more; the number is drawn, no text
     button.append(word, share);
     if (label.whole !== undefined) button.title = label.whole.slice(0, 20_000);
     button.addEventListener("pointerenter", () => this.handlers.point(index));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { at, column, descending, head, hidden, largest, mean, row, top } from "../src/matrix.ts";
+import { at, column, cut, descending, head, hidden, largest, mean, row, top } from "../src/matrix.ts";
 import { tileOf } from "./made.ts";
 
 // Two heads of two queries over three keys; one level is a tenth.
@@ -57,4 +57,10 @@ test("the largest few are the first of all in order", () => {
     assert.deepEqual(top(numbers, count), descending(numbers).slice(0, count));
   }
   assert.deepEqual(top([], 3), []);
+});
+
+test("a part of a matrix is its rows and columns there", () => {
+  const values = Float32Array.from([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  const part = cut({ rows: 3, columns: 3, values }, { from: 1, to: 3 }, { from: 0, to: 2 });
+  assert.deepEqual([part.rows, part.columns, ...part.values], [2, 2, 3, 4, 6, 7]);
 });

@@ -144,7 +144,7 @@ def test_the_shade_of_a_source_word_is_darkest_where_the_weight_is_largest(visit
     visit.driver.wait("page.querySelector('#target .token:nth-child(3).active')")
     shades = visit.driver.run(
         "return [...page.querySelectorAll('#source .token')].map(token => {"
-        " const [r, g, b] = token.style.getPropertyValue('--paint').match(/\\d+/g).map(Number);"
+        " const [r, g, b] = token.style.backgroundColor.match(/\\d+/g).map(Number);"
         " return 0.2126 * r + 0.7152 * g + 0.0722 * b; })"
     )
     row = visit.weights(sentence)[0, 2].tolist()

@@ -4,12 +4,14 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from attlas.explorer import app
-from attlas.recording import DenseAttentionMap, Trace
+from attlas.patterns import everywhere
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
 from support.webdriver import DOWN, END, ENTER, ESCAPE, HOME, LEFT, RIGHT, SHIFT, Driver
 
@@ -311,3 +313,67 @@ def test_several_explorers_live_in_one_document_and_leave_it(reader: Reader) -> 
     enter(reader, "#v=1&row=0&l=1&h=2")
     assert reader.driver.run("return document.querySelectorAll('[id]').length") == 0
     assert reader.driver.run("return document.querySelectorAll('.attlas-explorer').length") == 1
+
+
+AXE = Path(__file__).resolve().parents[2] / "explorer-ui/node_modules/axe-core/axe.min.js"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_axe_finds_nothing_to_mend(reader: Reader, width: int, scheme: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: run `npm ci` in explorer-ui")
+    reader.driver.view(width, 900)
+    reader.driver.prefer(scheme)
+    found = []
+    for tab in ("distribution", "lines", "statistics", "compare"):
+        enter(reader, f"#v=1&row=0&l=1&h=2&sel=1.3&tab={tab}")
+        reader.driver.run("page.querySelector('#part').click()")
+        reader.driver.run(AXE.read_text(encoding="utf-8"))
+        script = (
+            "const done = arguments[arguments.length - 1];"
+            "axe.run(document, {resultTypes: ['violations']}).then(result => done("
+            "result.violations.map(one => `${one.id}: ${one.help} ${one.nodes.map(node =>"
+            " node.target.flat().join(' ') + ' ' + node.any.map(x => x.message)).join(' | ')}`)))"
+        )
+        found += reader.driver.ask("POST", "/execute/async", {"script": script, "args": []})
+    assert found == []
+
+
+MOVES = """
+const [count, done] = arguments, page = document.querySelector('.attlas-explorer').shadowRoot;
+const map = page.querySelector('#map'), box = map.getBoundingClientRect();
+(function move(i) {
+  if (i === count) return done();
+  map.dispatchEvent(new PointerEvent('pointermove', {pointerId: 1, bubbles: true,
+    clientX: box.left + 80 + 3 * i, clientY: box.top + 60 + 4 * i}));
+  requestAnimationFrame(() => setTimeout(() => move(i + 1), 20));
+})(0);
+"""
+
+
+def test_pointing_at_512_tokens_costs_one_layout(driver: Driver) -> None:
+    length = 512
+    words = [f"w{place}" for place in range(length)]
+    generator = torch.Generator().manual_seed(2)
+    trace = Trace()
+    query, keys = 2 * torch.randn(2, 1, 12, length, 8, generator=generator)
+    trace.record("encoder.0", FactoredAttentionMap(query, keys, 8**-0.5, everywhere, 0))
+    trace.label_layer("encoder.0", [words], [words])
+    with serving(app(trace, name="long")) as url:
+        reader = Reader(driver, url)
+        driver.view(1440, 900)
+        enter(reader, "#v=1&row=0&l=0&h=3")
+        driver.devtools("Performance.enable")
+
+        def counted() -> dict[str, float]:
+            metrics = driver.devtools("Performance.getMetrics")["metrics"]
+            return {one["name"]: float(one["value"]) for one in metrics}
+
+        before, events = counted(), 60
+        driver.ask("POST", "/execute/async", {"script": MOVES, "args": [events]})
+        after = counted()
+        # One layout for each picture of the browser, none that a script asks for.
+        assert (after["LayoutCount"] - before["LayoutCount"]) / events <= 1.5
+        assert (after["RecalcStyleCount"] - before["RecalcStyleCount"]) / events <= 2.5
+        assert driver.run("return page.querySelectorAll('*').length") <= 1_500

@@ -985,43 +985,57 @@ function Nt(e) {
 	};
 }
 function Pt(e, t, n) {
+	let [r, i] = [t.to - t.from, n.to - n.from];
+	if (r === e.rows && i === e.columns) return e;
+	let a = new Float32Array(r * i);
+	for (let o = 0; o < r; o++) {
+		let r = (t.from + o) * e.columns + n.from;
+		a.set(e.values.subarray(r, r + i), o * i);
+	}
+	return {
+		rows: r,
+		columns: i,
+		values: a
+	};
+}
+function Ft(e, t, n) {
 	let r = e.values[t * e.columns + n] ?? 0;
 	return Number.isNaN(r) ? 0 : r;
 }
-function Ft(e, t, n) {
+function It(e, t, n) {
 	return Number.isNaN(e.values[t * e.columns + n] ?? 0);
 }
-function It(e, t) {
-	return Array.from({ length: e.columns }, (n, r) => Pt(e, t, r));
-}
 function Lt(e, t) {
-	return Array.from({ length: e.rows }, (n, r) => Pt(e, r, t));
+	return Array.from({ length: e.columns }, (n, r) => Ft(e, t, r));
 }
-function Rt(e) {
+function Rt(e, t) {
+	return Array.from({ length: e.rows }, (n, r) => Ft(e, r, t));
+}
+function zt(e) {
 	return e.values.reduce((e, t) => t > e ? t : e, 0);
 }
-function zt(e, t) {
+function Bt(e, t) {
 	let n = [];
 	return e.forEach((r, i) => {
 		let a = n.findIndex((t) => r > (e[t] ?? 0));
 		a >= 0 ? n.splice(a, 0, i) : n.push(i), n.length > t && n.pop();
 	}), n;
 }
-function Bt(e) {
+function Vt(e) {
 	return e.map((e, t) => t).sort((t, n) => (e[n] ?? 0) - (e[t] ?? 0) || t - n);
 }
 // src/share.ts
 function K(e) {
 	return e === 0 ? "0 %" : e < .01 ? "<1 %" : `${Math.round(e * 100)} %`;
 }
-function Vt(e) {
+function Ht(e) {
 	return e < .01 ? "" : String(Math.round(e * 100));
 }
-function Ht(e) {
+function Ut(e) {
 	return e === 0 ? "0 %" : e < .001 ? "<0.1 %" : `${(e * 100).toFixed(1)} %`;
 }
 // src/scale.ts
-var Ut = [
+var Wt = [
 	["root", "0–100 %, by the root"],
 	["absolute", "0–100 %"],
 	["map", "up to the largest of the map"],
@@ -1033,13 +1047,13 @@ function q(e, t, n) {
 	if (e === "absolute") return (e) => Math.min(e, 1);
 	if (e === "uniform") return (e) => Math.sqrt(Math.min(e * n, 16) / 16);
 	if (e === "map") {
-		let e = Rt(t);
+		let e = zt(t);
 		return (t) => e > 0 ? t / e : 0;
 	}
-	let r = Wt(t);
+	let r = Gt(t);
 	return (e, t) => (r[t] ?? 0) > 0 ? e / (r[t] ?? 1) : 0;
 }
-function Wt({ rows: e, columns: t, values: n }) {
+function Gt({ rows: e, columns: t, values: n }) {
 	let r = new Float32Array(e);
 	for (let e = 0; e < n.length; e++) {
 		let i = Math.floor(e / t), a = n[e] ?? 0;
@@ -1047,7 +1061,7 @@ function Wt({ rows: e, columns: t, values: n }) {
 	}
 	return r;
 }
-function Gt(e, t) {
+function Kt(e, t) {
 	let n = (e, t) => ({
 		share: e,
 		text: t
@@ -1089,55 +1103,55 @@ var J = {
 	threshold: 5,
 	apart: !1
 };
-function Kt(e) {
+function qt(e) {
 	let t = [], n = (e, n) => {
 		n !== null && t.push(`${e}=${encodeURIComponent(n)}`);
 	};
 	n("text", e.text);
 	let r = t.length;
-	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && Qt(e.view.rows)), n("k", e.view && Qt(e.view.keys)), n("p", e.pinned && tn(e.pinned)), n("o", e.order === J.order ? null : e.order), n("s", e.scale === J.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
+	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && $t(e.view.rows)), n("k", e.view && $t(e.view.keys)), n("p", e.pinned && nn(e.pinned)), n("o", e.order === J.order ? null : e.order), n("s", e.scale === J.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
 	let i = e.selected.map(({ layer: e, head: t }) => `${e}.${t}`);
 	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === J.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === J.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
 }
-function qt(e) {
+function Jt(e) {
 	let t = /* @__PURE__ */ new Map();
 	for (let n of e.replace(/^#/, "").split("&").filter((e) => e !== "")) {
 		let [e = "", ...r] = n.split("=");
-		if (!Jt.has(e) || t.has(e)) throw an(n);
-		t.set(e, rn(r.join("="), n));
+		if (!Yt.has(e) || t.has(e)) throw on(n);
+		t.set(e, an(r.join("="), n));
 	}
-	if (t.has("v") && t.get("v") !== "1") throw an(`v=${t.get("v")}`);
+	if (t.has("v") && t.get("v") !== "1") throw on(`v=${t.get("v")}`);
 	let n = (e, n) => {
 		let r = t.get(e);
 		if (r === void 0) return null;
 		let i = n(r);
-		if (i === null) throw an(`${e}=${r}`);
+		if (i === null) throw on(`${e}=${r}`);
 		return i;
-	}, [r, i] = [n("q", $t), n("k", $t)];
-	if (r === null != (i === null)) throw an("one of q and k alone");
+	}, [r, i] = [n("q", en), n("k", en)];
+	if (r === null != (i === null)) throw on("one of q and k alone");
 	return {
 		text: t.get("text") || null,
-		row: n("row", en),
-		layer: n("l", en),
-		head: n("h", (e) => e === "mean" ? e : en(e)),
+		row: n("row", tn),
+		layer: n("l", tn),
+		head: n("h", (e) => e === "mean" ? e : tn(e)),
 		view: r !== null && i !== null ? {
 			rows: r,
 			keys: i
 		} : null,
-		pinned: n("p", nn),
+		pinned: n("p", rn),
 		order: n("o", (e) => e === "weight" ? e : null) ?? J.order,
-		scale: n("s", (e) => Ut.find(([t]) => t === e)?.[0] ?? null) ?? J.scale,
+		scale: n("s", (e) => Wt.find(([t]) => t === e)?.[0] ?? null) ?? J.scale,
 		statistic: n("m", (e) => /^[a-z_]{1,40}$/.test(e) ? e : null),
-		sorted: n("sort", Yt) ?? !1,
-		selected: n("sel", Zt) ?? [],
+		sorted: n("sort", Xt) ?? !1,
+		selected: n("sel", Qt) ?? [],
 		tab: n("tab", (e) => /^[a-z]{1,20}$/.test(e) ? e : null),
 		side: n("d", (e) => e === "s" ? "source" : null) ?? "target",
-		joined: n("w", Yt) ?? !1,
-		threshold: n("t", Xt) ?? J.threshold,
-		apart: n("x", Yt) ?? !1
+		joined: n("w", Xt) ?? !1,
+		threshold: n("t", Zt) ?? J.threshold,
+		apart: n("x", Xt) ?? !1
 	};
 }
-var Jt = /* @__PURE__ */ new Set([
+var Yt = /* @__PURE__ */ new Set([
 	"text",
 	"v",
 	"row",
@@ -1157,14 +1171,14 @@ var Jt = /* @__PURE__ */ new Set([
 	"t",
 	"x"
 ]);
-function Yt(e) {
+function Xt(e) {
 	return e === "1" || null;
 }
-function Xt(e) {
-	let t = en(e);
+function Zt(e) {
+	let t = tn(e);
 	return t !== null && t <= 100 ? t : null;
 }
-function Zt(e) {
+function Qt(e) {
 	let t = e.split("_").map((e) => {
 		let t = /^(\d{1,9})\.(\d{1,9})$/.exec(e);
 		return t === null ? null : {
@@ -1174,10 +1188,10 @@ function Zt(e) {
 	});
 	return t.length < 6 && t.every((e) => e !== null) ? t : null;
 }
-function Qt({ from: e, to: t }) {
+function $t({ from: e, to: t }) {
 	return `${e}-${t - 1}`;
 }
-function $t(e) {
+function en(e) {
 	let t = /^(\d{1,9})-(\d{1,9})$/.exec(e);
 	if (t === null) return null;
 	let [n, r] = [Number(t[1]), Number(t[2])];
@@ -1186,13 +1200,13 @@ function $t(e) {
 		to: r + 1
 	} : null;
 }
-function en(e) {
+function tn(e) {
 	return /^\d{1,9}$/.test(e) ? Number(e) : null;
 }
-function tn({ side: e, index: t, partner: n }) {
+function nn({ side: e, index: t, partner: n }) {
 	return `${e === "target" ? "t" : "s"}${t}${n === void 0 ? "" : `.${n}`}`;
 }
-function nn(e) {
+function rn(e) {
 	let t = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(e);
 	if (t === null) return null;
 	let n = {
@@ -1204,120 +1218,31 @@ function nn(e) {
 		partner: Number(t[3])
 	};
 }
-function rn(e, t) {
+function an(e, t) {
 	try {
 		return decodeURIComponent(e);
 	} catch {
-		throw an(t);
+		throw on(t);
 	}
 }
-function an(e) {
+function on(e) {
 	return new G("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
 }
-// src/grid-layout.ts
-var on = 3, sn = 12, cn = 44, ln = 22, un = 30;
-function dn(e) {
-	let t = /* @__PURE__ */ new Map();
-	return e.forEach(({ sheet: e }, n) => {
-		t.set(e, [...t.get(e) ?? [], n]);
-	}), [...t];
-}
-function fn({ title: e, sheet: t }) {
-	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
-	return n === void 0 ? e === t ? "" : e : n;
-}
-function pn(e, t, n, r = null) {
-	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(fn(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(un, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - on, c = Math.min(Math.max(s, sn), cn), l = c + on, u = [], d = [], f = 0;
-	if (r !== null) {
-		let e = Math.max(1, Math.floor((t + on) / l));
-		r.forEach((t, n) => {
-			let [r, i] = [Math.floor(n / e), n % e];
-			u.push({
-				...t,
-				x: i * l,
-				y: r * l
-			});
-		}), f = Math.ceil(r.length / e) * l;
-	} else for (let [t, n] of dn(e)) {
-		t !== "" && (d.push({
-			text: t,
-			x: 0,
-			y: f + ln / 2,
-			heading: !0
-		}), f += ln);
-		for (let t of n) {
-			let n = e[t];
-			if (n !== void 0) {
-				d.push({
-					text: fn(n),
-					x: o - 8,
-					y: f + c / 2,
-					heading: !1
-				});
-				for (let e = 0; e < n.heads; e++) u.push({
-					layer: t,
-					head: e,
-					x: o + e * l,
-					y: f
-				});
-				f += l;
-			}
-		}
-		f += 4;
-	}
-	return {
-		size: c,
-		width: u.reduce((e, { x: t }) => Math.max(e, t + c), 0) + 2,
-		height: Math.max(f, 1),
-		thumbnails: u,
-		writing: d
-	};
-}
-function mn({ thumbnails: e, size: t }, n, r) {
-	let i = (e, n) => n >= e - on / 2 && n < e + t + on / 2;
-	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
-}
-function hn(e, t) {
-	return e?.layer === t?.layer && e?.head === t?.head;
-}
-function gn({ thumbnails: e }, t, n) {
-	let r = e.find((e) => hn(e, t));
-	if (r === void 0 || n === "Home") return e[0] ?? null;
-	if (n === "End") return e.at(-1) ?? null;
-	let i = e.indexOf(r);
-	if (n === "ArrowRight") return e[i + 1] ?? r;
-	if (n === "ArrowLeft") return e[i - 1] ?? r;
-	let a = n === "ArrowDown", o = e.filter(({ y: e }) => a ? e > r.y : e < r.y).map(({ y: e }) => e);
-	if (o.length === 0) return r;
-	let s = a ? Math.min(...o) : Math.max(...o);
-	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
-}
-function _n(e, t) {
-	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
-		layer: t,
-		head: n
-	}))), r = (e) => t(e) ?? -Infinity;
-	return n.map((e, t) => ({
-		head: e,
-		index: t,
-		value: r(e)
-	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
-}
 // src/label.ts
-var vn = "▁", yn = "Ġ", bn = "##", xn = /* @__PURE__ */ new Map([
+var sn = "▁", cn = "Ġ", ln = "##", un = /* @__PURE__ */ new Map([
 	["<pad>", "⟨padding⟩"],
 	["<unk>", "⟨unknown⟩"],
 	["<s>", "⟨begin⟩"],
 	["</s>", "⟨end⟩"]
-]), Sn = 40, Cn = 32;
-function wn(e) {
-	return In(e);
+]), dn = 40, fn = 32;
+function pn(e) {
+	return Tn(e);
 }
-function Tn(e, t, n = 0) {
-	if (e.length !== t) return Array.from({ length: t }, (e, t) => wn(String(n + t)));
-	let r = En(e), i = e.some((e) => e.startsWith(bn) && e !== bn), a = Mn(e.map((e) => jn(e, r === yn)));
+function mn(e, t, n = 0) {
+	if (e.length !== t) return Array.from({ length: t }, (e, t) => pn(String(n + t)));
+	let r = hn(e), i = e.some((e) => e.startsWith(ln) && e !== ln), a = xn(e.map((e) => bn(e, r === cn)));
 	return e.map((e, t) => {
-		let n = xn.get(e);
+		let n = un.get(e);
 		if (n !== void 0) return {
 			text: n,
 			begins: !0,
@@ -1327,45 +1252,45 @@ function Tn(e, t, n = 0) {
 		if (o != null) {
 			let n = t === 0 || r !== void 0 && e.startsWith(r) || r === void 0;
 			return {
-				...Rn(r === yn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
+				...Dn(r === cn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
 				...o.note
 			};
 		}
-		if (r === void 0) return i ? Ln(e, t) : In(e);
+		if (r === void 0) return i ? En(e, t) : Tn(e);
 		let c = t === 0 || e.startsWith(r);
 		return s === "" ? {
-			text: vn,
+			text: sn,
 			begins: c,
 			special: !1
-		} : Rn(s, c);
+		} : Dn(s, c);
 	});
 }
-function En(e) {
+function hn(e) {
 	let t = (t) => e.some((e) => e.startsWith(t));
-	return t(vn) ? vn : t(yn) && kn(e) ? yn : void 0;
+	return t(sn) ? sn : t(cn) && vn(e) ? cn : void 0;
 }
-var Dn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, On = /^<.*>$|^\s*$/su;
-function kn(e) {
-	return Dn.test(e.filter((e) => !On.test(e)).join(""));
+var gn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, _n = /^<.*>$|^\s*$/su;
+function vn(e) {
+	return gn.test(e.filter((e) => !_n.test(e)).join(""));
 }
-var An = /* @__PURE__ */ new Map();
+var yn = /* @__PURE__ */ new Map();
 for (let e = 0, t = 256; e < 256; e++) {
 	let n = e >= 33 && e <= 126 || e >= 161 && e !== 173;
-	An.set(String.fromCharCode(n ? e : t++), e);
+	yn.set(String.fromCharCode(n ? e : t++), e);
 }
-function jn(e, t) {
+function bn(e, t) {
 	let n = /^<0x([0-9A-Fa-f]{2})>$/.exec(e)?.[1];
 	if (n !== void 0) return [parseInt(n, 16)];
-	if (!t || On.test(e)) return null;
-	let r = Array.from(e, (e) => An.get(e));
+	if (!t || _n.test(e)) return null;
+	let r = Array.from(e, (e) => yn.get(e));
 	return r.every((e) => e !== void 0) ? r : null;
 }
-function Mn(e) {
+function xn(e) {
 	let t = e.map(() => ""), n = e.map(() => !1), r = [], i = [], a = () => {
 		for (let e = 0; e < i.length;) {
-			let a = r[e] ?? 0, o = Nn(i[e] ?? 0), s = Pn(i.slice(e, e + o));
+			let a = r[e] ?? 0, o = Sn(i[e] ?? 0), s = Cn(i.slice(e, e + o));
 			if (o === 0 || s === null) {
-				t[a] += `⟨${Fn([i[e] ?? 0])}⟩`, e += 1;
+				t[a] += `⟨${wn([i[e] ?? 0])}⟩`, e += 1;
 				continue;
 			}
 			let c = r[e + o - 1] ?? a;
@@ -1380,13 +1305,13 @@ function Mn(e) {
 		for (let n of e) i.push(n), r.push(t);
 	}), a(), e.map((e, r) => e === null ? null : {
 		text: t[r] ?? "",
-		note: n[r] ? { whole: `bytes ${Fn(e)} of a character` } : {}
+		note: n[r] ? { whole: `bytes ${wn(e)} of a character` } : {}
 	});
 }
-function Nn(e) {
+function Sn(e) {
 	return e < 128 ? 1 : e >= 194 && e < 224 ? 2 : e >= 224 && e < 240 ? 3 : e >= 240 && e < 245 ? 4 : 0;
 }
-function Pn(e) {
+function Cn(e) {
 	try {
 		return new TextDecoder("utf-8", {
 			fatal: !0,
@@ -1396,38 +1321,38 @@ function Pn(e) {
 		return null;
 	}
 }
-function Fn(e) {
+function wn(e) {
 	return e.map((e) => e.toString(16).toUpperCase().padStart(2, "0")).join(" ");
 }
-function In(e) {
-	return Rn(e, !0);
+function Tn(e) {
+	return Dn(e, !0);
 }
-function Ln(e, t) {
-	let n = e.startsWith(bn) && e !== bn;
-	return Rn(n ? e.slice(2) : e, t === 0 || !n);
+function En(e, t) {
+	let n = e.startsWith(ln) && e !== ln;
+	return Dn(n ? e.slice(2) : e, t === 0 || !n);
 }
-function Rn(e, t) {
-	let n = Wn(e), r = Array.from(n.slice(0, 160));
-	return r.length <= Sn ? {
+function Dn(e, t) {
+	let n = Nn(e), r = Array.from(n.slice(0, 160));
+	return r.length <= dn ? {
 		text: n,
 		begins: t,
 		special: !1
 	} : {
-		text: `${r.slice(0, Cn).join("")}…`,
+		text: `${r.slice(0, fn).join("")}…`,
 		begins: t,
 		special: !1,
 		whole: n
 	};
 }
-var zn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-function Bn(e) {
+var On = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+function kn(e) {
 	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
-	return zn.test(n) ? "rtl" : "ltr";
+	return On.test(n) ? "rtl" : "ltr";
 }
-function Vn(e) {
+function An(e) {
 	return `\u2068${e}\u2069`;
 }
-var Hn = /* @__PURE__ */ new Map([
+var jn = /* @__PURE__ */ new Map([
 	["\0", "NUL"],
 	["	", "tab"],
 	["\n", "newline"],
@@ -1458,33 +1383,33 @@ var Hn = /* @__PURE__ */ new Map([
 	["⁩", "end of isolate"],
 	["　", "wide space"],
 	["﻿", "byte order mark"]
-]), Un = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
-function Wn(e) {
-	let t = e.replace(Un, (e) => Array.from(e, (e) => `⟨${Hn.get(e) ?? Gn(e)}⟩`).join(""));
+]), Mn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
+function Nn(e) {
+	let t = e.replace(Mn, (e) => Array.from(e, (e) => `⟨${jn.get(e) ?? Pn(e)}⟩`).join(""));
 	return t.trim() === "" ? "␣" : t;
 }
-function Gn(e) {
+function Pn(e) {
 	return `U+${(e.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 // src/joining.ts
-var Kn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", qn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Jn = /^…/u;
-function Yn(e) {
+var Fn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", In = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Ln = /^…/u;
+function Rn(e) {
 	let t = [];
 	return e.forEach((n, r) => {
-		let i = t.at(-1), a = n.begins || n.special || qn.test(n.text), o = e[r - 1]?.special === !0;
-		i === void 0 || o || a && !Jn.test(n.text) ? t.push({
+		let i = t.at(-1), a = n.begins || n.special || In.test(n.text), o = e[r - 1]?.special === !0;
+		i === void 0 || o || a && !Ln.test(n.text) ? t.push({
 			from: r,
 			to: r + 1
 		}) : i.to = r + 1;
 	}), t;
 }
-function Xn(e) {
+function zn(e) {
 	return Array.from({ length: e }, (e, t) => ({
 		from: t,
 		to: t + 1
 	}));
 }
-function Zn(e, t) {
+function Bn(e, t) {
 	return t.map(({ from: t, to: n }) => {
 		let r = e.slice(t, n), [i] = r;
 		return i !== void 0 && r.length === 1 ? i : {
@@ -1494,8 +1419,8 @@ function Zn(e, t) {
 		};
 	});
 }
-function Qn(e, t, n) {
-	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => $n(e, n));
+function Vn(e, t, n) {
+	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => Hn(e, n));
 	return t.forEach((t, a) => {
 		let o = i.slice(t.from, t.to).filter(Boolean).length;
 		n.forEach((i, s) => {
@@ -1512,11 +1437,11 @@ function Qn(e, t, n) {
 		values: r
 	};
 }
-function $n({ values: e, columns: t }, n) {
+function Hn({ values: e, columns: t }, n) {
 	for (let r = 0; r < t; r++) if (!Number.isNaN(e[n * t + r] ?? NaN)) return !0;
 	return !1;
 }
-function er(e, t) {
+function Un(e, t) {
 	let [n, r] = [0, e.length - 1];
 	for (; n < r;) {
 		let i = n + r + 1 >> 1;
@@ -1525,11 +1450,11 @@ function er(e, t) {
 	return n;
 }
 // src/sheet.ts
-var tr = 1 << 26;
-function nr(e, t) {
-	return r(t) && e.queries * e.keys > tr;
+var Wn = 1 << 26;
+function Gn(e, t) {
+	return r(t) && e.queries * e.keys > Wn;
 }
-function rr(t, n, r, i) {
+function Kn(t, n, r, i) {
 	let a = t.rows * t.keys, o = {
 		...t,
 		heads: 1,
@@ -1543,19 +1468,19 @@ function rr(t, n, r, i) {
 		head: i,
 		coarse: !0,
 		preview: !0,
-		rows: or(s.rows, o.rows),
-		keys: or(s.keys, o.keys)
+		rows: Yn(s.rows, o.rows),
+		keys: Yn(s.keys, o.keys)
 	};
 }
-var ir = 1 << 22;
-async function ar(e, t, { layer: i, index: a, head: o }, s, c) {
-	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > ir ? Math.min(o ?? 0, i.heads - 1) : null, f = {
+var qn = 1 << 22;
+async function Jn(e, t, { layer: i, index: a, head: o }, s, c) {
+	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > qn ? Math.min(o ?? 0, i.heads - 1) : null, f = {
 		excerpt: s,
 		head: d
 	}, [p, m] = await Promise.all([e.tile(t, a, f, c), l ? {
 		rows: [],
 		keys: []
-	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? or(e, n) : Tn(t, e.to - e.from, e.from);
+	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? Yn(e, n) : mn(t, e.to - e.from, e.from);
 	return {
 		layer: a,
 		excerpt: s,
@@ -1567,14 +1492,103 @@ async function ar(e, t, { layer: i, index: a, head: o }, s, c) {
 		keys: h(s.keys, m.keys, p.keys)
 	};
 }
-function or(e, t = n(e)) {
+function Yn(e, t = n(e)) {
 	return Array.from({ length: t }, (n, r) => {
 		let { from: a, to: o } = i(e, r, t);
-		return wn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
+		return pn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
 	});
 }
+// src/grid-layout.ts
+var Xn = 3, Zn = 12, Qn = 44, $n = 22, er = 30;
+function tr(e) {
+	let t = /* @__PURE__ */ new Map();
+	return e.forEach(({ sheet: e }, n) => {
+		t.set(e, [...t.get(e) ?? [], n]);
+	}), [...t];
+}
+function nr({ title: e, sheet: t }) {
+	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
+	return n === void 0 ? e === t ? "" : e : n;
+}
+function rr(e, t, n, r = null) {
+	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(nr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(er, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - Xn, c = Math.min(Math.max(s, Zn), Qn), l = c + Xn, u = [], d = [], f = 0;
+	if (r !== null) {
+		let e = Math.max(1, Math.floor((t + Xn) / l));
+		r.forEach((t, n) => {
+			let [r, i] = [Math.floor(n / e), n % e];
+			u.push({
+				...t,
+				x: i * l,
+				y: r * l
+			});
+		}), f = Math.ceil(r.length / e) * l;
+	} else for (let [t, n] of tr(e)) {
+		t !== "" && (d.push({
+			text: t,
+			x: 0,
+			y: f + $n / 2,
+			heading: !0
+		}), f += $n);
+		for (let t of n) {
+			let n = e[t];
+			if (n !== void 0) {
+				d.push({
+					text: nr(n),
+					x: o - 8,
+					y: f + c / 2,
+					heading: !1
+				});
+				for (let e = 0; e < n.heads; e++) u.push({
+					layer: t,
+					head: e,
+					x: o + e * l,
+					y: f
+				});
+				f += l;
+			}
+		}
+		f += 4;
+	}
+	return {
+		size: c,
+		width: u.reduce((e, { x: t }) => Math.max(e, t + c), 0) + 2,
+		height: Math.max(f, 1),
+		thumbnails: u,
+		writing: d
+	};
+}
+function ir({ thumbnails: e, size: t }, n, r) {
+	let i = (e, n) => n >= e - Xn / 2 && n < e + t + Xn / 2;
+	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
+}
+function ar(e, t) {
+	return e?.layer === t?.layer && e?.head === t?.head;
+}
+function or({ thumbnails: e }, t, n) {
+	let r = e.find((e) => ar(e, t));
+	if (r === void 0 || n === "Home") return e[0] ?? null;
+	if (n === "End") return e.at(-1) ?? null;
+	let i = e.indexOf(r);
+	if (n === "ArrowRight") return e[i + 1] ?? r;
+	if (n === "ArrowLeft") return e[i - 1] ?? r;
+	let a = n === "ArrowDown", o = e.filter(({ y: e }) => a ? e > r.y : e < r.y).map(({ y: e }) => e);
+	if (o.length === 0) return r;
+	let s = a ? Math.min(...o) : Math.max(...o);
+	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
+}
+function sr(e, t) {
+	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
+		layer: t,
+		head: n
+	}))), r = (e) => t(e) ?? -Infinity;
+	return n.map((e, t) => ({
+		head: e,
+		index: t,
+		value: r(e)
+	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
+}
 // src/state.ts
-var sr = {
+var cr = {
 	model: null,
 	translating: null,
 	reading: !1,
@@ -1601,27 +1615,27 @@ var sr = {
 	joined: J.joined,
 	threshold: J.threshold,
 	apart: J.apart
-}, cr = {
+}, lr = {
 	translating: null,
 	reading: !1,
 	slow: !1,
 	problem: null
 };
-function lr(e, t) {
+function ur(e, t) {
 	return {
 		...e,
-		...cr,
+		...lr,
 		translating: t
 	};
 }
-function ur(e) {
+function dr(e) {
 	return {
 		...e,
 		reading: !0,
 		problem: null
 	};
 }
-function dr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
+function fr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 	let s = r?.layer ?? 0, c = {
 		sentence: t,
 		row: o,
@@ -1630,31 +1644,31 @@ function dr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 		view: i,
 		overview: a,
 		layer: s,
-		head: r?.head ?? Er(e.head, n.layers[s]),
-		selected: Tr(e.selected, n)
+		head: r?.head ?? Dr(e.head, n.layers[s]),
+		selected: Er(e.selected, n)
 	};
 	return {
 		...e,
-		...cr,
+		...lr,
 		...c,
-		pointed: Dr(r, i),
+		pointed: Or(r, i),
 		pinned: null
 	};
 }
-function fr(e, t) {
+function pr(e, t) {
 	return {
 		...e,
-		...cr,
+		...lr,
 		problem: t
 	};
 }
-function pr(e, t, n, r) {
-	let i = n.head ?? Er(t, e.answer?.layers[n.layer]), a = {
+function mr(e, t, n, r) {
+	let i = n.head ?? Dr(t, e.answer?.layers[n.layer]), a = {
 		layer: n.layer,
 		head: i
-	}, o = xr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
-		pointed: Nr(e.pointed, c, n) ?? Dr(n, r),
-		pinned: Nr(e.pinned, c, n)
+	}, o = Sr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
+		pointed: Pr(e.pointed, c, n) ?? Or(n, r),
+		pinned: Pr(e.pinned, c, n)
 	}, u = {
 		reading: !1,
 		slow: e.slow && e.translating !== null,
@@ -1669,7 +1683,7 @@ function pr(e, t, n, r) {
 		view: r
 	};
 }
-function mr(e, t, n) {
+function hr(e, t, n) {
 	let { sheet: r, pointed: i } = e, a = {
 		...e,
 		head: t,
@@ -1678,64 +1692,64 @@ function mr(e, t, n) {
 	};
 	if (r === null || r.coarse) return a;
 	if (i !== null) {
-		let { side: e, index: t } = Pr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
+		let { side: e, index: t } = Fr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
 		if (t >= o.from && t < o.to) return a;
 	}
 	return {
 		...a,
-		pointed: Dr(r, n)
-	};
-}
-function hr(e, t) {
-	return Or(e.pointed, t) ? e : {
-		...e,
-		pointed: t
+		pointed: Or(r, n)
 	};
 }
 function gr(e, t) {
-	return {
+	return kr(e.pointed, t) ? e : {
 		...e,
-		pinned: Or(e.pinned, t) ? null : t,
 		pointed: t
 	};
 }
-function _r(e) {
+function _r(e, t) {
+	return {
+		...e,
+		pinned: kr(e.pinned, t) ? null : t,
+		pointed: t
+	};
+}
+function vr(e) {
 	return e.pinned === null ? e : {
 		...e,
 		pinned: null
 	};
 }
-function vr(e) {
+function yr(e) {
 	return e.pinned ?? e.pointed;
 }
-var yr = /* @__PURE__ */ new WeakMap();
-function br(e, t) {
+var br = /* @__PURE__ */ new WeakMap();
+function xr(e, t) {
 	if (e === null) return null;
-	let { tile: n } = e, r = e.head === null ? t : 0, i = yr.get(n) ?? /* @__PURE__ */ new Map();
-	yr.set(n, i);
+	let { tile: n } = e, r = e.head === null ? t : 0, i = br.get(n) ?? /* @__PURE__ */ new Map();
+	br.set(n, i);
 	let a = i.get(r) ?? (r === null ? Nt(n) : jt(n, r));
 	return i.set(r, a), a;
 }
-function xr(e) {
+function Sr(e) {
 	return e.answer?.layers[e.layer] ?? null;
 }
-function Sr(e, t) {
+function Cr(e, t) {
 	return e.sheet === null ? !1 : e.sheet.head === null || e.sheet.head === t;
 }
-function Cr({ layer: e, head: t, selected: n, sheet: r }) {
+function wr({ layer: e, head: t, selected: n, sheet: r }) {
 	let i = t === null || r === null ? [] : [{
 		layer: e,
 		head: t
 	}];
-	return [...i, ...n.filter((e) => !i.some((t) => hn(e, t)))];
+	return [...i, ...n.filter((e) => !i.some((t) => ar(e, t)))];
 }
-function wr(e, t) {
+function Tr(e, t) {
 	let { selected: n, layer: r, head: i } = e;
-	if (i !== null && hn(t, {
+	if (i !== null && ar(t, {
 		layer: r,
 		head: i
 	})) return e;
-	let a = n.filter((e) => !hn(e, t));
+	let a = n.filter((e) => !ar(e, t));
 	return a.length < n.length ? {
 		...e,
 		selected: a
@@ -1744,30 +1758,30 @@ function wr(e, t) {
 		selected: [...n, t].slice(-5)
 	};
 }
-function Tr(e, t) {
+function Er(e, t) {
 	return t === null ? e : e.filter(({ layer: e, head: n }) => n < (t.layers[e]?.heads ?? 0));
 }
-function Er(e, t) {
+function Dr(e, t) {
 	return e === null || t === void 0 || e >= t.heads ? null : e;
 }
-function Dr(e, t) {
+function Or(e, t) {
 	return e === null || e.coarse || e.tile.rows === 0 ? null : {
 		side: "target",
 		index: t === null ? 0 : t.rows.from - e.excerpt.rows.from
 	};
 }
-function Or(e, t) {
+function kr(e, t) {
 	return e !== null && e.side === t.side && e.index === t.index && e.partner === t.partner;
 }
-function kr(t) {
-	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = xr(t), c = s === null || a === null || u(a, e(s));
+function Ar(t) {
+	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Sr(t), c = s === null || a === null || u(a, e(s));
 	return {
 		text: t.sentence,
 		row: t.row,
 		layer: i === null || n === null ? null : t.layer,
 		head: i === null || n === null ? null : t.head ?? "mean",
 		view: c ? null : a,
-		pinned: r === null || o === void 0 ? null : Pr(r, o, 1),
+		pinned: r === null || o === void 0 ? null : Fr(r, o, 1),
 		order: t.order,
 		scale: t.scale,
 		statistic: t.statistic,
@@ -1780,7 +1794,7 @@ function kr(t) {
 		apart: t.apart
 	};
 }
-function Ar(e, t) {
+function jr(e, t) {
 	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, f = e.chosen || t.head !== null, p = {
 		order: n,
 		scale: r,
@@ -1795,19 +1809,19 @@ function Ar(e, t) {
 	return {
 		...e,
 		...p,
-		selected: Tr(o, e.answer),
+		selected: Er(o, e.answer),
 		chosen: f
 	};
 }
-function jr(e, t) {
+function Mr(e, t) {
 	let { sheet: n } = e;
 	if (n === null || n.coarse) return e;
 	if (t === null) return {
 		...e,
 		pinned: null
 	};
-	let r = Pr(t, n.excerpt, -1);
-	return Mr(r, n) ? {
+	let r = Fr(t, n.excerpt, -1);
+	return Nr(r, n) ? {
 		...e,
 		pinned: r,
 		pointed: r
@@ -1816,16 +1830,16 @@ function jr(e, t) {
 		pinned: null
 	};
 }
-function Mr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
+function Nr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
 	let [i, a] = e === "target" ? [r.rows, r.keys] : [r.keys, r.rows];
 	return t >= 0 && t < i && n >= 0 && n < a;
 }
-function Nr(e, t, n) {
+function Pr(e, t, n) {
 	if (e === null || t === null || t.coarse || n.coarse) return null;
-	let r = Pr(Pr(e, t.excerpt, 1), n.excerpt, -1);
-	return Mr(r, n) ? r : null;
+	let r = Fr(Fr(e, t.excerpt, 1), n.excerpt, -1);
+	return Nr(r, n) ? r : null;
 }
-function Pr(e, { rows: t, keys: n }, r) {
+function Fr(e, { rows: t, keys: n }, r) {
 	let [i, a] = e.side === "target" ? [t.from, n.from] : [n.from, t.from], o = {
 		side: e.side,
 		index: e.index + r * i
@@ -1836,15 +1850,15 @@ function Pr(e, { rows: t, keys: n }, r) {
 	};
 }
 // src/explorer.ts
-var Fr = {
+var Ir = {
 	translation: 4e3,
 	weights: 500
-}, Ir = class {
+}, Lr = class {
 	door;
 	theme;
 	address;
-	current = V(sr);
-	now = Object.fromEntries(Object.keys(sr).map((e) => [e, U(() => this.current.value[e])]));
+	current = V(cr);
+	now = Object.fromEntries(Object.keys(cr).map((e) => [e, U(() => this.current.value[e])]));
 	get whole() {
 		return this.current;
 	}
@@ -1852,7 +1866,7 @@ var Fr = {
 	notice = V("");
 	map = null;
 	spoken = V("");
-	weights = U(() => br(this.now.sheet.value, this.now.head.value));
+	weights = U(() => xr(this.now.sheet.value, this.now.head.value));
 	layer = U(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
 	reading = U(() => this.read(this.weights.value));
 	heads = U(() => {
@@ -1862,7 +1876,7 @@ var Fr = {
 			this.now.selected,
 			this.now.sheet
 		];
-		return Cr({
+		return wr({
 			layer: e.value,
 			head: t.value,
 			selected: n.value,
@@ -1890,13 +1904,13 @@ var Fr = {
 		});
 	}
 	point(e) {
-		this.current.value = hr(this.state, e);
+		this.current.value = gr(this.state, e);
 	}
 	pin(e) {
-		this.update(gr(this.state, e));
+		this.update(_r(this.state, e));
 	}
 	unpin() {
-		this.update(_r(this.state));
+		this.update(vr(this.state));
 	}
 	chooseLayer(e) {
 		this.see(e, this.requestedHead.head);
@@ -1911,11 +1925,11 @@ var Fr = {
 		this.show(this.state.layer, this.state.head, e);
 	}
 	toggle(e) {
-		this.update(wr(this.state, e));
+		this.update(Tr(this.state, e));
 	}
 	matrixOf({ layer: e, head: t }) {
 		let n = this.now.sheet.value;
-		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? br(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? xr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
 	}
 	alike({ layer: e }) {
 		let [t, n] = [this.layer.value, this.now.answer.value?.layers[e]];
@@ -1926,7 +1940,7 @@ var Fr = {
 		if (e === null || t === null) return null;
 		let { rows: n, keys: r } = t;
 		if (!this.now.joined.value || t.coarse) {
-			let [t, i] = [Xn(n.length), Xn(r.length)];
+			let [t, i] = [zn(n.length), zn(r.length)];
 			return {
 				matrix: e,
 				rows: n,
@@ -1935,11 +1949,11 @@ var Fr = {
 				keySpans: i
 			};
 		}
-		let [i, a] = [Yn(n), Yn(r)];
+		let [i, a] = [Rn(n), Rn(r)];
 		return {
-			matrix: Qn(e, i, a),
-			rows: Zn(n, i),
-			keys: Zn(r, a),
+			matrix: Vn(e, i, a),
+			rows: Bn(n, i),
+			keys: Bn(r, a),
 			rowSpans: i,
 			keySpans: a
 		};
@@ -1955,7 +1969,7 @@ var Fr = {
 		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
 	}
 	get link() {
-		return Kt(kr(this.state));
+		return qt(Ar(this.state));
 	}
 	async begin(e) {
 		try {
@@ -1964,46 +1978,46 @@ var Fr = {
 				...this.state,
 				model: t
 			});
-			let { link: n, problem: r } = Rr(e), i = n.text ?? t.facts.example ?? "";
-			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(fr(this.state, r));
+			let { link: n, problem: r } = zr(e), i = n.text ?? t.facts.example ?? "";
+			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(pr(this.state, r));
 		} catch (e) {
-			this.update(fr(this.state, G.of(e)));
+			this.update(pr(this.state, G.of(e)));
 		}
 	}
 	async follow(e) {
-		if (e === Kt(kr(this.state))) return;
-		let { link: t, problem: n } = Rr(e);
-		if (n !== null) return this.update(fr(this.state, n), !1);
+		if (e === qt(Ar(this.state))) return;
+		let { link: t, problem: n } = zr(e);
+		if (n !== null) return this.update(pr(this.state, n), !1);
 		let { answer: r, sentence: i, row: a, model: o } = this.state;
 		if (o?.texts !== null && o !== null) {
 			if (t.row !== null && t.row !== a) return this.open(t.row, t);
 		} else if (t.text !== null && t.text !== i) return this.translate(t.text, t);
-		if (this.update(Ar(this.state, t), !1), r === null) return;
+		if (this.update(jr(this.state, t), !1), r === null) return;
 		let c = this.state.overview?.statistics.first ?? {
 			layer: 0,
 			head: 0
 		}, l = Math.min(t.layer ?? c.layer, r.layers.length - 1), u = r.layers[l];
 		if (u === void 0) return;
 		let d = t.head === "mean" ? null : t.head ?? c.head;
-		await this.show(l, d, s(t.view, u), !1), this.update(jr(this.state, t.pinned), !1);
+		await this.show(l, d, s(t.view, u), !1), this.update(Mr(this.state, t.pinned), !1);
 	}
 	async translate(e, t = null) {
 		if (this.state.model?.texts || (this.draft.value = e, e === this.state.translating)) return;
 		let n = this.restart();
 		if (e.trim() === "") {
 			let e = new G("a sentence to translate", "an empty one", "type a few words");
-			return this.update(fr(this.state, e));
+			return this.update(pr(this.state, e));
 		}
-		this.update(lr(this.state, e)), await this.wait(n, Fr.translation, async () => {
+		this.update(ur(this.state, e)), await this.wait(n, Ir.translation, async () => {
 			let r = await this.door.translate(e, n), i = await this.first(r, t, n);
-			return (n) => zr(dr(i.from(n), e, r, i), t);
+			return (n) => Br(fr(i.from(n), e, r, i), t);
 		});
 	}
 	async open(e, t = null) {
 		let n = this.restart();
-		if (this.openingRow = e, this.update(ur(this.state)), await this.wait(n, Fr.weights, async () => {
+		if (this.openingRow = e, this.update(dr(this.state)), await this.wait(n, Ir.weights, async () => {
 			let r = await this.door.text(e, n), i = await this.first(r, t, n);
-			return (n) => zr(dr(i.from(n), null, r, {
+			return (n) => Br(fr(i.from(n), null, r, {
 				...i,
 				row: e
 			}), t);
@@ -2017,7 +2031,7 @@ var Fr = {
 			...this.state,
 			chosen: !0
 		};
-		e === this.state.layer && Sr(this.state, t) ? this.update({
+		e === this.state.layer && Cr(this.state, t) ? this.update({
 			...n,
 			head: t
 		}) : (this.current.value = n, this.show(e, t));
@@ -2033,25 +2047,25 @@ var Fr = {
 		}, this.open(this.openingRow);
 		let { answer: i } = this.state, a = i?.layers[e];
 		if (i === null || a === void 0) return;
-		let s = n ?? o(this.state.view, xr(this.state), a);
-		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(mr(this.state, t, s), r);
+		let s = n ?? o(this.state.view, Sr(this.state), a);
+		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(hr(this.state, t, s), r);
 		this.pendingHead = {
 			layer: e,
 			head: t
 		};
 		let { signal: l } = this.sheetRequest = new AbortController(), u = this.preview(a, e, t, s);
-		u !== null && this.update(pr(this.state, t, u, s), r), this.update(ur(this.state), r), await this.wait(l, Fr.weights, async () => {
+		u !== null && this.update(mr(this.state, t, u, s), r), this.update(dr(this.state), r), await this.wait(l, Ir.weights, async () => {
 			let n = await this.sheet(i, e, t, c(s, a), l);
-			return (e) => n === null ? e : pr(e, t, n, s);
+			return (e) => n === null ? e : mr(e, t, n, s);
 		}, r), l.aborted || (this.pendingHead = null);
 	}
 	preview(e, t, n, r) {
 		let { overview: i, sheet: a } = this.state;
-		return a?.layer === t && Sr(this.state, n) ? null : Lr(i, e, t, n, r);
+		return a?.layer === t && Cr(this.state, n) ? null : Rr(i, e, t, n, r);
 	}
 	shows(e, t, n) {
 		let { sheet: r } = this.state;
-		return r === null || r.layer !== e || !Sr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
+		return r === null || r.layer !== e || !Cr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
 	}
 	async first(e, t, n) {
 		let r = (e) => e;
@@ -2072,9 +2086,9 @@ var Fr = {
 			overview: l,
 			from: r
 		};
-		let h = t ? s(t.view, m) : o(this.state.view, xr(this.state), m);
+		let h = t ? s(t.view, m) : o(this.state.view, Sr(this.state), m);
 		return {
-			sheet: Lr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
+			sheet: Rr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
 			view: h,
 			overview: l,
 			from: (e) => ({
@@ -2085,8 +2099,13 @@ var Fr = {
 		};
 	}
 	async directions(e, t) {
-		let { map: n, layers: r } = e, i = dn(r).map(async ([e, [i = 0]]) => {
-			let a = r[i];
+		let { map: n, layers: r } = e, i = /* @__PURE__ */ new Map();
+		r.forEach(({ sheet: e, queries: t, keys: n }, r) => {
+			let a = `${t} ${n} ${e}`;
+			i.set(a, [...i.get(a) ?? [], r]);
+		});
+		let a = [...i.values()].map(async (e) => {
+			let [i = 0] = e, a = r[i];
 			if (n === null || a === void 0 || a.queries === 0) return [];
 			let o = {
 				from: 0,
@@ -2098,13 +2117,13 @@ var Fr = {
 				},
 				keys: o
 			}, t);
-			return Bn(Tn(s.keys, s.keys.length)) === "rtl" ? [e] : [];
+			return kn(mn(s.keys, s.keys.length)) === "rtl" ? e : [];
 		});
-		return new Set((await Promise.all(i)).flat());
+		return new Set((await Promise.all(a)).flat());
 	}
 	async sheet(e, t, n, r, i) {
 		let a = e.layers[t];
-		return e.map === null || a === void 0 ? null : ar(this.door, e.map, {
+		return e.map === null || a === void 0 ? null : Jn(this.door, e.map, {
 			layer: a,
 			index: t,
 			head: n
@@ -2121,7 +2140,7 @@ var Fr = {
 			let t = await n();
 			e.aborted || this.update(t(this.state), r);
 		} catch (t) {
-			e.aborted || this.update(fr(this.state, G.of(t)));
+			e.aborted || this.update(pr(this.state, G.of(t)));
 		} finally {
 			clearTimeout(i);
 		}
@@ -2133,7 +2152,7 @@ var Fr = {
 		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.stopFetching();
 	}
 	update(e, t = !0) {
-		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(Kt(kr(e))));
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(qt(Ar(e))));
 	}
 	fetchOthers(e, t) {
 		let { answer: n } = this.state;
@@ -2147,19 +2166,19 @@ var Fr = {
 			}, a).then((e) => {
 				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, jt(e, 0)));
 			}, (e) => {
-				a.aborted || this.update(fr(this.state, G.of(e)));
+				a.aborted || this.update(pr(this.state, G.of(e)));
 			});
 		}
 	}
 };
-function Lr(e, t, n, r, i) {
+function Rr(e, t, n, r, i) {
 	let a = e?.tiles[n];
-	return a === void 0 || !nr(t, i) ? null : rr(a, t, n, Math.min(r ?? 0, t.heads - 1));
+	return a === void 0 || !Gn(t, i) ? null : Kn(a, t, n, Math.min(r ?? 0, t.heads - 1));
 }
-function Rr(e) {
+function zr(e) {
 	try {
 		return {
-			link: qt(e),
+			link: Jt(e),
 			problem: null
 		};
 	} catch (e) {
@@ -2169,42 +2188,42 @@ function Rr(e) {
 		};
 	}
 }
-function zr(e, t) {
-	return t === null ? e : jr(Ar(e, t), t.pinned);
+function Br(e, t) {
+	return t === null ? e : Mr(jr(e, t), t.pinned);
 }
 // src/explorer.css?inline
-var Br = ":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}label:has(select){min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{background:var(--paint,transparent);min-width:1.5rem;max-width:100%;color:var(--on-paint,inherit);font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:var(--on-paint,inherit);box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token:has(+.token:not(.begins)){border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent);color:var(--paper)}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,5.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{width:var(--share);border-radius:inherit;background:var(--paint);height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}", Vr = Ce(null), Hr = Vr.Provider;
+var Vr = ":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}", Hr = Ce(null), Ur = Hr.Provider;
 function Y() {
-	let e = ze(Vr);
+	let e = ze(Hr);
 	if (e === null) throw Error("a panel outside of an explorer");
 	return e;
 }
 // src/wording.ts
-function Ur(e) {
-	let t = [];
-	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${Kr(e.source_language)} → ${Kr(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${qr(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
-}
 function Wr(e) {
-	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
+	let t = [];
+	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${qr(e.source_language)} → ${qr(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${Jr(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
 }
 function Gr(e) {
-	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
+	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
 }
 function Kr(e) {
+	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
+}
+function qr(e) {
 	try {
 		return new Intl.DisplayNames(["en"], { type: "language" }).of(e) ?? e;
 	} catch {
 		return e;
 	}
 }
-function qr(e) {
+function Jr(e) {
 	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
 }
-function Jr(e, t, n, r) {
-	let i = zt(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${Vn(r[e] ?? "")} ${K(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
-	return `${Vn(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
+function Yr(e, t, n, r) {
+	let i = Bt(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${An(r[e] ?? "")} ${K(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
+	return `${An(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
 }
-function Yr({ translated: e, within: t }) {
+function Xr({ translated: e, within: t }) {
 	return t ? {
 		source: "Looked at",
 		target: "Looking"
@@ -2213,7 +2232,7 @@ function Yr({ translated: e, within: t }) {
 		target: e ? "Translation" : "Target"
 	};
 }
-var Xr = {
+var Zr = {
 	normalized_entropy: "entropy, as a share of the most",
 	max_weight: "largest weight",
 	first_weight: "share on the first token",
@@ -2225,7 +2244,7 @@ var Xr = {
 	special_weight: "share on special tokens",
 	information: "how much the query decides, in nats"
 };
-function Zr(e) {
+function Qr(e) {
 	return e === "read" ? {
 		button: "Read",
 		doing: "Reading",
@@ -2248,14 +2267,14 @@ function Zr(e) {
 		field: "Your sentence"
 	};
 }
-function Qr({ rows: e, keys: t }) {
+function $r({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => t - e === 1 ? e.toLocaleString("en") : `${e.toLocaleString("en")}–${(t - 1).toLocaleString("en")}`;
 	return `rows ${n(e)} × keys ${n(t)}`;
 }
-function $r(e) {
-	return Xr[e] ?? e;
+function ei(e) {
+	return Zr[e] ?? e;
 }
-var ei = {
+var ti = {
 	normalized_entropy: "entropy",
 	max_weight: "largest",
 	first_weight: "first",
@@ -2264,26 +2283,26 @@ var ei = {
 	previous_weight: "before",
 	next_weight: "after"
 };
-function ti(e) {
-	return ei[e] ?? e;
+function ni(e) {
+	return ti[e] ?? e;
 }
-function ni(e, t) {
+function ri(e, t) {
 	return /_weight$|^normalized/.test(e) ? K(t) : t.toFixed(2);
 }
-function ri({ title: e }, t) {
+function ii({ title: e }, t) {
 	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
 }
-function ii(e, t, n) {
-	return e.side === "target" ? `Where “${Vn(t)}” looked` : `Which ${ui(n)}s looked at “${Vn(t)}”`;
-}
 function ai(e, t, n) {
+	return e.side === "target" ? `Where “${An(t)}” looked` : `Which ${di(n)}s looked at “${An(t)}”`;
+}
+function oi(e, t, n) {
 	if (e.side === "target") {
 		let e = t.within ? "token" : "source token", r = K(n.reduce((e, t) => e + t, 0));
-		return `Of each ${e} here, the share of this ${ui(t)}’s attention; together ${r}.`;
+		return `Of each ${e} here, the share of this ${di(t)}’s attention; together ${r}.`;
 	}
 	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
 }
-function oi(e, r = null) {
+function si(e, r = null) {
 	if (e === null) return "";
 	let [i, a] = r ? [r.rows, r.keys] : [n(e.rows), n(e.keys)], o = (e, n) => Math.ceil(t(e) / n).toLocaleString("en");
 	if (r?.sampled) {
@@ -2292,25 +2311,25 @@ function oi(e, r = null) {
 	}
 	return `Each cell shows the largest weight of up to ${o(e.rows, i)} × ${o(e.keys, a)}. Click a cell to see its part of the map closer.`;
 }
-function si({ translating: e, reading: t, slow: n, model: r }) {
+function ci({ translating: e, reading: t, slow: n, model: r }) {
 	if (e !== null) {
-		let { doing: e } = Zr(r?.facts.task);
+		let { doing: e } = Qr(r?.facts.task);
 		return n ? `Still ${e.toLowerCase()}. A long text or a large model takes its time…` : `${e}…`;
 	}
 	return t && n ? "Reading the weights. A long map takes its time…" : "";
 }
-function ci(e, t) {
+function li(e, t) {
 	return t === "" ? String(e) : `${e}: ${t}`;
 }
-function li(e, t, n, r) {
-	let { source: i, target: a } = Yr(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
+function ui(e, t, n, r) {
+	let { source: i, target: a } = Xr(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
 	return r ? `A map of the largest weights: ${o}. The numbers above it show a part of it closer.` : `A map of the weights: ${o}. The rows of words above and the list of numbers beside it say the same.`;
 }
-function ui(e) {
+function di(e) {
 	return e.translated && !e.within ? "word" : "token";
 }
 // node_modules/preact/jsx-runtime/dist/jsxRuntime.mjs
-var di = Symbol.for("pv"), fi = 0;
+var fi = Symbol.for("pv"), pi = 0;
 Array.isArray;
 function X(e, t, n, r, i, a) {
 	t ||= {};
@@ -2326,20 +2345,20 @@ function X(e, t, n, r, i, a) {
 		__b: 0,
 		__e: null,
 		__c: null,
-		constructor: di,
-		__v: --fi,
+		constructor: fi,
+		__v: --pi,
 		__i: -1,
 		__u: 0
 	};
 	return (i || a) && (l.__source = i, l.__self = a), f.vnode && f.vnode(l), l;
 }
 // src/ask-panel.tsx
-function pi() {
-	let e = Y().now.model.value;
-	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(mi, {}) : /* @__PURE__ */ X(hi, { texts: e.texts });
-}
 function mi() {
-	let e = Y(), t = L(null), n = L(null), r = e.now.model.value?.facts, i = e.draft.value, a = Zr(r?.task), o = e.now.translating.value !== null;
+	let e = Y().now.model.value;
+	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(hi, {}) : /* @__PURE__ */ X(gi, { texts: e.texts });
+}
+function hi() {
+	let e = Y(), t = L(null), n = L(null), r = e.now.model.value?.facts, i = e.draft.value, a = Qr(r?.task), o = e.now.translating.value !== null;
 	return I(() => {
 		let e = t.current;
 		if (e === null) return;
@@ -2388,7 +2407,7 @@ function mi() {
 		})]
 	});
 }
-function hi({ texts: e }) {
+function gi({ texts: e }) {
 	let t = Y(), n = t.now.row.value;
 	return /* @__PURE__ */ X("div", {
 		class: "ask",
@@ -2403,7 +2422,7 @@ function hi({ texts: e }) {
 				onChange: (e) => t.openText(Number(e.currentTarget.value)),
 				children: e.slice(0, 500).map((e, t) => /* @__PURE__ */ X("option", {
 					value: String(t),
-					children: ci(t, e)
+					children: li(t, e)
 				}, t))
 			})
 		] }), e.length > 500 && /* @__PURE__ */ X("label", { children: [
@@ -2419,13 +2438,13 @@ function hi({ texts: e }) {
 		] })]
 	});
 }
-function gi() {
-	let e = Y(), { now: t } = e, n = t.problem.value, r = si({
+function _i() {
+	let e = Y(), { now: t } = e, n = t.problem.value, r = ci({
 		...e.state,
 		translating: t.translating.value,
 		reading: t.reading.value,
 		slow: t.slow.value
-	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, Gr(i)].filter((e) => e !== "");
+	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, Kr(i)].filter((e) => e !== "");
 	return /* @__PURE__ */ X("div", {
 		class: "messages",
 		children: [
@@ -2449,7 +2468,7 @@ function gi() {
 					/* @__PURE__ */ X("h2", {
 						id: "result-title",
 						hidden: i?.text == null,
-						children: Zr(a?.task).result
+						children: Qr(a?.task).result
 					}),
 					/* @__PURE__ */ X("p", {
 						id: "translation",
@@ -2479,7 +2498,7 @@ function gi() {
 	});
 }
 // src/ramp.ts
-var _i = Ti([
+var vi = Ei([
 	.962,
 	.012,
 	95
@@ -2491,7 +2510,7 @@ var _i = Ti([
 	.28,
 	.12,
 	280
-]), vi = Ti([
+]), yi = Ei([
 	.27,
 	.03,
 	270
@@ -2503,7 +2522,7 @@ var _i = Ti([
 	.93,
 	.11,
 	110
-]), yi = Ei([
+]), bi = Di([
 	.42,
 	.13,
 	255
@@ -2515,7 +2534,7 @@ var _i = Ti([
 	.5,
 	.15,
 	50
-]), bi = Ei([
+]), xi = Di([
 	.82,
 	.1,
 	240
@@ -2528,7 +2547,7 @@ var _i = Ti([
 	.13,
 	65
 ]);
-function xi(e, t) {
+function Si(e, t) {
 	let n = Math.round(Math.min(Math.max(t, 0), 1) * (e.steps.length - 1));
 	return e.steps[n] ?? [
 		0,
@@ -2536,18 +2555,18 @@ function xi(e, t) {
 		0
 	];
 }
-function Si([e, t, n]) {
+function Ci([e, t, n]) {
 	return `rgb(${e}, ${t}, ${n})`;
 }
-function Ci(e) {
-	let t = wi(e);
+function wi(e) {
+	let t = Ti(e);
 	return (t + .05) / .05 >= 1.05 / (t + .05) ? "#000" : "#fff";
 }
-function wi(e) {
-	let [t, n, r] = e.map((e) => ki(e / 255));
+function Ti(e) {
+	let [t, n, r] = e.map((e) => Ai(e / 255));
 	return .2126 * t + .7152 * n + .0722 * r;
 }
-function Ti(e, t, n) {
+function Ei(e, t, n) {
 	let r = (e[0] - t[0]) / (e[0] - n[0]);
 	return { steps: Array.from({ length: 256 }, (i, a) => {
 		let o = a / 255, [s, c, l] = o < r ? [
@@ -2559,40 +2578,40 @@ function Ti(e, t, n) {
 			n,
 			(o - r) / (1 - r)
 		];
-		return Di([
+		return Oi([
 			e[0] + (n[0] - e[0]) * o,
 			s[1] + (c[1] - s[1]) * l,
 			s[2] + (c[2] - s[2]) * l
 		]);
 	}) };
 }
-function Ei(e, t, n) {
+function Di(e, t, n) {
 	return { steps: Array.from({ length: 255 }, (r, i) => {
 		let a = i / 254, o = a < .5 ? e : n, s = Math.abs(2 * a - 1);
-		return Di([
+		return Oi([
 			t[0] + (o[0] - t[0]) * s,
 			t[1] + (o[1] - t[1]) * s,
 			o[2]
 		]);
 	}) };
 }
-function Di([e, t, n]) {
+function Oi([e, t, n]) {
 	let r = t * Math.cos(n * Math.PI / 180), i = t * Math.sin(n * Math.PI / 180), a = (e + .3963377774 * r + .2158037573 * i) ** 3, o = (e - .1055613458 * r - .0638541728 * i) ** 3, s = (e - .0894841775 * r - 1.291485548 * i) ** 3;
 	return [
-		Oi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
-		Oi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
-		Oi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
+		ki(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
+		ki(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
+		ki(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
 	];
 }
-function Oi(e) {
+function ki(e) {
 	let t = e <= .0031308 ? 12.92 * e : 1.055 * e ** (1 / 2.4) - .055;
 	return Math.round(Math.min(Math.max(t, 0), 1) * 255);
 }
-function ki(e) {
+function Ai(e) {
 	return e <= .04045 ? e / 12.92 : ((e + .055) / 1.055) ** 2.4;
 }
 // src/head-grid.ts
-var Ai = 3, ji = class {
+var ji = 3, Mi = class {
 	theme;
 	canvas;
 	room;
@@ -2608,7 +2627,7 @@ var Ai = 3, ji = class {
 		this.theme = e, this.canvas = t, this.room = n, this.readout = r, this.choose = i, this.toggle = a, this.marks = document.createElement("canvas"), this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks);
 		let o = (e) => {
 			let n = t.getBoundingClientRect();
-			return this.plan && mn(this.plan, e.clientX - n.left, e.clientY - n.top);
+			return this.plan && ir(this.plan, e.clientX - n.left, e.clientY - n.top);
 		};
 		t.addEventListener("pointermove", (e) => this.point(o(e))), t.addEventListener("pointerleave", () => this.point(null)), t.addEventListener("click", (e) => {
 			let t = o(e);
@@ -2624,22 +2643,22 @@ var Ai = 3, ji = class {
 		this.pictures.size > 0 && this.plan !== null && e.layers === t?.layers && r ? this.mark() : this.redraw();
 	}
 	point(e) {
-		hn(e, this.pointed) || (this.pointed = e, this.mark());
+		ar(e, this.pointed) || (this.pointed = e, this.mark());
 	}
 	pressed(e) {
 		if (e.ctrlKey || e.altKey || e.metaKey || this.plan === null) return;
 		let t = this.pointed ?? this.heads?.shown ?? null;
 		if (e.key === "Enter" || e.key === " ") {
 			if (e.preventDefault(), t === null) return;
-			e.key === " " && !hn(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
-		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(gn(this.plan, t, e.key)));
+			e.key === " " && !ar(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
+		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(or(this.plan, t, e.key)));
 	}
 	redraw() {
 		let { heads: e } = this, t = this.room.clientWidth, n = this.canvas.getContext("2d");
 		if (e === null || n === null || t === 0) return;
 		let r = this.theme.font;
 		n.font = `12px ${r}`;
-		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? _n(e.layers, (t) => Mi(e, t)) : null, o = pn(e.layers, t, i, a);
+		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? sr(e.layers, (t) => Ni(e, t)) : null, o = rr(e.layers, t, i, a);
 		this.plan = o;
 		for (let e of [this.canvas, this.marks]) {
 			let t = Math.max(1, window.devicePixelRatio);
@@ -2650,13 +2669,13 @@ var Ai = 3, ji = class {
 		this.drawPictures(n, o, e), this.mark();
 	}
 	drawPictures(e, t, n) {
-		let r = Math.max(...t.thumbnails.map((e) => Mi(n, e) ?? 0), 1e-9);
+		let r = Math.max(...t.thumbnails.map((e) => Ni(n, e) ?? 0), 1e-9);
 		e.imageSmoothingQuality = "high";
 		for (let i of t.thumbnails) {
-			let a = n.statistic === null ? null : Mi(n, i), o = n.statistic === null ? t.size : t.size - Ai - 1;
+			let a = n.statistic === null ? null : Ni(n, i), o = n.statistic === null ? t.size : t.size - ji - 1;
 			e.fillStyle = this.theme.tone("line"), e.fillRect(i.x, i.y, t.size, o);
 			let s = this.picture(n, i);
-			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Ai, a / r * t.size, Ai));
+			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - ji, a / r * t.size, ji));
 		}
 	}
 	picture(e, { layer: t, head: n }) {
@@ -2664,7 +2683,7 @@ var Ai = 3, ji = class {
 		if (i !== void 0) return i;
 		let [a, o] = [e.overview[t], e.layers[t]];
 		if (a === void 0 || o === void 0) return null;
-		let s = e.rightToLeft.has(o.sheet), c = Ni(a, n, e, o.keys, s);
+		let s = e.rightToLeft.has(t), c = Pi(a, n, e, o.keys, s);
 		return this.pictures.set(r, c), c;
 	}
 	mark() {
@@ -2672,7 +2691,7 @@ var Ai = 3, ji = class {
 		if (e === null || t === null || n === null) return;
 		n.clearRect(0, 0, t.width, t.height);
 		let r = (e, r, i) => {
-			let a = t.thumbnails.find((t) => hn(t, e));
+			let a = t.thumbnails.find((t) => ar(t, e));
 			a !== void 0 && (n.strokeStyle = i, n.lineWidth = r, n.strokeRect(a.x, a.y, t.size, t.size));
 		};
 		e.together.forEach((t, n) => r(t, 3, e.colours[n] ?? "")), e.together.length < 2 ? r(e.shown, 3, this.theme.tone("accent")) : r(e.shown, 4, e.colours[0] ?? ""), r(this.pointed, 2, this.theme.tone("ink"));
@@ -2681,14 +2700,14 @@ var Ai = 3, ji = class {
 			this.readout.textContent = "mean of all heads";
 			return;
 		}
-		let o = Mi(e, i), s = e.statistic === null || o === null ? "" : `: ${$r(e.statistic)} ${ni(e.statistic, o)}`;
-		this.readout.textContent = `${ri(a, i.head)}${s}`, this.canvas.title = a.name;
+		let o = Ni(e, i), s = e.statistic === null || o === null ? "" : `: ${ei(e.statistic)} ${ri(e.statistic, o)}`;
+		this.readout.textContent = `${ii(a, i.head)}${s}`, this.canvas.title = a.name;
 	}
 };
-function Mi({ statistics: e, statistic: t }, { layer: n, head: r }) {
+function Ni({ statistics: e, statistic: t }, { layer: n, head: r }) {
 	return t === null ? null : e.layers[n]?.[t]?.[r] ?? null;
 }
-function Ni(e, t, { ramp: n, scale: r }, i, a) {
+function Pi(e, t, { ramp: n, scale: r }, i, a) {
 	let o = document.createElement("canvas");
 	if (e.rows === 0 || e.keys === 0) return o;
 	[o.width, o.height] = [e.keys, e.rows];
@@ -2697,15 +2716,15 @@ function Ni(e, t, { ramp: n, scale: r }, i, a) {
 		let r = s.values[t] ?? 0;
 		if (Number.isNaN(r)) continue;
 		let i = Math.floor(t / e.keys), o = a ? i * e.keys + (e.keys - 1 - t % e.keys) : t;
-		l.data.set(xi(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
+		l.data.set(Si(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
 	}
 	return o.getContext("2d")?.putImageData(l, 0, 0), o;
 }
 // src/heads-panel.tsx
-function Pi() {
+function Fi() {
 	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = L(null), o = L(null);
 	I(() => {
-		r.current !== null && i.current !== null && a.current !== null && (o.current = new ji(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
+		r.current !== null && i.current !== null && a.current !== null && (o.current = new Mi(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
 	}, []);
 	let s = () => {
 		let [r, i, a] = [
@@ -2764,7 +2783,7 @@ function Pi() {
 						children: "nothing"
 					}), l.map((e) => /* @__PURE__ */ X("option", {
 						value: e,
-						children: $r(e)
+						children: ei(e)
 					}, e))]
 				})
 			] }), /* @__PURE__ */ X("label", { children: [
@@ -2809,7 +2828,7 @@ function Pi() {
 	] });
 }
 // src/help-dialog.tsx
-var Fi = [
+var Ii = [
 	[
 		"Heads",
 		"arrows, Enter",
@@ -2861,7 +2880,7 @@ var Fi = [
 		"this help"
 	]
 ];
-function Ii({ open: e }) {
+function Li({ open: e }) {
 	let t = L(null);
 	return I(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
@@ -2882,7 +2901,7 @@ function Ii({ open: e }) {
 				}),
 				/* @__PURE__ */ X("p", { children: "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there." }),
 				/* @__PURE__ */ X("p", { children: "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much." }),
-				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Fi.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Ii.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
 					/* @__PURE__ */ X("th", {
 						scope: "row",
 						children: e
@@ -2905,7 +2924,7 @@ function Ii({ open: e }) {
 	});
 }
 // src/heads-legend.tsx
-function Li() {
+function Ri() {
 	let e = Y(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
@@ -2924,7 +2943,7 @@ function Li() {
 						ref: (e) => e?.style.setProperty("--paint", n.heads[i] ?? ""),
 						"aria-hidden": "true"
 					}),
-					ri(a, t.head),
+					ii(a, t.head),
 					o && " (another shape)",
 					i > 0 && /* @__PURE__ */ X("button", {
 						type: "button",
@@ -2948,17 +2967,17 @@ function Li() {
 	})] });
 }
 // src/insight.ts
-var Ri = .25;
-function zi(e) {
+var zi = .25;
+function Bi(e) {
 	let { rows: t, columns: n, values: r } = e, i = new Float64Array(n), a = 0;
 	for (let e = 0; e < t * n; e++) {
 		let t = r[e] ?? NaN;
 		Number.isNaN(t) || (i[e % n] = (i[e % n] ?? 0) + t, a += t);
 	}
-	let o = Math.max(Ri, Math.min(4 / n, 1)) * a;
+	let o = Math.max(zi, Math.min(4 / n, 1)) * a;
 	return a === 0 ? [] : [...i.keys()].filter((e) => (i[e] ?? 0) >= o);
 }
-function Bi(e, t, n = /* @__PURE__ */ new Set()) {
+function Vi(e, t, n = /* @__PURE__ */ new Set()) {
 	let r = {
 		entropy: 0,
 		most: 0,
@@ -2976,7 +2995,7 @@ function Bi(e, t, n = /* @__PURE__ */ new Set()) {
 	for (let s = 0; s < e.rows; s++) {
 		let c = [], [l, u] = [0, 0];
 		for (let t = 0; t < e.columns; t++) {
-			if (Ft(e, s, t)) continue;
+			if (It(e, s, t)) continue;
 			let r = e.values[s * e.columns + t] ?? 0;
 			u += r, n.has(t) || (c.push(t), l += r);
 		}
@@ -3007,7 +3026,7 @@ function Bi(e, t, n = /* @__PURE__ */ new Set()) {
 		queries: i
 	};
 }
-function Vi(e, t = /* @__PURE__ */ new Set()) {
+function Hi(e, t = /* @__PURE__ */ new Set()) {
 	let { rows: n, columns: r, values: i } = e, a = new Float32Array(n), o = new Float32Array(r);
 	for (let e = 0; e < n; e++) {
 		let [n, s] = [0, 0];
@@ -3026,7 +3045,7 @@ function Vi(e, t = /* @__PURE__ */ new Set()) {
 		received: o
 	};
 }
-function Hi(e, t) {
+function Ui(e, t) {
 	let n = new Float32Array(e.values.length), [r, i, a] = [
 		0,
 		0,
@@ -3062,7 +3081,7 @@ function Hi(e, t) {
 		}
 	};
 }
-function Ui(e, t, n) {
+function Wi(e, t, n) {
 	let { normalized_entropy: r, max_weight: i, queries: a } = e;
 	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
 	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${K(i)} on average, its entropy ${K(r)} of the most.`], [s, c] = [
@@ -3075,7 +3094,7 @@ function Ui(e, t, n) {
 	return s >= .3 ? o.push(`It looks mostly at ${c}: ${K(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${K(1 - e.left)} of its attention.`), o;
 }
 // src/pen.ts
-var Wi = 2e4, Gi = class {
+var Gi = 2e4, Ki = class {
 	fillStyle = "#000";
 	strokeStyle = "#000";
 	font = "13px sans-serif";
@@ -3096,10 +3115,10 @@ var Wi = 2e4, Gi = class {
 	ruler = document.createElement("canvas").getContext("2d");
 	file(e, t, n) {
 		let r = `width="${Z(e)}" height="${Z(t)}" viewBox="0 0 ${Z(e)} ${Z(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
-		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${Ji(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
+		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${Yi(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
 	}
 	hatch(e) {
-		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${Ji(e)}"/></pattern>`), "url(#hatch)";
+		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${Yi(e)}"/></pattern>`), "url(#hatch)";
 	}
 	save() {
 		this.opened.push(0);
@@ -3134,25 +3153,25 @@ var Wi = 2e4, Gi = class {
 	}
 	clip() {
 		let e = `clip${this.definitions.length}`;
-		this.definitions.push(`<clipPath id="${e}"><rect ${qi(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
+		this.definitions.push(`<clipPath id="${e}"><rect ${Ji(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
 	}
 	clearRect() {}
 	fillRect(e, t, n, r) {
-		this.parts.push(`<rect ${qi(e, t, n, r)} fill="${Ji(String(this.fillStyle))}"/>`);
+		this.parts.push(`<rect ${Ji(e, t, n, r)} fill="${Yi(String(this.fillStyle))}"/>`);
 	}
 	strokeRect(e, t, n, r) {
 		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-		this.parts.push(`<rect ${qi(e, t, n, r)} fill="none" stroke="${Ji(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
+		this.parts.push(`<rect ${Ji(e, t, n, r)} fill="none" stroke="${Yi(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
 	}
 	fillText(e, t, n) {
 		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
-		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${Ji(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
+		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${Yi(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
 			center: "middle",
 			right: "end",
 			end: "end",
 			left: "start",
 			start: "start"
-		}[this.textAlign]}" fill="${Ji(String(this.fillStyle))}">${Ji(e)}</text>`);
+		}[this.textAlign]}" fill="${Yi(String(this.fillStyle))}">${Yi(e)}</text>`);
 	}
 	measureText(e) {
 		let { ruler: t } = this;
@@ -3171,9 +3190,9 @@ var Wi = 2e4, Gi = class {
 			n ?? 0,
 			r ?? 0,
 			i ?? 0
-		], l = e.width * e.height, u = l <= Wi && Ki(e);
+		], l = e.width * e.height, u = l <= Gi && qi(e);
 		if (!u) {
-			this.parts.push(`<image ${qi(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
+			this.parts.push(`<image ${Ji(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
 			return;
 		}
 		let [d, f] = [s / e.width, c / e.height];
@@ -3181,7 +3200,7 @@ var Wi = 2e4, Gi = class {
 			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
 			if (s === 0) continue;
 			let [c, l] = [t % e.width, Math.floor(t / e.width)];
-			this.parts.push(`<rect ${qi(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
+			this.parts.push(`<rect ${Ji(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
 		}
 	}
 	setLineDash(e) {
@@ -3191,7 +3210,7 @@ var Wi = 2e4, Gi = class {
 		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
 	}
 };
-function Ki(e) {
+function qi(e) {
 	let t = document.createElement("canvas");
 	[t.width, t.height] = [e.width, e.height];
 	let n = t.getContext("2d", { willReadFrequently: !0 });
@@ -3200,14 +3219,14 @@ function Ki(e) {
 function Z(e) {
 	return Math.round(e * 1e3) / 1e3;
 }
-function qi(e, t, n, r) {
+function Ji(e, t, n, r) {
 	return `x="${Z(e)}" y="${Z(t)}" width="${Z(Math.max(n, 0))}" height="${Z(Math.max(r, 0))}"`;
 }
-function Ji(e) {
+function Yi(e) {
 	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
 }
 // src/painting.ts
-function Yi({ matrix: e, shade: t }, n) {
+function Xi({ matrix: e, shade: t }, n) {
 	let r = document.createElement("canvas");
 	if (e.rows === 0 || e.columns === 0) return r;
 	[r.width, r.height] = [e.columns, e.rows];
@@ -3215,13 +3234,13 @@ function Yi({ matrix: e, shade: t }, n) {
 	for (let r = 0; r < e.values.length; r++) {
 		let a = e.values[r] ?? 0;
 		if (Number.isNaN(a)) continue;
-		let [o, s, c] = xi(n, t(a, Math.floor(r / e.columns)));
+		let [o, s, c] = Si(n, t(a, Math.floor(r / e.columns)));
 		i.data[4 * r] = o, i.data[4 * r + 1] = s, i.data[4 * r + 2] = c, i.data[4 * r + 3] = 255;
 	}
 	return r.getContext("2d")?.putImageData(i, 0, 0), r;
 }
-function Xi(e, t) {
-	if (e instanceof Gi) return e.hatch(t);
+function Zi(e, t) {
+	if (e instanceof Ki) return e.hatch(t);
 	let n = document.createElement("canvas");
 	[n.width, n.height] = [8, 8];
 	let r = n.getContext("2d");
@@ -3234,31 +3253,31 @@ function Xi(e, t) {
 	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
 	return r.stroke(), r.createPattern(n, "repeat");
 }
-function Zi(e, t, n) {
+function Qi(e, t, n) {
 	if (e.measureText(t).width <= n) return t;
 	let r = Array.from(t.slice(0, 200));
 	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
 	return `${r.join("")}…`;
 }
-function Qi(e, t, n, { x: r, y: i, width: a }, o, s) {
-	for (let n = 0; n < 64; n++) e.fillStyle = Si(xi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
+function $i(e, t, n, { x: r, y: i, width: a }, o, s) {
+	for (let n = 0; n < 64; n++) e.fillStyle = Ci(Si(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
 	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
 		let c = n.length === 2 && s === 1;
 		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
 	});
 }
-function $i(e, t, n) {
+function ea(e, t, n) {
 	let r = Math.max(1, window.devicePixelRatio);
 	[e.width, e.height] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`), e.getContext("2d")?.setTransform(r, 0, 0, r, 0, 0);
 }
 // src/compare-panel.tsx
-function ea() {
+function ta() {
 	let e = Y(), { now: t, theme: n } = e, r = n.changes.value, [i, a] = e.heads.value, o = t.answer.value?.layers ?? [], s = e.layer.value, c = t.scale.value;
 	if (i === void 0 || a === void 0 || s === null) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Li, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Ri, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: "Select a second head in the grid of heads: its map stands here, and the difference of the two."
@@ -3266,19 +3285,19 @@ function ea() {
 	});
 	let [l, u] = [e.matrixOf(i), e.matrixOf(a)], d = (e) => {
 		let t = o[e.layer];
-		return t === void 0 ? "" : ri(t, e.head);
-	}, f = t.overview.value?.rightToLeft.has(s.sheet) ?? !1;
+		return t === void 0 ? "" : ii(t, e.head);
+	}, f = t.overview.value?.rightToLeft.has(i.layer) ?? !1;
 	if (l === null || u === null || l.values.length !== u.values.length) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Li, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Ri, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: e.alike(a) ? "The weights of the second head are on their way." : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."
 		})]
 	});
-	let { moved: p, correlation: m, matrix: h } = Hi(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
+	let { moved: p, correlation: m, matrix: h } = Ui(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
 		{
 			share: 0,
 			text: `−${K(g)}`
@@ -3299,7 +3318,7 @@ function ea() {
 				class: "aside",
 				children: [
 					/* @__PURE__ */ X("h3", { children: "Two heads side by side" }),
-					/* @__PURE__ */ X(Li, {}),
+					/* @__PURE__ */ X(Ri, {}),
 					/* @__PURE__ */ X("p", {
 						id: "compared",
 						children: [
@@ -3311,25 +3330,25 @@ function ea() {
 					})
 				]
 			}),
-			/* @__PURE__ */ X(ta, {
+			/* @__PURE__ */ X(na, {
 				title: d(i),
 				matrix: l,
 				ramp: n.ramp,
 				shade: q(c, l, s.keys),
-				ticks: Gt(c, Rt(l)),
+				ticks: Kt(c, zt(l)),
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(ta, {
+			/* @__PURE__ */ X(na, {
 				title: d(a),
 				matrix: u,
 				ramp: n.ramp,
 				shade: q(c, u, s.keys),
-				ticks: Gt(c, Rt(u)),
+				ticks: Kt(c, zt(u)),
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(ta, {
+			/* @__PURE__ */ X(na, {
 				title: "the first − the second",
 				matrix: h,
 				ramp: n.differences,
@@ -3341,7 +3360,7 @@ function ea() {
 		]
 	});
 }
-function ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
+function na({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
 	let { theme: s } = Y(), c = L(null), l = L(null), u = L(null);
 	return I(() => {
 		let e = () => {
@@ -3350,8 +3369,8 @@ function ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 			let [d, f] = [c.current.clientWidth, c.current.clientHeight];
 			if (d === 0 || f === 0) return;
 			let p = Math.min(d / t.columns, f / t.rows), [m, h] = [t.columns * p, t.rows * p];
-			$i(l.current, m, h), e.fillStyle = Xi(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
-			let g = Yi({
+			ea(l.current, m, h), e.fillStyle = Zi(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
+			let g = Xi({
 				matrix: t,
 				excerpt: {
 					rows: {
@@ -3366,7 +3385,7 @@ function ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 				shade: r,
 				scale: "root"
 			}, n);
-			g.width > 0 && e.drawImage(g, 0, 0, m, h), $i(u.current, d, 28), Qi(o, n, i, {
+			g.width > 0 && e.drawImage(g, 0, 0, m, h), ea(u.current, d, 28), $i(o, n, i, {
 				x: 0,
 				y: 0,
 				width: d
@@ -3402,7 +3421,7 @@ function ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 	});
 }
 // src/bars.ts
-var na = 26, ra = 260, ia = 8, aa = class {
+var ra = 26, ia = 260, aa = 8, oa = class {
 	list;
 	labels = [];
 	weights = [];
@@ -3411,62 +3430,92 @@ var na = 26, ra = 260, ia = 8, aa = class {
 	shade = null;
 	before = document.createElement("li");
 	after = document.createElement("li");
+	lines = [];
+	shown = [];
+	size = {
+		width: 0,
+		height: 0
+	};
+	offset = 0;
 	constructor(e) {
 		this.list = e;
 		for (let e of [this.before, this.after]) e.className = "room", e.ariaHidden = "true";
-		e.addEventListener("scroll", () => this.render()), new ResizeObserver(() => this.render()).observe(e);
+		e.addEventListener("scroll", () => {
+			this.offset = this.each === null ? e.scrollTop : e.scrollLeft, this.render();
+		}), new ResizeObserver(() => {
+			this.size = {
+				width: e.clientWidth,
+				height: e.clientHeight
+			}, this.render();
+		}).observe(e), this.size = {
+			width: e.clientWidth,
+			height: e.clientHeight
+		};
 	}
 	draw(e, t, n, r) {
-		let i = Bt(t);
+		let i = Vt(t);
 		[this.labels, this.weights, this.shade] = [
 			e,
 			t,
 			r
-		], this.indices = n === "weight" ? i : t.map((e, t) => t), this.top = i[0] ?? -1, this.render();
-		let a = this.indices.indexOf(r.partner ?? this.top), { list: o, each: s } = this;
-		s === null ? o.scrollTop = Math.max(0, (a + .5) * na - o.clientHeight / 2) : o.scrollLeft = Math.max(0, (Math.floor(a / s) + .5) * ra - o.clientWidth / 2), this.render();
+		], this.indices = n === "weight" ? i : t.map((e, t) => t), this.top = i[0] ?? -1;
+		let { step: a, size: o, room: s } = this.measures, c = Math.floor(this.indices.indexOf(r.partner ?? this.top) / o) * a, l = c < this.offset || c + a > this.offset + s, u = Math.max(Math.ceil(this.indices.length / o) * a - s, 0);
+		l && (this.offset = Math.min(Math.max(c + a / 2 - s / 2, 0), u)), this.render(), l && this.each === null ? this.list.scrollTop = this.offset : l && (this.list.scrollLeft = this.offset);
 	}
 	get each() {
-		let { clientWidth: e, clientHeight: t } = this.list;
-		return e >= 2 * ra ? Math.max(Math.floor(t / na), 1) : null;
+		let { width: e, height: t } = this.size;
+		return e >= 2 * ia ? Math.max(Math.floor(t / ra), 1) : null;
+	}
+	get measures() {
+		let { each: e } = this;
+		return e === null ? {
+			step: ra,
+			size: 1,
+			room: Math.max(this.size.height, 208)
+		} : {
+			step: ia,
+			size: e,
+			room: this.size.width
+		};
 	}
 	render() {
-		let { list: e, indices: t, each: n } = this, [r, i, a, o] = n === null ? [
-			1,
-			na,
-			e.scrollTop,
-			Math.max(e.clientHeight, 208)
-		] : [
-			n,
-			ra,
-			e.scrollLeft,
-			e.clientWidth
-		], [s, c] = [Math.ceil(t.length / r), n === null ? ia : 1], l = Math.min(Math.max(Math.floor(a / i) - c, 0), Math.max(s - 1, 0)), u = Math.min(l + Math.ceil(o / i) + 2 * c, s);
-		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(r)), this.before.style.setProperty("--room", `${l * i}px`), this.after.style.setProperty("--room", `${(s - u) * i}px`);
-		let d = t.slice(l * r, u * r).map((e, t) => this.line(e, l * r + t)), f = l > 0 ? [this.before] : [], p = u < s ? [this.after] : [];
-		e.replaceChildren(...f, ...d, ...p);
+		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? aa : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
+		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
+		let u = t.slice(c * i, l * i).map((e, t) => this.line(e, c * i + t, t)), d = [
+			...c > 0 ? [this.before] : [],
+			...u,
+			...l < o ? [this.after] : []
+		];
+		d.length === this.shown.length && d.every((e, t) => e === this.shown[t]) || e.replaceChildren(...d), this.shown = d;
 	}
-	line(e, t) {
-		let { shade: n, weights: r, labels: i } = this, a = r[e] ?? 0, o = document.createElement("li");
-		o.className = "line", o.dataset.index = String(e), o.setAttribute("aria-posinset", String(t + 1)), o.setAttribute("aria-setsize", String(r.length)), o.classList.toggle("top", e === this.top && a > 0), o.classList.toggle("partner", e === n?.partner), o.classList.toggle("special", i[e]?.special ?? !1);
-		let s = document.createElement("bdi");
-		s.className = "word", s.textContent = i[e]?.text ?? "";
-		let c = i[e]?.whole;
-		c !== void 0 && (s.title = c.slice(0, 2e4));
-		let l = document.createElement("span");
-		l.className = "track";
-		let u = document.createElement("span");
-		u.className = "bar", u.style.setProperty("--share", `${(a * 100).toFixed(2)}%`), n && u.style.setProperty("--paint", Si(xi(n.ramp, n.dark(a, e)))), l.append(u);
-		let d = document.createElement("span");
-		return d.className = "number", d.textContent = Ht(a), o.append(s, l, d), o;
+	line(e, t, n) {
+		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= ca();
+		s.dataset.index = String(e), s.setAttribute("aria-posinset", String(t + 1)), s.setAttribute("aria-setsize", String(i.length)), s.classList.toggle("top", e === this.top && o > 0), s.classList.toggle("partner", e === r?.partner), s.classList.toggle("special", a[e]?.special ?? !1);
+		let [c, l, u] = s.children, d = l.firstElementChild;
+		return sa(c, a[e]?.text ?? ""), sa(u, Ut(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ci(Si(r.ramp, r.dark(o, e)))), s;
 	}
-}, oa = 120, sa = class {
+};
+function sa(e, t) {
+	e.textContent !== t && (e.textContent = t);
+}
+function ca() {
+	let e = document.createElement("li");
+	e.className = "line";
+	let t = (e, t) => {
+		let n = document.createElement(e);
+		return n.className = t, n;
+	}, n = t("span", "track");
+	return n.append(t("span", "bar")), e.append(t("bdi", "word"), n, t("span", "number")), e;
+}
+// src/token-row.ts
+var la = 120, ua = class {
 	row;
 	handlers;
 	labels = [];
 	first = 0;
 	spoken = () => "";
 	buttons = [];
+	painted = [];
 	from = 0;
 	shades = null;
 	ramp = null;
@@ -3486,19 +3535,21 @@ var na = 26, ra = 260, ia = 8, aa = class {
 	paint() {
 		let { shades: e, ramp: t } = this;
 		e !== null && t !== null && this.buttons.forEach((n, r) => {
-			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.querySelector(".share");
-			o && (o.textContent = a === null ? "" : Vt(a));
-			let s = a === null ? null : xi(t, e.dark(a, i));
-			n.style.setProperty("--paint", s ? Si(s) : "transparent"), n.style.setProperty("--on-paint", s ? Ci(s) : "inherit"), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner), n.setAttribute("aria-pressed", String(i === e.pinned));
+			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Ht(a);
+			o !== null && o.getAttribute("data-share") !== s && o.setAttribute("data-share", s);
+			let c = a === null ? null : Si(t, e.dark(a, i)), l = c ? Ci(c) : "transparent";
+			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? wi(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
+			let u = String(i === e.pinned);
+			n.ariaPressed !== u && (n.ariaPressed = u);
 		});
 	}
 	build(e) {
-		let t = Math.max(this.labels.length - oa, 0);
-		this.from = Math.min(Math.max(e, 0), t);
-		let n = this.labels.slice(this.from, this.from + oa);
+		let t = Math.max(this.labels.length - la, 0);
+		this.from = Math.min(Math.max(e, 0), t), this.painted = [];
+		let n = this.labels.slice(this.from, this.from + la);
 		this.buttons = n.map((e, t) => {
-			let n = this.first + this.from + t;
-			return this.button(e, n, this.spoken(n));
+			let r = this.first + this.from + t, i = this.button(e, r, this.spoken(r));
+			return i.classList.toggle("continues", n[t + 1]?.begins === !1), i;
 		});
 		let [r, i] = [this.from, this.labels.length - this.from - n.length], a = (e) => {
 			let t = document.createElement("span");
@@ -3508,7 +3559,7 @@ var na = 26, ra = 260, ia = 8, aa = class {
 	}
 	bring(e) {
 		let t = e - this.first;
-		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(oa / 2));
+		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(la / 2));
 	}
 	button(e, t, n) {
 		let r = document.createElement("button");
@@ -3516,7 +3567,7 @@ var na = 26, ra = 260, ia = 8, aa = class {
 		let i = document.createElement("bdi");
 		i.textContent = e.text;
 		let a = document.createElement("span");
-		return a.className = "share", r.append(i, a), e.whole !== void 0 && (r.title = e.whole.slice(0, 2e4)), r.addEventListener("pointerenter", () => this.handlers.point(t)), r.addEventListener("focus", () => {
+		return a.className = "share", a.ariaHidden = "true", r.append(i, a), e.whole !== void 0 && (r.title = e.whole.slice(0, 2e4)), r.addEventListener("pointerenter", () => this.handlers.point(t)), r.addEventListener("focus", () => {
 			this.reach(t), this.handlers.point(t);
 		}), r.addEventListener("click", () => this.handlers.pin(t)), r;
 	}
@@ -3541,39 +3592,39 @@ var na = 26, ra = 260, ia = 8, aa = class {
 	}
 };
 // src/words-panel.tsx
-function ca({ matrix: e }, { side: t, index: n }) {
-	return t === "target" ? It(e, n) : Lt(e, n);
+function da({ matrix: e }, { side: t, index: n }) {
+	return t === "target" ? Lt(e, n) : Rt(e, n);
 }
-function la({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+function fa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
 		side: n,
-		index: er(a, r)
+		index: Un(a, r)
 	};
 	return i === void 0 ? s : {
 		...s,
-		partner: er(o, i)
+		partner: Un(o, i)
 	};
 }
-function ua(e, t) {
+function pa(e, t) {
 	return (n, r) => e(n, t.side === "target" ? t.index : r);
 }
-function da(e, t) {
+function ma(e, t) {
 	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
 	return {
 		from: Math.max(n, 0),
 		to: r < 0 ? e.length : r
 	};
 }
-function fa(e) {
+function ha(e) {
 	let [t, n] = [e.now.sheet.value, e.now.view.value];
 	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
 	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
 	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
 }
-function pa() {
+function ga() {
 	let e = Y(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
-	let r = fa(e), i = Yr(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	let r = ha(e), i = Xr(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
 	return /* @__PURE__ */ X(j, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
@@ -3605,7 +3656,7 @@ function pa() {
 				}), /* @__PURE__ */ X("label", {
 					class: "check",
 					hidden: !a,
-					title: Kn,
+					title: Fn,
 					children: [
 						/* @__PURE__ */ X("input", {
 							id: "joined",
@@ -3625,15 +3676,15 @@ function pa() {
 		}) : /* @__PURE__ */ X("div", {
 			class: "texts",
 			id: "rows",
-			children: [r ? /* @__PURE__ */ X(ma, {
+			children: [r ? /* @__PURE__ */ X(_a, {
 				title: "Text",
 				side: null,
 				id: "target"
-			}) : /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X(ma, {
+			}) : /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X(_a, {
 				title: i.source,
 				side: "source",
 				id: "source"
-			}), /* @__PURE__ */ X(ma, {
+			}), /* @__PURE__ */ X(_a, {
 				title: i.target,
 				side: "target",
 				id: "target"
@@ -3648,7 +3699,7 @@ function pa() {
 		})
 	] });
 }
-function ma({ title: e, side: t, id: n }) {
+function _a({ title: e, side: t, id: n }) {
 	let r = Y(), i = L(null), a = L(null), o = () => t ?? r.state.side;
 	I(() => {
 		if (i.current === null) return;
@@ -3659,7 +3710,7 @@ function ma({ title: e, side: t, id: n }) {
 				index: n?.[e]?.from ?? e
 			};
 		};
-		a.current = new sa(i.current, {
+		a.current = new ua(i.current, {
 			point: (t) => r.point(e(t)),
 			pin: (t) => r.pin(e(t))
 		}), s(), c();
@@ -3671,14 +3722,14 @@ function ma({ title: e, side: t, id: n }) {
 			r.now.view.value
 		], o = t ?? r.now.side.value;
 		if (e === null || n === null) return;
-		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = da(c, {
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = ma(c, {
 			from: f.from - d,
 			to: f.to - d
 		});
-		a.current?.fill(s.slice(p, m), p, Bn(s), (t) => Jr({
+		a.current?.fill(s.slice(p, m), p, kn(s), (t) => Yr({
 			side: o,
 			index: t
-		}, s[t]?.text ?? "", ca(e, {
+		}, s[t]?.text ?? "", da(e, {
 			side: o,
 			index: t
 		}), l));
@@ -3687,12 +3738,12 @@ function ma({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && la(i, c), d = t === null ? u !== null : u?.side === t, f = q(e.scale.value, i.matrix, o.keys);
+		let u = c && fa(i, c), d = t === null ? u !== null : u?.side === t, f = q(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
-			weights: u === null || d && t !== null ? null : ca(i, u),
-			dark: u === null ? () => 0 : ua(f, u),
+			weights: u === null || d && t !== null ? null : da(i, u),
+			dark: u === null ? () => 0 : pa(f, u),
 			active: d ? u?.index ?? null : null,
-			pinned: s !== null && s.side === l ? la(i, s).index : null,
+			pinned: s !== null && s.side === l ? fa(i, s).index : null,
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
@@ -3709,11 +3760,11 @@ function ma({ title: e, side: t, id: n }) {
 	})] });
 }
 // src/distribution-panel.tsx
-var ha = 3;
-function ga() {
+var va = 3;
+function ya() {
 	let e = Y(), t = L(null), n = L(null), r = L(null), i = L(null), a = L(null), o = L(null), { now: s } = e;
 	I(() => {
-		t.current !== null && (n.current = new aa(t.current)), c();
+		t.current !== null && (n.current = new oa(t.current)), c();
 	}, []);
 	let c = () => {
 		e.theme.changes.value;
@@ -3727,7 +3778,7 @@ function ga() {
 			e.kind
 		];
 		if (u === null || t === null || l === null || d === null || t.coarse) return;
-		let h = la(u, d), g = h.side === "target", [_, v, y] = g ? [
+		let h = fa(u, d), g = h.side === "target", [_, v, y] = g ? [
 			u.rows,
 			u.keys,
 			u.keySpans
@@ -3735,16 +3786,16 @@ function ga() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = da(y, {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = ma(y, {
 			from: ee.from - S,
 			to: ee.to - S
-		}), T = ca(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
+		}), T = da(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
-		te(r.current, ii(h, b?.text ?? "", m)), te(i.current, ai(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let D = Bt(T).slice(0, ha).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${Vn(E[e]?.text ?? "")} ${K(T[e] ?? 0)}`);
+		te(r.current, ai(h, b?.text ?? "", m)), te(i.current, oi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let D = Vt(T).slice(0, va).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${An(E[e]?.text ?? "")} ${K(T[e] ?? 0)}`);
 		te(a.current, D.length > 0 ? `Most: ${D.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let O = ua(q(f, u.matrix, l.keys), h);
+		let O = pa(q(f, u.matrix, l.keys), h);
 		n.current?.draw(E, T, p, {
 			ramp: e.theme.ramp,
 			dark: (e, t) => O(e, t + C),
@@ -3810,7 +3861,7 @@ function ga() {
 	})] });
 }
 // src/lines-layout.ts
-function _a(e, t, n) {
+function ba(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -3819,7 +3870,7 @@ function _a(e, t, n) {
 		total: i
 	};
 }
-function va({ starts: e, total: t }, n) {
+function xa({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -3828,10 +3879,10 @@ function va({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function ya({ starts: e, sizes: t }, n) {
+function Sa({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function ba(e, t, n) {
+function Ca(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -3850,7 +3901,7 @@ function ba(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
+var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 	theme;
 	room;
 	handlers;
@@ -3878,7 +3929,7 @@ var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = ba(e.heads, e.threshold, xa);
+		let t = Ca(e.heads, e.threshold, wa);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -3890,7 +3941,7 @@ var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = va(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = xa(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -3955,7 +4006,7 @@ var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = ya(n[e], t) + this.shift(e);
+		let i = Sa(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
@@ -3964,10 +4015,10 @@ var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
 		t.classList.toggle("wide", this.wide);
 		let a = Math.max(1, window.devicePixelRatio);
 		n.font = `13px ${this.theme.font}`;
-		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Ca) : 0, s = this.wide ? 14 : wa, c = this.wide ? 8 : 0;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Ea) : 0, s = this.wide ? 14 : Da, c = this.wide ? 8 : 0;
 		this.ends = {
-			target: _a(e.rows.map(o), s, c),
-			source: _a(e.keys.map(o), s, c)
+			target: ba(e.rows.map(o), s, c),
+			source: ba(e.keys.map(o), s, c)
 		};
 		let l = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
@@ -3975,17 +4026,17 @@ var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : ya(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : Sa(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? Sa : r.clientHeight - Sa
+			y: e === "target" ? Ta : r.clientHeight - Ta
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(Ta, this.room.clientWidth / 3);
+		return Math.min(Oa, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4013,12 +4064,12 @@ var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + Ca : o < -20 || o > n.clientHeight + wa) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + Ea : o < -20 || o > n.clientHeight + Da) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? Ca : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
-				e.fillText(Zi(e, t.text, c), l, u);
+				let c = this.wide ? Ea : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				e.fillText(Qi(e, t.text, c), l, u);
 			});
 		}
 	}
@@ -4026,79 +4077,101 @@ var xa = 4e3, Sa = 26, Ca = 110, wa = 20, Ta = 120, Ea = class {
 		let { active: e, shown: t, ends: n } = this, r = this.over.getContext("2d");
 		if (r === null || t === null || n === null) return;
 		r.clearRect(0, 0, this.room.clientWidth, this.room.clientHeight);
-		let i = e !== null && e.index < (e.side === "target" ? t.rows : t.keys).length;
+		let i = e !== null && e.index >= 0 && e.index < (e.side === "target" ? t.rows : t.keys).length;
 		if (this.canvas.classList.toggle("faded", i), this.write(r), !i || e === null) return;
 		let a = this.lines.filter(({ row: t, key: n }) => (e.side === "target" ? t : n) === e.index);
 		this.stroke(r, a, 1.4);
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Sa + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - wa / 2, this.column - 6, wa);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Ta + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Da / 2, this.column - 6, Da);
 	}
 };
 // src/lines-panel.tsx
-function Da() {
-	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = Ct(0);
+function Aa() {
+	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = Ct(0), o = () => {
+		let [n, r, i] = [
+			t.sheet.value,
+			e.reading.value,
+			t.view.value
+		];
+		if (n === null || r === null) return null;
+		let a = (e, t) => {
+			let r = n.excerpt[e].from, a = i?.[e] ?? n.excerpt[e];
+			return ma(t, {
+				from: a.from - r,
+				to: a.to - r
+			});
+		};
+		return {
+			rows: a("rows", r.rowSpans),
+			keys: a("keys", r.keySpans)
+		};
+	}, s = ({ side: e, index: t }, n) => ({
+		side: e,
+		index: t + n * ((e === "target" ? o()?.rows : o()?.keys)?.from ?? 0)
+	}), c = (e) => s(e, 1);
 	I(() => {
 		if (r.current === null) return;
-		let t = ({ side: t, index: n }) => {
-			let r = e.reading.peek();
+		let t = (t) => {
+			let n = e.reading.peek(), { side: r, index: i } = c(t);
 			return {
-				side: t,
-				index: (t === "target" ? r?.rowSpans : r?.keySpans)?.[n]?.from ?? n
+				side: r,
+				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, c = new Ea(n, r.current, {
+		}, o = new ka(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
 				if (i === null || !r.current?.matches(":focus")) return;
-				let [a, o] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
-				e.spoken.value = Jr(n, a[n.index]?.text ?? "", ca(i, n), o.map(({ text: e }) => e));
+				let a = c(n), [o, s] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
+				e.spoken.value = Yr(a, o[a.index]?.text ?? "", da(i, a), s.map(({ text: e }) => e));
 			},
 			pin: (n) => e.pin(t(n)),
 			left: (e) => a.value = e
 		});
-		return i.current = c, o(), s(), () => c.dispose();
+		return i.current = o, l(), u(), () => o.dispose();
 	}, []);
-	let o = () => {
+	let l = () => {
 		n.changes.value;
-		let [r, a, o] = [
-			t.sheet.value,
-			e.reading.value,
-			e.layer.value
-		], s = e.heads.value, c = t.threshold.value / 100, l = t.overview.value?.rightToLeft.has(o?.sheet ?? "") ?? !1;
-		if (r === null || a === null || r.coarse) return;
-		let u = s.flatMap((t, r) => {
+		let [r, a] = [t.sheet.value, e.reading.value], s = e.heads.value, c = t.threshold.value / 100, l = t.overview.value?.rightToLeft.has(r?.layer ?? -1) ?? !1, u = o();
+		if (r === null || a === null || u === null || r.coarse) return;
+		let { rows: d, keys: f } = u, p = s.flatMap((t, r) => {
 			let i = e.read(e.matrixOf(t))?.matrix;
 			return i === void 0 ? [] : [{
-				matrix: i,
+				matrix: Pt(i, d, f),
 				colour: n.heads[r] ?? ""
 			}];
-		}), d = [{
-			matrix: a.matrix,
+		}), m = [{
+			matrix: Pt(a.matrix, d, f),
 			colour: n.heads[0] ?? ""
-		}], f = u.length > 0 ? u : d;
+		}], h = p.length > 0 ? p : m;
 		i.current?.draw({
-			rows: a.rows,
-			keys: a.keys,
-			heads: f.map(({ matrix: e }) => e),
-			colours: f.map(({ colour: e }) => e),
+			rows: a.rows.slice(d.from, d.to),
+			keys: a.keys.slice(f.from, f.to),
+			heads: h.map(({ matrix: e }) => e),
+			colours: h.map(({ colour: e }) => e),
 			threshold: c,
 			rightToLeft: l
 		});
-	}, s = () => {
+	}, u = () => {
 		let [n, r] = [t.pinned.value ?? t.pointed.value, e.reading.value];
-		i.current?.point(n === null || r === null ? null : la(r, n));
+		if (n === null || r === null) return i.current?.point(null);
+		let { side: a, index: o } = fa(r, n);
+		i.current?.point(s({
+			side: a,
+			index: o
+		}, -1));
 	};
-	W(o), W(s);
-	let c = t.sheet.value?.coarse ?? !0;
+	W(l), W(u);
+	let d = t.sheet.value?.coarse ?? !0;
 	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("p", {
 		class: "hint empty",
-		hidden: !c,
+		hidden: !d,
 		children: "Lines stand here when the map is near enough to have words."
 	}), /* @__PURE__ */ X("div", {
 		class: "lines",
-		hidden: c,
+		hidden: d,
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
 			children: [
@@ -4119,7 +4192,7 @@ function Da() {
 						})
 					]
 				}),
-				/* @__PURE__ */ X(Li, {}),
+				/* @__PURE__ */ X(Ri, {}),
 				/* @__PURE__ */ X("p", {
 					class: "note",
 					hidden: a.value === 0,
@@ -4138,7 +4211,7 @@ function Da() {
 	})] });
 }
 // src/statistics-panel.tsx
-var Oa = [
+var ja = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -4147,8 +4220,8 @@ var Oa = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], ka = 32, Aa = /* @__PURE__ */ new WeakMap();
-function ja() {
+], Ma = 32, Na = /* @__PURE__ */ new WeakMap();
+function Pa() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -4156,26 +4229,26 @@ function ja() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Ma(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...zi(e)]), f = (e) => {
-		let t = Aa.get(e) ?? /* @__PURE__ */ new Map();
-		Aa.set(e, t);
-		let n = `${l} ${s}`, r = t.get(n) ?? Bi(e, l, s ? d(e) : void 0);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Fa(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Bi(e)]), f = (e) => {
+		let t = Na.get(e) ?? /* @__PURE__ */ new Map();
+		Na.set(e, t);
+		let n = `${l} ${s}`, r = t.get(n) ?? Vi(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - ka / 2, 0), Math.max(r.heads - ka, 0)), _ = Array.from({ length: Math.min(r.heads, ka) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Ma / 2, 0), Math.max(r.heads - Ma, 0)), _ = Array.from({ length: Math.min(r.heads, Ma) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
 		if (!s) return v?.[t]?.[e] ?? NaN;
-		let r = m ? br(n, e) : e === c ? o : null;
+		let r = m ? xr(n, e) : e === c ? o : null;
 		return r === null ? NaN : f(r)[t];
-	}, b = Oa.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, b = ja.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
 			/* @__PURE__ */ X("div", {
 				class: "aside",
 				children: [
-					/* @__PURE__ */ X("h3", { children: ri(r, c) }),
+					/* @__PURE__ */ X("h3", { children: ii(r, c) }),
 					/* @__PURE__ */ X("div", {
 						id: "interpretation",
-						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : Ui(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
+						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : Wi(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
 					}),
 					/* @__PURE__ */ X("label", {
 						class: "check",
@@ -4211,8 +4284,8 @@ function ja() {
 					children: "head"
 				}), b.map((e) => /* @__PURE__ */ X("th", {
 					scope: "col",
-					title: $r(e),
-					children: ti(e)
+					title: ei(e),
+					children: ni(e)
 				}, e))] }) }), /* @__PURE__ */ X("tbody", { children: _.map((t) => /* @__PURE__ */ X("tr", {
 					class: t === c ? "shown" : void 0,
 					children: [/* @__PURE__ */ X("th", {
@@ -4227,32 +4300,32 @@ function ja() {
 						})
 					}), b.map((e) => {
 						let n = y(t, e);
-						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? ni(e, n) : "–" }, e);
+						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? ri(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > ka && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > Ma && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						ka,
+						Ma,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(Na, {
+			!n.coarse && /* @__PURE__ */ X(Ia, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function Ma({ special: e, text: t }) {
+function Fa({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function Na({ matrix: e, apart: t }) {
-	let n = Y(), r = L(null), i = n.now.sheet.value, { entropy: a, received: o } = Vi(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${K((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
+function Ia({ matrix: e, apart: t }) {
+	let n = Y(), r = L(null), i = n.now.sheet.value, { entropy: a, received: o } = Hi(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${K((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
 	return I(() => {
-		let e = () => Pa(r.current, n.theme, o, a);
+		let e = () => La(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -4285,7 +4358,7 @@ function Na({ matrix: e, apart: t }) {
 		]
 	});
 }
-function Pa(e, t, n, r) {
+function La(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -4300,13 +4373,13 @@ function Pa(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function Fa(e, t, n, r = () => !0) {
+function Ra(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return Se(/* @__PURE__ */ X(Hr, {
+			return Se(/* @__PURE__ */ X(Ur, {
 				value: t,
 				children: /* @__PURE__ */ X(n, {})
 			}), e), {
@@ -4316,14 +4389,14 @@ function Fa(e, t, n, r = () => !0) {
 		}
 	};
 }
-var Ia = [
-	Fa("distribution", "Distribution", ga),
-	Fa("lines", "Lines", Da),
-	Fa("statistics", "Statistics", ja),
-	Fa("compare", "Compare", ea)
+var za = [
+	Ra("distribution", "Distribution", ya),
+	Ra("lines", "Lines", Aa),
+	Ra("statistics", "Statistics", Pa),
+	Ra("compare", "Compare", ta)
 ];
-function La() {
-	let e = Y(), t = L(null), n = L(null), r = Ct(!1), i = Ia.filter((t) => t.accepts(e.door)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+function Ba() {
+	let e = Y(), t = L(null), n = L(null), r = Ct(!1), i = za.filter((t) => t.accepts(e.door)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
 	I(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
@@ -4369,57 +4442,57 @@ function La() {
 	})] });
 }
 // src/csv.ts
-function Ra(e, t) {
+function Va(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function za(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => Ba(e?.whole ?? e?.text ?? "");
+function Ha(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => Ua(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
-		if (Ft(e, s, c)) continue;
+		if (It(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
 		a.push(`${i.row + s},${o(t[s])},${i.key + c},${o(n[c])},${Number(r.toPrecision(6))}`);
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function Ba(e) {
+function Ua(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var Va = 16, Ha = 28, Ua = 56, Wa = 288, Ga = 2;
-function Ka(e) {
+var Wa = 16, Ga = 28, Ka = 56, qa = 288, Ja = 2;
+function Ya(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
-	return t === null || n === null ? "" : `${ri(t, r)}, ${Qr(n)}`;
+	return t === null || n === null ? "" : `${ii(t, r)}, ${$r(n)}`;
 }
-function qa(e, t, { width: n, height: r }) {
+function Xa(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Ka(e), Va, 22), t.save(), t.translate(Va, 44), i.export(t), t.restore();
-	let c = r - Va - Ua + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Ut.find(([e]) => e === s)?.[1] ?? s}`, Va, c - 10), Qi(t, a.ramp, Gt(s, Rt(o)), {
-		x: Va,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Ya(e), Wa, 22), t.save(), t.translate(Wa, 44), i.export(t), t.restore();
+	let c = r - Wa - Ka + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Wt.find(([e]) => e === s)?.[1] ?? s}`, Wa, c - 10), $i(t, a.ramp, Kt(s, zt(o)), {
+		x: Wa,
 		y: c,
-		width: Math.min(Wa, n - 32)
+		width: Math.min(qa, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function Ja(e) {
+function Za(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), Wa) + 32,
-		height: Math.ceil(t.height) + Ha + Ua + 32
+		width: Math.max(Math.ceil(t.width), qa) + 32,
+		height: Math.ceil(t.height) + Ga + Ka + 32
 	};
 }
-function Ya(e) {
-	let t = Ja(e);
+function Qa(e) {
+	let t = Za(e);
 	if (t === null) return null;
-	let n = new Gi();
-	return qa(e, n, t), n.file(t.width, t.height, Ka(e));
+	let n = new Ki();
+	return Xa(e, n, t), n.file(t.width, t.height, Ya(e));
 }
-async function Xa(e) {
-	let t = Ja(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Ga, t.height * Ga], r.scale(Ga, Ga), qa(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function $a(e) {
+	let t = Za(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Ja, t.height * Ja], r.scale(Ja, Ja), Xa(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function Za(e) {
+function eo(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -4438,32 +4511,32 @@ function Za(e) {
 		row: i.from,
 		key: a.from
 	};
-	return za(r, t.rows, t.keys, c, l);
+	return Ha(r, t.rows, t.keys, c, l);
 }
-function Qa(e, t) {
+function to(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function $a() {
+function no() {
 	let e = Y(), t = L(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = Ra(Ka(e), t), i = {
-			svg: () => Ya(e),
-			csv: () => Za(e),
+		let r = Va(Ya(e), t), i = {
+			svg: () => Qa(e),
+			csv: () => eo(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await Xa(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await $a(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
 			let t = new G("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		Qa(o, r), e.spoken.value = `Saved as ${r}`;
+		to(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -4515,30 +4588,30 @@ function $a() {
 	});
 }
 // src/viewport.ts
-var eo = 38, to = 4;
-function no({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), eo), i = Math.min(n.height / Math.max(e, 1), eo), [a, o] = Math.max(r, i) / Math.min(r, i) <= to ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var ro = 38, io = 4;
+function ao({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), ro), i = Math.min(n.height / Math.max(e, 1), ro), [a, o] = Math.max(r, i) / Math.min(r, i) <= io ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function ro(e, t, n, r, i) {
+function oo(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return ao(e.from + t * (e.to - e.from) - t * o, o, r);
+	return co(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function io(e, t, n, r) {
+function so(e, t, n, r) {
 	let i = e.to - e.from;
-	return ao(e.from + t / r * i, i, n);
+	return co(e.from + t / r * i, i, n);
 }
-function ao(e, t, n) {
+function co(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function oo({ rows: e, keys: t }) {
+function lo({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -4551,14 +4624,14 @@ function oo({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function so(e, t, n) {
+function uo(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function Q(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function co(e, t, n) {
+function fo(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -4571,7 +4644,7 @@ function co(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo = class {
+var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo = class {
 	theme;
 	canvas;
 	room;
@@ -4595,7 +4668,7 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && wo(oo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Do(lo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -4605,7 +4678,7 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = xo(c.rows, l.rows, so(i.rows, o, r.height)), d = xo(c.keys, l.columns, so(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = wo(c.rows, l.rows, uo(i.rows, o, r.height)), d = wo(c.keys, l.columns, uo(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -4652,14 +4725,14 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (bo(n.near) ? this.handlers.click(i) : this.zoom(r, mo));
+		i !== null && (Co(n.near) ? this.handlers.click(i) : this.zoom(r, _o));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: so(e, Math.max(Math.min(t, n), 0), r),
-			to: so(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: uo(e, Math.max(Math.min(t, n), 0), r),
+			to: uo(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -4669,7 +4742,7 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = wo(oo(r), e(i));
+		let { layer: i } = n, a = Do(lo(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -4708,19 +4781,19 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: ro(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: ro(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: oo(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: oo(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: io(i.rows, t, n.layer.queries, r.height),
-			keys: io(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: so(i.rows, t, n.layer.queries, r.height),
+			keys: so(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(oo(e)), ho);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(lo(e)), vo);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -4728,12 +4801,12 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${lo}px ${this.theme.font}`;
-		let a = yo(i, t, r);
+		i.font = `600 ${po}px ${this.theme.font}`;
+		let a = So(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + go, a.top + a.height + 4];
-		for (let e of [this.canvas, this.marks]) $i(e, o, s);
-		let c = wo(oo(n), e(t.layer));
+		let [o, s] = [a.left + a.width + yo, a.top + a.height + 4];
+		for (let e of [this.canvas, this.marks]) ea(e, o, s);
+		let c = Do(lo(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -4745,7 +4818,7 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + go,
+			width: e.left + e.width + yo,
 			height: e.top + e.height + 4
 		};
 	}
@@ -4761,55 +4834,52 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 		}, e);
 	}
 	get view() {
-		return this.shown && oo(this.shown);
+		return this.shown && lo(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
-		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = Xi(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
-		let d = this.bitmaps.get(n.matrix) ?? Yi(n, t.ramp);
+		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = Zi(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
+		let d = this.bitmaps.get(n.matrix) ?? Xi(n, t.ramp);
 		this.bitmaps.set(n.matrix, d), d.width > 0 && d.height > 0 && e.drawImage(d, s, c, l, u), e.restore();
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !bo(t.near)) return;
+		if (Math.min(a, o) < 8 || !Co(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [So(c.rows, r.rows), So(c.keys, r.keys)];
+		let [l, u] = [To(c.rows, r.rows), To(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < po)) {
+		if (!(Math.min(a, o) < go)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
-				if (Ft(s, o, l)) continue;
-				let u = Pt(s, o, l);
-				e.fillStyle = Ci(xi(t.ramp, t.near.shade(u, o)));
+				if (It(s, o, l)) continue;
+				let u = Ft(s, o, l);
+				e.fillStyle = wi(Si(t.ramp, t.near.shade(u, o)));
 				let d = n.top + Q(r.rows, i + .5, n.height);
-				e.fillText(Vt(u), this.x(a + .5, n, r), d);
+				e.fillText(Ht(u), this.x(a + .5, n, r), d);
 			}
 		}
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = bo(t.near), o = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), s = a && o >= fo ? Math.min(lo, o) : lo, c = (t) => {
-			e.font = `${s}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Zi(e, t, uo), 0, 0);
-		}, l = (e, t, n) => {
-			let r = a && t / (e.to - e.from) >= fo;
-			return (r ? Co(So({
-				from: 0,
-				to: Infinity
-			}, e)) : co(e, t, n)).map((e) => [e, r]);
-		};
-		for (let [i, a] of l(r.rows, n.height, 24)) {
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(po, Math.max(a, ho)) : po, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Qi(e, t, mo), 0, 0);
+		}, c = (e, t, n, r) => (r ? Eo(To({
+			from: 0,
+			to: Infinity
+		}, e)) : fo(e, t, n)).map((e) => [e, r]);
+		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
-			let s = n.top + Q(r.rows, i + .5, n.height);
-			s < n.top || s > n.top + n.height || (e.save(), e.textAlign = "right", e.translate(n.left - 8, s), c(a ? o ?? "" : i.toLocaleString("en")), e.restore());
+			let c = n.top + Q(r.rows, i + .5, n.height);
+			c < n.top || c > n.top + n.height || (e.save(), e.textAlign = "right", e.translate(n.left - 8, c), s(a ? o ?? "" : i.toLocaleString("en")), e.restore());
 		}
-		for (let [i, a] of l(r.keys, n.width, 56)) {
+		for (let [i, a] of c(r.keys, n.width, 56, n.named.keys)) {
 			let o = t.columns[i - t.near.excerpt.keys.from]?.text;
 			if (a && o === void 0) continue;
-			let s = this.x(i + .5, n, r);
-			s < n.left || s > n.left + n.width || (e.save(), e.textAlign = a ? "left" : "center", e.translate(s, n.top - (a ? 8 : 12)), a && e.rotate(-Math.PI / 2), c(a ? o ?? "" : i.toLocaleString("en")), e.restore());
+			let c = this.x(i + .5, n, r);
+			c < n.left || c > n.left + n.width || (e.save(), e.textAlign = a ? "left" : "center", e.translate(c, n.top - (a ? 8 : 12)), a && e.rotate(-Math.PI / 2), s(a ? o ?? "" : i.toLocaleString("en")), e.restore());
 		}
 	}
 	x(e, t, n) {
@@ -4827,16 +4897,16 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + go, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + yo, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !wo(oo(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !Do(lo(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = _o / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
-		$i(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
-		let l = this.bitmaps.get(t.far.matrix) ?? Yi(t.far, t.ramp);
+		let { layer: a } = t, o = bo / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		ea(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
+		let l = this.bitmaps.get(t.far.matrix) ?? Xi(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
 		let u = (e, t, n) => [e.from / t * n, Math.max((e.to - e.from) / t * n, 4)], [d, f] = u(n.rows, a.queries, c), [p, m] = u(n.keys, a.keys, s);
 		i.strokeStyle = this.theme.tone("accent"), i.lineWidth = 2, i.strokeRect(Math.min(p, s - m), Math.min(d, c - f), m, f);
@@ -4844,7 +4914,7 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => io(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => so(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -4872,51 +4942,60 @@ var lo = 13, uo = 112, fo = 11, po = 28, mo = 8, ho = 120, go = 16, _o = 84, vo 
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function yo(e, t, n) {
-	let r = bo(t.near), i = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, uo)), 0), a = e.measureText(t.layer.queries.toLocaleString("en")).width, o = Math.ceil(Math.max(r ? i(t.rows) : 0, a) + 12), s = Math.ceil((r ? i(t.columns) : lo) + 14);
+function So(e, t, n, r) {
+	let i = Co(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, mo)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : po) + 14), c = Math.max(n.width - i - yo, 40);
+		return {
+			left: i,
+			top: s,
+			...ao(t.layer, {
+				width: c,
+				height: Math.max(n.height - s - 4, 40)
+			})
+		};
+	}, c = s(i, i), l = {
+		rows: i && c.height / (r.rows.to - r.rows.from) >= ho,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= ho
+	};
 	return {
-		left: o,
-		top: s,
-		...no(t.layer, {
-			width: Math.max(n.width - o - go, 40),
-			height: Math.max(n.height - s - 4, 40)
-		})
+		...s(l.rows, l.keys),
+		named: l
 	};
 }
-function bo({ matrix: e, excerpt: t }) {
+function Co({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function xo(e, t, n) {
+function wo(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function So(e, t) {
+function To(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function Co({ from: e, to: t }) {
+function Eo({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function wo(e, t) {
+function Do(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function To(e, t) {
-	return t.partner === void 0 ? null : t.side === "target" ? Pt(e, t.index, t.partner) : Pt(e, t.partner, t.index);
+function Oo(e, t) {
+	return t.partner === void 0 ? null : t.side === "target" ? Ft(e, t.index, t.partner) : Ft(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function Eo() {
+function ko() {
 	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = Ct(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
 	return /* @__PURE__ */ X(j, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(Do, {
+			children: [/* @__PURE__ */ X(Ao, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -4937,22 +5016,22 @@ function Eo() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X($a, {})
+					/* @__PURE__ */ X(no, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(Oo, { view: a }),
+		o.value && /* @__PURE__ */ X(jo, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
 			hidden: !n.coarse,
-			children: oi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
+			children: si(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(ko, { label: li(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X(jo, {})
+		/* @__PURE__ */ X(Mo, { label: ui(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(Po, {})
 	] });
 }
-function Do({ part: e, editing: t, edit: n }) {
+function Ao({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
@@ -4970,7 +5049,7 @@ function Do({ part: e, editing: t, edit: n }) {
 					value: String(i.layer.value),
 					title: r.layer.value?.name,
 					onChange: (e) => r.chooseLayer(Number(e.currentTarget.value)),
-					children: dn(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
+					children: tr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
 						label: e || "layers",
 						children: t.map((e) => /* @__PURE__ */ X("option", {
 							value: String(e),
@@ -5015,11 +5094,11 @@ function Do({ part: e, editing: t, edit: n }) {
 			"aria-expanded": t,
 			title: "Choose a part by numbers",
 			onClick: n,
-			children: Qr(e)
+			children: $r(e)
 		})]
 	});
 }
-function Oo({ view: t }) {
+function jo({ view: t }) {
 	let n = Y(), r = n.layer.value, i = L(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -5090,7 +5169,7 @@ function Oo({ view: t }) {
 		]
 	});
 }
-function ko({ label: t }) {
+function Mo({ label: t }) {
 	let n = Y(), r = L(null), i = L(null), a = L(null), o = L(null);
 	I(() => {
 		if (r.current === null || i.current === null) return;
@@ -5099,13 +5178,13 @@ function ko({ label: t }) {
 			index: e,
 			partner: t
 		});
-		return n.map = new vo(n.theme, r.current, i.current, {
+		return n.map = new xo(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = Ao(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = No(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
-			here: () => vr(n.state),
+			here: () => yr(n.state),
 			leave: () => {
 				let e = n.state.pointed;
 				e && n.point({
@@ -5152,7 +5231,7 @@ function ko({ label: t }) {
 			near: a.current,
 			rows: i.rows,
 			columns: i.keys,
-			rightToLeft: d?.rightToLeft.has(s.sheet) ?? !1,
+			rightToLeft: d?.rightToLeft.has(i.layer) ?? !1,
 			ramp: r.ramp,
 			active: p
 		});
@@ -5179,18 +5258,18 @@ function ko({ label: t }) {
 		})]
 	});
 }
-function Ao(e, t) {
+function No(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = To(r, t), s = i[t.index]?.text ?? "";
-	return o === null ? "" : `${Vn(s)} → ${Vn(a[t.partner]?.text ?? "")}: ${K(o)}`;
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Oo(r, t), s = i[t.index]?.text ?? "";
+	return o === null ? "" : `${An(s)} → ${An(a[t.partner]?.text ?? "")}: ${K(o)}`;
 }
-function jo() {
+function Po() {
 	let e = Y(), { now: t, theme: n } = e, r = L(null), i = e.weights.value, a = t.scale.value;
 	return W(() => {
 		n.changes.value;
 		let e = r.current?.getContext("2d");
-		e && Qi(e, n.ramp, [], {
+		e && $i(e, n.ramp, [], {
 			x: 0,
 			y: 0,
 			width: 256
@@ -5207,7 +5286,7 @@ function jo() {
 						id: "scale",
 						value: a,
 						onChange: (t) => e.set({ scale: t.currentTarget.value }),
-						children: Ut.map(([e, t]) => /* @__PURE__ */ X("option", {
+						children: Wt.map(([e, t]) => /* @__PURE__ */ X("option", {
 							value: e,
 							children: t
 						}, e))
@@ -5225,30 +5304,30 @@ function jo() {
 				}), /* @__PURE__ */ X("span", {
 					id: "ticks",
 					class: "ticks",
-					children: Gt(a, Rt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
+					children: Kt(a, zt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
 						ref: (t) => t?.style.setProperty("--share", `${(e * 100).toFixed(1)}%`),
 						children: t
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(Mo, {})
+			/* @__PURE__ */ X(Fo, {})
 		]
 	});
 }
-function Mo() {
+function Fo() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: Ao(e, vr({
+		children: No(e, yr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var No = 24;
-function Po({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var Io = 24;
+function Lo({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = L(null), u = L(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -5280,7 +5359,7 @@ function Po({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : No));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : Io));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -5289,14 +5368,14 @@ function Po({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function Fo({ explorer: e }) {
+function Ro({ explorer: e }) {
 	let t = Ct(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
 	};
 	return I(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
-	}, []), /* @__PURE__ */ X(Hr, {
+	}, []), /* @__PURE__ */ X(Ur, {
 		value: e,
 		children: /* @__PURE__ */ X("div", {
 			class: r ? "screen gone" : "screen",
@@ -5304,13 +5383,13 @@ function Fo({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(Io, {
+				/* @__PURE__ */ X(zo, {
 					help: t,
 					explorer: e
 				}),
-				/* @__PURE__ */ X(gi, {}),
-				/* @__PURE__ */ X(Ro, { explorer: e }),
-				/* @__PURE__ */ X(Bo, { explorer: e }),
+				/* @__PURE__ */ X(_i, {}),
+				/* @__PURE__ */ X(Vo, { explorer: e }),
+				/* @__PURE__ */ X(Uo, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -5318,12 +5397,12 @@ function Fo({ explorer: e }) {
 					"aria-live": "polite",
 					children: e.spoken.value
 				}),
-				/* @__PURE__ */ X(Ii, { open: t })
+				/* @__PURE__ */ X(Li, { open: t })
 			]
 		})
 	});
 }
-function Io({ help: e, explorer: t }) {
+function zo({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -5339,12 +5418,12 @@ function Io({ help: e, explorer: t }) {
 					}), /* @__PURE__ */ X("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })]
 				}), "attlas"]
 			}),
-			/* @__PURE__ */ X(pi, {}),
+			/* @__PURE__ */ X(mi, {}),
 			/* @__PURE__ */ X("p", {
 				id: "facts",
 				class: "facts",
-				title: [...Ur(n), Wr(n)].filter((e) => e !== "").join(" · "),
-				children: Ur(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
+				title: [...Wr(n), Gr(n)].filter((e) => e !== "").join(" · "),
+				children: Wr(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
 			}),
 			/* @__PURE__ */ X("button", {
 				id: "help",
@@ -5358,23 +5437,22 @@ function Io({ help: e, explorer: t }) {
 		]
 	});
 }
-var Lo = [
+var Bo = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function Ro({ explorer: e }) {
+function Vo({ explorer: e }) {
 	let { now: t } = e, n = L(null), r = Ct("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
 	};
 	return W(() => {
 		t.sheet.value !== null && requestAnimationFrame(() => s(r.peek()));
-	}), a ? /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("div", {
+	}), a ? /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
-		role: "group",
 		"aria-label": "Panes",
-		children: Lo.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: Bo.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -5388,7 +5466,7 @@ function Ro({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Lo.filter(([e]) => e !== "heads" || i);
+			let t = Bo.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -5397,9 +5475,9 @@ function Ro({ explorer: e }) {
 				class: "pane heads",
 				"aria-labelledby": "heads-title",
 				hidden: !i,
-				children: /* @__PURE__ */ X(Pi, {})
+				children: /* @__PURE__ */ X(Fi, {})
 			}),
-			/* @__PURE__ */ X(Po, {
+			/* @__PURE__ */ X(Lo, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -5413,9 +5491,9 @@ function Ro({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(Eo, {})
+				children: /* @__PURE__ */ X(ko, {})
 			}),
-			/* @__PURE__ */ X(Po, {
+			/* @__PURE__ */ X(Lo, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -5429,9 +5507,9 @@ function Ro({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane words",
 				"aria-label": "Words",
-				children: /* @__PURE__ */ X(pa, {})
+				children: /* @__PURE__ */ X(ga, {})
 			}),
-			/* @__PURE__ */ X(Po, {
+			/* @__PURE__ */ X(Lo, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -5445,7 +5523,7 @@ function Ro({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(La, {})
+				children: /* @__PURE__ */ X(Ba, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -5454,14 +5532,14 @@ function Ro({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: zo(e)
+			children: Ho(e)
 		})
 	});
 }
-function zo({ now: e }) {
+function Ho({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Bo({ explorer: e }) {
+function Uo({ explorer: e }) {
 	let t = e.notice.value;
 	return I(() => {
 		if (t === "") return;
@@ -5476,25 +5554,26 @@ function Bo({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var Vo = [
+var Wo = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Ho = [
+], Go = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], Uo = class {
+], Ko = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
 	count = V(0);
+	read = /* @__PURE__ */ new Map();
 	changed = () => this.apply();
 	tones;
 	constructor(e, t) {
@@ -5504,59 +5583,63 @@ var Vo = [
 		return this.scheme === "dark" || this.scheme === "auto" && this.preference.matches;
 	}
 	get ramp() {
-		return this.dark ? vi : _i;
+		return this.dark ? yi : vi;
 	}
 	tone(e) {
-		return this.tones.getPropertyValue(`--${e}`).trim();
+		return this.kept(e, () => this.tones.getPropertyValue(`--${e}`).trim());
 	}
 	get font() {
-		return this.tones.fontFamily;
+		return this.kept("font", () => this.tones.fontFamily);
+	}
+	kept(e, t) {
+		let n = this.read.get(e) ?? t();
+		return this.read.set(e, n), n;
 	}
 	get changes() {
 		return this.count;
 	}
 	get differences() {
-		return this.dark ? bi : yi;
+		return this.dark ? xi : bi;
 	}
 	get heads() {
-		return this.dark ? Ho : Vo;
+		return this.dark ? Go : Wo;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
 	}
 	apply() {
-		this.frame.classList.toggle("dark", this.dark), this.count.value += 1;
+		this.frame.classList.toggle("dark", this.dark), this.read.clear(), this.count.value += 1;
 	}
 };
 // src/mount.tsx
-function Wo(e, t, n = {}) {
+function qo(e, t, n = {}) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" }), a = new CSSStyleSheet();
-	a.replaceSync(Br), i.adoptedStyleSheets = [a];
+	a.replaceSync(Vr), i.adoptedStyleSheets = [a];
 	let o = document.createElement("div");
 	o.className = "explorer", i.append(o), e.append(r);
-	let s = new Uo(o, n.scheme ?? "auto"), { address: c } = n, l = new Ir(t, s, c ?? null);
-	Se(/* @__PURE__ */ X(Fo, { explorer: l }), o);
+	let s = new Ko(o, n.scheme ?? "auto"), { address: c } = n, l = new Lr(t, s, c ?? null);
+	Se(/* @__PURE__ */ X(Ro, { explorer: l }), o);
 	let u = c?.whenChanged(() => void l.follow(c.read()));
 	return l.begin(c?.read() ?? n.link ?? ""), { unmount() {
 		u?.(), l.stop(), Se(null, o), s.dispose(), r.remove();
 	} };
 }
 // src/tile.ts
-var Go = 1414288449, Ko = 2, qo = 28, Jo = 1;
-async function Yo(e) {
-	if (e.byteLength < qo) throw $("its header is cut off");
+var Jo = 1414288449, Yo = 2, Xo = 28, Zo = 1;
+async function Qo(e) {
+	if (e.byteLength < Xo) throw $("its header is cut off");
 	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== Go) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== Ko) throw $(`its version is ${t.getUint16(4, !0)}, not ${Ko}`);
+	if (t.getUint32(0, !0) !== Jo) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== Yo) throw $(`its version is ${t.getUint16(4, !0)}, not ${Yo}`);
 	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
 		8,
 		12,
 		16
 	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
 	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await Qo(new Uint8Array(e, qo), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	let c = await ts(new Uint8Array(e, Xo), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
 	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
 	let d = c.subarray(4 * i);
 	return {
@@ -5566,15 +5649,15 @@ async function Yo(e) {
 		power: r,
 		most: 2 ** n - 2,
 		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & Jo) !== 0,
+		sampled: (t.getUint16(22, !0) & Zo) !== 0,
 		scales: u,
-		levels: n === 8 ? d : $o(d)
+		levels: n === 8 ? d : ns(d)
 	};
 }
-var Xo = 1330402369;
-async function Zo(e) {
+var $o = 1330402369;
+async function es(e) {
 	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== Xo) throw $("it does not begin with ATLO");
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== $o) throw $("it does not begin with ATLO");
 	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
 	let n = t.getUint16(6, !0), r = 8 + 4 * n;
 	if (e.byteLength < r) throw $("its header is cut off");
@@ -5583,9 +5666,9 @@ async function Zo(e) {
 		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
 	});
 	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map(Yo));
+	return Promise.all(i.map(Qo));
 }
-async function Qo(e, t) {
+async function ts(e, t) {
 	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
 	try {
 		for (;;) {
@@ -5600,7 +5683,7 @@ async function Qo(e, t) {
 	if (r !== t) throw $("it holds less than it says");
 	return n;
 }
-function $o(e) {
+function ns(e) {
 	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
 	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
 }
@@ -5608,7 +5691,7 @@ function $(e) {
 	return new G("a whole tile of weights", `a damaged one (${e})`, "translate again");
 }
 // src/widget.ts
-var es = class {
+var rs = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -5631,7 +5714,7 @@ var es = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return Zo(ts(await this.ask({
+		return es(is(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -5643,15 +5726,15 @@ var es = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: ns({
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: as({
 			from: o,
 			to: o + 1
 		}) }, l = {
-			...rs(a),
+			...os(a),
 			shape: s,
 			...c
 		};
-		return Yo(ts(await this.ask({
+		return Qo(is(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -5663,7 +5746,7 @@ var es = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: rs(n)
+			query: os(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -5694,23 +5777,23 @@ var es = class {
 		});
 	};
 };
-function ts({ content: e }) {
+function is({ content: e }) {
 	if (e !== null) return e;
 	throw new G("an answer in bytes", "one without", "run the cell again");
 }
-function ns({ from: e, to: t }) {
+function as({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function rs({ rows: e, keys: t }) {
+function os({ rows: e, keys: t }) {
 	return {
-		rows: ns(e),
-		keys: ns(t)
+		rows: as(e),
+		keys: as(t)
 	};
 }
-var is = { render({ model: e, el: t }) {
-	let n = new es(e), r = Wo(t, n);
+var ss = { render({ model: e, el: t }) {
+	let n = new rs(e), r = qo(t, n);
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { es as Messages, is as default };
+export { rs as Messages, ss as default };
