@@ -6,6 +6,7 @@ import type { Order } from "./state.ts";
 
 const LINE = 26; // px of a line
 const COLUMN = 260; // px of a column, where several fit beside each other
+const GAP = 24; // px between columns
 const MORE = 8; // lines that are there beyond those in view
 
 /** How the lines of a list look at one moment. */
@@ -45,7 +46,8 @@ export class Bars {
     });
     new ResizeObserver(() => {
       this.size = { width: list.clientWidth, height: list.clientHeight };
-      this.render();
+      this.offset = this.each === null ? list.scrollTop : list.scrollLeft;
+      this.bring();
     }).observe(list);
     this.size = { width: list.clientWidth, height: list.clientHeight };
   }
@@ -55,9 +57,13 @@ export class Bars {
     [this.labels, this.weights, this.shade] = [labels, weights, shade];
     this.indices = order === "weight" ? sorted : weights.map((_, index) => index);
     this.top = sorted[0] ?? -1;
-    // In a long list the largest is brought into view, without moving the page.
+    this.bring();
+  }
+
+  /** In a long list the largest is brought into view, without moving the page. */
+  private bring(): void {
     const { step, size, room } = this.measures;
-    const place = Math.floor(this.indices.indexOf(shade.partner ?? this.top) / size) * step;
+    const place = Math.floor(this.indices.indexOf(this.shade?.partner ?? this.top) / size) * step;
     const hidden = place < this.offset || place + step > this.offset + room;
     const most = Math.max(Math.ceil(this.indices.length / size) * step - room, 0);
     if (hidden) this.offset = Math.min(Math.max(place + step / 2 - room / 2, 0), most);
@@ -89,6 +95,8 @@ export class Bars {
     const to = Math.min(from + Math.ceil(room / step) + 2 * more, steps);
     list.classList.toggle("columns", each !== null);
     list.style.setProperty("--lines", String(size));
+    // The room before takes a column of its own, as wide as all that it stands for.
+    list.style.setProperty("grid-template-columns", from > 0 ? `${from * step - GAP}px` : "none");
     this.before.style.setProperty("--room", `${from * step}px`);
     this.after.style.setProperty("--room", `${(steps - to) * step}px`);
     const lines = indices.slice(from * size, to * size).map((index, at) => this.line(index, from * size + at, at));

@@ -3421,7 +3421,7 @@ function na({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 	});
 }
 // src/bars.ts
-var ra = 26, ia = 260, aa = 8, oa = class {
+var ra = 26, ia = 260, aa = 24, oa = 8, sa = class {
 	list;
 	labels = [];
 	weights = [];
@@ -3446,7 +3446,7 @@ var ra = 26, ia = 260, aa = 8, oa = class {
 			this.size = {
 				width: e.clientWidth,
 				height: e.clientHeight
-			}, this.render();
+			}, this.offset = this.each === null ? e.scrollTop : e.scrollLeft, this.bring();
 		}).observe(e), this.size = {
 			width: e.clientWidth,
 			height: e.clientHeight
@@ -3458,9 +3458,11 @@ var ra = 26, ia = 260, aa = 8, oa = class {
 			e,
 			t,
 			r
-		], this.indices = n === "weight" ? i : t.map((e, t) => t), this.top = i[0] ?? -1;
-		let { step: a, size: o, room: s } = this.measures, c = Math.floor(this.indices.indexOf(r.partner ?? this.top) / o) * a, l = c < this.offset || c + a > this.offset + s, u = Math.max(Math.ceil(this.indices.length / o) * a - s, 0);
-		l && (this.offset = Math.min(Math.max(c + a / 2 - s / 2, 0), u)), this.render(), l && this.each === null ? this.list.scrollTop = this.offset : l && (this.list.scrollLeft = this.offset);
+		], this.indices = n === "weight" ? i : t.map((e, t) => t), this.top = i[0] ?? -1, this.bring();
+	}
+	bring() {
+		let { step: e, size: t, room: n } = this.measures, r = Math.floor(this.indices.indexOf(this.shade?.partner ?? this.top) / t) * e, i = r < this.offset || r + e > this.offset + n, a = Math.max(Math.ceil(this.indices.length / t) * e - n, 0);
+		i && (this.offset = Math.min(Math.max(r + e / 2 - n / 2, 0), a)), this.render(), i && this.each === null ? this.list.scrollTop = this.offset : i && (this.list.scrollLeft = this.offset);
 	}
 	get each() {
 		let { width: e, height: t } = this.size;
@@ -3479,8 +3481,8 @@ var ra = 26, ia = 260, aa = 8, oa = class {
 		};
 	}
 	render() {
-		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? aa : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
-		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
+		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? oa : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
+		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - aa}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
 		let u = t.slice(c * i, l * i).map((e, t) => this.line(e, c * i + t, t)), d = [
 			...c > 0 ? [this.before] : [],
 			...u,
@@ -3489,16 +3491,16 @@ var ra = 26, ia = 260, aa = 8, oa = class {
 		d.length === this.shown.length && d.every((e, t) => e === this.shown[t]) || e.replaceChildren(...d), this.shown = d;
 	}
 	line(e, t, n) {
-		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= ca();
+		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= la();
 		s.dataset.index = String(e), s.setAttribute("aria-posinset", String(t + 1)), s.setAttribute("aria-setsize", String(i.length)), s.classList.toggle("top", e === this.top && o > 0), s.classList.toggle("partner", e === r?.partner), s.classList.toggle("special", a[e]?.special ?? !1);
 		let [c, l, u] = s.children, d = l.firstElementChild;
-		return sa(c, a[e]?.text ?? ""), sa(u, Ut(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ci(Si(r.ramp, r.dark(o, e)))), s;
+		return ca(c, a[e]?.text ?? ""), ca(u, Ut(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ci(Si(r.ramp, r.dark(o, e)))), s;
 	}
 };
-function sa(e, t) {
+function ca(e, t) {
 	e.textContent !== t && (e.textContent = t);
 }
-function ca() {
+function la() {
 	let e = document.createElement("li");
 	e.className = "line";
 	let t = (e, t) => {
@@ -3508,7 +3510,7 @@ function ca() {
 	return n.append(t("span", "bar")), e.append(t("bdi", "word"), n, t("span", "number")), e;
 }
 // src/token-row.ts
-var la = 120, ua = class {
+var ua = 120, da = class {
 	row;
 	handlers;
 	labels = [];
@@ -3544,9 +3546,9 @@ var la = 120, ua = class {
 		});
 	}
 	build(e) {
-		let t = Math.max(this.labels.length - la, 0);
+		let t = Math.max(this.labels.length - ua, 0);
 		this.from = Math.min(Math.max(e, 0), t), this.painted = [];
-		let n = this.labels.slice(this.from, this.from + la);
+		let n = this.labels.slice(this.from, this.from + ua);
 		this.buttons = n.map((e, t) => {
 			let r = this.first + this.from + t, i = this.button(e, r, this.spoken(r));
 			return i.classList.toggle("continues", n[t + 1]?.begins === !1), i;
@@ -3559,7 +3561,7 @@ var la = 120, ua = class {
 	}
 	bring(e) {
 		let t = e - this.first;
-		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(la / 2));
+		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(ua / 2));
 	}
 	button(e, t, n) {
 		let r = document.createElement("button");
@@ -3592,10 +3594,10 @@ var la = 120, ua = class {
 	}
 };
 // src/words-panel.tsx
-function da({ matrix: e }, { side: t, index: n }) {
+function fa({ matrix: e }, { side: t, index: n }) {
 	return t === "target" ? Lt(e, n) : Rt(e, n);
 }
-function fa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+function pa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
 		side: n,
 		index: Un(a, r)
@@ -3605,26 +3607,26 @@ function fa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 		partner: Un(o, i)
 	};
 }
-function pa(e, t) {
+function ma(e, t) {
 	return (n, r) => e(n, t.side === "target" ? t.index : r);
 }
-function ma(e, t) {
+function ha(e, t) {
 	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
 	return {
 		from: Math.max(n, 0),
 		to: r < 0 ? e.length : r
 	};
 }
-function ha(e) {
+function ga(e) {
 	let [t, n] = [e.now.sheet.value, e.now.view.value];
 	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
 	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
 	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
 }
-function ga() {
+function _a() {
 	let e = Y(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
-	let r = ha(e), i = Xr(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	let r = ga(e), i = Xr(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
 	return /* @__PURE__ */ X(j, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
@@ -3676,15 +3678,15 @@ function ga() {
 		}) : /* @__PURE__ */ X("div", {
 			class: "texts",
 			id: "rows",
-			children: [r ? /* @__PURE__ */ X(_a, {
+			children: [r ? /* @__PURE__ */ X(va, {
 				title: "Text",
 				side: null,
 				id: "target"
-			}) : /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X(_a, {
+			}) : /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X(va, {
 				title: i.source,
 				side: "source",
 				id: "source"
-			}), /* @__PURE__ */ X(_a, {
+			}), /* @__PURE__ */ X(va, {
 				title: i.target,
 				side: "target",
 				id: "target"
@@ -3699,7 +3701,7 @@ function ga() {
 		})
 	] });
 }
-function _a({ title: e, side: t, id: n }) {
+function va({ title: e, side: t, id: n }) {
 	let r = Y(), i = L(null), a = L(null), o = () => t ?? r.state.side;
 	I(() => {
 		if (i.current === null) return;
@@ -3710,7 +3712,7 @@ function _a({ title: e, side: t, id: n }) {
 				index: n?.[e]?.from ?? e
 			};
 		};
-		a.current = new ua(i.current, {
+		a.current = new da(i.current, {
 			point: (t) => r.point(e(t)),
 			pin: (t) => r.pin(e(t))
 		}), s(), c();
@@ -3722,14 +3724,14 @@ function _a({ title: e, side: t, id: n }) {
 			r.now.view.value
 		], o = t ?? r.now.side.value;
 		if (e === null || n === null) return;
-		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = ma(c, {
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = ha(c, {
 			from: f.from - d,
 			to: f.to - d
 		});
 		a.current?.fill(s.slice(p, m), p, kn(s), (t) => Yr({
 			side: o,
 			index: t
-		}, s[t]?.text ?? "", da(e, {
+		}, s[t]?.text ?? "", fa(e, {
 			side: o,
 			index: t
 		}), l));
@@ -3738,12 +3740,12 @@ function _a({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && fa(i, c), d = t === null ? u !== null : u?.side === t, f = q(e.scale.value, i.matrix, o.keys);
+		let u = c && pa(i, c), d = t === null ? u !== null : u?.side === t, f = q(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
-			weights: u === null || d && t !== null ? null : da(i, u),
-			dark: u === null ? () => 0 : pa(f, u),
+			weights: u === null || d && t !== null ? null : fa(i, u),
+			dark: u === null ? () => 0 : ma(f, u),
 			active: d ? u?.index ?? null : null,
-			pinned: s !== null && s.side === l ? fa(i, s).index : null,
+			pinned: s !== null && s.side === l ? pa(i, s).index : null,
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
@@ -3760,11 +3762,11 @@ function _a({ title: e, side: t, id: n }) {
 	})] });
 }
 // src/distribution-panel.tsx
-var va = 3;
-function ya() {
+var ya = 3;
+function ba() {
 	let e = Y(), t = L(null), n = L(null), r = L(null), i = L(null), a = L(null), o = L(null), { now: s } = e;
 	I(() => {
-		t.current !== null && (n.current = new oa(t.current)), c();
+		t.current !== null && (n.current = new sa(t.current)), c();
 	}, []);
 	let c = () => {
 		e.theme.changes.value;
@@ -3778,7 +3780,7 @@ function ya() {
 			e.kind
 		];
 		if (u === null || t === null || l === null || d === null || t.coarse) return;
-		let h = fa(u, d), g = h.side === "target", [_, v, y] = g ? [
+		let h = pa(u, d), g = h.side === "target", [_, v, y] = g ? [
 			u.rows,
 			u.keys,
 			u.keySpans
@@ -3786,16 +3788,16 @@ function ya() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = ma(y, {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = ha(y, {
 			from: ee.from - S,
 			to: ee.to - S
-		}), T = da(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
+		}), T = fa(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
 		te(r.current, ai(h, b?.text ?? "", m)), te(i.current, oi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let D = Vt(T).slice(0, va).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${An(E[e]?.text ?? "")} ${K(T[e] ?? 0)}`);
+		let D = Vt(T).slice(0, ya).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${An(E[e]?.text ?? "")} ${K(T[e] ?? 0)}`);
 		te(a.current, D.length > 0 ? `Most: ${D.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let O = pa(q(f, u.matrix, l.keys), h);
+		let O = ma(q(f, u.matrix, l.keys), h);
 		n.current?.draw(E, T, p, {
 			ramp: e.theme.ramp,
 			dark: (e, t) => O(e, t + C),
@@ -3861,7 +3863,7 @@ function ya() {
 	})] });
 }
 // src/lines-layout.ts
-function ba(e, t, n) {
+function xa(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -3870,7 +3872,7 @@ function ba(e, t, n) {
 		total: i
 	};
 }
-function xa({ starts: e, total: t }, n) {
+function Sa({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -3879,10 +3881,10 @@ function xa({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function Sa({ starts: e, sizes: t }, n) {
+function Ca({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function Ca(e, t, n) {
+function wa(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -3901,7 +3903,7 @@ function Ca(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
+var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 	theme;
 	room;
 	handlers;
@@ -3929,7 +3931,7 @@ var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = Ca(e.heads, e.threshold, wa);
+		let t = wa(e.heads, e.threshold, Ta);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -3941,7 +3943,7 @@ var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = xa(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = Sa(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -4006,7 +4008,7 @@ var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = Sa(n[e], t) + this.shift(e);
+		let i = Ca(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
@@ -4015,10 +4017,10 @@ var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 		t.classList.toggle("wide", this.wide);
 		let a = Math.max(1, window.devicePixelRatio);
 		n.font = `13px ${this.theme.font}`;
-		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Ea) : 0, s = this.wide ? 14 : Da, c = this.wide ? 8 : 0;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Da) : 0, s = this.wide ? 14 : Oa, c = this.wide ? 8 : 0;
 		this.ends = {
-			target: ba(e.rows.map(o), s, c),
-			source: ba(e.keys.map(o), s, c)
+			target: xa(e.rows.map(o), s, c),
+			source: xa(e.keys.map(o), s, c)
 		};
 		let l = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
@@ -4026,17 +4028,17 @@ var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : Sa(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : Ca(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? Ta : r.clientHeight - Ta
+			y: e === "target" ? Ea : r.clientHeight - Ea
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(Oa, this.room.clientWidth / 3);
+		return Math.min(ka, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4064,11 +4066,11 @@ var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + Ea : o < -20 || o > n.clientHeight + Da) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + Da : o < -20 || o > n.clientHeight + Oa) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? Ea : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				let c = this.wide ? Da : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
 				e.fillText(Qi(e, t.text, c), l, u);
 			});
 		}
@@ -4084,11 +4086,11 @@ var wa = 4e3, Ta = 26, Ea = 110, Da = 20, Oa = 120, ka = class {
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Ta + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Da / 2, this.column - 6, Da);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Ea + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Oa / 2, this.column - 6, Oa);
 	}
 };
 // src/lines-panel.tsx
-function Aa() {
+function ja() {
 	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = Ct(0), o = () => {
 		let [n, r, i] = [
 			t.sheet.value,
@@ -4098,7 +4100,7 @@ function Aa() {
 		if (n === null || r === null) return null;
 		let a = (e, t) => {
 			let r = n.excerpt[e].from, a = i?.[e] ?? n.excerpt[e];
-			return ma(t, {
+			return ha(t, {
 				from: a.from - r,
 				to: a.to - r
 			});
@@ -4119,13 +4121,13 @@ function Aa() {
 				side: r,
 				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, o = new ka(n, r.current, {
+		}, o = new Aa(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
 				if (i === null || !r.current?.matches(":focus")) return;
 				let a = c(n), [o, s] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
-				e.spoken.value = Yr(a, o[a.index]?.text ?? "", da(i, a), s.map(({ text: e }) => e));
+				e.spoken.value = Yr(a, o[a.index]?.text ?? "", fa(i, a), s.map(({ text: e }) => e));
 			},
 			pin: (n) => e.pin(t(n)),
 			left: (e) => a.value = e
@@ -4157,7 +4159,7 @@ function Aa() {
 	}, u = () => {
 		let [n, r] = [t.pinned.value ?? t.pointed.value, e.reading.value];
 		if (n === null || r === null) return i.current?.point(null);
-		let { side: a, index: o } = fa(r, n);
+		let { side: a, index: o } = pa(r, n);
 		i.current?.point(s({
 			side: a,
 			index: o
@@ -4211,7 +4213,7 @@ function Aa() {
 	})] });
 }
 // src/statistics-panel.tsx
-var ja = [
+var Ma = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -4220,8 +4222,8 @@ var ja = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], Ma = 32, Na = /* @__PURE__ */ new WeakMap();
-function Pa() {
+], Na = 32, Pa = /* @__PURE__ */ new WeakMap();
+function Fa() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -4229,16 +4231,16 @@ function Pa() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Fa(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Bi(e)]), f = (e) => {
-		let t = Na.get(e) ?? /* @__PURE__ */ new Map();
-		Na.set(e, t);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Ia(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Bi(e)]), f = (e) => {
+		let t = Pa.get(e) ?? /* @__PURE__ */ new Map();
+		Pa.set(e, t);
 		let n = `${l} ${s}`, r = t.get(n) ?? Vi(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Ma / 2, 0), Math.max(r.heads - Ma, 0)), _ = Array.from({ length: Math.min(r.heads, Ma) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Na / 2, 0), Math.max(r.heads - Na, 0)), _ = Array.from({ length: Math.min(r.heads, Na) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
 		if (!s) return v?.[t]?.[e] ?? NaN;
 		let r = m ? xr(n, e) : e === c ? o : null;
 		return r === null ? NaN : f(r)[t];
-	}, b = ja.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, b = Ma.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
@@ -4302,30 +4304,30 @@ function Pa() {
 						let n = y(t, e);
 						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? ri(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > Ma && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > Na && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						Ma,
+						Na,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(Ia, {
+			!n.coarse && /* @__PURE__ */ X(La, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function Fa({ special: e, text: t }) {
+function Ia({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function Ia({ matrix: e, apart: t }) {
+function La({ matrix: e, apart: t }) {
 	let n = Y(), r = L(null), i = n.now.sheet.value, { entropy: a, received: o } = Hi(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${K((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
 	return I(() => {
-		let e = () => La(r.current, n.theme, o, a);
+		let e = () => Ra(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -4358,7 +4360,7 @@ function Ia({ matrix: e, apart: t }) {
 		]
 	});
 }
-function La(e, t, n, r) {
+function Ra(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -4373,7 +4375,7 @@ function La(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function Ra(e, t, n, r = () => !0) {
+function za(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
@@ -4389,14 +4391,14 @@ function Ra(e, t, n, r = () => !0) {
 		}
 	};
 }
-var za = [
-	Ra("distribution", "Distribution", ya),
-	Ra("lines", "Lines", Aa),
-	Ra("statistics", "Statistics", Pa),
-	Ra("compare", "Compare", ta)
+var Ba = [
+	za("distribution", "Distribution", ba),
+	za("lines", "Lines", ja),
+	za("statistics", "Statistics", Fa),
+	za("compare", "Compare", ta)
 ];
-function Ba() {
-	let e = Y(), t = L(null), n = L(null), r = Ct(!1), i = za.filter((t) => t.accepts(e.door)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+function Va() {
+	let e = Y(), t = L(null), n = L(null), r = Ct(!1), i = Ba.filter((t) => t.accepts(e.door)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
 	I(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
@@ -4442,11 +4444,11 @@ function Ba() {
 	})] });
 }
 // src/csv.ts
-function Va(e, t) {
+function Ha(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function Ha(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => Ua(e?.whole ?? e?.text ?? "");
+function Ua(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => Wa(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
 		if (It(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
@@ -4454,45 +4456,45 @@ function Ha(e, t, n, r, i) {
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function Ua(e) {
+function Wa(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var Wa = 16, Ga = 28, Ka = 56, qa = 288, Ja = 2;
-function Ya(e) {
+var Ga = 16, Ka = 28, qa = 56, Ja = 288, Ya = 2;
+function Xa(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
 	return t === null || n === null ? "" : `${ii(t, r)}, ${$r(n)}`;
 }
-function Xa(e, t, { width: n, height: r }) {
+function Za(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Ya(e), Wa, 22), t.save(), t.translate(Wa, 44), i.export(t), t.restore();
-	let c = r - Wa - Ka + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Wt.find(([e]) => e === s)?.[1] ?? s}`, Wa, c - 10), $i(t, a.ramp, Kt(s, zt(o)), {
-		x: Wa,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Xa(e), Ga, 22), t.save(), t.translate(Ga, 44), i.export(t), t.restore();
+	let c = r - Ga - qa + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Wt.find(([e]) => e === s)?.[1] ?? s}`, Ga, c - 10), $i(t, a.ramp, Kt(s, zt(o)), {
+		x: Ga,
 		y: c,
-		width: Math.min(qa, n - 32)
+		width: Math.min(Ja, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function Za(e) {
+function Qa(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), qa) + 32,
-		height: Math.ceil(t.height) + Ga + Ka + 32
+		width: Math.max(Math.ceil(t.width), Ja) + 32,
+		height: Math.ceil(t.height) + Ka + qa + 32
 	};
 }
-function Qa(e) {
-	let t = Za(e);
+function $a(e) {
+	let t = Qa(e);
 	if (t === null) return null;
 	let n = new Ki();
-	return Xa(e, n, t), n.file(t.width, t.height, Ya(e));
+	return Za(e, n, t), n.file(t.width, t.height, Xa(e));
 }
-async function $a(e) {
-	let t = Za(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Ja, t.height * Ja], r.scale(Ja, Ja), Xa(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function eo(e) {
+	let t = Qa(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Ya, t.height * Ya], r.scale(Ya, Ya), Za(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function eo(e) {
+function to(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -4511,32 +4513,32 @@ function eo(e) {
 		row: i.from,
 		key: a.from
 	};
-	return Ha(r, t.rows, t.keys, c, l);
+	return Ua(r, t.rows, t.keys, c, l);
 }
-function to(e, t) {
+function no(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function no() {
+function ro() {
 	let e = Y(), t = L(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = Va(Ya(e), t), i = {
-			svg: () => Qa(e),
-			csv: () => eo(e),
+		let r = Ha(Xa(e), t), i = {
+			svg: () => $a(e),
+			csv: () => to(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await $a(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await eo(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
 			let t = new G("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		to(o, r), e.spoken.value = `Saved as ${r}`;
+		no(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -4588,30 +4590,30 @@ function no() {
 	});
 }
 // src/viewport.ts
-var ro = 38, io = 4;
-function ao({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), ro), i = Math.min(n.height / Math.max(e, 1), ro), [a, o] = Math.max(r, i) / Math.min(r, i) <= io ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var io = 38, ao = 4;
+function oo({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), io), i = Math.min(n.height / Math.max(e, 1), io), [a, o] = Math.max(r, i) / Math.min(r, i) <= ao ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function oo(e, t, n, r, i) {
+function so(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return co(e.from + t * (e.to - e.from) - t * o, o, r);
+	return lo(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function so(e, t, n, r) {
+function co(e, t, n, r) {
 	let i = e.to - e.from;
-	return co(e.from + t / r * i, i, n);
+	return lo(e.from + t / r * i, i, n);
 }
-function co(e, t, n) {
+function lo(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function lo({ rows: e, keys: t }) {
+function uo({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -4624,14 +4626,14 @@ function lo({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function uo(e, t, n) {
+function fo(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function Q(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function fo(e, t, n) {
+function po(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -4644,7 +4646,7 @@ function fo(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo = class {
+var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So = class {
 	theme;
 	canvas;
 	room;
@@ -4668,7 +4670,7 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Do(lo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Oo(uo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -4678,7 +4680,7 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = wo(c.rows, l.rows, uo(i.rows, o, r.height)), d = wo(c.keys, l.columns, uo(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = To(c.rows, l.rows, fo(i.rows, o, r.height)), d = To(c.keys, l.columns, fo(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -4725,14 +4727,14 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (Co(n.near) ? this.handlers.click(i) : this.zoom(r, _o));
+		i !== null && (wo(n.near) ? this.handlers.click(i) : this.zoom(r, vo));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: uo(e, Math.max(Math.min(t, n), 0), r),
-			to: uo(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: fo(e, Math.max(Math.min(t, n), 0), r),
+			to: fo(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -4742,7 +4744,7 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = Do(lo(r), e(i));
+		let { layer: i } = n, a = Oo(uo(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -4781,19 +4783,19 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: oo(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: oo(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: so(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: so(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: so(i.rows, t, n.layer.queries, r.height),
-			keys: so(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: co(i.rows, t, n.layer.queries, r.height),
+			keys: co(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(lo(e)), vo);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(uo(e)), yo);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -4801,12 +4803,12 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${po}px ${this.theme.font}`;
-		let a = So(i, t, r, n);
+		i.font = `600 ${mo}px ${this.theme.font}`;
+		let a = Co(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + yo, a.top + a.height + 4];
+		let [o, s] = [a.left + a.width + bo, a.top + a.height + 4];
 		for (let e of [this.canvas, this.marks]) ea(e, o, s);
-		let c = Do(lo(n), e(t.layer));
+		let c = Oo(uo(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -4818,7 +4820,7 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + yo,
+			width: e.left + e.width + bo,
 			height: e.top + e.height + 4
 		};
 	}
@@ -4834,7 +4836,7 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 		}, e);
 	}
 	get view() {
-		return this.shown && lo(this.shown);
+		return this.shown && uo(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
@@ -4844,12 +4846,12 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !Co(t.near)) return;
+		if (Math.min(a, o) < 8 || !wo(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [To(c.rows, r.rows), To(c.keys, r.keys)];
+		let [l, u] = [Eo(c.rows, r.rows), Eo(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < go)) {
+		if (!(Math.min(a, o) < _o)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
@@ -4863,12 +4865,12 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(po, Math.max(a, ho)) : po, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Qi(e, t, mo), 0, 0);
-		}, c = (e, t, n, r) => (r ? Eo(To({
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(mo, Math.max(a, go)) : mo, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Qi(e, t, ho), 0, 0);
+		}, c = (e, t, n, r) => (r ? Do(Eo({
 			from: 0,
 			to: Infinity
-		}, e)) : fo(e, t, n)).map((e) => [e, r]);
+		}, e)) : po(e, t, n)).map((e) => [e, r]);
 		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
@@ -4897,14 +4899,14 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + yo, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + bo, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !Do(lo(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !Oo(uo(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = bo / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		let { layer: a } = t, o = xo / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
 		ea(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
 		let l = this.bitmaps.get(t.far.matrix) ?? Xi(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
@@ -4914,7 +4916,7 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => so(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => co(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -4942,60 +4944,60 @@ var po = 13, mo = 112, ho = 11, go = 28, _o = 8, vo = 120, yo = 16, bo = 84, xo 
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function So(e, t, n, r) {
-	let i = Co(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, mo)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
-		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : po) + 14), c = Math.max(n.width - i - yo, 40);
+function Co(e, t, n, r) {
+	let i = wo(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, ho)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : mo) + 14), c = Math.max(n.width - i - bo, 40);
 		return {
 			left: i,
 			top: s,
-			...ao(t.layer, {
+			...oo(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
 		};
 	}, c = s(i, i), l = {
-		rows: i && c.height / (r.rows.to - r.rows.from) >= ho,
-		keys: i && c.width / (r.keys.to - r.keys.from) >= ho
+		rows: i && c.height / (r.rows.to - r.rows.from) >= go,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= go
 	};
 	return {
 		...s(l.rows, l.keys),
 		named: l
 	};
 }
-function Co({ matrix: e, excerpt: t }) {
+function wo({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function wo(e, t, n) {
+function To(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function To(e, t) {
+function Eo(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function Eo({ from: e, to: t }) {
+function Do({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Do(e, t) {
+function Oo(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function Oo(e, t) {
+function ko(e, t) {
 	return t.partner === void 0 ? null : t.side === "target" ? Ft(e, t.index, t.partner) : Ft(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function ko() {
+function Ao() {
 	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = Ct(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
 	return /* @__PURE__ */ X(j, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(Ao, {
+			children: [/* @__PURE__ */ X(jo, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -5016,22 +5018,22 @@ function ko() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X(no, {})
+					/* @__PURE__ */ X(ro, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(jo, { view: a }),
+		o.value && /* @__PURE__ */ X(Mo, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
 			hidden: !n.coarse,
 			children: si(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(Mo, { label: ui(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X(Po, {})
+		/* @__PURE__ */ X(No, { label: ui(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(Fo, {})
 	] });
 }
-function Ao({ part: e, editing: t, edit: n }) {
+function jo({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
@@ -5098,7 +5100,7 @@ function Ao({ part: e, editing: t, edit: n }) {
 		})]
 	});
 }
-function jo({ view: t }) {
+function Mo({ view: t }) {
 	let n = Y(), r = n.layer.value, i = L(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -5169,7 +5171,7 @@ function jo({ view: t }) {
 		]
 	});
 }
-function Mo({ label: t }) {
+function No({ label: t }) {
 	let n = Y(), r = L(null), i = L(null), a = L(null), o = L(null);
 	I(() => {
 		if (r.current === null || i.current === null) return;
@@ -5178,9 +5180,9 @@ function Mo({ label: t }) {
 			index: e,
 			partner: t
 		});
-		return n.map = new xo(n.theme, r.current, i.current, {
+		return n.map = new So(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = No(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = Po(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
@@ -5258,13 +5260,13 @@ function Mo({ label: t }) {
 		})]
 	});
 }
-function No(e, t) {
+function Po(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Oo(r, t), s = i[t.index]?.text ?? "";
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = ko(r, t), s = i[t.index]?.text ?? "";
 	return o === null ? "" : `${An(s)} → ${An(a[t.partner]?.text ?? "")}: ${K(o)}`;
 }
-function Po() {
+function Fo() {
 	let e = Y(), { now: t, theme: n } = e, r = L(null), i = e.weights.value, a = t.scale.value;
 	return W(() => {
 		n.changes.value;
@@ -5310,24 +5312,24 @@ function Po() {
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(Fo, {})
+			/* @__PURE__ */ X(Io, {})
 		]
 	});
 }
-function Fo() {
+function Io() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: No(e, yr({
+		children: Po(e, yr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var Io = 24;
-function Lo({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var Lo = 24;
+function Ro({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = L(null), u = L(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -5359,7 +5361,7 @@ function Lo({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : Io));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : Lo));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -5368,7 +5370,7 @@ function Lo({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function Ro({ explorer: e }) {
+function zo({ explorer: e }) {
 	let t = Ct(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
@@ -5383,13 +5385,13 @@ function Ro({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(zo, {
+				/* @__PURE__ */ X(Bo, {
 					help: t,
 					explorer: e
 				}),
 				/* @__PURE__ */ X(_i, {}),
-				/* @__PURE__ */ X(Vo, { explorer: e }),
-				/* @__PURE__ */ X(Uo, { explorer: e }),
+				/* @__PURE__ */ X(Ho, { explorer: e }),
+				/* @__PURE__ */ X(Wo, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -5402,7 +5404,7 @@ function Ro({ explorer: e }) {
 		})
 	});
 }
-function zo({ help: e, explorer: t }) {
+function Bo({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -5437,12 +5439,12 @@ function zo({ help: e, explorer: t }) {
 		]
 	});
 }
-var Bo = [
+var Vo = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function Vo({ explorer: e }) {
+function Ho({ explorer: e }) {
 	let { now: t } = e, n = L(null), r = Ct("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
@@ -5452,7 +5454,7 @@ function Vo({ explorer: e }) {
 	}), a ? /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes",
-		children: Bo.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: Vo.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -5466,7 +5468,7 @@ function Vo({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Bo.filter(([e]) => e !== "heads" || i);
+			let t = Vo.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -5477,7 +5479,7 @@ function Vo({ explorer: e }) {
 				hidden: !i,
 				children: /* @__PURE__ */ X(Fi, {})
 			}),
-			/* @__PURE__ */ X(Lo, {
+			/* @__PURE__ */ X(Ro, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -5491,9 +5493,9 @@ function Vo({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(ko, {})
+				children: /* @__PURE__ */ X(Ao, {})
 			}),
-			/* @__PURE__ */ X(Lo, {
+			/* @__PURE__ */ X(Ro, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -5507,9 +5509,9 @@ function Vo({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane words",
 				"aria-label": "Words",
-				children: /* @__PURE__ */ X(ga, {})
+				children: /* @__PURE__ */ X(_a, {})
 			}),
-			/* @__PURE__ */ X(Lo, {
+			/* @__PURE__ */ X(Ro, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -5523,7 +5525,7 @@ function Vo({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(Ba, {})
+				children: /* @__PURE__ */ X(Va, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -5532,14 +5534,14 @@ function Vo({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: Ho(e)
+			children: Uo(e)
 		})
 	});
 }
-function Ho({ now: e }) {
+function Uo({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Uo({ explorer: e }) {
+function Wo({ explorer: e }) {
 	let t = e.notice.value;
 	return I(() => {
 		if (t === "") return;
@@ -5554,21 +5556,21 @@ function Uo({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var Wo = [
+var Go = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Go = [
+], Ko = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], Ko = class {
+], qo = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
@@ -5602,7 +5604,7 @@ var Wo = [
 		return this.dark ? xi : bi;
 	}
 	get heads() {
-		return this.dark ? Go : Wo;
+		return this.dark ? Ko : Go;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
@@ -5612,34 +5614,34 @@ var Wo = [
 	}
 };
 // src/mount.tsx
-function qo(e, t, n = {}) {
+function Jo(e, t, n = {}) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" }), a = new CSSStyleSheet();
 	a.replaceSync(Vr), i.adoptedStyleSheets = [a];
 	let o = document.createElement("div");
 	o.className = "explorer", i.append(o), e.append(r);
-	let s = new Ko(o, n.scheme ?? "auto"), { address: c } = n, l = new Lr(t, s, c ?? null);
-	Se(/* @__PURE__ */ X(Ro, { explorer: l }), o);
+	let s = new qo(o, n.scheme ?? "auto"), { address: c } = n, l = new Lr(t, s, c ?? null);
+	Se(/* @__PURE__ */ X(zo, { explorer: l }), o);
 	let u = c?.whenChanged(() => void l.follow(c.read()));
 	return l.begin(c?.read() ?? n.link ?? ""), { unmount() {
 		u?.(), l.stop(), Se(null, o), s.dispose(), r.remove();
 	} };
 }
 // src/tile.ts
-var Jo = 1414288449, Yo = 2, Xo = 28, Zo = 1;
-async function Qo(e) {
-	if (e.byteLength < Xo) throw $("its header is cut off");
+var Yo = 1414288449, Xo = 2, Zo = 28, Qo = 1;
+async function $o(e) {
+	if (e.byteLength < Zo) throw $("its header is cut off");
 	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== Jo) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== Yo) throw $(`its version is ${t.getUint16(4, !0)}, not ${Yo}`);
+	if (t.getUint32(0, !0) !== Yo) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== Xo) throw $(`its version is ${t.getUint16(4, !0)}, not ${Xo}`);
 	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
 		8,
 		12,
 		16
 	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
 	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await ts(new Uint8Array(e, Xo), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	let c = await ns(new Uint8Array(e, Zo), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
 	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
 	let d = c.subarray(4 * i);
 	return {
@@ -5649,15 +5651,15 @@ async function Qo(e) {
 		power: r,
 		most: 2 ** n - 2,
 		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & Zo) !== 0,
+		sampled: (t.getUint16(22, !0) & Qo) !== 0,
 		scales: u,
-		levels: n === 8 ? d : ns(d)
+		levels: n === 8 ? d : rs(d)
 	};
 }
-var $o = 1330402369;
-async function es(e) {
+var es = 1330402369;
+async function ts(e) {
 	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== $o) throw $("it does not begin with ATLO");
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== es) throw $("it does not begin with ATLO");
 	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
 	let n = t.getUint16(6, !0), r = 8 + 4 * n;
 	if (e.byteLength < r) throw $("its header is cut off");
@@ -5666,9 +5668,9 @@ async function es(e) {
 		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
 	});
 	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map(Qo));
+	return Promise.all(i.map($o));
 }
-async function ts(e, t) {
+async function ns(e, t) {
 	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
 	try {
 		for (;;) {
@@ -5683,7 +5685,7 @@ async function ts(e, t) {
 	if (r !== t) throw $("it holds less than it says");
 	return n;
 }
-function ns(e) {
+function rs(e) {
 	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
 	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
 }
@@ -5691,7 +5693,7 @@ function $(e) {
 	return new G("a whole tile of weights", `a damaged one (${e})`, "translate again");
 }
 // src/widget.ts
-var rs = class {
+var is = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -5714,7 +5716,7 @@ var rs = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return es(is(await this.ask({
+		return ts(as(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -5726,15 +5728,15 @@ var rs = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: as({
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: os({
 			from: o,
 			to: o + 1
 		}) }, l = {
-			...os(a),
+			...ss(a),
 			shape: s,
 			...c
 		};
-		return Qo(is(await this.ask({
+		return $o(as(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -5746,7 +5748,7 @@ var rs = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: os(n)
+			query: ss(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -5777,23 +5779,23 @@ var rs = class {
 		});
 	};
 };
-function is({ content: e }) {
+function as({ content: e }) {
 	if (e !== null) return e;
 	throw new G("an answer in bytes", "one without", "run the cell again");
 }
-function as({ from: e, to: t }) {
+function os({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function os({ rows: e, keys: t }) {
+function ss({ rows: e, keys: t }) {
 	return {
-		rows: as(e),
-		keys: as(t)
+		rows: os(e),
+		keys: os(t)
 	};
 }
-var ss = { render({ model: e, el: t }) {
-	let n = new rs(e), r = qo(t, n);
+var cs = { render({ model: e, el: t }) {
+	let n = new is(e), r = Jo(t, n);
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { rs as Messages, ss as default };
+export { is as Messages, cs as default };
