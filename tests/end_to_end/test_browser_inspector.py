@@ -309,7 +309,7 @@ def test_a_server_that_has_gone_is_told_and_the_old_answer_stays_dimmed(driver: 
     driver.log("browser")
 
 
-def test_several_explorers_live_in_one_document_and_leave_it(reader: Reader) -> None:
+def test_the_explorer_gives_the_document_no_ids(reader: Reader) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2")
     assert reader.driver.run("return document.querySelectorAll('[id]').length") == 0
     assert reader.driver.run("return document.querySelectorAll('.attlas-explorer').length") == 1
