@@ -42,9 +42,13 @@ def test_ctrl_c_while_modules_are_loaded_ends_it_at_once(
         (tmp_path / "texts.txt").write_text("A line.\n", encoding="utf-8")
         (tmp_path / "nonsense").mkdir()
         (tmp_path / "nonsense" / "config.json").write_text("{}", encoding="utf-8")
-    needed = {"export": ["--to", "onnx"], "stats": ["texts.txt", "-o", "stats.csv"]}
+    needed = {
+        "export": ["nonsense", "--to", "onnx"],
+        "stats": ["nonsense", "texts.txt", "-o", "stats.csv"],
+        **{f"lab {name}": [] for name in ("list", "report", "figures")},
+    }
     with subprocess.Popen(
-        [*ATTLAS, command, "nonsense", *needed.get(command, [])],
+        [*ATTLAS, *command.split(), *needed.get(command, ["nonsense"])],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         stdout=subprocess.PIPE,

@@ -1,13 +1,25 @@
 """The commands as a shell would call them, for the tests."""
 
+from collections.abc import Iterator
 from functools import cache
 
 from typer import testing
+from typer.core import TyperGroup
 from typer.main import get_group
 
 from attlas.cli.main import app
 
-COMMANDS = [*get_group(app).commands]
+
+def leaves(group: TyperGroup) -> Iterator[str]:
+    """The commands below a group, each with all its words: "train", "lab run"."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from (f"{name} {below}" for below in leaves(command))
+        else:
+            yield name
+
+
+COMMANDS = [*leaves(get_group(app))]
 # The runner builds all commands and their options at every call, which takes longer than most of
 # what is tested here. A process builds them once, and so do the tests.
 testing._get_command = cache(testing._get_command)
