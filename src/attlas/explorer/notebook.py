@@ -217,7 +217,7 @@ def _widget_class() -> Any:
             "anywidget, which shows the explorer in a notebook", "notebook"
         ) from None
 
-    class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
+    class Explorer(anywidget.AnyWidget):
         """An explorer of one trace."""
 
         _esm = traitlets.Unicode(_SCRIPT.read_text(encoding="utf-8")).tag(sync=True)
