@@ -17,7 +17,9 @@ from attlas.training import Event, Recipe, Validated, read_recipe, train
 from attlas.training.recipe import check_same
 from support.killed_trainings import recipe
 
-SHIPPED = ["base", "demo", "imdb", "long", "multi30k", "reverse", "small", "tiny"]
+SHIPPED = [
+    "base", "copy", "demo", "imdb", "long", "multi30k", "reverse", "small", "sort", "tiny",
+]  # fmt: skip
 
 TABLES: dict[str, Any] = {
     "data": {"kind": "files", "train": "train.tsv", "valid": ["v.en", "/there/v.de"]},

@@ -64,6 +64,14 @@ def train(
             "All settings are chosen by their number.",
         ),
     ] = None,
+    length: Annotated[
+        str | None,
+        typer.Option(
+            "--length",
+            metavar="N|SHORTEST:LONGEST",
+            help="The length of the sequences of copy, reverse and sort, such as 20 or 5:40.",
+        ),
+    ] = None,
     settings: Settings = None,
 ) -> None:
     """Train a model, or continue a run that was interrupted.
@@ -83,6 +91,7 @@ def train(
       attlas train --labels reviews.csv             your own texts with labels
       attlas train multi30k --out runs/m30k --set training.learning_rate=5e-4
       attlas train my.toml --set model.attention=dot
+      attlas train reverse --length 5:40            sequences of symbols, reversed
       attlas train imdb                             a classifier of film reviews
       attlas train runs/my                          continue this run
       attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
@@ -93,7 +102,7 @@ def train(
         from attlas.data.base import resolved_name
         from attlas.data.lines import MissingFileError
         from attlas.errors import AttlasError
-        from attlas.jobs.inputs import is_run, warn
+        from attlas.jobs.inputs import is_run, length_range, warn
         from attlas.jobs.own_data import (
             announce,
             check_same_data,
@@ -109,14 +118,21 @@ def train(
         from attlas.training.events import Event, Started
         from attlas.training.initialization import run_and_checkpoint
 
+    if length is not None:
+        settings = [*(settings or ()), f"data.length={length_range(length)}"]
     option, files = ("--labels", [labels]) if labels else ("--pairs", pairs or [])
     if files:
-        both = {"--pairs": pairs, "--labels": labels, f"the recipe {recipe}": recipe}
+        both = {
+            "--pairs": pairs,
+            "--labels": labels,
+            f"the recipe {recipe}": recipe,
+            "--length": length,
+        }
         if len(others := [word for word, value in both.items() if value]) > 1:
             raise AttlasError(
                 "--pairs, --labels, or a recipe",
                 " and ".join(others),
-                "leave one of them out; --set changes what --pairs and --labels choose",
+                "leave all but one out; --set changes what --pairs and --labels choose",
             )
         out = out or default_folder(files)
     theirs = str(run_and_checkpoint(init_from)[0]) if init_from is not None else "demo"

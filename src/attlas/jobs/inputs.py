@@ -1,6 +1,7 @@
 """Inputs of commands, checked before the work begins."""
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -230,6 +231,23 @@ def check_nothing_searched(
 def warn(text: str) -> None:
     """Print a warning on the standard error."""
     print(f"attlas: {text}", file=sys.stderr)
+
+
+def length_range(text: str) -> list[int]:
+    """The shortest and the longest length that `--length` names: "20" or "5:40".
+
+    Raises:
+        ConfigError: For anything else.
+    """
+    found = re.fullmatch(r"(\d{1,6})(?::(\d{1,6}))?", text)
+    shortest, longest = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= shortest <= longest:
+        raise ConfigError(
+            "--length N, or --length SHORTEST:LONGEST with 1 ≤ SHORTEST ≤ LONGEST",
+            quoted(text),
+            "write such as --length 20 or --length 5:40",
+        )
+    return [shortest, longest]
 
 
 def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
