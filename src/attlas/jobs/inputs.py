@@ -28,7 +28,6 @@ from attlas.errors import (
     quoted,
 )
 from attlas.inference import Translator
-from attlas.inference.huggingface import is_model_folder, model_of_hub
 from attlas.recording import Trace
 from attlas.runs import BEST, CONFIG, LAST, Run
 
@@ -122,6 +121,9 @@ def model_folder_at(path: Path, *, download: bool = False) -> Path | None:
     Raises:
         AttlasError: If it was to be fetched, and could not be.
     """
+    # Only `look` needs it: a line that is translated does not wait for it.
+    from attlas.inference.huggingface import is_model_folder, model_of_hub
+
     if path.exists():
         is_run = (path / CONFIG).is_file()
         return path if is_model_folder(path) and not is_run else None
