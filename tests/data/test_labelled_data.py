@@ -83,7 +83,7 @@ def test_copies_are_told() -> None:
         corpus(["a", "b", "a", "a", "c"], ["pos", "pos", "neg", "pos", "pos"]), 1, 1
     )
     assert (
-        "2 repetitions of a text, held back or trained on with it; 1 text with several labels"
+        "2 repetitions of a text (all copies are in one part); 1 text with several labels"
         in str(rest.report)
     )
     assert "held back (seed 1): 1 of 5 texts kept" in str(part.report)

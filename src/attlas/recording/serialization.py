@@ -101,12 +101,15 @@ def trace_checksum(tensors: Mapping[str, Tensor], text: str) -> str:
     return digest.hexdigest()
 
 
-def fact(facts: Mapping[str, Any], name: str, *kinds: type) -> Any:
+def fact(facts: Any, name: str, *kinds: type) -> Any:
     """One fact of an attention map.
 
     Raises:
         AttlasError: If it is of none of these kinds.
+        TypeError: If the facts are no object; a file that holds such is damaged.
     """
+    if not isinstance(facts, Mapping):  # a file may hold anything
+        raise TypeError("the facts of an attention map are an object")
     value = facts[name]
     if not isinstance(value, kinds) or isinstance(value, bool):
         expected = " or ".join(kind.__name__ for kind in kinds)
