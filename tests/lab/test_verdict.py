@@ -15,17 +15,17 @@ from attlas.lab.verdict import (
     AtMost,
     Difference,
     Exponent,
+    Measurements,
     Monotone,
     Ratio,
-    Table,
     interval,
 )
 
 A, B = {"model": "a"}, {"model": "b"}
 
 
-def table(a: list[float], b: list[float]) -> Table:
-    return Table(
+def table(a: list[float], b: list[float]) -> Measurements:
+    return Measurements(
         {
             seed: [("accuracy", A, x), ("accuracy", B, y)]
             for seed, (x, y) in enumerate(zip(a, b, strict=True), 1)
@@ -104,14 +104,14 @@ def test_a_ratio_with_a_zero_below_is_undecided() -> None:
 )
 def test_monotone_looks_at_every_step(values: list[float], outcome: str) -> None:
     rows = [("cosine", {"distance": i}, value) for i, value in enumerate(values)]
-    numbers = Table({1: rows, 2: rows})
+    numbers = Measurements({1: rows, 2: rows})
     assert Monotone("cosine", "distance", rising=False).judge(numbers).outcome == outcome
 
 
 @pytest.mark.parametrize("exponent", [1.0, 2.0])
 def test_an_exponent_is_the_slope_of_logarithms(exponent: float) -> None:
     rows = [("seconds", {"length": n}, 3 * n**exponent) for n in (64, 128, 512)]
-    judgement = Exponent("seconds", "length", 1.9, 2.1).judge(Table({1: rows, 2: rows}))
+    judgement = Exponent("seconds", "length", 1.9, 2.1).judge(Measurements({1: rows, 2: rows}))
     assert judgement.effect == pytest.approx(exponent)
     assert judgement.outcome == ("holds" if exponent == 2.0 else "does not hold")
 

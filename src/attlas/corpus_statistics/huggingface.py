@@ -18,9 +18,9 @@ from attlas.corpus_statistics.readers import CorpusText, MapRecord, Reader, Side
 from attlas.errors import UnsupportedError
 from attlas.inference.huggingface import (
     HERE,
-    check_tokenizer,
+    check_has_tokenizer,
     check_weights,
-    explained,
+    explain_loading,
     import_transformers,
     is_model_folder,
     longest_input,
@@ -75,8 +75,8 @@ class HuggingFaceFolder:
     def __init__(self, path: Path, device: str = "cpu") -> None:
         transformers = import_transformers()
         self.path, self.device = path, device_named(device)
-        check_tokenizer(path)
-        with quiet(transformers), explained(path):
+        check_has_tokenizer(path)
+        with quiet(transformers), explain_loading(path):
             config = transformers.AutoConfig.from_pretrained(path, **HERE)
             self.writes = bool(getattr(config, "is_encoder_decoder", False))
             kind = transformers.AutoModelForSeq2SeqLM if self.writes else transformers.AutoModel

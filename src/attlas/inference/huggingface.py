@@ -67,7 +67,7 @@ def quiet(transformers: Any) -> Iterator[None]:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explain_loading(path: Path) -> Iterator[None]:
     """Turn what transformers says of a folder that it cannot open into a `CheckpointError`."""
     try:
         yield
@@ -102,7 +102,7 @@ def reading(path: Path) -> Iterator[None]:
         ) from error
 
 
-def check_tokenizer(path: Path) -> None:
+def check_has_tokenizer(path: Path) -> None:
     """Check that a folder has the files of a tokenizer.
 
     Raises:
@@ -264,11 +264,11 @@ class HuggingFaceModel:
                 "name the folder that save_pretrained of the model and of its tokenizer wrote",
             )
         transformers = import_transformers()
-        with quiet(transformers), explained(self.path):
+        with quiet(transformers), explain_loading(self.path):
             config = transformers.AutoConfig.from_pretrained(self.path, **HERE)
         _check_reads_text(transformers, config, self.path)
-        check_tokenizer(self.path)
-        with quiet(transformers), explained(self.path):
+        check_has_tokenizer(self.path)
+        with quiet(transformers), explain_loading(self.path):
             self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(self.path, **HERE)
         self.model, self.task = self._opened(transformers, config)
         self.model = self.model.to(self.device).eval()
@@ -290,7 +290,7 @@ class HuggingFaceModel:
 
     def _opened(self, transformers: Any, config: Any) -> tuple[Any, Task]:
         kind, task = _class_of(transformers, config)
-        with quiet(transformers), explained(self.path):
+        with quiet(transformers), explain_loading(self.path):
             opened, loading_info = _pretrained(kind, self.path)
             headless = any(_of_a_head(name) for name in loading_info["missing_keys"])
             if task == "continue" and headless:  # a body, which can read, and write nothing

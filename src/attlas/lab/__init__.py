@@ -17,10 +17,10 @@ from attlas.lab.verdict import (
     Difference,
     Exponent,
     Judgement,
+    Measurements,
     Monotone,
     Ratio,
     Rule,
-    Table,
 )
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Exponent",
     "Judgement",
     "Measurement",
+    "Measurements",
     "Monotone",
     "Plot",
     "Published",
@@ -41,5 +42,4 @@ __all__ = [
     "Rule",
     "Scale",
     "Source",
-    "Table",
 ]

@@ -14,7 +14,7 @@ from attlas.figures.fonts import BASE
 from attlas.lab.experiment import Plot
 from attlas.lab.ledger import Entry
 from attlas.lab.results import SeedResult
-from attlas.lab.verdict import All, Judgement, Outcome, Rule, described, fits, interval
+from attlas.lab.verdict import All, Judgement, Outcome, Rule, fits, interval, with_interval
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Cells:
     """A table; cells are plain text, those of `links` lead to a page."""
 
     head: tuple[str, ...]
@@ -50,13 +50,13 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Contents:
+class PageList:
     """The pages below this one, for the navigation of a site. HTML has links instead."""
 
     pages: tuple[str, ...]
 
 
-Block = Heading | Paragraph | Grid | Picture | Contents
+Block = Heading | Paragraph | Cells | Picture | PageList
 
 
 # What the pages say.
@@ -96,12 +96,12 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
             "is the mean over seeds with its 95 % interval."
         ),
         Paragraph(f"{len(rows)} claims: {tally}."),
-        Grid(
+        Cells(
             ("experiment", "claim", "taught in", "verdict", "effect", "scale, seeds"),
             tuple(rows),
             tuple(links),
         ),
-        Contents(tuple(entry.experiment.name for entry in entries)),
+        PageList(tuple(entry.experiment.name for entry in entries)),
     ]
 
 
@@ -112,7 +112,7 @@ def effect_of(judgement: Judgement) -> str:
         return f"{holding} of {len(judgement.parts)} parts hold"
     if isnan(judgement.effect):
         return "–"
-    return described(judgement.effect, judgement.low, judgement.high)
+    return with_interval(judgement.effect, judgement.low, judgement.high)
 
 
 def experiment_page(entry: Entry) -> list[Block]:
@@ -128,7 +128,7 @@ def experiment_page(entry: Entry) -> list[Block]:
         ]
         if claim.published:
             blocks.append(
-                Grid(
+                Cells(
                     ("published", "value", "source"),
                     tuple((p.what, f"{p.value:g}", str(p.source)) for p in claim.published),
                 )
@@ -145,7 +145,7 @@ def experiment_page(entry: Entry) -> list[Block]:
     return blocks
 
 
-def rule_table(rule: Rule, judgement: Judgement) -> Grid:
+def rule_table(rule: Rule, judgement: Judgement) -> Cells:
     """Each part of a rule with what was measured."""
     rules = rule.rules if isinstance(rule, All) else (rule,)
     parts = judgement.parts or (judgement,) * len(rules)
@@ -153,10 +153,10 @@ def rule_table(rule: Rule, judgement: Judgement) -> Grid:
         (str(part), effect_of(judged), judged.outcome)
         for part, judged in zip(rules, parts, strict=True)
     )
-    return Grid(("rule, written before the run", "effect (95 % interval)", "verdict"), rows)
+    return Cells(("rule, written before the run", "effect (95 % interval)", "verdict"), rows)
 
 
-def measurements(results: Sequence[SeedResult]) -> Grid:
+def measurements(results: Sequence[SeedResult]) -> Cells:
     """Every metric and condition with its mean over seeds and the interval."""
     values: dict[tuple[str, str], list[float]] = {}
     for result in results:
@@ -167,8 +167,8 @@ def measurements(results: Sequence[SeedResult]) -> Grid:
     for (metric, under), numbers in values.items():
         low, high = interval(numbers)
         mean = sum(numbers) / len(numbers)
-        rows.append((metric, under, described(mean, low, high)))
-    return Grid(("metric", "condition", "mean (95 % interval)"), tuple(rows))
+        rows.append((metric, under, with_interval(mean, low, high)))
+    return Cells(("metric", "condition", "mean (95 % interval)"), tuple(rows))
 
 
 def made_on(results: Sequence[SeedResult]) -> str:
@@ -193,7 +193,7 @@ def picture_name(entry: Entry, index: int) -> str:
     return f"{entry.experiment.name}-{index + 1}.svg"
 
 
-def draw(plot: Plot, results: Sequence[SeedResult]) -> Figure:
+def draw_plot(plot: Plot, results: Sequence[SeedResult]) -> Figure:
     """Means over seeds as lines, their 95 % intervals as bands."""
     series: dict[str, dict[float, list[float]]] = {}
     for result in results:
@@ -239,10 +239,10 @@ def as_markdown(blocks: Sequence[Block]) -> str:
                 parts.append(text)
             case Picture(file, text):
                 parts.append(f"![{text}]({file})")
-            case Contents(pages):
+            case PageList(pages):
                 listed = "\n".join(pages)
                 parts.append(f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{listed}\n```")
-            case Grid(head, rows, links):
+            case Cells(head, rows, links):
                 cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
                 for row, link in zip(cells, links, strict=False):
                     row[0] = f"[{row[0]}]({link}.md)"
@@ -273,9 +273,9 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 parts.append(f"<p>{html.escape(text)}</p>")
             case Picture(file, text):
                 parts.append(f'<img src="{html.escape(file)}" alt="{html.escape(text)}">')
-            case Contents():
+            case PageList():
                 pass
-            case Grid(head, rows, links):
+            case Cells(head, rows, links):
                 parts.append(_html_table(head, rows, links))
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -307,5 +307,5 @@ def write_pages(entries: Sequence[Entry], folder: Path, suffix: str) -> list[Pat
     for entry in entries:
         if entry.results:
             for index, plot in enumerate(entry.experiment.plots):
-                save(draw(plot, entry.results), folder / picture_name(entry, index))
+                save(draw_plot(plot, entry.results), folder / picture_name(entry, index))
     return written

@@ -19,7 +19,7 @@ from attlas._hardware import processor_name
 from attlas.errors import DataError
 from attlas.lab.data import data_folder
 from attlas.lab.experiment import Experiment, Measurement, Scale
-from attlas.lab.verdict import Table
+from attlas.lab.verdict import Measurements
 from attlas.training.setup import code_version
 
 SHIPPED = Path(__file__).parent / "measured"
@@ -79,7 +79,7 @@ def _digest_of_data(name: str) -> str:
     return digest.hexdigest()
 
 
-def facts_of(seconds: float, command: Sequence[str]) -> dict[str, Any]:
+def provenance_of(seconds: float, command: Sequence[str]) -> dict[str, Any]:
     """The machine, the versions, the commit and the command of a measurement."""
     return {
         **code_version(),
@@ -98,7 +98,7 @@ def path_of(folder: Path, experiment: str, scale: Scale, seed: int) -> Path:
     return folder / experiment / scale / f"seed-{seed}.json"
 
 
-def write(result: SeedResult, folder: Path) -> Path:
+def write_result(result: SeedResult, folder: Path) -> Path:
     """Write a result. The file is there whole or not at all."""
     path = path_of(folder, result.experiment, result.scale, result.seed)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,9 +157,9 @@ def results_of(experiment: str, scale: Scale, folders: Sequence[Path]) -> list[S
     return []
 
 
-def table_of(results: Sequence[SeedResult]) -> Table:
+def table_of(results: Sequence[SeedResult]) -> Measurements:
     """The measurements as rules read them."""
-    return Table(
+    return Measurements(
         {
             result.seed: [(m.metric, m.condition, m.value) for m in result.measurements]
             for result in results

@@ -9,7 +9,7 @@ from attlas._files import locked
 from attlas.errors import DataError
 from attlas.lab.data import ORIGINS, VARIABLE, data_folder
 from attlas.lab.experiment import Context, Experiment, Measurement, Scale
-from attlas.lab.results import SeedResult, facts_of, key_of, path_of, read, write
+from attlas.lab.results import SeedResult, key_of, path_of, provenance_of, read, write_result
 
 
 def missing_data(experiment: Experiment) -> str:
@@ -56,14 +56,14 @@ def run(
             begun = time.monotonic()
             context = Context(experiment.settings[scale], seed, place, report)
             measurements = tuple(experiment.measure(context))
-            check_distinct(experiment, measurements)
-            facts = facts_of(time.monotonic() - begun, ["attlas", *sys.argv[1:]])
+            check_conditions(experiment, measurements)
+            facts = provenance_of(time.monotonic() - begun, ["attlas", *sys.argv[1:]])
             result = SeedResult(experiment.name, scale, seed, key, measurements, facts)
-            write(result, folder)
+            write_result(result, folder)
             yield result
 
 
-def check_distinct(experiment: Experiment, measurements: tuple[Measurement, ...]) -> None:
+def check_conditions(experiment: Experiment, measurements: tuple[Measurement, ...]) -> None:
     """Refuse two numbers of the same metric under the same condition."""
     known = set[tuple[str, tuple[tuple[str, object], ...]]]()
     for measurement in measurements:

@@ -17,7 +17,7 @@ from attlas.training.validation import exactly_right
 
 
 @dataclass(frozen=True)
-class Score:
+class RunScore:
     """Free-running results on a test set.
 
     Args:
@@ -74,7 +74,7 @@ def translations(
     return list(Translator(run, config, checkpoint=checkpoint).stream(corpus.sources))
 
 
-def score(run: Run, corpus: Corpus | None = None, **search: Any) -> Score:
+def score(run: Run, corpus: Corpus | None = None, **search: Any) -> RunScore:
     """Translate the test set without teacher forcing, and compare it with its other side."""
     corpus = corpus or test_set(run)
     found = translations(run, corpus, **search)
@@ -82,7 +82,7 @@ def score(run: Run, corpus: Corpus | None = None, **search: Any) -> Score:
     references = [vocabulary.encode(text) for text in corpus.targets]
     written = [vocabulary.encode(translation.text) for translation in found]
     right = exactly_right(found, references, vocabulary)
-    return Score(
+    return RunScore(
         token_accuracy(written, references),
         sum(right) / len(right),
         corpus_bleu([translation.text for translation in found], corpus.targets).value,

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 from attlas.errors import DataError
 
@@ -27,7 +27,7 @@ _T = (
 
 
 @dataclass(frozen=True)
-class Table:
+class Measurements:
     """The measurements of an experiment: for each seed, (metric, condition, value)."""
 
     by_seed: Mapping[int, Sequence[tuple[str, Condition, float]]]
@@ -55,7 +55,11 @@ class Table:
         return found
 
     def series(self, metric: str, along: str, where: Condition) -> dict[int, dict[float, float]]:
-        """For each seed, the numbers of a metric by one part of their condition, in its order."""
+        """For each seed, the numbers of a metric by one part of their condition, in its order.
+
+        Raises:
+            DataError: If a seed has fewer than two.
+        """
         found: dict[int, dict[float, float]] = {}
         for seed, rows in self.by_seed.items():
             points = {
@@ -63,6 +67,12 @@ class Table:
                 for name, condition, value in rows
                 if name == metric and along in condition and fits(condition, where)
             }
+            if len(points) < 2:
+                raise DataError(
+                    f"two or more measurements of {metric!r} along {along!r} with seed {seed}",
+                    str(len(points)),
+                    "measure it at more places",
+                )
             found[seed] = dict(sorted(points.items()))
         return found
 
@@ -96,7 +106,7 @@ class Rule(ABC):
     """Decides about a claim by the measurements of all seeds."""
 
     @abstractmethod
-    def judge(self, table: Table) -> Judgement:
+    def judge(self, table: Measurements) -> Judgement:
         """Return the verdict.
 
         Raises:
@@ -137,14 +147,14 @@ def _judged(effects: Sequence[float], bound: float, sign: int, what: str) -> Jud
         outcome = "holds"
     elif outer < sign * bound:
         outcome = "does not hold"
-    return Judgement(outcome, mean, low, high, f"{what}: {described(mean, low, high)}")
+    return Judgement(outcome, mean, low, high, f"{what}: {with_interval(mean, low, high)}")
 
 
-def described(mean: float, low: float, high: float) -> str:
+def with_interval(mean: float, low: float, high: float) -> str:
     """A mean with its interval.
 
     Example:
-        >>> described(0.5, 0.25, 0.75)
+        >>> with_interval(0.5, 0.25, 0.75)
         '0.5 (0.25 to 0.75)'
     """
     if math.isinf(low):
@@ -161,76 +171,77 @@ def _under(metric: str, where: Condition) -> str:
 
 
 @dataclass(frozen=True)
-class AtLeast(Rule):
+class _Bound(Rule):
+    metric: str
+    bound: float
+    where: Condition = field(default_factory=dict)
+    _sign: ClassVar[int]
+
+    def judge(self, table: Measurements) -> Judgement:
+        values = list(table.values(self.metric, self.where).values())
+        return _judged(values, self.bound, self._sign, _under(self.metric, self.where))
+
+    def __str__(self) -> str:
+        relation = "≥" if self._sign > 0 else "≤"
+        return f"{_under(self.metric, self.where)} {relation} {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class AtLeast(_Bound):
     """metric ≥ bound."""
 
-    metric: str
-    bound: float
-    where: Condition = field(default_factory=dict)
-
-    def judge(self, table: Table) -> Judgement:
-        values = list(table.values(self.metric, self.where).values())
-        return _judged(values, self.bound, 1, _under(self.metric, self.where))
-
-    def __str__(self) -> str:
-        return f"{_under(self.metric, self.where)} ≥ {self.bound:g}"
+    _sign = 1
 
 
 @dataclass(frozen=True)
-class AtMost(Rule):
+class AtMost(_Bound):
     """metric ≤ bound."""
 
-    metric: str
-    bound: float
-    where: Condition = field(default_factory=dict)
-
-    def judge(self, table: Table) -> Judgement:
-        values = list(table.values(self.metric, self.where).values())
-        return _judged(values, self.bound, -1, _under(self.metric, self.where))
-
-    def __str__(self) -> str:
-        return f"{_under(self.metric, self.where)} ≤ {self.bound:g}"
+    _sign = -1
 
 
 @dataclass(frozen=True)
-class Difference(Rule):
-    """metric under `more` − metric under `less` ≥ bound, seed by seed."""
-
+class _Comparison(Rule):
     metric: str
     more: Condition
     less: Condition
     bound: float = 0.0
+    _operator: ClassVar[str]
 
-    def judge(self, table: Table) -> Judgement:
-        above, below = table.values(self.metric, self.more), table.values(self.metric, self.less)
-        return _judged([above[seed] - below[seed] for seed in above], self.bound, 1, self._what())
+    @abstractmethod
+    def _effect(self, more: float, less: float) -> float: ...
+
+    def judge(self, table: Measurements) -> Judgement:
+        more, less = table.values(self.metric, self.more), table.values(self.metric, self.less)
+        effects = [self._effect(more[seed], less[seed]) for seed in more]
+        return _judged(effects, self.bound, 1, self._what())
 
     def _what(self) -> str:
-        return f"{self.metric} [{_written(self.more)}] − [{_written(self.less)}]"
+        return f"{self.metric} [{_written(self.more)}] {self._operator} [{_written(self.less)}]"
 
     def __str__(self) -> str:
         return f"{self._what()} ≥ {self.bound:g}"
 
 
 @dataclass(frozen=True)
-class Ratio(Rule):
+class Difference(_Comparison):
+    """metric under `more` − metric under `less` ≥ bound, seed by seed."""
+
+    _operator = "−"
+
+    def _effect(self, more: float, less: float) -> float:
+        return more - less
+
+
+@dataclass(frozen=True)
+class Ratio(_Comparison):
     """metric under `more` / metric under `less` ≥ bound, seed by seed."""
 
-    metric: str
-    more: Condition
-    less: Condition
     bound: float = 1.0
+    _operator = "/"
 
-    def judge(self, table: Table) -> Judgement:
-        above, below = table.values(self.metric, self.more), table.values(self.metric, self.less)
-        ratios = [above[seed] / below[seed] if below[seed] else math.nan for seed in above]
-        return _judged(ratios, self.bound, 1, self._what())
-
-    def _what(self) -> str:
-        return f"{self.metric} [{_written(self.more)}] / [{_written(self.less)}]"
-
-    def __str__(self) -> str:
-        return f"{self._what()} ≥ {self.bound:g}"
+    def _effect(self, more: float, less: float) -> float:
+        return more / less if less else math.nan
 
 
 @dataclass(frozen=True)
@@ -246,16 +257,10 @@ class Monotone(Rule):
     where: Condition = field(default_factory=dict)
     slack: float = 0.0
 
-    def judge(self, table: Table) -> Judgement:
+    def judge(self, table: Measurements) -> Judgement:
         effects = []
         for points in table.series(self.metric, self.along, self.where).values():
             values = list(points.values())
-            if len(values) < 2:
-                raise DataError(
-                    f"two or more measurements of {self.metric!r} along {self.along!r}",
-                    str(len(values)),
-                    "measure it at more places",
-                )
             sign = 1 if self.rising else -1
             effects.append(min(sign * (b - a) for a, b in pairwise(values)))
         return _judged(effects, -self.slack, 1, self._what())
@@ -278,15 +283,9 @@ class Exponent(Rule):
     high: float
     where: Condition = field(default_factory=dict)
 
-    def judge(self, table: Table) -> Judgement:
+    def judge(self, table: Measurements) -> Judgement:
         slopes = []
         for points in table.series(self.metric, self.along, self.where).values():
-            if len(points) < 2:
-                raise DataError(
-                    f"two or more measurements of {self.metric!r} along {self.along!r}",
-                    str(len(points)),
-                    "measure it at more places",
-                )
             x, y = (list(map(math.log, side)) for side in (points.keys(), points.values()))
             slopes.append(statistics.linear_regression(x, y).slope)
         mean = statistics.fmean(slopes)
@@ -297,7 +296,7 @@ class Exponent(Rule):
         elif high < self.low or low > self.high:
             outcome = "does not hold"
         what = f"exponent of {_under(self.metric, self.where)} in {self.along}"
-        return Judgement(outcome, mean, low, high, f"{what}: {described(mean, low, high)}")
+        return Judgement(outcome, mean, low, high, f"{what}: {with_interval(mean, low, high)}")
 
     def __str__(self) -> str:
         return (
@@ -315,7 +314,7 @@ class All(Rule):
     def __init__(self, *rules: Rule) -> None:
         object.__setattr__(self, "rules", rules)
 
-    def judge(self, table: Table) -> Judgement:
+    def judge(self, table: Measurements) -> Judgement:
         parts = tuple(rule.judge(table) for rule in self.rules)
         outcomes = {part.outcome for part in parts}
         outcome: Outcome

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 import attlas
+from attlas.analysis.similarity import divergence
 from attlas.lab.experiment import Claim, Context, Experiment, Measurement
 from attlas.lab.sources import chapter_4, lesson
 from attlas.lab.verdict import All, AtLeast, AtMost, Difference
@@ -16,15 +18,9 @@ DIVERGENCE, ENTROPY = "mean Jensen–Shannon divergence in nats", "normalized en
 PERMUTED, COSINE = "change of the output over its norm", "cosine of state and attended state"
 
 
-def divergence(weights: Tensor) -> float:
-    """The mean JS(p ‖ q) = H((p + q)/2) − (H(p) + H(q))/2 of rows over all pairs of maps."""
-
-    def entropy(rows: Tensor) -> Tensor:
-        return -(rows * rows.clamp_min(1e-30).log()).sum(-1)
-
-    found = [
-        entropy((a + b) / 2) - (entropy(a) + entropy(b)) / 2 for a, b in combinations(weights, 2)
-    ]
+def mean_divergence(weights: Float[Tensor, "heads queries keys"]) -> float:
+    """The mean Jensen–Shannon divergence of rows over all pairs of heads."""
+    found = [divergence(a, b) for a, b in combinations(weights, 2)]
     return torch.stack(found).mean().item()
 
 
@@ -43,12 +39,12 @@ def untrained(context: Context) -> Iterator[Measurement]:
     own = maps(layers[0])
     others = torch.stack([maps(layer)[0] for layer in layers])
     for name, weights in (("one layer", own), ("four layers", others)):
-        yield Measurement(DIVERGENCE, divergence(weights), {"heads of": name})
+        yield Measurement(DIVERGENCE, mean_divergence(weights), {"heads of": name})
         entropy = -(weights * weights.log()).sum(-1).mean() / torch.tensor(float(length)).log()
         yield Measurement(ENTROPY, entropy.item(), {"heads of": name})
 
 
-def permuted(context: Context) -> Iterator[Measurement]:
+def measure_permuted(context: Context) -> Iterator[Measurement]:
     """The output of attention when its weights are permuted over the keys."""
     generator = torch.Generator().manual_seed(context.seed)
     length, dim = context.settings["length"], context.settings["dim"]
@@ -129,7 +125,7 @@ EXPERIMENTS = (
         title="Can weights be permuted without changing the output?",
         method="Random weights are permuted over values that are independent, and over values "
         "that are almost equal.",
-        measure=permuted,
+        measure=measure_permuted,
         settings={"quick": SIZES, "full": SIZES},
         seeds={"quick": 10, "full": 20},
         claims=(

@@ -14,7 +14,7 @@ WEIGHT, MIXED = "largest weight on a hidden key", "share of pairs whose visibili
 FINITE = "share of outputs that are finite"
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure_masks(context: Context) -> Iterator[Measurement]:
     """Perturb what is hidden; hide with finite numbers; broadcast a mask along the wrong axis."""
     generator = torch.Generator().manual_seed(context.seed)
     batch, heads, length, dim = 4, 4, context.settings["length"], 16
@@ -82,7 +82,7 @@ EXPERIMENTS = (
         method="Every hidden position is moved by 100, and the outputs that must not see it are "
         "compared. Masks of finite numbers are tried with scores of several sizes and in half "
         "precision. Masks of the shapes in the texts are broadcast as torch does.",
-        measure=measure,
+        measure=measure_masks,
         settings={"quick": {"length": 12}, "full": {"length": 48}},
         seeds={"quick": 3, "full": 5},
         claims=(

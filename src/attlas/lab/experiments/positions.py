@@ -16,7 +16,7 @@ ERROR = "L2 norm of the difference"
 FIT, COSINE = "relative error of the linear map", "cosine similarity to position 0"
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure_positions(context: Context) -> Iterator[Measurement]:
     """Shuffle inputs with and without positions; shift by a linear map; compare positions."""
     length, dim = context.settings["length"], context.settings["dim"]
     torch.manual_seed(context.seed)
@@ -67,7 +67,7 @@ EXPERIMENTS = (
         method="A random layer of four heads reads ten random vectors, and the same vectors "
         "shuffled, with and without sinusoidal positions. The linear map of a shift turns each "
         "pair of sine and cosine by the same angle at every position.",
-        measure=measure,
+        measure=measure_positions,
         settings={"quick": SETTINGS, "full": SETTINGS},
         seeds={"quick": 5, "full": 10},
         claims=(

@@ -17,7 +17,7 @@ ROWS = "share of rows of weights that sum to 1"
 VOCABULARY, HIDDEN = 100, 128
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure_printed(context: Context) -> Iterator[Measurement]:
     """The chapter's model by its description, and the loss that random pairs allow."""
     torch.manual_seed(context.seed)
     parts = {
@@ -49,7 +49,7 @@ EXPERIMENTS = (
         method="The model of the chapter is built from its description: vocabularies of 100, width "
         "128, one GRU layer on each side, additive attention. Source and target of its training "
         "are drawn apart from each other, so no model beats the entropy of the tokens.",
-        measure=measure,
+        measure=measure_printed,
         settings={"quick": {"tokens": 20_000}, "full": {"tokens": 200_000}},
         seeds={"quick": 3, "full": 5},
         claims=(

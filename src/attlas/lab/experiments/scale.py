@@ -12,7 +12,7 @@ VARIANCE, GREATEST = "variance of the score", "mean largest weight"
 ENTROPY, GRADIENT = "normalized entropy", "norm of the gradient of the query"
 
 
-def measure(context: Context) -> Iterator[Measurement]:
+def measure_scores(context: Context) -> Iterator[Measurement]:
     """Scores of random queries and keys, N(0, 1), with and without the factor 1/√d."""
     keys, queries = context.settings["keys"], context.settings["queries"]
     for dim in context.settings["dims"]:
@@ -49,7 +49,7 @@ EXPERIMENTS = (
         "variance. Each query then attends to 64 keys, with and without the factor 1/√d. The "
         "gradient is that of a random linear function of the output with respect to the scores, "
         "read off the query and divided by the factor and by d.",
-        measure=measure,
+        measure=measure_scores,
         settings={
             "quick": {"dims": DIMS, "keys": 64, "queries": 256},
             "full": {"dims": DIMS, "keys": 64, "queries": 1024},
