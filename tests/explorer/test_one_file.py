@@ -235,3 +235,11 @@ def test_a_layer_of_our_own_is_kept_as_it_was_observed(tmp_path: Path) -> None:
     wanted = layer(x, x, x, average_attn_weights=False)[1][0]
     torch.testing.assert_close(tile, wanted, atol=1e-5, rtol=0)
     assert math.isfinite(answer["statistics"]["layers"][0]["distance"][0])
+
+
+def test_the_page_of_a_file_has_a_policy_that_lets_nothing_be_fetched() -> None:
+    trace = Trace()
+    trace.record("layer.0", DenseAttentionMap(torch.eye(2)[None, None]))
+    page = trace._repr_html_()
+    assert "Content-Security-Policy" in page
+    assert "default-src &#x27;none&#x27;" in page or "default-src 'none'" in page

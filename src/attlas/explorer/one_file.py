@@ -40,7 +40,7 @@ _MOST_PICTURED = 1 << 22  # cells of the pictures of one text whose weights are 
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class FileContent:
     """What the page is given: {"version", "model", "answers", "names"}, as JSON can hold it.
 
     A token list stands once in `names`, and layers name it by its place there.
@@ -49,7 +49,7 @@ class Content:
     values: Mapping[str, Any]
 
     @classmethod
-    def of_trace(cls, trace: Trace, name: str | None, precision: Precision) -> "Content":
+    def of_trace(cls, trace: Trace, name: str | None, precision: Precision) -> "FileContent":
         """Every text of a trace."""
         texts = [(title, TextMaps.of(trace, row, batch)) for title, row, batch in texts_of(trace)]
         return _content({"name": name}, texts, [{"text": None}] * len(texts), precision)
@@ -62,7 +62,7 @@ class Content:
         known: Mapping[str, Any],
         remarks: Sequence[str],
         precision: Precision,
-    ) -> "Content":
+    ) -> "FileContent":
         """One text, and what a model wrote.
 
         Raises:
@@ -89,7 +89,7 @@ def _content(
     texts: Sequence[tuple[str, TextMaps]],
     said: Sequence[Mapping[str, Any]],
     precision: Precision,
-) -> Content:
+) -> FileContent:
     if precision not in (*_TILES, "overview"):
         raise AttlasError(
             "a precision of display, exact or overview", repr(precision), "choose one of these"
@@ -111,7 +111,7 @@ def _content(
         for kept in answers:
             kept["remarks"] = [*kept["remarks"], left_out]
     titles = [title for title, _ in texts[: len(answers)]]
-    return Content(
+    return FileContent(
         {
             "version": VERSION,
             "model": {"facts": dict(known), "texts": titles},
@@ -226,7 +226,7 @@ _ADDRESS = re.compile(r'\b(?:href|src)="(?:\./|/)?([\w.-]+)"')
 _TITLE = re.compile(r"<title>.*?</title>")
 
 
-def page_with(content: Content) -> str:
+def page_with(content: FileContent) -> str:
     """The page as one text, whose data is no markup and no script: "<" is written as an escape.
 
     The same content gives the same text. Its policy forbids every request and every other script.
@@ -303,7 +303,7 @@ def check_html(path: Path | str) -> None:
 
 def content_of(
     shown: TranslatorProtocol | Trace, text: str | None, name: str, precision: Precision
-) -> Content:
+) -> FileContent:
     """A trace; or one text, read by a translator or by another model.
 
     Raises:
@@ -312,14 +312,14 @@ def content_of(
     if isinstance(shown, Trace):
         if text is not None:
             raise AttlasError("a trace without a text", "a text beside it", "leave the text out")
-        return Content.of_trace(shown, name, precision)
+        return FileContent.of_trace(shown, name, precision)
     if text is None or not text.strip():
         raise AttlasError(
             "a text to read", "none" if text is None else "an empty one", 'add --text "a text"'
         )
     read = shown(text)
     remarks = translation_remarks(read.cut, read.finished)
-    return Content.of_reading(text, read, asdict(facts(shown)), remarks, precision)
+    return FileContent.of_reading(text, read, asdict(facts(shown)), remarks, precision)
 
 
 def trace_to_html(
@@ -327,12 +327,12 @@ def trace_to_html(
 ) -> None:
     """Write a trace as one page; see `Trace.to_html`."""
     check_html(path)
-    write(page_with(Content.of_trace(trace, name, precision)), path)
+    write(page_with(FileContent.of_trace(trace, name, precision)), path)
 
 
 def trace_in_frame(trace: Trace, *, height: int = 720) -> str:
     """A page of overviews inside a frame, as a notebook shows and keeps it."""
-    page = page_with(Content.of_trace(trace, None, "overview"))
+    page = page_with(FileContent.of_trace(trace, None, "overview"))
     return (
         f'<iframe title="attlas" sandbox="allow-scripts" width="100%" height="{height}" '
         f'style="border:0" srcdoc="{html.escape(page)}"></iframe>'
