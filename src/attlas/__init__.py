@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         layers,
         metrics,
         models,
+        monitoring,
         ops,
         patterns,
         recording,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         scaled_dot_product_attention,
         scaled_dot_product_attention_with_weights,
     )
+    from attlas.monitoring import watch
     from attlas.recording import Trace, intervene, observe
     from attlas.runs import Run
     from attlas.training import Recipe, read_recipe, train
@@ -74,6 +76,7 @@ __all__ = [
     "layers",
     "metrics",
     "models",
+    "monitoring",
     "observe",
     "ops",
     "patterns",
@@ -86,6 +89,7 @@ __all__ = [
     "show",
     "train",
     "training",
+    "watch",
 ]
 
 _HOME = {
@@ -104,6 +108,7 @@ _HOME = {
     "read_recipe": "training",
     "show": "explorer",
     "train": "training",
+    "watch": "monitoring",
 }
 
 

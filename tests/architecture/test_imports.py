@@ -13,7 +13,7 @@ STRATA: tuple[set[str], ...] = (
     {"_files", "_hardware", "_output", "_parallel", "_signals", "_text"},
     {"config", "patterns"},
     {"recording"},
-    {"ops"},
+    {"ops", "monitoring"},
     {"layers", "reference"},
     {"models", "data", "metrics"},
     {"decoding"},

@@ -15,6 +15,7 @@ MODULES = (
     "layers.functional",
     "layers.multihead",
     "models.transformer.model",
+    "monitoring.monitor",
     "recording.maps.base",
     "recording.observe",
     "recording.trace",

@@ -179,6 +179,28 @@ def test_every_statistic_is_that_of_the_dense_map_in_float64(attention_map, thre
 
 
 @given(factored())
+def test_the_largest_logit_is_that_of_the_scores_in_float64(attention_map):
+    batch, heads, queries, keys = attention_map.shape
+    shared = heads // attention_map.keys.shape[1]
+    scores = (
+        attention_map.query.double() @ attention_map.keys.double().repeat_interleave(shared, 1).mT
+    )
+    scores = scores * attention_map.scale
+    if attention_map.softcap is not None:
+        scores = attention_map.softcap * torch.tanh(scores / attention_map.softcap)
+    bias = attention_map.bias
+    if bias is not None and bias.dtype != torch.bool:
+        scores = scores + bias
+    shown = attention_map.allowed_rows(0, queries).expand(batch, heads, queries, keys)
+    wanted = scores.masked_fill(~shown, -math.inf).amax(-1)
+    torch.testing.assert_close(attention_map.max_logit().double(), wanted, rtol=1e-5, atol=1e-5)
+    held = DenseAttentionMap(attention_map.weights())
+    assert held.summary().max_logit is None
+    with pytest.raises(AttlasError, match="scores of its softmax, for max_logit"):
+        held.max_logit()
+
+
+@given(factored())
 def test_a_held_map_says_the_same_as_its_factors(attention_map):
     batch, _, queries, slots = attention_map.shape
     shown, seen = (kind(0, queries) for kind in (attention_map.shown, attention_map.allowed_rows))

@@ -221,7 +221,9 @@ def _observing(
             stacklevel=4,
         )
     if not trace:
-        raise AttlasError("at least one attention call inside the block", *_why(model, recorder))
+        raise AttlasError(
+            "at least one attention call inside the block", *explain_empty_trace(model, recorder)
+        )
     unreadable_calls = recorder.unreadable_calls()
     if unreadable_calls:
         warnings.warn(
@@ -239,7 +241,7 @@ _NO_SOFTMAX = (
 )
 
 
-def _why(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
+def explain_empty_trace(model: nn.Module, recorder: Recorder) -> tuple[str, str]:
     """Why nothing was recorded, and what to do."""
     name = type(model).__name__
     call = "call this model inside the block, in this thread"

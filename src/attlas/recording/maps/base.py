@@ -34,7 +34,7 @@ class Statistics:
         """Several statistics at once, from one pass: `summary("entropy", "received")`.
 
         Without names, it has all but `gini`, which sorts every row. If the positions of the queries
-        are unknown, it leaves out what needs them.
+        or the scores are unknown, it leaves out what needs them.
 
         Args:
             names: The statistics: names of the methods of this class.
@@ -77,6 +77,16 @@ class Statistics:
     def max_weight(self) -> Float[Tensor, "batch heads queries"]:
         """max_j w_j."""
         return self._one("max_weight")
+
+    def max_logit(self) -> Float[Tensor, "batch heads queries"]:
+        """max_j s_ij of the scores s that the softmax is taken of: scaled, capped, with their bias.
+
+        Large ones precede a divergence (Dehghani et al., 2023). A query that sees no key has −∞.
+
+        Raises:
+            AttlasError: If the map holds the weights alone, which do not say their scores.
+        """
+        return self._one("max_logit")
 
     def argmax(self) -> Int[Tensor, "batch heads queries"]:
         """The key of the greatest weight, the first of equals."""

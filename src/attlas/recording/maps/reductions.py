@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import linear
 
@@ -49,6 +49,16 @@ def num_visible(block: Block) -> Float[Tensor, "heads rows"]:
 def max_weight(block: Block) -> Float[Tensor, "heads rows"]:
     """max w."""
     return _nothing(block) if block.high == block.low else block.max_weight
+
+
+def max_logit(block: Block) -> Float[Tensor, "heads rows"]:
+    """max s of the scores s that the softmax is taken of; −∞ for a row that sees nothing."""
+    if block.high == block.low:
+        return block.weights.new_full(block.weights.shape[:2], -torch.inf)
+    greatest = block.scores.gather(-1, block.greatest.unsqueeze(-1)).squeeze(-1)
+    if bool(block.max_weight.isnan().any()):  # the weights of such a row say nothing of its scores
+        greatest = block.scores.masked_fill(~block.allowed, -torch.inf).amax(-1)
+    return torch.where(block.has_visible, greatest, -torch.inf)
 
 
 def argmax(block: Block) -> Int[Tensor, "heads rows"]:
@@ -196,23 +206,33 @@ class RowReduction(Reduction):
 
 
 class ReceivedReduction(Reduction):
-    """Σ_i w_ij: how much each key is looked at by all queries together, (batch, heads, keys)."""
+    """Σ_i w_ij: how much each key is looked at by all queries together, (batch, heads, keys).
+
+    Args:
+        query_mask: The queries that count; None = all.
+    """
 
     shared = True
 
-    def __init__(self, attention_map: BlockSource) -> None:
+    def __init__(
+        self, attention_map: BlockSource, query_mask: Bool[Tensor, "batch queries"] | None = None
+    ) -> None:
         batch, heads, _, num_keys = attention_map.shape
         self._sums = _room((batch, heads, num_keys), torch.float64)
         self._like = torch.float32
-        self._map = attention_map
+        self._map, self._query_mask = attention_map, query_mask
         self._apart: dict[int, ReceivedReduction] = {}
 
     def for_thread(self, number: int) -> "ReceivedReduction":
-        return self._apart.setdefault(number, ReceivedReduction(self._map))
+        return self._apart.setdefault(number, ReceivedReduction(self._map, self._query_mask))
 
     def update(self, block: Block) -> None:
         self._like = block.weights.dtype
-        sums = block.weights.sum(1)
+        weights = block.weights
+        if self._query_mask is not None:
+            counts = self._query_mask[block.batch, block.start : block.stop].unsqueeze(-1)
+            weights = torch.where(counts, weights, 0.0)
+        sums = weights.sum(1)
         self._sums[block.batch, block.heads, block.low : block.high] += sums.cpu()
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
@@ -27,6 +27,7 @@ from attlas.recording.maps.reductions import (
     first_weight,
     gini,
     last_weight,
+    max_logit,
     max_weight,
     normalized_entropy,
     num_visible,
@@ -112,7 +113,7 @@ def pool_map(
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Statistics of an attention map, each (batch, heads, queries), but for `received`. None = not
-    requested, or not defined without query positions.
+    requested, or not defined: without query positions, or without scores.
 
     Formulas and units are those of the methods of `AttentionMap` with these names.
     """
@@ -123,6 +124,7 @@ class Summary:
     num_visible: Float[Tensor, "batch heads queries"] | None = None
     count_above: Float[Tensor, "batch heads queries"] | None = None
     max_weight: Float[Tensor, "batch heads queries"] | None = None
+    max_logit: Float[Tensor, "batch heads queries"] | None = None
     argmax: Int[Tensor, "batch heads queries"] | None = None
     distance: Float[Tensor, "batch heads queries"] | None = None
     first_weight: Float[Tensor, "batch heads queries"] | None = None
@@ -143,6 +145,7 @@ _OF_ROWS: Mapping[str, RowStatistic] = {
     "effective_keys": effective_keys,
     "num_visible": num_visible,
     "max_weight": max_weight,
+    "max_logit": max_logit,
     "argmax": argmax,
     "distance": distance,
     "first_weight": first_weight,
@@ -155,7 +158,12 @@ _OF_ROWS: Mapping[str, RowStatistic] = {
 PLACED = ("distance", "self_weight", "previous_weight", "next_weight")
 """What needs to know where the queries stand."""
 
-NAMES = (*_OF_ROWS, "count_above", "received")
+SCORED = ("max_logit",)
+"""What needs the scores, which a map of weights alone does not have."""
+
+NAMES = (*(name for name in _OF_ROWS if name not in SCORED), "count_above", "received")
+"""The statistics of weights."""
+
 QUICK = tuple(name for name in NAMES if name != "gini")
 """All but what has to sort every row."""
 
@@ -167,12 +175,12 @@ def summarize(attention_map: BlockSource, names: tuple[str, ...], threshold: flo
 
     Raises:
         AttlasError: For a name that there is not, for a threshold that is no weight, and for what
-            needs to know where the queries stand.
+            needs to know where the queries stand, or the scores.
     """
-    unknown = [name for name in names if name not in NAMES]
+    unknown = [name for name in names if name not in (*NAMES, *SCORED)]
     if unknown:
         raise AttlasError(
-            f"statistics among {list(NAMES)}",
+            f"statistics among {[*NAMES, *SCORED]}",
             str(unknown),
             "name some of these, or none for all but gini",
         )
@@ -182,15 +190,32 @@ def summarize(attention_map: BlockSource, names: tuple[str, ...], threshold: flo
     refused = [name for name in names if name in without]
     if refused:
         raise position_error(" and ".join(refused), *attention_map.shape[2:])
-    chosen = names or [name for name in QUICK if name not in without]
+    scored = SCORED if attention_map.of_softmax else ()
+    if not scored and any(name in SCORED for name in names):
+        raise AttlasError(
+            f"a map that knows the scores of its softmax, for {' and '.join(SCORED)}",
+            "one that holds the weights alone",
+            "ask for statistics of weights, such as max_weight",
+        )
+    chosen = names or [name for name in (*QUICK, *scored) if name not in without]
     return Summary(
-        **reduce_map(attention_map, {n: _reduction(attention_map, n, threshold) for n in chosen})
+        **reduce_map(attention_map, {n: reduction_of(attention_map, n, threshold) for n in chosen})
     )
 
 
-def _reduction(attention_map: BlockSource, name: str, threshold: float) -> Reduction:
+def reduction_of(
+    attention_map: BlockSource,
+    name: str,
+    threshold: float = 0.0,
+    query_mask: Bool[Tensor, "batch queries"] | None = None,
+) -> Reduction:
+    """The reduction that has the statistic of this name as its result.
+
+    Args:
+        query_mask: The queries that count in `received`; None = all.
+    """
     if name == "received":
-        return ReceivedReduction(attention_map)
+        return ReceivedReduction(attention_map, query_mask)
     of_row: Callable[..., Tensor] = (
         count_above(threshold) if name == "count_above" else _OF_ROWS[name]
     )

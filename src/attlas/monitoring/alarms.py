@@ -1,0 +1,191 @@
+"""Alarms: what of a reading is a sign of trouble, in words."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic import Field
+
+from attlas.config import Config
+from attlas.monitoring.statistics import HeadStatistics
+
+AlarmKind = Literal[
+    "logit_growth", "entropy_collapse", "uniform_head", "constant_head", "sink_growth", "nonfinite"
+]
+KINDS: tuple[str, ...] = get_args(AlarmKind)
+
+
+class Thresholds(Config):
+    """The thresholds of the alarms."""
+
+    max_logit: float = Field(default=100.0, gt=0.0)
+    """Logit growth: the largest score of a head is above this. QK-clip's τ is 100."""
+    min_entropy: float = Field(default=0.02, ge=0.0, le=1.0)
+    """Entropy collapse: the normalised entropy of a head has fallen below this."""
+    entropy_fall: float = Field(default=0.1, ge=0.0, le=1.0)
+    """… and has lost at least this much since the first reading."""
+    uniform_entropy: float = Field(default=0.999, ge=0.0, le=1.0)
+    """Dead head: its normalised entropy is above this, so every query looks at all keys alike."""
+    constant_share: float = Field(default=0.999, ge=0.0, le=1.0)
+    """Dead head: one key of each text receives more than this share from all queries."""
+    dead_readings: int = Field(default=10, ge=1)
+    """A head is dead after so many readings in a row. New models begin with uniform heads."""
+    sink_share: float = Field(default=0.8, ge=0.0, le=1.0)
+    """Sink growth: the mean weight of the first token is above this."""
+    sink_growth: float = Field(default=0.3, ge=0.0, le=1.0)
+    """… and has grown by at least this much since the first reading. Many trained models have
+    sinks.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A figure beyond its threshold.
+
+    Args:
+        step: The step that was read.
+        head: None = the layer as a whole.
+        name: The statistic; figure: its value (None: not finite); threshold: the bound.
+    """
+
+    step: int
+    kind: AlarmKind
+    layer: str
+    head: int | None
+    name: str
+    figure: float | None
+    threshold: float
+
+    @property
+    def message(self) -> str:
+        """What happened, and what people do about it."""
+        place = f"layer {self.layer!r}" + ("" if self.head is None else f", head {self.head}")
+        value = "not finite" if self.figure is None else f"{self.figure:.4g}"
+        what = _WHAT[self.kind].format(figure=value, threshold=f"{self.threshold:g}")
+        return f"step {self.step}, {place}: {what}. {_ADVICE[self.kind]}"
+
+    def __str__(self) -> str:
+        return self.message
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "kind": self.kind,
+            "layer": self.layer,
+            "head": self.head,
+            "name": self.name,
+            "figure": self.figure,
+            "threshold": self.threshold,
+            "message": self.message,
+        }
+
+
+_WHAT: Mapping[str, str] = {
+    "logit_growth": "the largest attention score is {figure}, above {threshold}",
+    "entropy_collapse": "the normalised entropy has fallen to {figure}, below {threshold}",
+    "uniform_head": "the head looks at all keys alike: its normalised entropy is {figure}, above "
+    "{threshold}",
+    "constant_head": "all queries look at the same key: it receives {figure} of their weight, "
+    "above {threshold}",
+    "sink_growth": "the weight on the first token has grown to {figure}, above {threshold}",
+    "nonfinite": "attention is not finite for {figure} queries: NaN or infinity begins here, or in "
+    "what this layer reads",
+}
+_ADVICE: Mapping[str, str] = {
+    "logit_growth": "People lower the learning rate, normalise queries and keys (QK-norm), or clip "
+    "their weights (QK-clip)",
+    "entropy_collapse": "People lower the learning rate, lengthen the warm-up, or normalise "
+    "queries and keys (QK-norm)",
+    "uniform_head": "People check its mask and its gradient, or remove the head",
+    "constant_head": "People check its mask and its inputs, or remove the head",
+    "sink_growth": "It is harmless in many language models; people check the mask, or add a key of "
+    "zeros or a learned sink",
+    "nonfinite": "People compute the softmax in float32, lower the learning rate, or look for rows "
+    "that a mask hides whole",
+}
+
+
+class AlarmState:
+    """Which alarms are active. A function of all readings so far, so a file of them restores it."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self.thresholds = thresholds
+        self.active: dict[tuple[str, str, int | None], Alarm] = {}
+        self._first: dict[tuple[str, int], HeadStatistics] = {}
+        self._dead: dict[tuple[str, str, int], int] = {}
+
+    def advance(self, step: int, heads: Iterable[HeadStatistics]) -> tuple[Alarm, ...]:
+        """The alarms that begin with this reading. One that goes on is not told again."""
+        heads = list(heads)
+        new = []
+        for found, is_beyond in self._verdicts(step, heads):
+            key = found.kind, found.layer, found.head
+            if not is_beyond:
+                self.active.pop(key, None)
+            elif key not in self.active:
+                self.active[key] = found
+                new.append(found)
+        return tuple(new)
+
+    def _verdicts(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
+        """Every alarm whose figure is known, and whether its figure is beyond the threshold."""
+        yield from self._nonfinite(step, heads)
+        for head in heads:
+            if head.nonfinite:
+                continue  # its other figures say nothing
+            first = self._first.setdefault((head.layer, head.head), head)
+            for kind, name, threshold, is_beyond in self._of_head(head, first):
+                figure = getattr(head, name)
+                if figure is not None:
+                    yield (
+                        Alarm(step, kind, head.layer, head.head, name, figure, threshold),
+                        is_beyond,
+                    )
+
+    def _nonfinite(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
+        """Only the first layer that is not finite is told: the later ones read what it wrote."""
+        counts: dict[str, int] = {}
+        for head in heads:
+            counts[head.layer] = counts.get(head.layer, 0) + head.nonfinite
+        broken = [layer for layer, count in counts.items() if count]
+        known = any(kind == "nonfinite" for kind, _, _ in self.active)
+        for layer, count in counts.items():
+            begins = bool(count) and layer == broken[0] and not known
+            is_active = ("nonfinite", layer, None) in self.active
+            alarm = Alarm(step, "nonfinite", layer, None, "nonfinite", float(count), 0.0)
+            yield alarm, begins or (is_active and bool(broken))
+
+    def _of_head(
+        self, head: HeadStatistics, first: HeadStatistics
+    ) -> Iterator[tuple[AlarmKind, str, float, bool]]:
+        bounds = self.thresholds
+        if head.max_logit is not None:
+            yield "logit_growth", "max_logit", bounds.max_logit, head.max_logit > bounds.max_logit
+        entropy, before = head.normalized_entropy, first.normalized_entropy
+        if entropy is not None and before is not None:
+            fallen = entropy < bounds.min_entropy and before - entropy >= bounds.entropy_fall
+            yield "entropy_collapse", "normalized_entropy", bounds.min_entropy, fallen
+            yield (
+                "uniform_head",
+                "normalized_entropy",
+                bounds.uniform_entropy,
+                self._lasts("uniform_head", head, entropy > bounds.uniform_entropy),
+            )
+        if head.received_share is not None and (head.visible or 0) > 1:
+            share = head.received_share
+            yield (
+                "constant_head",
+                "received_share",
+                bounds.constant_share,
+                self._lasts("constant_head", head, share > bounds.constant_share),
+            )
+        if head.first_share is not None and first.first_share is not None:
+            grown = head.first_share - first.first_share >= bounds.sink_growth
+            above = head.first_share > bounds.sink_share
+            yield "sink_growth", "first_share", bounds.sink_share, above and grown
+
+    def _lasts(self, kind: str, head: HeadStatistics, is_beyond: bool) -> bool:
+        """Return True if it is so for as many readings in a row as a dead head needs."""
+        key = kind, head.layer, head.head
+        self._dead[key] = self._dead.get(key, 0) + 1 if is_beyond else 0
+        return self._dead[key] >= self.thresholds.dead_readings

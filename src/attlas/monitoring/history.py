@@ -1,0 +1,158 @@
+"""Readings, and the file that keeps them: one JSON object a line."""
+
+import json
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, Self
+
+from attlas._files import explained, open_descriptor, parse_json, stored_bytes, write_whole
+from attlas.errors import DataError, quoted
+from attlas.monitoring.alarms import Alarm
+from attlas.monitoring.statistics import FIGURES, HeadStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The statistics of all heads at one step.
+
+    Args:
+        heads: In the order in which the model called their layers.
+        alarms: Those that begin with this step.
+    """
+
+    step: int
+    heads: Sequence[HeadStatistics]
+    alarms: tuple[Alarm, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """As JSON; None = not known or not finite."""
+        heads = [{k: _finite(v) for k, v in asdict(head).items()} for head in self.heads]
+        return {
+            "step": self.step,
+            "alarms": [alarm.record() for alarm in self.alarms],
+            "heads": heads,
+        }
+
+    def flat(self, prefix: str = "attention") -> dict[str, float]:
+        """One number a name, as loggers take them: "attention/encoder.0/head_3/entropy".
+
+        What is not known or not finite is left out; "…/nonfinite" says where that is.
+        """
+        figures = {
+            "/".join(filter(None, (prefix, head.layer, f"head_{head.head}", name))): value
+            for head in self.heads
+            for name, value in head.figures().items()
+            if math.isfinite(value)
+        }
+        counts = {"step": float(self.step), "alarms": float(len(self.alarms))}
+        return {f"{prefix}/{name}": value for name, value in counts.items()} | figures
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_BEGINNING = b'{"step": '
+_FIELDS = {field.name for field in fields(HeadStatistics)}
+
+
+def heads_of(record: dict[str, Any]) -> list[HeadStatistics]:
+    """The statistics of a record, as `Reading.record` wrote them."""
+    return [
+        HeadStatistics(**{name: value for name, value in head.items() if name in _FIELDS})
+        for head in record["heads"]
+    ]
+
+
+def read_history(path: Path | str) -> list[dict[str, Any]]:
+    """The records of a watch file, in order of their steps.
+
+    A line replaces those above it with the same step or a later one: a training that goes on from
+    an earlier checkpoint repeats them. A last line without an end was cut off by a kill, and is
+    left out.
+
+    Raises:
+        DataError: If the file is no watch file, or a line is damaged.
+    """
+    path = Path(path)
+    with explained(path):
+        *lines, rest = stored_bytes(path).split(b"\n")
+    if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:  # no kill has cut off such a line
+        _parsed(rest, path, len(lines) + 1)
+    return _effective(_parsed(line, path, number) for number, line in enumerate(lines, 1))
+
+
+def _effective(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    history: list[dict[str, Any]] = []
+    for record in records:
+        while history and history[-1]["step"] >= record["step"]:
+            history.pop()
+        history.append(record)
+    return history
+
+
+def _parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    expected = f"a reading of attlas.watch in line {number} of {path}"
+    advice = "restore the line or remove it; name a file that attlas.watch wrote"
+    try:
+        record = parse_json(line)
+    except ValueError as error:
+        got = f"{quoted(line.decode(errors='replace'))} ({error})"
+        raise DataError(expected, got, advice) from None
+    if not _is_reading(record):
+        raise DataError(expected, quoted(line.decode(errors="replace")), advice)
+    found: dict[str, Any] = record
+    return found
+
+
+def _is_reading(record: Any) -> bool:
+    """Return True if a value is what `Reading.record` writes."""
+    if not isinstance(record, dict) or not {"step", "alarms", "heads"} <= record.keys():
+        return False
+    heads = record["heads"]
+    return (
+        type(record["step"]) is int
+        and isinstance(record["alarms"], list)
+        and isinstance(heads, list)
+        and all(
+            isinstance(head, dict)
+            and isinstance(head.get("layer"), str)
+            and all(type(head.get(name)) is int for name in ("head", "queries"))
+            and all(type(head.get(name)) in (int, float, NoneType) for name in FIGURES)
+            for head in heads
+        )
+    )
+
+
+class HistoryFile:
+    """Appends readings to a watch file; what a kill left of a last line is cut off."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        with explained(self.path):
+            self._descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT)
+            content = stored_bytes(self.path)
+            os.ftruncate(self._descriptor, content.rfind(b"\n") + 1)
+            os.lseek(self._descriptor, 0, os.SEEK_END)
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Append one record, whole."""
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        with explained(self.path):
+            write_whole(self._descriptor, line)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

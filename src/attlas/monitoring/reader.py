@@ -1,0 +1,144 @@
+"""The reader of a forward pass: statistics of each attention call while it happens."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor, nn
+
+from attlas.monitoring.statistics import Array, LayerTotals, totals_of
+from attlas.recording import AttentionMap, Trace
+from attlas.recording.generation import with_cross_position, with_position
+from attlas.recording.hooks import CallSite, Listener, attention_hooks, listening, modules_of
+from attlas.recording.padding import query_mask, token_mask_of
+from attlas.recording.recorder import Recorder
+from attlas.recording.torch_functions.mode import tracking_attention
+
+TokenMask = Bool[Tensor, "batch queries"]
+
+
+@dataclass(eq=False)
+class PendingSteps:
+    """What each key has received so far from calls of one query each, as a recurrent decoder makes
+    them: together they are one text.
+    """
+
+    received: Array
+    queries: Array
+
+
+class StatisticsRecorder(Recorder):
+    """Takes the statistics of each call at once, and keeps no map.
+
+    Args:
+        masks: The tokens of the texts whose queries look, where the masks of attention do not say
+            it: of causal self-attention and of cross-attention, by their shape.
+    """
+
+    def __init__(self, masks: Sequence[TokenMask] = ()) -> None:
+        super().__init__(Trace())
+        self._masks = [mask.detach() for mask in masks]
+        self._totals: dict[str, LayerTotals] = {}
+        self._pending: dict[str, PendingSteps] = {}
+        self._self_masks: dict[str, TokenMask] = {}
+
+    def record_call(self, site: CallSite, attention_map: AttentionMap, content: Any = None) -> None:
+        """One call at this place."""
+        batch, _, queries, num_keys = attention_map.shape
+        cross_attention = site.is_cross_attention(batch, queries, num_keys)
+        site = replace(site, cross_attention=cross_attention)
+        self._add(site.path, with_position(attention_map, site), cross_attention)
+
+    def record(self, path: str, attention_map: AttentionMap, cross_attention: bool | None) -> None:
+        """One call of a layer that speaks for itself."""
+        self.called_layers.add(path)
+        if cross_attention and attention_map.shape[2] > 1:
+            attention_map = with_cross_position(attention_map)
+        self._add(path, attention_map, cross_attention)
+
+    def totals(self) -> dict[str, LayerTotals]:
+        """The totals of each layer, in the order of their first calls."""
+        for path in list(self._pending):
+            self._end_steps(path)
+        return self._totals
+
+    def _add(self, path: str, attention_map: AttentionMap, cross_attention: bool | None) -> None:
+        # What is computed here is nobody's attention.
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            mask = self._query_mask(path, attention_map, cross_attention)
+            totals, received, queries = totals_of(
+                attention_map, mask, cross_attention=cross_attention
+            )
+        if path in self._totals:
+            totals = self._totals[path].merge(totals, path)
+        self._totals[path] = totals
+        pending = self._pending.get(path)
+        single = attention_map.shape[2] == 1
+        if pending is not None and single and pending.received.shape == received.shape:
+            pending.received += received
+            pending.queries += queries
+            return
+        self._end_steps(path)
+        if single:
+            self._pending[path] = PendingSteps(received, queries)
+        else:
+            self._totals[path] = totals.with_received(received, queries)
+
+    def _end_steps(self, path: str) -> None:
+        pending = self._pending.pop(path, None)
+        if pending is not None:
+            self._totals[path] = self._totals[path].with_received(pending.received, pending.queries)
+
+    def _query_mask(
+        self, path: str, attention_map: AttentionMap, cross_attention: bool | None
+    ) -> TokenMask:
+        """The queries of tokens: as the map says, or a mask that was given, or self-attention of
+        the same block.
+        """
+        batch, _, queries, num_keys = attention_map.shape
+        mask = query_mask(
+            attention_map, token_mask_of(attention_map), cross_attention=cross_attention
+        )
+        is_self = not cross_attention and queries == num_keys
+        if bool(mask.all()):
+            given = [m for m in self._masks if tuple(m.shape) == (batch, queries)]
+            if given and (cross_attention or (is_self and attention_map.causal)):
+                mask = given[0].to(mask.device)
+            elif cross_attention:
+                found = self._mask_beside(path, (batch, queries))
+                mask = mask if found is None else found.to(mask.device)
+        if is_self:
+            self._self_masks[path] = mask
+        return mask
+
+    def _mask_beside(self, path: str, shape: tuple[int, int]) -> TokenMask | None:
+        """The queries of tokens in self-attention of the same block; None = there is none."""
+        for other, mask in self._self_masks.items():
+            if tuple(mask.shape) == shape and _same_block(path, other):
+                return mask
+        return None
+
+
+def _same_block(first: str, second: str) -> bool:
+    """Return True if two layers have the same parent, or the same numbered ancestor."""
+    a, b = first.split("."), second.split(".")
+    shared = [x for x, y in zip(a, b, strict=False) if x == y]
+    prefix = shared == a[: len(shared)]
+    return prefix and (len(shared) == len(a) - 1 or any(part.isdigit() for part in shared))
+
+
+def is_recomputation() -> bool:
+    """Return True in a backward pass, where activation checkpointing computes a forward anew."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+@contextmanager
+def reading(model: nn.Module, masks: Sequence[TokenMask] = ()) -> Iterator[StatisticsRecorder]:
+    """Read every attention call of `model` in this thread, for the length of a block."""
+    recorder = StatisticsRecorder(masks)
+    listener = Listener(attention_hooks(model), recorder.record, None, modules_of(model), recorder)
+    with listening(listener), tracking_attention(model):
+        yield recorder

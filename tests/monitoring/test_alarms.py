@@ -1,0 +1,211 @@
+"""Alarms: each names what happened, once until it clears."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import attlas
+from attlas.errors import AttlasError, DataError
+from attlas.monitoring import AttentionWarning, HeadStatistics, Thresholds, read_history
+from attlas.monitoring.alarms import KINDS, AlarmState
+
+HEALTHY = HeadStatistics(
+    "encoder.0", 2, 100, visible=8.0, max_logit=4.0, entropy=1.5, normalized_entropy=0.7,
+    effective_keys=4.5, first_share=0.1, self_share=0.2, received_share=0.3, distance=2.0,
+)  # fmt: skip
+
+
+def told(heads, **thresholds):
+    """The kinds of alarm that begin at each reading of a head."""
+    state = AlarmState(Thresholds(**thresholds))
+    return [[alarm.kind for alarm in state.advance(n, [head])] for n, head in enumerate(heads, 1)]
+
+
+def test_a_healthy_head_has_no_alarm():
+    assert told([HEALTHY] * 20) == [[]] * 20
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "figure"),
+    [
+        ("logit_growth", "max_logit", 100.5),
+        ("entropy_collapse", "normalized_entropy", 0.01),
+        ("sink_growth", "first_share", 0.9),
+    ],
+)
+def test_an_alarm_is_told_once_until_it_clears(kind, name, figure):
+    sick = replace(HEALTHY, **{name: figure})
+    assert told([HEALTHY, sick, sick, HEALTHY, sick]) == [[], [kind], [], [], [kind]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [("uniform_head", {"normalized_entropy": 1.0}), ("constant_head", {"received_share": 1.0})],
+)
+def test_a_head_is_dead_after_several_readings_in_a_row(kind, change):
+    dead = replace(HEALTHY, **change)
+    assert told([dead, dead, HEALTHY, dead, dead, dead, dead], dead_readings=3) == [
+        [], [], [], [], [], [kind], [],
+    ]  # fmt: skip
+
+
+def test_a_sink_that_was_there_from_the_beginning_is_no_growth():
+    assert told([replace(HEALTHY, first_share=0.9)] * 3) == [[], [], []]
+
+
+def test_a_narrow_head_that_was_so_from_the_beginning_is_no_collapse():
+    assert told([replace(HEALTHY, normalized_entropy=0.01)] * 3) == [[], [], []]
+
+
+def test_what_is_unknown_is_no_alarm():
+    blind = HeadStatistics("encoder.0", 2, 100)
+    assert told([blind] * 3) == [[], [], []]
+
+
+def test_thresholds_can_be_set_and_are_checked():
+    assert told([replace(HEALTHY, max_logit=60.0)], max_logit=50.0) == [["logit_growth"]]
+    with pytest.raises(AttlasError, match="min_entropy"):
+        attlas.watch(nn.Linear(2, 2), thresholds={"min_entropy": 2.0})
+
+
+def test_every_alarm_says_where_when_what_and_what_to_do():
+    state = AlarmState(Thresholds())
+    state.advance(1, [HEALTHY])
+    (alarm,) = state.advance(400, [replace(HEALTHY, max_logit=132.4)])
+    assert str(alarm) == (
+        "step 400, layer 'encoder.0', head 2: the largest attention score is 132.4, above 100. "
+        "People lower the learning rate, normalise queries and keys (QK-norm), or clip their "
+        "weights (QK-clip)"
+    )
+    for kind in KINDS:
+        message = replace(alarm, kind=kind).message
+        assert "People" in message or "people" in message
+
+
+def model():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
+    return nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).train()
+
+
+def test_what_is_not_finite_is_told_for_the_layer_where_it_began(tmp_path: Path):
+    broken = model()
+    alarms = []
+    watch = attlas.watch(broken, every=1, on_alarm=alarms.append, path=tmp_path / "watch.jsonl")
+    x = torch.randn(2, 5, 16)
+    broken(x)
+    watch.step()
+    with torch.no_grad():
+        broken.layers[1].self_attn.in_proj_weight[0, 0] = math.nan  # of the first head's queries
+    broken(x)
+    reading = watch.step()
+    broken(x)
+    watch.step()
+    (alarm,) = alarms
+    assert (alarm.kind, alarm.layer, alarm.step) == ("nonfinite", "layers.1.self_attn", 2)
+    assert alarm.figure == 10.0  # queries of the one head
+    assert [h.nonfinite for h in reading.heads[:8]] == [0, 0, 0, 0, 10, 0, 0, 0]
+    assert watch.active_alarms == (alarm,)
+    with torch.no_grad():
+        broken.layers[1].self_attn.in_proj_weight[0, 0] = 0.0
+    broken(x)
+    watch.step()
+    assert not watch.active_alarms
+    records = read_history(tmp_path / "watch.jsonl")
+    assert [len(record["alarms"]) for record in records] == [0, 1, 0, 0]
+    assert records[1]["heads"][4]["entropy"] is None
+
+
+def test_an_alarm_is_a_warning_of_python_by_default():
+    broken = model()
+    watch = attlas.watch(broken, thresholds={"max_logit": 1e-6})
+    broken(torch.randn(2, 5, 16))
+    with pytest.warns(AttentionWarning) as told:
+        watch.step()
+    assert str(told[0].message).startswith("step 1, layer 'layers.0.self_attn', head 0: the large")
+
+
+# The file.
+
+
+def steps(watch, watched, count, seed=0):
+    for number in range(count):
+        torch.manual_seed(seed + number)
+        watched(torch.randn(2, 5, 16))
+        watch.step()
+
+
+def test_a_file_goes_on_as_if_nothing_had_happened(tmp_path: Path):
+    """Also in what alarms remember: which began, and what the first reading was."""
+    bounds = {"max_logit": 1.5, "dead_readings": 3, "uniform_entropy": 0.5}
+    whole, parts = tmp_path / "whole.jsonl", tmp_path / "parts.jsonl"
+    quiet = {"every": 2, "thresholds": bounds, "on_alarm": lambda alarm: None}
+    with attlas.watch(model(), path=whole, **quiet) as watch:
+        steps(watch, watch.model, 12)
+        history = watch.history
+    with attlas.watch(model(), path=parts, **quiet) as watch:
+        steps(watch, watch.model, 6)
+    with parts.open("ab") as file:  # a kill in the middle of a line
+        file.write(b'{"step": 8, "ala')
+    with attlas.watch(model(), path=parts, step=6, **quiet) as watch:
+        steps(watch, watch.model, 6, seed=6)
+        assert watch.history == history
+    assert parts.read_bytes() == whole.read_bytes()
+    assert read_history(whole) == history
+    assert [record["step"] for record in history] == [1, 2, 4, 6, 8, 10, 12]
+    assert any(record["alarms"] for record in history)
+
+
+def test_a_training_that_goes_back_repeats_its_steps(tmp_path: Path):
+    path = tmp_path / "watch.jsonl"
+    with attlas.watch(model(), every=1, path=path) as watch:
+        steps(watch, watch.model, 4)
+        before = read_history(path)
+    with attlas.watch(model(), every=1, path=path, step=2) as watch:
+        assert [record["step"] for record in watch.history] == [1, 2]
+        steps(watch, watch.model, 1, seed=9)
+    after = read_history(path)
+    assert [record["step"] for record in after] == [1, 2, 3]
+    assert after[:2] == before[:2]
+    assert after[2] != before[2]
+
+
+def test_without_a_step_the_file_says_how_many_were_done(tmp_path: Path):
+    path = tmp_path / "watch.jsonl"
+    for expected in ([1, 2], [1, 2, 3, 4]):
+        with attlas.watch(model(), every=1, path=path) as watch:
+            steps(watch, watch.model, 2)
+        assert [record["step"] for record in read_history(path)] == expected
+
+
+@pytest.mark.parametrize("content", [b"a letter\n", b'{"step": 1}\n', b"no line", b"[1]\n", b"{}"])
+def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path, content: bytes):
+    path = tmp_path / "watch.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"line 1 of .*watch\.jsonl"):
+        attlas.watch(model(), path=path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_in_a_folder_that_is_not_there_is_an_error(tmp_path: Path):
+    with pytest.raises(AttlasError, match="nowhere"):
+        attlas.watch(model(), path=tmp_path / "nowhere" / "watch.jsonl")
+    with pytest.raises(AttlasError, match="missing"):
+        read_history(tmp_path / "missing.jsonl")
+
+
+def test_a_logger_gets_one_number_a_name():
+    logged = []
+    watched = model()
+    watch = attlas.watch(watched, log=logged.append)
+    watched(torch.randn(2, 5, 16))
+    reading = watch.step()
+    (numbers,) = logged
+    head = reading.heads[5]
+    assert numbers["attention/layers.1.self_attn/head_1/max_logit"] == head.max_logit
+    assert numbers["attention/step"] == 1.0
+    assert all(type(number) is float for number in numbers.values())
