@@ -78,10 +78,10 @@ def utf8_text(content: bytes) -> str:
 
 def undecodable(error: UnicodeDecodeError) -> str:
     """Say in words which byte is not UTF-8, and where it is."""
-    before = error.object[: error.start]
-    line, place = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+    prefix = error.object[: error.start]
+    line, column = prefix.count(b"\n") + 1, error.start - prefix.rfind(b"\n")
     byte = error.object[error.start]
-    return f"byte 0x{byte:02x}, which is not UTF-8, at byte {place} of line {line}"
+    return f"byte 0x{byte:02x}, which is not UTF-8, at byte {column} of line {line}"
 
 
 def stored_bytes(path: Path, most: int = -1) -> bytes:
@@ -222,10 +222,10 @@ def check_free(path: Path) -> None:
     Raises:
         AttlasError: Otherwise.
     """
-    if found := existing(path):
+    if contents := existing(path):
         raise AttlasError(
             f"a new or an empty folder at {path}",
-            found,
+            contents,
             "choose another folder (--out), or take it away",
         )
 

@@ -142,10 +142,12 @@ def _peak_working_set() -> int | None:
         counters = _MemoryCounters(size=ctypes.sizeof(_MemoryCounters))
         library.kernel32.GetCurrentProcess.restype = ctypes.c_void_p
         process = ctypes.c_void_p(library.kernel32.GetCurrentProcess())
-        read = library.psapi.GetProcessMemoryInfo(process, ctypes.byref(counters), counters.size)
+        succeeded = library.psapi.GetProcessMemoryInfo(
+            process, ctypes.byref(counters), counters.size
+        )
     except (AttributeError, OSError):
         return None
-    return int(counters.peak_working_set) if read else None
+    return int(counters.peak_working_set) if succeeded else None
 
 
 def peak_gpu_memory(device: torch.device) -> int | None:
@@ -163,7 +165,7 @@ def processor_name() -> str:
     """The model, such as "AMD EPYC (family 25, model 17)"; if unknown, the architecture, such as
     "arm64". Family and model are named because a virtual machine may hide which EPYC it is.
     """
-    name, family, model = (_fact(of) for of in ("model name", "cpu family", "model"))
+    name, family, model = (_fact(field) for field in ("model name", "cpu family", "model"))
     if name and family and model:
         return f"{name} (family {family}, model {model})"
     return name or platform.processor() or platform.machine()
@@ -182,8 +184,8 @@ def _fact(name: str) -> str:
         lines = _FACTS.read_text(encoding="utf-8").splitlines()
     except OSError:
         return ""
-    found = (line.partition(":") for line in lines)
-    return next((value.strip() for key, _, value in found if key.strip() == name), "")
+    fields = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in fields if key.strip() == name), "")
 
 
 # Where to compute.

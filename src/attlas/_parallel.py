@@ -37,10 +37,10 @@ def map_shares(
     items.
     """
     shares = balance(costs, thread_group)
-    found = work([[items[place] for place in share] for share in shares])
-    places = chain.from_iterable(shares)
-    by_place = dict(zip(places, chain.from_iterable(found), strict=True))
-    return [by_place[place] for place in range(len(items))]
+    results = work([[items[index] for index in share] for share in shares])
+    flat_indices = chain.from_iterable(shares)
+    by_place = dict(zip(flat_indices, chain.from_iterable(results), strict=True))
+    return [by_place[index] for index in range(len(items))]
 
 
 def balance(costs: Sequence[int], thread_group: int) -> list[list[int]]:
@@ -52,10 +52,10 @@ def balance(costs: Sequence[int], thread_group: int) -> list[list[int]]:
     """
     loads = [0] * thread_group
     shares: list[list[int]] = [[] for _ in range(thread_group)]
-    for place in sorted(range(len(costs)), key=lambda place: -costs[place]):
+    for index in sorted(range(len(costs)), key=lambda index: -costs[index]):
         least = loads.index(min(loads))
-        loads[least] += costs[place]
-        shares[least].append(place)
+        loads[least] += costs[index]
+        shares[least].append(index)
     return [sorted(share) for share in shares if share]
 
 
@@ -105,12 +105,12 @@ class ForkPool(Generic[Item, Found]):
     def _mapped(self, items: Sequence[Item]) -> list[Found]:
         pending = iter(enumerate(items))
         working: dict[Connection, int] = {}
-        found: dict[int, Found] = {}
+        results: dict[int, Found] = {}
 
         def give(pipe: Connection) -> None:
-            for place, item in islice(pending, 1):
+            for index, item in islice(pending, 1):
                 self._or_dead(pipe, partial(pipe.send, item))
-                working[pipe] = place
+                working[pipe] = index
 
         for pipe in self._children:
             give(pipe)
@@ -120,9 +120,9 @@ class ForkPool(Generic[Item, Found]):
                 failed, answer = self._or_dead(ready, ready.recv)
                 if failed:
                     raise answer
-                found[working.pop(ready)] = answer
+                results[working.pop(ready)] = answer
                 give(ready)
-        return [found[place] for place in range(len(items))]
+        return [results[index] for index in range(len(items))]
 
     def _or_dead(self, pipe: Connection, act: Callable[[], Any]) -> Any:
         try:
@@ -174,11 +174,11 @@ class ForkPool(Generic[Item, Found]):
 @contextmanager
 def _deaf() -> Iterator[None]:
     """Block Ctrl-C: raised in a child, it would run the parent's cleanup."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
 def _be_child(work: Callable[[Any], Any], pipe: Connection, others: Sequence[Connection]) -> None:
@@ -301,12 +301,12 @@ def open_thread_group(
 @contextmanager
 def kernel_threads(threads: int) -> Iterator[None]:
     """Set the number of threads of torch's kernels for the block."""
-    before = torch.get_num_threads()
+    num_threads = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(num_threads)
 
 
 def _draws_by_itself(model: nn.Module) -> bool:

@@ -45,13 +45,13 @@ def stay() -> None:
 @contextmanager
 def loading() -> Iterator[None]:
     """`with loading(): from … import …`, for what a command imports before it works."""
-    before = signal.getsignal(signal.SIGINT)
+    previous = signal.getsignal(signal.SIGINT)
     leave_at_once()
     try:
         yield
     finally:
         if signal.getsignal(signal.SIGINT) is _leave:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, previous)
 
 
 def _ours() -> bool:
@@ -119,8 +119,8 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         if self.requested:
             self._telling.join()
 

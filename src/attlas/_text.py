@@ -14,8 +14,10 @@ def count_noun(number: int, singular: str, plural: str = "") -> str:
 
 def describe_memory(cpu: int | None, gpu: int | None) -> str:
     """ "peak memory 812 MiB and 96 MiB of the GPU", of bytes; "" where neither is known."""
-    both = [(cpu, ""), (gpu, " of the GPU")]
-    parts = [f"{amount / 2**20:,.0f} MiB{device}" for amount, device in both if amount is not None]
+    amounts = [(cpu, ""), (gpu, " of the GPU")]
+    parts = [
+        f"{amount / 2**20:,.0f} MiB{device}" for amount, device in amounts if amount is not None
+    ]
     return f"peak memory {' and '.join(parts)}" if parts else ""
 
 
@@ -47,10 +49,12 @@ def whole_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        half = ord(text[error.start])
-        got = f"half of a surrogate pair, U+{half:04X}, at character {error.start}"
-        if half in _BYTES:
-            got = f"{got}: Python's sign for byte 0x{half - _BYTES.start + 0x80:02x}, not UTF-8"
+        surrogate = ord(text[error.start])
+        got = f"half of a surrogate pair, U+{surrogate:04X}, at character {error.start}"
+        if surrogate in _BYTES:
+            got = (
+                f"{got}: Python's sign for byte 0x{surrogate - _BYTES.start + 0x80:02x}, not UTF-8"
+            )
         raise DataError(
             "text in Unicode",
             got,

@@ -71,9 +71,9 @@ def readable(text: str) -> str:
 
 def join_names(names: Iterable[str], between: str = "; ") -> str:
     """Join names for a message: the first dozen, and how many there are."""
-    every = list(names)
-    more = [f"… ({len(every):,} in all)"] if len(every) > _LISTED else []
-    return between.join([*every[:_LISTED], *more])
+    all_names = list(names)
+    more = [f"… ({len(all_names):,} in all)"] if len(all_names) > _LISTED else []
+    return between.join([*all_names[:_LISTED], *more])
 
 
 def join_paths(paths: Iterable[str]) -> str:

@@ -117,22 +117,22 @@ def _grown(
     candidates = forward | backward
     order = sorted(candidates)
     sources, targets = {i for i, _ in links}, {j for _, j in links}
-    before = -1
-    while len(links) > before:
-        before = len(links)
+    num_links = -1
+    while len(links) > num_links:
+        num_links = len(links)
         for i, j in order:
             if (i, j) not in links:
                 continue
-            for down, right in neighbours:
-                link = i + down, j + right
+            for row_step, right in neighbours:
+                link = i + row_step, j + right
                 if link in candidates and link not in links and _may(link, sources, targets, free):
                     _add(link, links, sources, targets)
     return links
 
 
 def _may(link: Link, sources: set[int], targets: set[int], free: Free) -> bool:
-    covered = (link[0] in sources) + (link[1] in targets)
-    return covered == 0 if free == "both" else covered < 2
+    num_aligned = (link[0] in sources) + (link[1] in targets)
+    return num_aligned == 0 if free == "both" else num_aligned < 2
 
 
 def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> None:
@@ -182,9 +182,9 @@ def argmax_links(
     looked = _WordLinks.of(attention_maps, sources, targets, step)
     links: list[Link] = []
     for tokens, weights in looked.blocks():
-        places = attention_links(weights, len(tokens), len(looked.key_positions))
+        best_links = attention_links(weights, len(tokens), len(looked.key_positions))
         links += [
-            (looked.key_positions[i], tokens[t]) for i, t in places if float(weights[t, i]) > 0
+            (looked.key_positions[i], tokens[t]) for i, t in best_links if float(weights[t, i]) > 0
         ]
     return looked.words_of(links)
 
@@ -202,14 +202,14 @@ def argmax_links_of_sources(
     that are best both ways (Jalili Sabet et al., SimAlign, 2020). Otherwise as `argmax_links`.
     """
     links = _WordLinks.of(attention_maps, sources, targets, step)
-    most = torch.zeros(len(links.key_positions))
+    best_weights = torch.zeros(len(links.key_positions))
     best = torch.full((len(links.key_positions),), -1)
     for tokens, weights in links.blocks():
-        greatest, best_source = weights.max(0)
-        most, best = most.to(greatest), best.to(best_source)
-        better = greatest > most
+        max_weights, best_source = weights.max(0)
+        best_weights, best = best_weights.to(max_weights), best.to(best_source)
+        better = max_weights > best_weights
         best = torch.where(better, torch.tensor(tokens).to(best_source)[best_source], best)
-        most = torch.where(better, greatest, most)
+        best_weights = torch.where(better, max_weights, best_weights)
     pairs = zip(links.key_positions, best.tolist(), strict=True)
     return links.words_of([(i, t) for i, t in pairs if t >= 0])
 
@@ -274,16 +274,16 @@ class _WordLinks:
                 "source",
             )
         _, queries, num_keys = next(iter(shapes))
-        later = 1 if step == "reads" else 0
+        query_shift = 1 if step == "reads" else 0
         sources = [(i,) for i in range(num_keys)] if sources is None else sources
-        targets = [(t,) for t in range(queries - later)] if targets is None else targets
+        targets = [(t,) for t in range(queries - query_shift)] if targets is None else targets
         if len(sources) != num_keys:
             raise AttlasError(
                 f"the words of each of {num_keys:,} source tokens",
                 f"those of {len(sources):,}",
                 "give () for a token of no word, END among them",
             )
-        queries_of_words = [(t + later, t) for t, words in enumerate(targets) if words]
+        queries_of_words = [(t + query_shift, t) for t, words in enumerate(targets) if words]
         if len(targets) > queries or (queries_of_words and queries_of_words[-1][0] >= queries):
             raise AttlasError(
                 f"target tokens that {queries:,} queries {step.removesuffix('s')}",
@@ -303,23 +303,23 @@ class _WordLinks:
         heads = sum(attention_map.shape[1] for attention_map in self.attention_maps)
         queries, num_keys = self.attention_maps[0].shape[2:]
         size = max(1, _AT_ONCE // max(1, heads * num_keys))
-        place = 0
+        position = 0
         for start in range(0, queries if self.key_positions else 0, size):
             stop = min(start + size, queries)
-            start_place = place
-            while place < len(self.queries) and self.queries[place][0] < stop:
-                place += 1
-            chosen = self.queries[start_place:place]
-            if not chosen:
+            start_place = position
+            while position < len(self.queries) and self.queries[position][0] < stop:
+                position += 1
+            block_queries = self.queries[start_place:position]
+            if not block_queries:
                 continue
             # Half-precision means of different keys would be rounded to the same number.
             means = [
                 _precise(attention_map.rows(start, stop)[0]).mean(0)
                 for attention_map in self.attention_maps
             ]
-            rows = torch.tensor([query - start for query, _ in chosen]).to(means[0].device)
+            rows = torch.tensor([query - start for query, _ in block_queries]).to(means[0].device)
             weights = torch.stack(means).mean(0)[rows][:, self.key_positions]
-            yield [token for _, token in chosen], weights
+            yield [token for _, token in block_queries], weights
 
     def words_of(self, links: Sequence[Link]) -> Links:
         return frozenset(word_links(links, self.sources, self.targets))
@@ -354,15 +354,15 @@ def parse_links(line: str, *, first: int) -> Links:
     Raises:
         AttlasError: For a malformed link, for a possible link, and for a number below `first`.
     """
-    marked = _parsed(line, first)
-    possible = [f"{i + first}p{j + first}" for (i, j), mark in marked if mark == "p"]
+    links = _parsed(line, first)
+    possible = [f"{i + first}p{j + first}" for (i, j), mark in links if mark == "p"]
     if possible:
         raise DataError(
             "links i-j alone",
             f"{quoted(possible[0])}, which is but possible",
             "read a reference with `read_reference`",
         )
-    return frozenset(link for link, _ in marked)
+    return frozenset(link for link, _ in links)
 
 
 def parse_reference(line: str, *, first: int) -> Reference:
@@ -371,9 +371,9 @@ def parse_reference(line: str, *, first: int) -> Reference:
     Raises:
         AttlasError: As above.
     """
-    marked = _parsed(line, first)
-    sure = frozenset(link for link, mark in marked if mark == "-")
-    return Reference(sure, frozenset(link for link, _ in marked))
+    marked_links = _parsed(line, first)
+    sure_links = frozenset(link for link, mark in marked_links if mark == "-")
+    return Reference(sure_links, frozenset(link for link, _ in marked_links))
 
 
 def read_links(path: Path | str, *, first: int) -> tuple[Links, ...]:
@@ -412,7 +412,7 @@ def write_links(path: Path | str, sentences: Sequence[Iterable[Link]], *, first:
 
 def _parsed(line: str, first: int) -> list[tuple[Link, str]]:
     _check_first(first)
-    found = []
+    links = []
     for text in line.split():
         match = _LINK.fullmatch(text)
         if match is None:
@@ -427,8 +427,8 @@ def _parsed(line: str, first: int) -> list[tuple[Link, str]]:
                 "where this file counts from 0, pass first=0; where 0 means no word, leave "
                 "such links out",
             )
-        found.append(((source, target), match[2]))
-    return found
+        links.append(((source, target), match[2]))
+    return links
 
 
 def _of_each(path: Path | str, parse: Callable[[str], T]) -> Iterator[T]:
@@ -437,8 +437,8 @@ def _of_each(path: Path | str, parse: Callable[[str], T]) -> Iterator[T]:
         try:
             yield parse(line)
         except AttlasError as error:
-            place = f"{error.got} in {lines.name}, line {number:,}"
-            raise DataError(error.expected, place, error.hint) from None
+            location = f"{error.got} in {lines.name}, line {number:,}"
+            raise DataError(error.expected, location, error.hint) from None
 
 
 def _check_first(first: int) -> None:

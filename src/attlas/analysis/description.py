@@ -110,8 +110,8 @@ def map_features(
     offset, offset_share_ = 0, 0
     query_offset = attention_map.position
     if query_offset is not None:
-        place = query_offset + torch.arange(len(best), device=device)
-        offset, offset_share_ = _commonest((best - place)[choice])
+        positions = query_offset + torch.arange(len(best), device=device)
+        offset, offset_share_ = _commonest((best - positions)[choice])
     marks = torch.full((1, attention_map.shape[3]), -1, device=device)
     marks[0, key] = 0
     reductions: dict[str, Reduction] = {
@@ -120,26 +120,28 @@ def map_features(
     }
     if query_offset is not None:
         reductions["offset"] = RowReduction(attention_map, weight_at_offset(offset))
-    found = reduce_map(attention_map, reductions)
-    at_choice = float(found["offset"][0, 0, choice].double().mean()) if "offset" in found else 0.0
+    statistics = reduce_map(attention_map, reductions)
+    at_choice = (
+        float(statistics["offset"][0, 0, choice].double().mean()) if "offset" in statistics else 0.0
+    )
     moves = best[choice].diff()
     steps = len(moves)
     forward, backward = int((moves > 0).sum()), int((moves < 0).sum())
-    most = max(1, steps)
+    max_count = max(1, steps)
     return MapFeatures(
         num_queries, queries, num_keys, num_visible, effective_keys, normalized_entropy, max_weight,
-        key, key_share / queries, float(found["key"][0, 0, choice.cpu(), 0].double().mean()),
+        key, key_share / queries, float(statistics["key"][0, 0, choice.cpu(), 0].double().mean()),
         offset, offset_share_ / queries, at_choice,
-        steps, forward / most, (steps - forward - backward) / most, backward / most,
-        float(found["slope"][0][0, 0]),
+        steps, forward / max_count, (steps - forward - backward) / max_count, backward / max_count,
+        float(statistics["slope"][0][0, 0]),
     )  # fmt: skip
 
 
 def _commonest(values: Int[Tensor, " some"]) -> tuple[int, int]:
     """The value that occurs most often, the least of equals, and how often."""
     different, counts = torch.unique(values, return_counts=True)
-    most = int(counts.argmax())
-    return int(different[most]), int(counts[most])
+    largest = int(counts.argmax())
+    return int(different[largest]), int(counts[largest])
 
 
 CAUTION = (
@@ -208,16 +210,16 @@ def describe(
     asked_queries = (
         None if queries is None else _fitted("real queries", queries, num_queries, device)
     )
-    places = token_mask[0].nonzero().flatten().tolist()
-    if len(tokens) not in (0, num_keys, len(places)):
+    positions = token_mask[0].nonzero().flatten().tolist()
+    if len(tokens) not in (0, num_keys, len(positions)):
         raise AttlasError(
-            f"a token for each of {num_keys:,} keys, or of the {len(places):,} that are not "
+            f"a token for each of {num_keys:,} keys, or of the {len(positions):,} that are not "
             f"padding",
             f"{len(tokens):,}",
             "give the tokens of this very text, special ones included",
         )
-    named = places if len(tokens) == len(places) else range(num_keys)
-    names = dict(zip(named, tokens, strict=True)) if tokens else {}
+    key_names = positions if len(tokens) == len(positions) else range(num_keys)
+    names = dict(zip(key_names, tokens, strict=True)) if tokens else {}
     cross_attention = num_queries != num_keys if cross_attention is None else cross_attention
     map_ = with_cross_position(map_) if cross_attention else map_
     asked_queries = (
@@ -228,7 +230,7 @@ def describe(
     features = map_features(map_, token_mask, asked_queries)
     return " ".join(
         _sentences(
-            features, names, sink=_sink(features, places, names), cross_attention=cross_attention
+            features, names, sink=_sink(features, positions, names), cross_attention=cross_attention
         )
     )
 
@@ -251,13 +253,11 @@ def _sink(features: MapFeatures, places: list[int], names: dict[int, str]) -> bo
 def _sentences(
     features: MapFeatures, names: dict[int, str], *, sink: bool, cross_attention: bool
 ) -> list[str]:
-    several = (
+    text = (
         _amount(features.num_queries, "query", "queries"),
         _amount(features.num_keys, "key", "keys"),
     )
-    sentences = [
-        f"{several[0]} {'looks' if features.num_queries == 1 else 'look'} at {several[1]}."
-    ]
+    sentences = [f"{text[0]} {'looks' if features.num_queries == 1 else 'look'} at {text[1]}."]
     if not features.queries:
         return [*sentences, "None of them sees more than one key, so there is no choice.", CAUTION]
     if features.queries < features.num_queries:
@@ -282,12 +282,13 @@ def _where(
         way = "diagonal" if features.slope > 0 else "anti-diagonal"
         return f"They look along the {way}: query and key correlate with {features.slope:.2f}."
     key = _named(features.key, names)
-    held = f"{_percent(features.key_share)} have their greatest weight there, and it gets " + (
-        f"{_percent(features.key_weight)} of all weight"
+    share_text = (
+        f"{_percent(features.key_share)} have their greatest weight there, and it gets "
+        + (f"{_percent(features.key_weight)} of all weight")
     )
     everywhere = features.queries > 1 and features.key_share > MOST
     if everywhere and (cross_attention or features.key_share >= features.offset_share):
-        return f"Most look at {key}: {held}{', as a sink does' if sink else ''}."
+        return f"Most look at {key}: {share_text}{', as a sink does' if sink else ''}."
     if not cross_attention and features.offset_share > MOST:
         return (
             f"Most look {_aside(features.offset)}: {_percent(features.offset_share)} have their "
@@ -295,21 +296,21 @@ def _where(
         )
     if features.queries == 1:
         return f"It looks most at {key}, with {_percent(features.key_weight)} of its weight."
-    commonest = f"the commonest place is {key}: {held}"
+    commonest = f"the commonest place is {key}: {share_text}"
     return f"They look at no one place; {commonest}."
 
 
 def _spread(features: MapFeatures) -> str:
     """Say how widely queries look: exp(entropy) relative to the number of visible keys."""
     share = features.effective_keys / features.num_visible
-    how = (
+    description = (
         "narrow"
         if share <= 0.25 or features.max_weight >= 0.75
         else "wide"
         if share >= 0.75
         else "neither"
     )
-    kind = "neither narrow nor wide" if how == "neither" else how
+    kind = "neither narrow nor wide" if description == "neither" else description
     return (
         f"The gaze is {kind}: on average as if spread evenly over {features.effective_keys:.1f} of "
         f"{features.num_visible:.1f} keys in sight, with a greatest weight of "
@@ -318,20 +319,20 @@ def _spread(features: MapFeatures) -> str:
 
 
 def _direction(features: MapFeatures) -> str:
-    moves = (
+    direction = (
         f"from query to query the greatest weight moves forward in {_percent(features.forward)} of "
         f"the steps, stays in {_percent(features.still)} and moves backward in "
         f"{_percent(features.backward)}"
     )
     if features.still >= STEADY:
-        return f"It stays where it is: {moves}."
+        return f"It stays where it is: {direction}."
     for way, going, against in (
         ("forward", features.forward, features.backward),
         ("backward", features.backward, features.forward),
     ):
         if against <= 1 - STEADY and going >= MOST:
-            return f"It runs steadily {way}: {moves}."
-    return f"It has no steady direction: {moves}."
+            return f"It runs steadily {way}: {direction}."
+    return f"It has no steady direction: {direction}."
 
 
 def _aside(offset: int) -> str:
@@ -347,8 +348,11 @@ def _named(key: int, names: dict[int, str]) -> str:
 
 def _quoted(name: str) -> str:
     """As JSON, so that no token can break the line, or be invisible in it."""
-    quoted = json.dumps(name, ensure_ascii=False)
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in quoted)
+    json_text = json.dumps(name, ensure_ascii=False)
+    return "".join(
+        character if character.isprintable() else json.dumps(character)[1:-1]
+        for character in json_text
+    )
 
 
 def _amount(number: int, singular: str, plural: str) -> str:

@@ -64,17 +64,17 @@ class _Flow:
         distance, fresh = 0, True
         while fresh and self.levels[-1][self.sink[1]] == _FAR:
             fresh = False
-            reached = [level == distance for level in self.levels]
+            at_level = [level == distance for level in self.levels]
             distance += 1
             for layer, level in enumerate(self.levels):
-                near = np.zeros(len(level), dtype=bool)
+                reachable = np.zeros(len(level), dtype=bool)
                 if layer > 0:
-                    near |= (self.left[layer - 1][reached[layer - 1]] > self.nothing).any(0)
+                    reachable |= (self.left[layer - 1][at_level[layer - 1]] > self.nothing).any(0)
                 if layer < len(self.left):
-                    near |= (self.back[layer][:, reached[layer + 1]] > self.nothing).any(1)
-                near &= level == _FAR
-                level[near] = distance
-                fresh = fresh or bool(near.any())
+                    reachable |= (self.back[layer][:, at_level[layer + 1]] > self.nothing).any(1)
+                reachable &= level == _FAR
+                level[reachable] = distance
+                fresh = fresh or bool(reachable.any())
         return bool(self.levels[-1][self.sink[1]] < _FAR)
 
     def push(self) -> float:
@@ -99,21 +99,23 @@ class _Flow:
 
     def _onward(self, node: tuple[int, int]) -> list[tuple[int, int]]:
         """Nodes one edge further with capacity left; the next one to try is last."""
-        layer, place = node
-        found = self.ways[layer][place]
-        if found is None:
-            further = self.levels[layer][place] + 1
-            found = []
+        layer, position = node
+        ways = self.ways[layer][position]
+        if ways is None:
+            further = self.levels[layer][position] + 1
+            ways = []
             if layer > 0:
-                can = (self.back[layer - 1][:, place] > self.nothing) & (
+                can = (self.back[layer - 1][:, position] > self.nothing) & (
                     self.levels[layer - 1] == further
                 )
-                found += [(layer - 1, int(i)) for i in np.flatnonzero(can)]
+                ways += [(layer - 1, int(i)) for i in np.flatnonzero(can)]
             if layer < len(self.left):
-                can = (self.left[layer][place] > self.nothing) & (self.levels[layer + 1] == further)
-                found += [(layer + 1, int(i)) for i in np.flatnonzero(can)]
-            self.ways[layer][place] = found
-        return found
+                can = (self.left[layer][position] > self.nothing) & (
+                    self.levels[layer + 1] == further
+                )
+                ways += [(layer + 1, int(i)) for i in np.flatnonzero(can)]
+            self.ways[layer][position] = ways
+        return ways
 
     def _room(self, source: tuple[int, int], target: tuple[int, int]) -> float:
         if target[0] > source[0]:
@@ -131,7 +133,7 @@ class _Flow:
 
 def _check(capacities: Sequence[Capacity], source: int, sink: int) -> None:
     shapes = [capacity.shape for capacity in capacities]
-    if not shapes or any(before[1] != after[0] for before, after in pairwise(shapes)):
+    if not shapes or any(previous[1] != after[0] for previous, after in pairwise(shapes)):
         raise AttlasError(
             "the edges between each layer and the next one, (nodes, nodes of the next)",
             ", ".join(map(str, shapes)) or "none",

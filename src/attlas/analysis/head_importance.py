@@ -81,8 +81,8 @@ def head_ablation(
         raise AttlasError(
             "replacement 'nothing' or 'uniform'", repr(replacement), "choose one of them"
         )
-    chosen = Selection.of(layers, heads)
-    intervention = Intervention(model, metric, chosen)
+    selection = Selection.of(layers, heads)
+    intervention = Intervention(model, metric, selection)
     counts: dict[str, int] = {}
 
     def count(weights: Weights, allowed: Allowed, layer: str) -> Weights:
@@ -93,9 +93,11 @@ def head_ablation(
         baseline = number_of(intervention.with_change(count))
         tried = []
         for layer, total in counts.items():
-            for head in range(total) if chosen.heads is None else chosen.heads:
-                found = number_of(intervention.with_change(_instead(layer, head, replacement)))
-                tried.append(AblatedHead(layer, head, found, baseline - found))
+            for head in range(total) if selection.heads is None else selection.heads:
+                metric_without = number_of(
+                    intervention.with_change(_instead(layer, head, replacement))
+                )
+                tried.append(AblatedHead(layer, head, metric_without, baseline - metric_without))
     return HeadAblation(baseline, tuple(sorted(tried, key=lambda row: -row.cost)))
 
 
@@ -105,9 +107,9 @@ def _instead(layer: str, head: int, replacement: Literal["nothing", "uniform"]) 
             return weights
         if replacement == "nothing":
             return without(head)(weights, allowed, path)
-        changed = weights.clone()
-        changed[:, head] = uniform(weights, allowed, path)[:, head]
-        return changed
+        new_weights = weights.clone()
+        new_weights[:, head] = uniform(weights, allowed, path)[:, head]
+        return new_weights
 
     return change
 
@@ -118,15 +120,15 @@ def number_of(metric: object) -> float:
     Raises:
         AttlasError: For anything but a finite number.
     """
-    found = metric.item() if isinstance(metric, torch.Tensor) and metric.numel() == 1 else metric
-    found = found.item() if isinstance(found, np.ndarray) and found.size == 1 else found
-    if not isinstance(found, Real) or not isfinite(found):
+    number = metric.item() if isinstance(metric, torch.Tensor) and metric.numel() == 1 else metric
+    number = number.item() if isinstance(number, np.ndarray) and number.size == 1 else number
+    if not isinstance(number, Real) or not isfinite(number):
         raise AttlasError(
             "a metric that is a finite number",
-            str(found) if isinstance(found, Real) else f"a {type(found).__name__}",
+            str(number) if isinstance(number, Real) else f"a {type(number).__name__}",
             "return one number, greater = better",
         )
-    return float(found)
+    return float(number)
 
 
 # A gate on each head.
@@ -193,13 +195,13 @@ class HeadImportance:
 
     def ranked(self) -> list[tuple[str, int]]:
         """All chosen (layer, head), from the least to the most important, normalised by layer."""
-        scored = [
+        importances = [
             (score, layer, head)
             for layer, scores in self.normalised.items()
             for head, score in enumerate(scores.tolist())
             if self.heads is None or head in self.heads
         ]
-        return [(layer, head) for _, layer, head in sorted(scored, key=lambda item: item[0])]
+        return [(layer, head) for _, layer, head in sorted(importances, key=lambda item: item[0])]
 
 
 def head_importance(
@@ -229,8 +231,8 @@ def head_importance(
 
     def gate(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         if layer not in gates:
-            precise = torch.promote_types(weights.dtype, torch.float32)
-            ones = torch.ones(weights.shape[:2], dtype=precise, device=weights.device)
+            dtype = torch.promote_types(weights.dtype, torch.float32)
+            ones = torch.ones(weights.shape[:2], dtype=dtype, device=weights.device)
             gates[layer] = ones.requires_grad_()
         if len(gates[layer]) != len(weights):
             raise AttlasError(
@@ -241,9 +243,9 @@ def head_importance(
             )
         return gated(gates)(weights, allowed, layer)
 
-    chosen = Selection.of(layers, heads)
+    selection = Selection.of(layers, heads)
     with gradients_enabled():
-        mean = _mean(Intervention(model, loss, chosen).with_change(gate))
+        mean = _mean(Intervention(model, loss, selection).with_change(gate))
         slopes = torch.autograd.grad(mean, list(gates.values()), allow_unused=True)
     if all(slope is None for slope in slopes):
         raise _without_gradient()
@@ -253,7 +255,7 @@ def head_importance(
             layer: torch.zeros_like(gate).detach() if slope is None else slope
             for (layer, gate), slope in zip(gates.items(), slopes, strict=True)
         },
-        chosen.heads,
+        selection.heads,
     )
 
 
@@ -341,7 +343,7 @@ def _metric(
         called_layers.add(layer)
         return without(*(head for path, head in pruned if path == layer))(weights, allowed, layer)
 
-    found = number_of(Intervention(model, metric).with_change(change))
+    metric_with_change = number_of(Intervention(model, metric).with_change(change))
     missing = {layer for layer, _ in order} - called_layers
     if missing:
         raise AttlasError(
@@ -349,4 +351,4 @@ def _metric(
             str(sorted(missing)),
             "take the order from this very model",
         )
-    return found
+    return metric_with_change

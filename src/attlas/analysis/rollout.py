@@ -41,8 +41,8 @@ class Mixing:
             rows = self.attention_map.rows(start, stop)[0].to(torch.float64).mean(0)
             rows = rows * (1 - self.residual)
             rows[torch.arange(stop - start), torch.arange(start, stop)] += self.residual
-            blind = (rows.sum(-1) == 0).nonzero().flatten()
-            rows[blind, start + blind] = 1.0
+            empty_rows = (rows.sum(-1) == 0).nonzero().flatten()
+            rows[empty_rows, start + empty_rows] = 1.0
             yield slice(start, stop), rows / rows.sum(-1, keepdim=True)
 
 
@@ -57,11 +57,11 @@ def layers_of(
             not exist.
     """
     if isinstance(maps, Trace):
-        chosen = maps.chosen(layers)
-        _check_side(maps, chosen)
-        for layer in chosen:
+        layer_maps = maps.chosen(layers)
+        _check_side(maps, layer_maps)
+        for layer in layer_maps:
             _check_once(maps, layer)
-        attention_maps = tuple(maps[layer] for layer in chosen)
+        attention_maps = tuple(maps[layer] for layer in layer_maps)
     elif layers is None:
         attention_maps = tuple(maps)
     else:
@@ -163,13 +163,13 @@ def checked_places(places: Sequence[int] | None, length: int) -> list[int]:
     Raises:
         AttlasError: For one that is not there, and for none.
     """
-    chosen = list(range(length)) if places is None else list(places)
-    wrong = [place for place in chosen if not 0 <= place < length]
-    if wrong or not chosen:
+    selected = list(range(length)) if places is None else list(places)
+    invalid = [position for position in selected if not 0 <= position < length]
+    if invalid or not selected:
         raise AttlasError(
-            f"positions from 0 to {length - 1:,}", str(wrong or "none"), "count from the first"
+            f"positions from 0 to {length - 1:,}", str(invalid or "none"), "count from the first"
         )
-    return chosen
+    return selected
 
 
 _AT_MOST = 1 << 27  # shares, in float64: a gigabyte of them
@@ -203,20 +203,20 @@ def rollout(
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length
-    chosen = checked_places(positions, length)
-    if len(chosen) * length > _AT_MOST:
+    selected = checked_places(positions, length)
+    if len(selected) * length > _AT_MOST:
         raise AttlasError(
             f"at most {_AT_MOST:,} shares",
-            f"{len(chosen):,} positions × {length:,} inputs",
+            f"{len(selected):,} positions × {length:,} inputs",
             "ask for some positions at a time",
         )
     device = stack[0].attention_map.rows(0, 1).device
-    shares = torch.zeros((len(chosen), length), dtype=torch.float64, device=device)
-    shares[torch.arange(len(chosen)), torch.tensor(chosen)] = 1.0
+    shares = torch.zeros((len(selected), length), dtype=torch.float64, device=device)
+    shares[torch.arange(len(selected)), torch.tensor(selected)] = 1.0
     # Multiply from the left: a few rows times a map, block by block, are a few rows again.
     for layer in reversed(stack):
-        mixed = torch.zeros_like(shares)
+        next_shares = torch.zeros_like(shares)
         for rows, mixing in layer.blocks():
-            mixed += shares[:, rows] @ mixing
-        shares = mixed
+            next_shares += shares[:, rows] @ mixing
+        shares = next_shares
     return shares

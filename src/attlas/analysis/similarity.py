@@ -44,14 +44,14 @@ class Tree:
 
     def members(self, cluster: int) -> tuple[int, ...]:
         """The leaves of a cluster, by its number, those of its left part first."""
-        found, waiting = [], [cluster]
-        while waiting:
-            number = waiting.pop()
+        found, pending = [], [cluster]
+        while pending:
+            number = pending.pop()
             if number < self.leaves:
                 found.append(number)
             else:
                 merge = self.merges[number - self.leaves]
-                waiting += [merge.right, merge.left]
+                pending += [merge.right, merge.left]
         return tuple(found)
 
     def labels(self, clusters: int) -> tuple[int, ...]:
@@ -232,7 +232,7 @@ def _divergences(
         else sum(attention_map.shape[1] for attention_map in attention_maps)
     )
     sums = torch.zeros((count, count), dtype=torch.float64)
-    compared = torch.zeros((count, count), dtype=torch.float64)
+    num_compared = torch.zeros((count, count), dtype=torch.float64)
     size = max(
         1, _AT_ONCE // max(1, batch * num_keys * sum(map_.shape[1] for map_ in attention_maps))
     )
@@ -247,23 +247,23 @@ def _divergences(
             between = divergence(rows[:, head : head + 1].expand_as(others), others, shared)
             has_value = ~between.isnan() & counts[:, None]
             sums[head, head:] += between.where(has_value, 0.0).sum((0, 2)).cpu()
-            compared[head, head:] += has_value.sum((0, 2)).cpu()
-    found = sums / compared
-    found = found.triu() + found.triu(1).mT
+            num_compared[head, head:] += has_value.sum((0, 2)).cpu()
+    divergences = sums / num_compared
+    divergences = divergences.triu() + divergences.triu(1).mT
     # A row and itself differ by rounding at most.
-    found.diagonal()[~found.diagonal().isnan()] = 0.0
-    return found
+    divergences.diagonal()[~divergences.diagonal().isnan()] = 0.0
+    return divergences
 
 
 def _of_tokens(attention_maps: Sequence[AttentionMap], cross_attention: bool | None) -> QueryMask:
     """The queries that stand at a token in every one of the attention maps."""
-    found = [
+    part = [
         query_mask(
             attention_map, token_mask_of(attention_map), cross_attention=cross_attention
         ).cpu()
         for attention_map in attention_maps
     ]
-    return torch.stack(found).all(0)
+    return torch.stack(part).all(0)
 
 
 def _of_all(

@@ -79,8 +79,8 @@ class DependencyTable:
         hits = {relation: dict(layers) for relation, layers in self.hits.items()}
         for relation, layers in other.hits.items():
             sums = hits.setdefault(relation, {})
-            for layer, counted in layers.items():
-                sums[layer] = sums[layer] + counted if layer in sums else counted
+            for layer, counts_of_layer in layers.items():
+                sums[layer] = sums[layer] + counts_of_layer if layer in sums else counts_of_layer
         pairs = Counter(self.pairs) + Counter(other.pairs)
         return DependencyTable(pairs, offsets, hits, self.left_out + other.left_out)
 
@@ -92,7 +92,12 @@ class DependencyTable:
     @property
     def relations(self) -> tuple[str, ...]:
         """Every relation that occurred, the most frequent first, after "all"."""
-        return tuple(sorted(self.pairs, key=lambda each: (each != "all", -self.pairs[each], each)))
+        return tuple(
+            sorted(
+                self.pairs,
+                key=lambda relation: (relation != "all", -self.pairs[relation], relation),
+            )
+        )
 
     def accuracy(self, relation: str, layer: str) -> Tensor:
         """The accuracies of a layer, (direction, head), for one relation or for "all" (UAS).
@@ -119,7 +124,7 @@ class DependencyTable:
         """
         self._check(relation)
         counts = self.offsets[relation]
-        offset = min(counts, key=lambda each: (-counts[each], abs(each), each))
+        offset = min(counts, key=lambda offset: (-counts[offset], abs(offset), offset))
         return offset, counts[offset] / self.pairs[relation]
 
     def best(self, relation: str) -> RelationHead:
@@ -132,23 +137,25 @@ class DependencyTable:
         """
         self._check(relation)
         offset, baseline = self.baseline(relation)
-        most, layer, direction, head = max(
+        share, layer, direction, head = max(
             (
                 (int(count), layer, direction, head)
                 for layer, counts in self.hits[relation].items()
                 for direction, row in enumerate(counts.tolist())
                 for head, count in enumerate(row)
             ),
-            key=lambda each: each[0],
+            key=lambda head: head[0],
         )
         pairs = self.pairs[relation]
         return RelationHead(
-            relation, pairs, layer, head, DIRECTIONS[direction], most / pairs, baseline, offset
+            relation, pairs, layer, head, DIRECTIONS[direction], share / pairs, baseline, offset
         )
 
     def found(self, least: int = 1) -> tuple[RelationHead, ...]:
         """The best head of each relation that has at least so many pairs; "all" first."""
-        return tuple(self.best(each) for each in self.relations if self.pairs[each] >= least)
+        return tuple(
+            self.best(relation) for relation in self.relations if self.pairs[relation] >= least
+        )
 
     def _check(self, relation: str) -> None:
         if relation not in self.pairs:
@@ -216,11 +223,11 @@ def between_words(
             "choose other layers; or, where you know better, dataclasses.replace(attention_map, "
             "first=0)",
         )
-    least, greatest = (int(words.min()), int(words.max())) if words.numel() else (-1, -1)
-    if tuple(words.shape) != (num_keys,) or greatest >= count or least < -1:
+    least, last_word = (int(words.min()), int(words.max())) if words.numel() else (-1, -1)
+    if tuple(words.shape) != (num_keys,) or last_word >= count or least < -1:
         raise AttlasError(
             f"for each of {num_keys:,} tokens the number of its word, from -1 to below {count:,}",
-            f"{tuple(words.shape)}, from {least:,} to {greatest:,}",
+            f"{tuple(words.shape)}, from {least:,} to {last_word:,}",
             "number the words of each sentence from 0, with -1 for tokens of none",
         )
     step = max(1, at_once // max(1, heads * max(num_keys, count)))
@@ -238,15 +245,17 @@ def _rows(
 ) -> Float[Tensor, "heads rows words"]:
     """The rows of the words some[0] … some[1] − 1."""
     in_sentence = (words >= some[0]) & (words < some[1])
-    places = in_sentence.nonzero().flatten()
+    positions = in_sentence.nonzero().flatten()
     heads = attention_map.shape[1]
-    like = attention_map.rows(0, 0)
-    words, in_sentence = words.to(like.device), in_sentence.to(like.device)
+    no_rows = attention_map.rows(0, 0)
+    words, in_sentence = words.to(no_rows.device), in_sentence.to(no_rows.device)
     # In float64, because the weights of many parts are summed before argmax.
-    sums = torch.zeros((heads, some[1] - some[0], count), dtype=torch.float64, device=like.device)
-    if not len(places):
+    sums = torch.zeros(
+        (heads, some[1] - some[0], count), dtype=torch.float64, device=no_rows.device
+    )
+    if not len(positions):
         return sums
-    low, high = int(places[0]), int(places[-1]) + 1
+    low, high = int(positions[0]), int(positions[-1]) + 1
     for start in range(low, high, step):
         stop = min(start + step, high)
         weights = attention_map.rows(start, stop)[0].to(sums.dtype)
@@ -288,22 +297,22 @@ def syntax(
         AttlasError: For maps that are not square, layers called more than once, and if sentences,
             words and batch differ in number.
     """
-    chosen = trace.chosen(layers)
+    maps = trace.chosen(layers)
     if layers is None:
-        chosen = tuple(layer for layer in chosen if trace.kind(layer) != "cross")
+        maps = tuple(layer for layer in maps if trace.kind(layer) != "cross")
     if len(sentences) != len(words):
         raise AttlasError(
             "the words of as many texts as there are sentences",
             f"{len(words):,} texts and {len(sentences):,} sentences",
             "give a row of word numbers for each sentence",
         )
-    if not chosen:
+    if not maps:
         raise AttlasError(
             "at least one layer of self-attention",
             "none",
             "observe an encoder or a decoder, or name its layers",
         )
-    for layer in chosen:
+    for layer in maps:
         if trace[layer].shape[0] != len(sentences):
             raise AttlasError(
                 f"a sentence for each of {trace[layer].shape[0]:,} batch rows of layer {layer!r}",
@@ -313,33 +322,35 @@ def syntax(
     pairs: Counter[str] = Counter()
     offsets: dict[str, Counter[int]] = {}
     hits: dict[str, dict[str, Tensor]] = {}
-    left_out = 0
+    num_skipped = 0
     for row, sentence in enumerate(sentences):
         present = set(words[row].tolist())
-        known = [
-            (place, word.head - 1, word.relation)
-            for place, word in enumerate(sentence.words)
-            if word.head and {place, word.head - 1} <= present
+        word_pairs = [
+            (position, word.head - 1, word.relation)
+            for position, word in enumerate(sentence.words)
+            if word.head and {position, word.head - 1} <= present
         ]
-        left_out += sum(word.head > 0 for word in sentence.words) - len(known)
-        by_relation: dict[str, list[int]] = {_ALL: list(range(len(known)))} if known else {}
-        for index, (_, _, relation) in enumerate(known):
+        num_skipped += sum(word.head > 0 for word in sentence.words) - len(word_pairs)
+        by_relation: dict[str, list[int]] = (
+            {_ALL: list(range(len(word_pairs)))} if word_pairs else {}
+        )
+        for index, (_, _, relation) in enumerate(word_pairs):
             by_relation.setdefault(relation, []).append(index)
         for relation, members in by_relation.items():
             pairs[relation] += len(members)
-            found = Counter(known[index][1] - known[index][0] for index in members)
+            found = Counter(word_pairs[index][1] - word_pairs[index][0] for index in members)
             offsets.setdefault(relation, Counter()).update(found)
-        if not known:
+        if not word_pairs:
             continue
-        dependents, heads = (torch.tensor([pair[side] for pair in known]) for side in (0, 1))
-        for layer in chosen:
+        dependents, heads = (torch.tensor([pair[side] for pair in word_pairs]) for side in (0, 1))
+        for layer in maps:
             guesses = _heads_of(trace[layer].at(row), words[row], len(sentence.words))
             right = guesses[..., dependents] == heads
             for relation, members in by_relation.items():
                 counts = hits.setdefault(relation, {})
                 found_here = right[..., members].sum(-1)
                 counts[layer] = counts[layer] + found_here if layer in counts else found_here
-    return DependencyTable(pairs, offsets, hits, left_out)
+    return DependencyTable(pairs, offsets, hits, num_skipped)
 
 
 def _heads_of(
@@ -351,12 +362,12 @@ def _heads_of(
     strongest = torch.zeros((heads, count), dtype=torch.float64)
     for first, rows in between_words(attention_map, words, count):
         weights = rows.cpu()
-        some = torch.arange(weights.shape[1])
-        weights[:, some, first + some] = 0.0  # a word is not its own head
-        peak, place = weights.max(-1)
-        guesses[0, :, first : first + len(some)] = torch.where(peak > 0, place, -1)
-        peak, place = weights.max(1)
+        query_index = torch.arange(weights.shape[1])
+        weights[:, query_index, first + query_index] = 0.0  # a word is not its own head
+        peak, positions = weights.max(-1)
+        guesses[0, :, first : first + len(query_index)] = torch.where(peak > 0, positions, -1)
+        peak, positions = weights.max(1)
         stronger = peak > strongest
         strongest = torch.where(stronger, peak, strongest)
-        guesses[1] = torch.where(stronger, place + first, guesses[1])
+        guesses[1] = torch.where(stronger, positions + first, guesses[1])
     return guesses

@@ -187,11 +187,11 @@ def _exit_code_of(error: Exception, debug: bool) -> int:
         return 2
     if isinstance(error, OSError):  # a full disk, a folder without the right to write
         _forget_output()
-        place = (
+        location = (
             quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
         )
         _print_error(
-            f"attlas: expected to use {place}; got {error.strerror or error}; make it readable "
+            f"attlas: expected to use {location}; got {error.strerror or error}; make it readable "
             "and writable",
             debug,
         )

@@ -76,8 +76,8 @@ def classify(
         from attlas.jobs.inputs import run_at
 
     check_texts(texts, input, output, attention, layer)  # better told before the work than after it
-    opened, checkpoint = run_at(run, checkpoint)
-    classifier = TextClassifier(opened, checkpoint=checkpoint, device=device)
+    opened_run, checkpoint = run_at(run, checkpoint)
+    classifier = TextClassifier(opened_run, checkpoint=checkpoint, device=device)
     if attention and not is_folder(attention):
         classify_with_trace(classifier, texts, input, attention, layer, output, as_json=as_json)
     elif texts:

@@ -102,22 +102,24 @@ def compare(
         figure_suffix(output)
         check_replaceable(output)
     check_distinct([source, *(reference or ())] * len(runs), [output])  # each run reads them
-    opened = [run_at(run, checkpoint) for run in runs]
-    classifies = check_comparable([run for run, _ in opened])
-    checkpoints = [run.store.number_of(name) for run, name in opened]
-    names = [str(run.path) for run, _ in opened]
+    opened_runs = [run_at(run, checkpoint) for run in runs]
+    classifies = check_comparable([run for run, _ in opened_runs])
+    checkpoints = [run.store.number_of(name) for run, name in opened_runs]
+    names = [str(run.path) for run, _ in opened_runs]
     facts, seconds = [], []
     if classifies:
         unused = {"--reference": bool(reference), "--text": text is not None}
         unused["--bleu-tokenizer"] = bleu_tokenizer is not None
         check_used(unused, "classifiers", "they write no text")
-        sets = [labelled_test_set(run, source, settings or (), valid=valid) for run, _ in opened]
+        sets = [
+            labelled_test_set(run, source, settings or (), valid=valid) for run, _ in opened_runs
+        ]
         check_same_test(names, [labelled.checksum for labelled in sets], "--source TEXTS")
         predictions = []
-        for (run, _), number in zip(opened, checkpoints, strict=True):
+        for (run, _), number in zip(opened_runs, checkpoints, strict=True):
             classifier = TextClassifier(run, checkpoint=number, device=device)
-            found, took = timed_labels(classifier, sets[0])
-            predictions.append(found)
+            classifications, took = timed_labels(classifier, sets[0])
+            predictions.append(classifications)
             seconds.append(took)
             facts.append(facts_of(run, number, classifier.facts))
         labels = sorted(
@@ -127,20 +129,20 @@ def compare(
         noun, size = "text", len(sets[0])
         data = {"name": sets[0].name, "sha256": sets[0].checksum}
     else:
-        tokenizer = common_tokenizer([run for run, _ in opened], bleu_tokenizer)
-        tests = [test_set_of(run, source, reference or (), valid=valid) for run, _ in opened]
+        tokenizer = common_tokenizer([run for run, _ in opened_runs], bleu_tokenizer)
+        tests = [test_set_of(run, source, reference or (), valid=valid) for run, _ in opened_runs]
         check_same_test(
             names,
             [test.corpus.checksum for test in tests],
             "--source TEXTS --reference TRANSLATIONS",
         )
         translators, systems = {}, []
-        for (run, _), number in zip(opened, checkpoints, strict=True):
+        for (run, _), number in zip(opened_runs, checkpoints, strict=True):
             config = decoding_of(run, settings)
             translator = translator_of(run, "attlas", config, number, device)
             with translator.forked() as faster:
-                found, took = timed_translations(faster, tests[0])
-            systems.append(found)
+                classifications, took = timed_translations(faster, tests[0])
+            systems.append(classifications)
             seconds.append(took)
             translators[str(run.path)] = translator
             facts.append(facts_of(run, number, translator.facts))
@@ -149,27 +151,28 @@ def compare(
         scores, signatures = translation_scores(systems, tests[0].references, tokenizer)
         noun, size = "sentence", len(tests[0].corpus)
         data = {"name": tests[0].corpus.name, "sha256": tests[0].corpus.checksum}
-    compared = [
-        Compared(*each) for each in zip(names, checkpoints, seconds, scores, facts, strict=True)
+    rows = [
+        Compared(*facts_of_run)
+        for facts_of_run in zip(names, checkpoints, seconds, scores, facts, strict=True)
     ]
     facts_of_data = {**data, f"{noun}s": size}
-    drawn = None
+    figure_path = None
     if text is not None and output is not None:
-        drawn = draw_side_by_side(translators, text, layer, output)
+        figure_path = draw_side_by_side(translators, text, layer, output)
     if as_json:
         report = {
             "runs": [
                 {"run": result.run, "checkpoint": result.checkpoint, "scores": result.scores,
                  "seconds": result.seconds, **result.facts}
-                for result in compared
+                for result in rows
             ],
             "signatures": signatures,
             "data": facts_of_data,
-            **({} if drawn is None else {"translations": drawn}),
+            **({} if figure_path is None else {"translations": figure_path}),
         }  # fmt: skip
         print(json.dumps(report, ensure_ascii=False, indent=2))
         return
-    print(as_text(compared, signatures, facts_of_data, noun))
-    if drawn is not None:
+    print(as_text(rows, signatures, facts_of_data, noun))
+    if figure_path is not None:
         print()
-        print("\n".join(f"{name}: {translation}" for name, translation in drawn.items()))
+        print("\n".join(f"{name}: {translation}" for name, translation in figure_path.items()))

@@ -92,15 +92,15 @@ def evaluate(
         )
 
     check_writable(output)  # better reported before the work than after it
-    opened, checkpoint = run_at(run, checkpoint)
+    opened_run, checkpoint = run_at(run, checkpoint)
     # A training may name another one best while this one is scored.
-    checkpoint = opened.store.number_of(checkpoint)
+    checkpoint = opened_run.store.number_of(checkpoint)
     if as_json and output is not None and str(output) == "-":
         raise AttlasError(
             "the scores or the translations on the standard output", "both", "name a file for -o"
         )
-    check_distinct([source, *(reference or ()), *data_of(opened)], [output])
-    if opened.classifies:
+    check_distinct([source, *(reference or ()), *data_of(opened_run)], [output])
+    if opened_run.classifies:
         of_translation = {
             "--reference": bool(reference),
             "--bleu-tokenizer": bleu_tokenizer is not None,
@@ -109,7 +109,7 @@ def evaluate(
         }
         check_used(of_translation, "a classifier", "it writes no text")
         shown, lines = evaluate_labels(
-            opened,
+            opened_run,
             checkpoint,
             device,
             source,
@@ -121,16 +121,18 @@ def evaluate(
         with kept(lines, output):
             print(shown, flush=True)  # first: no disk that is full takes the scores away
     else:
-        tested = test_set_of(opened, source, reference or (), valid=valid)
-        config = decoding_of(opened, settings, num_beams)
-        tokenizer = tokenizer_of(opened, bleu_tokenizer)
-        translator = translator_of(opened, engine, config, checkpoint, device)
+        test_set = test_set_of(opened_run, source, reference or (), valid=valid)
+        config = decoding_of(opened_run, settings, num_beams)
+        tokenizer = tokenizer_of(opened_run, bleu_tokenizer)
+        translator = translator_of(opened_run, engine, config, checkpoint, device)
         with translator.forked() as faster:
-            translations = translated(faster, tested)
+            translations = translated(faster, test_set)
         # To score a large set takes minutes: whatever happens then, its translations are kept.
         with kept((f"{translation.text}\n".encode() for translation in translations), output):
-            report, right = scored(opened, checkpoint, translator, tested, translations, tokenizer)
+            report, right = scored(
+                opened_run, checkpoint, translator, test_set, translations, tokenizer
+            )
             print(
-                format_report(report, tested, translations, right, examples, as_json=as_json),
+                format_report(report, test_set, translations, right, examples, as_json=as_json),
                 flush=True,
             )

@@ -55,17 +55,17 @@ def export(
         from attlas.export import export as export_run
         from attlas.jobs.inputs import check_used, decoding_of, run_at
 
-    opened, checkpoint = run_at(run, checkpoint)
-    if opened.classifies:
+    opened_run, checkpoint = run_at(run, checkpoint)
+    if opened_run.classifies:
         check_used({"--set": bool(settings)}, "a classifier", "it has no search to be set")
     name = to if quantization == "float32" else f"{to}-{quantization}"
     exported = export_run(
-        opened,
+        opened_run,
         to,
         out or run / "exports" / name,
         checkpoint=checkpoint,
         quantization=quantization,
-        search=decoding_of(opened, settings) if settings else None,
+        search=decoding_of(opened_run, settings) if settings else None,
     )
     print(f"{exported.path} is ready: {', '.join(exported.files)}")
     for remark in exported.remarks:

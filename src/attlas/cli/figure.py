@@ -106,13 +106,13 @@ def figure(
         trace = trace_on_disk(subject, text)
     else:
         check_run_or_trace(subject)
-        opened, checkpoint = run_at(subject, checkpoint)
-        if opened.classifies:
-            named = join([str(subject), "TEXT" if text is None else text])
+        opened_run, checkpoint = run_at(subject, checkpoint)
+        if opened_run.classifies:
+            arguments = join([str(subject), "TEXT" if text is None else text])
             raise UnsupportedError(
                 "a run that translates",
                 f"a classifier at {subject}",
-                f"run: attlas classify {named} --attention {quote(str(output))}",
+                f"run: attlas classify {arguments} --attention {quote(str(output))}",
             )
         if text is None:
             raise AttlasError(
@@ -120,8 +120,10 @@ def figure(
                 "none",
                 f'add it: attlas figure {quote(str(subject))} "a text"',
             )
-        config = decoding_of(opened, settings, num_beams)
-        trace = trace_of_run(Translator(opened, config, checkpoint=checkpoint, device=device), text)
+        config = decoding_of(opened_run, settings, num_beams)
+        trace = trace_of_run(
+            Translator(opened_run, config, checkpoint=checkpoint, device=device), text
+        )
     if save_trace:
         trace.save(save_trace)
     draw(trace, output, layer=layer, row=row, head=head, style=style)

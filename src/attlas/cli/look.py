@@ -105,9 +105,9 @@ def look(
     shown: TranslatorProtocol | Trace
     folder = model_folder_at(subject, download=download)
     if folder is None:
-        why = "it is for a model of Hugging Face"
+        reason = "it is for a model of Hugging Face"
         of_models = {"--max-new-tokens": max_new_tokens is not None, "--download": download}
-        check_used(of_models, str(subject), why)
+        check_used(of_models, str(subject), reason)
     if folder is not None:
         of_runs = {
             "--num-beams": num_beams is not None,
@@ -121,16 +121,16 @@ def look(
         shown = trace_at(subject)
     else:
         check_shown(subject)
-        opened, checkpoint = run_at(subject, checkpoint)
-        if opened.classifies:
+        opened_run, checkpoint = run_at(subject, checkpoint)
+        if opened_run.classifies:
             keep = f'attlas classify {quote(str(subject))} "a text" --attention text.safetensors'
             raise UnsupportedError(
                 "a run that translates, or a trace",
                 f"a classifier at {subject}",
                 f"run: {keep}; then: attlas look text.safetensors",
             )
-        config = decoding_of(opened, settings, num_beams)
-        shown = Translator(opened, config, checkpoint=checkpoint, device=device)
+        config = decoding_of(opened_run, settings, num_beams)
+        shown = Translator(opened_run, config, checkpoint=checkpoint, device=device)
     if export is not None:
         content = content_of(shown, text, subject.name, "exact" if exact else "display")
         write(page_with(content), export)

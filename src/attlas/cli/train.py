@@ -17,16 +17,16 @@ class TrainCommand(Guarded):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options. `--pairs a b` is read as `--pairs a --pairs b`."""
-        found: list[str] = []
+        arguments: list[str] = []
         after = more = False  # after: the option itself; more: a file of it
         for argument in args:
             is_option = argument.startswith("-") and argument != "-"
             if more and not is_option:
-                found.append("--pairs")
+                arguments.append("--pairs")
             more = argument.startswith("--pairs=") or (not is_option and (after or more))
             after = argument == "--pairs"
-            found.append(argument)
-        return super().parse_args(ctx, found)
+            arguments.append(argument)
+        return super().parse_args(ctx, arguments)
 
 
 def train(
@@ -122,27 +122,27 @@ def train(
         settings = [*(settings or ()), f"data.length={length_range(length)}"]
     option, files = ("--labels", [labels]) if labels else ("--pairs", pairs or [])
     if files:
-        both = {
+        sources = {
             "--pairs": pairs,
             "--labels": labels,
             f"the recipe {recipe}": recipe,
             "--length": length,
         }
-        if len(others := [word for word, value in both.items() if value]) > 1:
+        if len(others := [word for word, value in sources.items() if value]) > 1:
             raise AttlasError(
                 "--pairs, --labels, or a recipe",
                 " and ".join(others),
                 "leave all but one out; --set changes what --pairs and --labels choose",
             )
         out = out or default_folder(files)
-    theirs = str(run_and_checkpoint(init_from)[0]) if init_from is not None else "demo"
-    name = recipe or (str(out) if out and (out / CONFIG).is_file() else theirs)
-    begun = name == str(out) if files else is_run(name)
-    if init_from is not None and out is None and (begun or recipe is None):
+    initial_run = str(run_and_checkpoint(init_from)[0]) if init_from is not None else "demo"
+    name = recipe or (str(out) if out and (out / CONFIG).is_file() else initial_run)
+    has_run = name == str(out) if files else is_run(name)
+    if init_from is not None and out is None and (has_run or recipe is None):
         raise AttlasError(
             "a folder for the run that --init-from begins", "none", "name one with --out"
         )
-    folder = out or (Path(name) if begun else Path("runs") / Path(name).stem)
+    folder = out or (Path(name) if has_run else Path("runs") / Path(name).stem)
     for part in (folder, *folder.parents):
         if lexists(part) and not part.is_dir():
             raise AttlasError(
@@ -158,48 +158,48 @@ def train(
                 "rename it, or choose another folder with --out",
             )
     own_recipe = None
-    if files and not begun:
+    if files and not has_run:
         own_recipe = recipe_for(option, files, settings or (), init_from)
-        chosen, written = own_recipe.recipe, recipe_path(own_recipe, folder)
+        user_recipe, written_path = own_recipe.recipe, recipe_path(own_recipe, folder)
         if is_main_process():
-            announce(own_recipe, written)
+            announce(own_recipe, written_path)
     else:
         if files:
             check_same_data(option, files, folder)
-        chosen = read_recipe(Path(name) / CONFIG if begun else name, settings or (), warn)
+        user_recipe = read_recipe(Path(name) / CONFIG if has_run else name, settings or (), warn)
     if init_from is not None:
-        chosen = chosen.with_init_from(resolved_name(Path().resolve(), init_from))
-    if device_called(chosen.training.device).type == "cpu":
+        user_recipe = user_recipe.with_init_from(resolved_name(Path().resolve(), init_from))
+    if device_called(user_recipe.training.device).type == "cpu":
         disable_malloc_trim()  # an update allocates the memory that the previous one freed
     if not is_main_process():  # of torchrun's processes, only the first one prints
-        train_run(chosen, folder)
+        train_run(user_recipe, folder)
         return
     reported: set[type[Event]] = set()
 
     def report(event: Event) -> None:
         reported.add(type(event))
         if own_recipe is not None and isinstance(event, Started):
-            write_recipe(own_recipe, written)
+            write_recipe(own_recipe, written_path)
         progress(event)
 
     try:
         with Progress() as progress:
-            outcome = train_run(chosen, folder, report=report)
+            outcome = train_run(user_recipe, folder, report=report)
     except KeyboardInterrupt as interrupt:
         # Before the start, saved checkpoints may be of another recipe.
-        saved = CheckpointStore(folder).named(LAST) if Started in reported else None
-        if saved and saved.isdecimal():
+        checkpoint = CheckpointStore(folder).named(LAST) if Started in reported else None
+        if checkpoint and checkpoint.isdecimal():
             interrupt.add_note(
-                f"update {int(saved):,} is saved: the same command continues from it"
+                f"update {int(checkpoint):,} is saved: the same command continues from it"
             )
         raise
     except MissingFileError as error:
-        named = overridden({}, settings or ()).assigned
-        if ("data", "train") in named and ("data", "valid") not in named:
+        assigned = overridden({}, settings or ()).assigned
+        if ("data", "train") in assigned and ("data", "valid") not in assigned:
             error.add_note(
                 "where that file is of the recipe's own data, and not of yours: --set data.valid= "
                 "--set data.test= --set data.held_back=0.1"
             )
         raise
-    next_step = "classify" if chosen.classifies else "look"
+    next_step = "classify" if user_recipe.classifies else "look"
     print(f"{outcome.path} is ready; try: attlas {next_step} {outcome.path}")

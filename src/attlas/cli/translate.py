@@ -105,10 +105,10 @@ def translate(
 
     options = {"FILES": files, "--into": into, "--shard": shard}
     single = {"--input": input, "--output": output, "--alignments": alignments}
-    named = [name for name, value in options.items() if value not in (None, [])]
+    option_names = [name for name, value in options.items() if value not in (None, [])]
     others = {name: str(value) for name, value in single.items() if value not in ("-", None)}
-    if named and (not files or into is None or others):
-        got = " ".join([*named, *others])
+    if option_names and (not files or into is None or others):
+        got = " ".join([*option_names, *others])
         advice = "for a single text, use --input, --output and --alignments alone"
         if files and into is None:
             got, advice = _meant(run, files, others, got)
@@ -120,12 +120,12 @@ def translate(
     check_writable(output)
     check_writable(alignments)
     divided = Shard() if shard is None else Shard.parse(shard)
-    opened, checkpoint = run_at(run, checkpoint)
-    config = decoding_of(opened, settings, num_beams, n_best)
+    opened_run, checkpoint = run_at(run, checkpoint)
+    config = decoding_of(opened_run, settings, num_beams, n_best)
     numbered = lists_asked_for(settings, n_best)
-    place = f"[batching] of {opened.path / CONFIG}"
-    trained = BatchingConfig.read(opened.table("batching"), place).max_length
-    plain = translator_of(opened, engine, config, checkpoint, device)
+    location = f"[batching] of {opened_run.path / CONFIG}"
+    trained_length = BatchingConfig.read(opened_run.table("batching"), location).max_length
+    plain = translator_of(opened_run, engine, config, checkpoint, device)
     prefixed = plain if prefix is None else plain.with_prefix(prefix)
     with prefixed.forked() as translator:
         if files and into:
@@ -134,13 +134,15 @@ def translate(
                 files,
                 into,
                 origin={
-                    **origin_of(opened, checkpoint, translator, numbered=numbered, window=window),
+                    **origin_of(
+                        opened_run, checkpoint, translator, numbered=numbered, window=window
+                    ),
                     **({} if prefix is None else {"prefix": prefix}),
                 },
                 shard=divided,
                 numbered=numbered,
                 window=window,
-                trained=trained,
+                trained=trained_length,
             )
             return
         translate_lines(
@@ -150,7 +152,7 @@ def translate(
             alignments=alignments,
             numbered=numbered,
             window=window,
-            trained=trained,
+            trained=trained_length,
         )
 
 
@@ -160,16 +162,16 @@ def _meant(run: Path, files: list[Path], others: Mapping[str, str], got: str) ->
     Args:
         others: The options given that are for a single text.
     """
-    written = [w for name, value in others.items() if name != "--input" for w in (name, value)]
+    arguments = [w for name, value in others.items() if name != "--input" for w in (name, value)]
     command = ["attlas", "translate", str(run)]
     if not any(map(exists, files)):
         text = " ".join(map(str, files))
-        advice = f"to translate a text: echo {quote(text)} | {join(command + written)}"
+        advice = f"to translate a text: echo {quote(text)} | {join(command + arguments)}"
         return f"{quoted(text)}, where no file is", advice
     into = "add --into FOLDER"
     if others:
         into = f"take --into FOLDER instead of {' and '.join(others)}"
     if len(files) > 1 or not isfile(files[0]):
         return got, into
-    advised = join([*command, "-i", str(files[0]), *written])
+    advised = join([*command, "-i", str(files[0]), *arguments])
     return got, f"to translate that file: {advised}; or {into}"

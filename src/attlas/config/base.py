@@ -89,24 +89,22 @@ def settings_named(
     """Every setting of this name, in the chosen or default kinds of all groups:
     `["training.learning_rate"]` for "learning_rate".
     """
-    found = [".".join((*before, key))] if key in root.model_fields else []
+    settings = [".".join((*before, key))] if key in root.model_fields else []
     for name, field in root.model_fields.items():
-        chosen = table.get(name)
-        within = chosen if isinstance(chosen, Mapping) else {}
-        group = _chosen(field, within)
+        group_table = table.get(name)
+        inner_table = group_table if isinstance(group_table, Mapping) else {}
+        group = _chosen(field, inner_table)
         if group is not None:
-            found += settings_named(group, key, within, (*before, name))
-    return found
+            settings += settings_named(group, key, inner_table, (*before, name))
+    return settings
 
 
 def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
     """Every setting of nearly this name, in any of the groups that `settings_named` looks at."""
     names = sorted({name.rpartition(".")[2] for name in _every(root, table)})
-    near = get_close_matches(key, names, n=2, cutoff=0.75)
+    matches = get_close_matches(key, names, n=2, cutoff=0.75)
     return [
-        name
-        for similar in near
-        for name in sorted(settings_named(root, similar, table), key=_depth)
+        name for match in matches for name in sorted(settings_named(root, match, table), key=_depth)
     ]
 
 
@@ -174,11 +172,11 @@ def _every(root: Group, table: Mapping[str, Any], before: str = "") -> Iterator[
     """All settings, by their whole names."""
     for name, field in root.model_fields.items():
         yield f"{before}{name}"
-        chosen = table.get(name)
-        within = chosen if isinstance(chosen, Mapping) else {}
-        group = _chosen(field, within)
+        group_table = table.get(name)
+        inner_table = group_table if isinstance(group_table, Mapping) else {}
+        group = _chosen(field, inner_table)
         if group is not None:
-            yield from _every(group, within, f"{before}{name}.")
+            yield from _every(group, inner_table, f"{before}{name}.")
 
 
 def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tuple[str, ...]]:
@@ -188,10 +186,10 @@ def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tupl
     new kind has, too, and the newly assigned ones.
     """
     notes: list[str] = []
-    found = Overridden(table)
-    found.original, found.assigned = table.original, set(table.assigned)
-    _regroup(root, found, table.original, found.assigned, (), notes)
-    return found, tuple(notes)
+    result = Overridden(table)
+    result.original, result.assigned = table.original, set(table.assigned)
+    _regroup(root, result, table.original, result.assigned, (), notes)
+    return result, tuple(notes)
 
 
 def _regroup(
@@ -203,12 +201,12 @@ def _regroup(
     notes: list[str],
 ) -> None:
     for name, field in root.model_fields.items():
-        chosen = table.get(name)
-        if not isinstance(chosen, dict):
+        group = table.get(name)
+        if not isinstance(group, dict):
             continue
         setting_path, previous = (*keys, name), before.get(name)
         earlier = previous if isinstance(previous, Mapping) else {}
-        new, old = _chosen(field, chosen), _chosen(field, earlier)
+        new, old = _chosen(field, group), _chosen(field, earlier)
         tag = str(field.discriminator) if field.discriminator else ""
         if (
             new
@@ -219,7 +217,7 @@ def _regroup(
         ):
             idle = [
                 key
-                for key in chosen
+                for key in group
                 if key != tag
                 and not any(
                     assigned_path[: len(setting_path) + 1] == (*setting_path, key)
@@ -228,7 +226,7 @@ def _regroup(
                 and not _same_setting(new, old, key)
             ]
             for key in idle:
-                del chosen[key]
+                del group[key]
             if idle:
                 path = ".".join(setting_path)
                 notes.append(
@@ -237,7 +235,7 @@ def _regroup(
                     f"{'was' if len(idle) == 1 else 'were'} set for {_kind(old, tag)!r}"
                 )
         if new:
-            _regroup(new, chosen, earlier, assigned, setting_path, notes)
+            _regroup(new, group, earlier, assigned, setting_path, notes)
 
 
 def _same_setting(a: Group, b: Group, key: str) -> bool:
@@ -284,21 +282,21 @@ def descriptions(config: Group) -> Mapping[str, str]:
 
     The source is read on request only, so that no import takes longer.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for group in reversed(config.__mro__):
         if group in (Config, BaseModel) or not issubclass(group, BaseModel):
             continue
         (tree,) = ast.parse(dedent(inspect.getsource(group))).body
         body = tree.body if isinstance(tree, ast.ClassDef) else []
-        for field, below in pairwise(body):
+        for field, next_node in pairwise(body):
             if (
                 isinstance(field, ast.AnnAssign)
                 and isinstance(field.target, ast.Name)
-                and isinstance(below, ast.Expr)
-                and isinstance(below.value, ast.Constant)
+                and isinstance(next_node, ast.Expr)
+                and isinstance(next_node.value, ast.Constant)
             ):
-                found[field.target.id] = " ".join(str(below.value.value).split())
-    return found
+                texts[field.target.id] = " ".join(str(next_node.value.value).split())
+    return texts
 
 
 def explanations(settings: "Config", before: str = "") -> dict[str, str]:
@@ -306,19 +304,19 @@ def explanations(settings: "Config", before: str = "") -> dict[str, str]:
 
     The meaning of a setting that distinguishes kinds is the list of the kinds.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     meanings = descriptions(type(settings))
     for name, field in type(settings).model_fields.items():
         value, dotted = getattr(settings, name), f"{before}{name}"
         if meaning := meanings.get(name):
-            found[dotted] = meaning
+            texts[dotted] = meaning
         if isinstance(value, Config):
-            found |= explanations(value, f"{dotted}.")
+            texts |= explanations(value, f"{dotted}.")
             if field.discriminator:
                 tag = str(field.discriminator)
                 kinds = (_kind(group, tag) for group in _groups_in(field.annotation))
-                found[f"{dotted}.{tag}"] = f"One of: {', '.join(kinds)}."
-    return found
+                texts[f"{dotted}.{tag}"] = f"One of: {', '.join(kinds)}."
+    return texts
 
 
 # The base of every group of settings.
@@ -388,21 +386,21 @@ def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> boo
     """
     try:
         cls.model_validate(table.original)
-    except ValidationError as before:
-        first, earlier = error.errors()[0], before.errors()[0]
+    except ValidationError as previous_error:
+        first, earlier = error.errors()[0], previous_error.errors()[0]
         return any(first[part] != earlier[part] for part in ("type", "loc", "msg"))
     return True
 
 
 def _first_complaint(cls: type[Config], error: ValidationError) -> ErrorDetails:
     """The error to explain. One of a renamed setting comes first, because it causes others."""
-    every = error.errors()
-    for complaint in every:
-        if complaint["type"] == "extra_forbidden":
-            place = SettingPath.of(cls, complaint["loc"])
-            if renamed(place.group, place.keys[-1]):
-                return complaint
-    return every[0]
+    complaints = error.errors()
+    for error_details in complaints:
+        if error_details["type"] == "extra_forbidden":
+            path = SettingPath.of(cls, error_details["loc"])
+            if renamed(path.group, path.keys[-1]):
+                return error_details
+    return complaints[0]
 
 
 def _explained(
@@ -418,35 +416,35 @@ def _explained(
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, AttlasError):  # from our own validator, whose message is better
         return ConfigError(f"{cause.expected} ({location})", cause.got, cause.hint)
-    place = SettingPath.of(cls, first["loc"])
+    path = SettingPath.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
-        put_in = any(keys[: len(place.keys)] == place.keys for keys in assigned)
-        return _unknown(cls, table, place, by if put_in else location, put_in=put_in)
-    if any(place.keys[: len(keys)] == keys for keys in assigned):
+        put_in = any(keys[: len(path.keys)] == path.keys for keys in assigned)
+        return _unknown(cls, table, path, by if put_in else location, put_in=put_in)
+    if any(path.keys[: len(keys)] == keys for keys in assigned):
         location = by
-    within = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
-    if first["type"] == "missing" and not within:
+    is_list_item = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
+    if first["type"] == "missing" and not is_list_item:
         return ConfigError(
-            expected=f"`{place.name}` in {location}",
+            expected=f"`{path.name}` in {location}",
             got="nothing",
-            hint=f"add `{place.keys[-1]} = …`",
+            hint=f"add `{path.keys[-1]} = …`",
         )
     if first["type"] in ("union_tag_not_found", "union_tag_invalid"):
         tag = first["ctx"].get("tag")
         return ConfigError(
-            expected=f"`{place.name}.kind` in {location}: one of "
-            f"{', '.join(map(repr, place.kinds_of_setting))}",
+            expected=f"`{path.name}.kind` in {location}: one of "
+            f"{', '.join(map(repr, path.kinds_of_setting))}",
             got="nothing" if tag is None else quoted(tag),
             hint="say which kind it is" if tag is None else "correct that value",
         )
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return ConfigError(
-            expected=f"`{place.name}` in {location}: a table of settings",
+            expected=f"`{path.name}` in {location}: a table of settings",
             got=_shown(first["input"]),
-            hint=f"set what is in it: `{place.name}.… = …`",
+            hint=f"set what is in it: `{path.name}.… = …`",
         )
     return ConfigError(
-        expected=f"`{place.name}` in {location}: {_wish(first)}",
+        expected=f"`{path.name}` in {location}: {_wish(first)}",
         got="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
         hint=_correction(first),
     )
@@ -457,9 +455,9 @@ def _correction(complaint: ErrorDetails) -> str:
     value = complaint["input"]
     if complaint["type"] == "literal_error" and isinstance(value, str):
         choices = re.findall(r"'([^']*)'", complaint["ctx"]["expected"])
-        near = get_close_matches(value.lower().replace("-", "_"), choices, n=1)
-        if near:
-            return f"did you mean {near[0]!r}?"
+        matches = get_close_matches(value.lower().replace("-", "_"), choices, n=1)
+        if matches:
+            return f"did you mean {matches[0]!r}?"
     return "correct that value"
 
 
@@ -493,7 +491,7 @@ def _as_written(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_as_written, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key} = {_as_written(each)}' for key, each in value.items())}}}"
+        return f"{{{', '.join(f'{key} = {_as_written(item)}' for key, item in value.items())}}}"
     return repr(value)
 
 
@@ -511,7 +509,7 @@ def _unknown(
         place.keys[-1],
         place.group.model_fields,
     )
-    listed = f"valid here: {', '.join(sorted(valid))}"
+    valid_settings = f"valid here: {', '.join(sorted(valid))}"
     if new := renamed(place.group, key):
         name = ".".join((*place.keys[:-1], new))
         return ConfigError(expected, f"`{place.name}`", f"it was renamed: write `{name}`")
@@ -523,16 +521,20 @@ def _unknown(
             f"`{place.name}`, which is of {place.tag} = {kinds}, beside {place.tag} = "
             f"{place.kind!r}",
             f"leave it out, or write the whole group again: {group} = {{ {place.tag} = …, … }}; "
-            f"{listed}",
+            f"{valid_settings}",
         )
-    similar = get_close_matches(key, valid, n=1)
-    elsewhere = (
+    similar_names = get_close_matches(key, valid, n=1)
+    other_groups = (
         []
         if key in _TAGS
         else sorted(settings_named(root, key, table), key=lambda path: path.count("."))
     )
-    near = [*elsewhere, *similar] or (
+    suggestions = [*other_groups, *similar_names] or (
         similar_settings(root, key, table) if put_in and key not in _TAGS else []
     )
-    hint = f"did you mean {' or '.join(f'`{path}`' for path in near[:3])}? " if near else ""
-    return ConfigError(expected, f"`{shortened(place.name)}`", f"{hint}{listed}")
+    hint = (
+        f"did you mean {' or '.join(f'`{path}`' for path in suggestions[:3])}? "
+        if suggestions
+        else ""
+    )
+    return ConfigError(expected, f"`{shortened(place.name)}`", f"{hint}{valid_settings}")

@@ -54,7 +54,7 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
     Raises:
         ConfigError: For anything but an assignment, and for two assignments of one key.
     """
-    result, before = Overridden(table), set[Keys]()
+    result, assigned = Overridden(table), set[Keys]()
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         keys = [key.strip() for key in name.split(".")]
@@ -64,11 +64,11 @@ def overridden(table: Mapping[str, Any], assignments: Iterable[str]) -> Overridd
                 quoted(assignment),
                 f"write {SET} table.key=value",
             )
-        if tuple(keys) in before:
+        if tuple(keys) in assigned:
             raise ConfigError(
                 f"{SET} {'.'.join(keys)} once", "it several times", "leave the others out"
             )
-        before.add(tuple(keys))
+        assigned.add(tuple(keys))
         group: dict[str, Any] = result
         for key in keys[:-1]:
             group = group.setdefault(key, {})
@@ -91,8 +91,8 @@ def _value(text: str, name: str) -> Any:
     Raises:
         ConfigError: For brackets or braces that are no list and no table.
     """
-    bare = text[:1] not in {'"', "'", "[", "{"}
-    if bare and ("#" in text or "\n" in text):
+    is_bare = text[:1] not in {'"', "'", "[", "{"}
+    if is_bare and ("#" in text or "\n" in text):
         return text
     try:
         table = tomllib.loads(f"value = {text}")
@@ -139,15 +139,15 @@ def _with_quotes(text: str) -> str:
 
 def _parts(text: str) -> list[str]:
     """What commas separate, those within quotes, brackets and braces aside."""
-    parts, depth, within = [""], 0, ""
+    parts, depth, quote = [""], 0, ""
     for letter in text:
-        if within:
-            within = "" if letter == within else within
+        if quote:
+            quote = "" if letter == quote else quote
         elif letter in "\"'":
-            within = letter
+            quote = letter
         else:
             depth += (letter in "[{") - (letter in "]}")
-        if letter == "," and not depth and not within:
+        if letter == "," and not depth and not quote:
             parts.append("")
         else:
             parts[-1] += letter
@@ -228,17 +228,17 @@ def _assignment(key: str, value: Any) -> str:
 
 def _header(keys: Keys) -> str:
     """ "[training.schedule]", with quotes around a key that needs them."""
-    written = (tomli_w.dumps({key: 0}).partition(" = ")[0] for key in keys)
-    return f"[{'.'.join(written)}]"
+    quoted_keys = (tomli_w.dumps({key: 0}).partition(" = ")[0] for key in keys)
+    return f"[{'.'.join(quoted_keys)}]"
 
 
 def _with_comment(line: str, comment: str) -> list[str]:
     comment = " ".join(comment.split())
-    behind = f"{line}  # {comment}"
+    commented = f"{line}  # {comment}"
     if not comment:
         return [line]
-    if len(behind) <= _LINE and "\n" not in line:
-        return [behind]
+    if len(commented) <= _LINE and "\n" not in line:
+        return [commented]
     return [*(f"# {part}" for part in wrap(comment, _LINE - 2)), line]
 
 

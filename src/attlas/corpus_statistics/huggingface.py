@@ -80,23 +80,23 @@ class HuggingFaceFolder:
             config = transformers.AutoConfig.from_pretrained(path, **HERE)
             self.writes = bool(getattr(config, "is_encoder_decoder", False))
             kind = transformers.AutoModelForSeq2SeqLM if self.writes else transformers.AutoModel
-            opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
+            model, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
             self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(path, **HERE)
-        check_weights(opened, sorted(loading_info["missing_keys"]), path)
-        opened.config.use_cache = False  # each pass stands for itself
-        self.model: Any = opened.to(self.device).eval()
+        check_weights(model, sorted(loading_info["missing_keys"]), path)
+        model.config.use_cache = False  # each pass stands for itself
+        self.model: Any = model.to(self.device).eval()
         self._body: Any = self.model.base_model if self.writes else self.model
         self.longest = longest_input(self.model, self.tokenizer)
         self.special = _special(self.tokenizer)
-        weights = _of_weights(opened, loading_info["missing_keys"])
+        weights = _of_weights(model, loading_info["missing_keys"])
         self.facts: dict[str, str | int] = {
-            "model": type(opened).__name__,
+            "model": type(model).__name__,
             "checkpoint": f"{path.resolve().name} ({weights})",
             "settings": text_digest(_settings(config)),
             "vocabularies": _of_tokenizer(self.tokenizer),
             "longest": "any" if self.longest is None else self.longest,
             "device": self.device.type,
-            "kernel": str(getattr(opened.config, "_attn_implementation", None)),
+            "kernel": str(getattr(model.config, "_attn_implementation", None)),
             "transformers": str(transformers.__version__),
         }
         if self.writes:
@@ -152,9 +152,9 @@ class HuggingFaceFolder:
 
 
 def _special(tokenizer: Any) -> frozenset[int]:
-    named = tokenizer.special_tokens_map
-    unknown = named.get("unk_token")
-    if unknown in [token for name, token in named.items() if name != "unk_token"]:
+    special_tokens = tokenizer.special_tokens_map
+    unknown = special_tokens.get("unk_token")
+    if unknown in [token for name, token in special_tokens.items() if name != "unk_token"]:
         return frozenset(tokenizer.all_special_ids)  # GPT-2 has one token for everything
     return frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
 
@@ -175,8 +175,8 @@ def _of_weights(model: nn.Module, missing: Collection[str]) -> str:
 
 
 def _settings(config: Any) -> str:
-    named = {k: v for k, v in config.to_dict().items() if not k.startswith("_")}
-    return json.dumps(named, sort_keys=True, default=str)
+    settings = {k: v for k, v in config.to_dict().items() if not k.startswith("_")}
+    return json.dumps(settings, sort_keys=True, default=str)
 
 
 def _of_tokenizer(tokenizer: Any) -> str:
@@ -216,20 +216,20 @@ class HuggingFaceReader(Reader):
             )
         if not text.strip() or (target is not None and not target.strip()):
             return None
-        source, types, unread = self._ids(text)
+        source, types, num_unread = self._ids(text)
         if not source:
             return None
-        read = CorpusText(line, source, unread=unread, types=types)
+        corpus_text = CorpusText(line, source, unread=num_unread, types=types)
         if target is None:
-            return read
+            return corpus_text
         written_ids, _, lost = self._ids(target, written=True)
         if not written_ids:
             return None
         return replace(
-            read,
+            corpus_text,
             decoder_input=self._decoder_input(written_ids),
             expected=written_ids,
-            unread=unread + lost,
+            unread=num_unread + lost,
         )
 
     def named(self, record: MapRecord) -> tuple[str, ...]:
@@ -240,13 +240,13 @@ class HuggingFaceReader(Reader):
     ) -> tuple[tuple[int, ...], tuple[int, ...] | None, int]:
         """The tokens that are read, special ones included; their types; how many more there are."""
         arguments = {"text_target" if written else "text": text, "verbose": False}
-        read = full = self._tokenizer(**arguments)
+        encoding = full_encoding = self._tokenizer(**arguments)
         longest = self._folder.longest
-        if longest is not None and len(full["input_ids"]) > longest:
-            read = self._tokenizer(**arguments, truncation=True, max_length=longest)
-        ids = tuple(read["input_ids"])
-        types = self._folder.types(read.get("token_type_ids"))
-        return ids, types, len(full["input_ids"]) - len(ids)
+        if longest is not None and len(full_encoding["input_ids"]) > longest:
+            encoding = self._tokenizer(**arguments, truncation=True, max_length=longest)
+        ids = tuple(encoding["input_ids"])
+        types = self._folder.types(encoding.get("token_type_ids"))
+        return ids, types, len(full_encoding["input_ids"]) - len(ids)
 
     def _decoder_input(self, written_ids: tuple[int, ...]) -> tuple[int, ...]:
         """The decoder's input: shifted by the model's own function if it has one, otherwise after
@@ -270,19 +270,21 @@ class HuggingFaceReader(Reader):
     def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
         if not self._folder.writes or all(text.decoder_input is not None for text in texts):
             return texts
-        most = min(_WRITTEN, (self._folder.longest or _WRITTEN + 1) - 1)
+        max_length = min(_WRITTEN, (self._folder.longest or _WRITTEN + 1) - 1)
         with self._folder.reading():
-            found = self.model.generate(
+            generated = self.model.generate(
                 **self._folder.inputs(texts),
                 do_sample=False,
                 num_beams=1,
                 num_return_sequences=1,
                 return_dict_in_generate=False,
-                max_new_tokens=most,
+                max_new_tokens=max_length,
             )
         ends = self.model.generation_config.eos_token_id
         ends = {ends} if isinstance(ends, int) else set(ends or ())
-        return [_written(text, row, ends) for text, row in zip(texts, found.tolist(), strict=True)]
+        return [
+            _written(text, row, ends) for text, row in zip(texts, generated.tolist(), strict=True)
+        ]
 
     def _run(self, texts: Sequence[CorpusText]) -> None:
         arguments = self._folder.inputs(texts)
@@ -300,7 +302,7 @@ class HuggingFaceReader(Reader):
 
 def _written(text: CorpusText, row: Sequence[int], ends: set[int]) -> CorpusText:
     """A row begins with the token that begins every target, which may be the one that ends it."""
-    end = next((place for place, id_ in enumerate(row[1:], 2) if id_ in ends), None)
+    end = next((index for index, id_ in enumerate(row[1:], 2) if id_ in ends), None)
     written_ids = tuple(row[1:end])
     return replace(
         text,

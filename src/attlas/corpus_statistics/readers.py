@@ -233,15 +233,15 @@ class Reader(ABC):
                     with_cross_position = (
                         kind == "cross" and sides[0] != "text"
                     )  # which stands nowhere
-                    alone = cut(
+                    one_at_a_time = cut(
                         attention_map, row, *row_lengths, cross_attention=with_cross_position
                     )
                     ids, special = _ids(text, sides[0]), self._special(text, sides[1])
-                    yield MapRecord(text, layer, call, kind, alone, ids, special)
+                    yield MapRecord(text, layer, call, kind, one_at_a_time, ids, special)
 
     def _special(self, text: CorpusText, side: Side) -> tuple[int, ...]:
-        read = enumerate(_read(text, side))
-        return tuple(place for place, id_ in read if id_ in self.special)
+        numbered_ids = enumerate(_read(text, side))
+        return tuple(position for position, id_ in numbered_ids if id_ in self.special)
 
 
 def _read(text: CorpusText, side: Side) -> tuple[int, ...]:
@@ -367,13 +367,13 @@ class TranslatorReader(Reader):
         vocabularies = self._translator.vocabularies
         all_ids = vocabularies.source.encode(text)
         ids = all_ids[: self._longest]
-        read = CorpusText(line, (*ids, END), unread=len(all_ids) - len(ids))
+        corpus_text = CorpusText(line, (*ids, END), unread=len(all_ids) - len(ids))
         if target is None:
-            return read
+            return corpus_text
         right = (*vocabularies.target.encode(target), END)
         written_ids = right[: self.model.max_positions]
         lost = len(right) - len(written_ids)
-        return replace(_written(read, written_ids), unread=read.unread + lost)
+        return replace(_written(corpus_text, written_ids), unread=corpus_text.unread + lost)
 
     def named(self, record: MapRecord) -> tuple[str, ...]:
         vocabularies = self._translator.vocabularies
@@ -382,19 +382,21 @@ class TranslatorReader(Reader):
         return tuple(side.pieces(record.ids or ()))
 
     def completed(self, texts: Sequence[CorpusText]) -> Sequence[CorpusText]:
-        alone = [text for text in texts if text.decoder_input is None]
-        if not alone:
+        open_texts = [text for text in texts if text.decoder_input is None]
+        if not open_texts:
             return texts
-        sources = [text.source[:-1] for text in alone]
-        found = self._translator.search(sources, [[]] * len(alone))
-        best = {text.line: several[0] for text, several in zip(alone, found, strict=True)}
-        completed = []
+        sources = [text.source[:-1] for text in open_texts]
+        found = self._translator.search(sources, [[]] * len(open_texts))
+        best = {
+            text.line: hypotheses[0] for text, hypotheses in zip(open_texts, found, strict=True)
+        }
+        texts_with_target = []
         for text in texts:
             if (hypothesis := best.get(text.line)) is not None:
                 written_ids = (*hypothesis.tokens, *([END] if hypothesis.finished else []))
                 text = replace(_written(text, written_ids), finished=hypothesis.finished)
-            completed.append(text)
-        return completed
+            texts_with_target.append(text)
+        return texts_with_target
 
     def _run(self, texts: Sequence[CorpusText]) -> None:
         device = self._translator.device
@@ -428,7 +430,7 @@ def batches_of(texts: Sequence[CorpusText], tokens: int) -> list[list[CorpusText
     The length is that of the longer side, as far as it is known.
     """
     widths: Sequence[range] = [range(text.width) for text in texts]
-    return [[texts[place] for place in places] for places in batches_by_length(widths, tokens)]
+    return [[texts[index] for index in indices] for indices in batches_by_length(widths, tokens)]
 
 
 def windows_of(
@@ -443,15 +445,15 @@ def windows_of(
     Args:
         texts: One for each line, None = nothing in it.
     """
-    found: list[CorpusText] = []
-    read = counted = 0
+    window: list[CorpusText] = []
+    num_texts = num_tokens = 0
     for text in texts:
         width = 0 if text is None else text.width
-        if read == lines or (found and counted + width > tokens):
-            yield TextWindow(read, tuple(found))
-            found, read, counted = [], 0, 0
-        read, counted = read + 1, counted + width
+        if num_texts == lines or (window and num_tokens + width > tokens):
+            yield TextWindow(num_texts, tuple(window))
+            window, num_texts, num_tokens = [], 0, 0
+        num_texts, num_tokens = num_texts + 1, num_tokens + width
         if text is not None:
-            found.append(text)
-    if read:
-        yield TextWindow(read, tuple(found))
+            window.append(text)
+    if num_texts:
+        yield TextWindow(num_texts, tuple(window))

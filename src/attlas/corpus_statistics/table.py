@@ -169,8 +169,8 @@ def measure_map(
     """
     attention_map, text = record.attention_map, record.text
     _, heads, queries, num_keys = attention_map.shape
-    plain = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
-    statistics = plain if tokens is None else (*plain, "argmax")
+    statistic_names = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
+    statistics = statistic_names if tokens is None else (*statistic_names, "argmax")
     without_position = PLACED if attention_map.position is None else ()
     selected = [name for name in statistics if name not in without_position]
     summary = attention_map.summary(*selected, threshold=threshold)
@@ -184,20 +184,20 @@ def measure_map(
     of_heads = {name: numbers[name].double().mean(-1).numpy() for name in names}
     of_heads[RECEIVED] = shares.amax(-1).numpy()
     cross_attention = record.kind == "cross"
-    place = (
+    location = (
         *(text.line, text.unread, text.finished, record.layer, record.call, record.kind),
         *(False if cross_attention else attention_map.causal, queries, num_keys),
     )
     if tokens is None:
-        return Measured(*place, of_heads)
-    of_queries = {name: numbers[name].float().numpy() for name in names}
+        return Measured(*location, of_heads)
+    query_columns = {name: numbers[name].float().numpy() for name in names}
     by_query = np.full((heads, queries), np.nan)
     query_offset = None if cross_attention else attention_map.position
     if query_offset is not None and query_offset >= 0:
         received = shares[:, query_offset : query_offset + queries].numpy()
         by_query[:, : received.shape[1]] = received
-    of_queries[RECEIVED] = by_query.astype(np.float32)
-    return Measured(*place, of_heads, of_queries, tokens, numbers["argmax"].numpy())
+    query_columns[RECEIVED] = by_query.astype(np.float32)
+    return Measured(*location, of_heads, query_columns, tokens, numbers["argmax"].numpy())
 
 
 def _special_weight(record: MapRecord) -> Float[Tensor, "heads queries"]:
@@ -238,7 +238,7 @@ def frames(
         for head in range(len(measured.of_heads[RECEIVED])):
             rows = _of_queries(measured, head) if by_token else _of_head(measured, head)
             count = len(rows[RECEIVED])
-            place = {
+            location = {
                 "line": measured.line,
                 "layer": measured.layer,
                 "call": measured.call,
@@ -251,7 +251,7 @@ def frames(
                 "finished": measured.finished,
             }
             for name in names:
-                frame[name] += rows[name] if name in rows else [place[name]] * count
+                frame[name] += rows[name] if name in rows else [location[name]] * count
             if len(frame[RECEIVED]) >= at_once:
                 yield frame
                 frame = {name: [] for name in names}

@@ -57,42 +57,45 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
         AttlasError: If nothing would be left to train on, or nothing to hold back.
     """
     example = corpus.report.example
-    read, _ = _SIDES[example]
-    wanted = size if isinstance(size, int) else max(1, round(size * len(corpus)))
-    if wanted >= len(corpus):
+    side, _ = _SIDES[example]
+    held_back_size = size if isinstance(size, int) else max(1, round(size * len(corpus)))
+    if held_back_size >= len(corpus):
         raise ConfigError(
             f"fewer than the {count_noun(len(corpus), example)} of {corpus.name} to hold back",
             f"data.held_back = {size}",
             "lower it",
         )
     groups: dict[str, list[int]] = defaultdict(list)
-    for place, text in enumerate(corpus.sources):
-        groups[_words(text)].append(place)
-    chosen: set[int] = set()
+    for index, text in enumerate(corpus.sources):
+        groups[_words(text)].append(index)
+    held_back: set[int] = set()
     remaining_of = Counter(corpus.labels) if isinstance(corpus, LabelledCorpus) else None
     for text in sorted(groups, key=lambda text: _lot(seed, text)):
         group = groups[text]
-        if len(chosen) + len(group) > wanted:
+        if len(held_back) + len(group) > held_back_size:
             continue
         if remaining_of is not None:
-            labels = Counter(corpus.targets[place] for place in group)
+            labels = Counter(corpus.targets[index] for index in group)
             if any(remaining_of[label] == count for label, count in labels.items()):
                 continue
             remaining_of.subtract(labels)
-        chosen.update(group)
-    training = [place for place in range(len(corpus)) if place not in chosen]
-    if not chosen:
+        held_back.update(group)
+    training = [index for index in range(len(corpus)) if index not in held_back]
+    if not held_back:
         raise DataError(
-            f"different {read}s in {corpus.name}, some of which can be held back",
-            f"{count_noun(len(groups), read)}, all of them needed to train on",
+            f"different {side}s in {corpus.name}, some of which can be held back",
+            f"{count_noun(len(groups), side)}, all of them needed to train on",
             "check the data, or name a file in data.valid",
         )
-    notes: list[str] = [f"{count_noun(len(chosen), example)} held back", *_copies(corpus, groups)]
+    notes: list[str] = [
+        f"{count_noun(len(held_back), example)} held back",
+        *_copies(corpus, groups),
+    ]
     remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *notes))
-    report = FilterReport(corpus.name, len(corpus), len(chosen), example=example)
+    report = FilterReport(corpus.name, len(corpus), len(held_back), example=example)
     return (
         corpus.part(training, f"{corpus.name} without the part held back", remaining),
-        corpus.part(sorted(chosen), f"{corpus.name}, held back (seed {seed})", report),
+        corpus.part(sorted(held_back), f"{corpus.name}, held back (seed {seed})", report),
     )
 
 
@@ -103,11 +106,11 @@ def note_overlap(train: C, valid: C) -> C:
     valid_words = [_words(text) for text in valid.sources]
     looked_for = set(valid_words)  # of millions of training texts, only these need be stored
     train_words = {words for text in train.sources if (words := _words(text)) in looked_for}
-    again = sum(words in train_words for words in valid_words)
-    if not again:
+    num_repeated = sum(words in train_words for words in valid_words)
+    if not num_repeated:
         return valid
-    read, _ = _SIDES[valid.report.example]
-    return valid.remarked(f"{count_noun(again, read)} of it in the training data as well")
+    side, _ = _SIDES[valid.report.example]
+    return valid.remarked(f"{count_noun(num_repeated, side)} of it in the training data as well")
 
 
 def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> list[str]:
@@ -115,11 +118,11 @@ def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> li
     copies = len(corpus) - len(groups)
     if not copies:
         return []
-    read, answers = _SIDES[corpus.report.example]
+    side, target_side = _SIDES[corpus.report.example]
     targets = corpus.targets
-    split = sum(len({targets[place] for place in places}) > 1 for places in groups.values())
-    notes = [f"{count_noun(copies, 'repetition')} of a {read} (all copies are in one part)"]
-    return notes + ([f"{count_noun(split, read)} with several {answers}"] if split else [])
+    split = sum(len({targets[index] for index in indices}) > 1 for indices in groups.values())
+    notes = [f"{count_noun(copies, 'repetition')} of a {side} (all copies are in one part)"]
+    return notes + ([f"{count_noun(split, side)} with several {target_side}"] if split else [])
 
 
 def _words(text: str) -> str:
@@ -151,16 +154,16 @@ def resolved_name(base: Path, path: str) -> str:
     Raises:
         AttlasError: For one that is no UTF-8.
     """
-    found = str(resolved(base, path))
+    name = str(resolved(base, path))
     try:
-        found.encode()
+        name.encode()
     except UnicodeEncodeError:
         raise DataError(
             "data at a path that is UTF-8, because the run holds it",
-            ascii(found),
+            ascii(name),
             "rename the folder, or work in another one",
         ) from None
-    return found
+    return name
 
 
 # What every source of data answers.

@@ -151,17 +151,19 @@ class Batches(Bucketed[Batch]):
 
         A source that is cut ends with END as well, as in a search; a target that is cut does not.
         """
-        most = self.config.max_length
-        sources = [[*self.encoded.source[i][:most].tolist(), END] for i in indices]
+        max_length = self.config.max_length
+        sources = [[*self.encoded.source[i][:max_length].tolist(), END] for i in indices]
         targets = [self._target(self.encoded.target[i].tolist()) for i in indices]
         source, source_mask = padded(sources)
         target, target_mask = padded(targets)
         return Batch(source, source_mask, target, target_mask, tuple(indices))
 
     def _target(self, ids: list[int]) -> list[int]:
-        most = self.config.max_length
-        if len(ids) > most:  # an END here would teach the model to stop in the middle of a sentence
-            return [BEGIN, *ids[:most]]
+        max_length = self.config.max_length
+        if (
+            len(ids) > max_length
+        ):  # an END here would teach the model to stop in the middle of a sentence
+            return [BEGIN, *ids[:max_length]]
         return [BEGIN, *ids, END]
 
 
@@ -186,9 +188,9 @@ def batches_by_length(
     batches = cut(budget)
     if shares == 1 or not batches:
         return batches
-    most = math.ceil(len(batches) / shares) * shares
+    num_batches = math.ceil(len(batches) / shares) * shares
     smaller = range(1, budget + 1)
-    return cut(smaller[bisect_left(smaller, True, key=lambda size: len(cut(size)) <= most)])
+    return cut(smaller[bisect_left(smaller, True, key=lambda size: len(cut(size)) <= num_batches)])
 
 
 def padded(

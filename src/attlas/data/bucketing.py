@@ -79,10 +79,10 @@ class Bucketed(ABC, Generic[B]):
     ) -> None:
         config.check_room()
         self.config, self.seed = config, seed
-        most = config.max_length
-        overlong = np.max(lengths, axis=0) > most
+        max_length = config.max_length
+        overlong = np.max(lengths, axis=0) > max_length
         framed = [
-            np.minimum(side, most) + extra for side, extra in zip(lengths, frame, strict=True)
+            np.minimum(side, max_length) + extra for side, extra in zip(lengths, frame, strict=True)
         ]
         self._lengths = lengths
         self._widths: NDArray[np.int64] = np.max(framed, axis=0)
@@ -92,7 +92,8 @@ class Bucketed(ABC, Generic[B]):
         if not len(self._indices):
             count = count_noun(len(lines), self.example)
             raise DataError(
-                f"at least one {self.example} of at most {count_noun(most, 'token')} in {name}",
+                f"at least one {self.example} of at most {count_noun(max_length, 'token')} "
+                f"in {name}",
                 f"{count}, none so short" if len(lines) else f"no {self.example}s",
                 "raise batching.max_length, or check the data",
             )
@@ -111,7 +112,7 @@ class Bucketed(ABC, Generic[B]):
         batches = cut_by_budget(
             order.tolist(), self._widths[order].tolist(), self.config.max_tokens, self.config.rows
         )
-        return [batches[place] for place in chance.permutation(len(batches))]
+        return [batches[index] for index in chance.permutation(len(batches))]
 
     @property
     def longest(self) -> int:
@@ -125,11 +126,11 @@ class Bucketed(ABC, Generic[B]):
             f"more than {count_noun(self.config.max_length, 'token')}",
             self.config.overlong,
         )
-        found = by_reason((lines[i], reason) for i in overlong)
+        faults = by_reason((lines[i], reason) for i in overlong)
         if cut == "cut":
-            return FilterReport(name, len(lines), len(lines), cut=found, example=self.example)
-        kept = len(lines) - len(overlong)
-        return FilterReport(name, len(lines), kept, left_out=found, example=self.example)
+            return FilterReport(name, len(lines), len(lines), cut=faults, example=self.example)
+        num_kept = len(lines) - len(overlong)
+        return FilterReport(name, len(lines), num_kept, left_out=faults, example=self.example)
 
 
 def cut_by_budget(

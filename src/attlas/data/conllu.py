@@ -84,7 +84,7 @@ def _sentences(block: list[tuple[int, str]], name: str) -> Iterator[Sentence]:
     comments: dict[str, str] = {}
     words: list[Word] = []
     multiwords: list[Multiword] = []
-    at: list[int] = []
+    line_numbers: list[int] = []
     for number, line in block:
         if line.startswith("#"):
             key, equals, value = line[1:].partition("=")
@@ -95,13 +95,13 @@ def _sentences(block: list[tuple[int, str]], name: str) -> Iterator[Sentence]:
             raise _wrong(f"{_COLUMNS} columns, separated by tabs", f"{len(columns)}", name, number)
         if _EMPTY.fullmatch(columns[0]):
             continue
-        if both := _RANGE.fullmatch(columns[0]):
-            span = int(both[1]), int(both[2])
+        if word_range := _RANGE.fullmatch(columns[0]):
+            span = int(word_range[1]), int(word_range[2])
             multiwords.append(_multiword(columns[1], span, len(words) + 1, name, number))
             continue
         words.append(_word(columns, len(words) + 1, name, number))
-        at.append(number)
-    for number, word in zip(at, words, strict=True):
+        line_numbers.append(number)
+    for number, word in zip(line_numbers, words, strict=True):
         if word.head > len(words):
             raise _wrong(f"a head from 0 to {len(words)}", str(word.head), name, number)
     for part in multiwords:
@@ -128,8 +128,8 @@ def _multiword(
 ) -> Multiword:
     first, last = span
     if not expected_number == first < last:
-        begins = f"a token that begins at the word {expected_number}, of several words"
-        raise _wrong(begins, f"{first}-{last}", name, number)
+        expected = f"a token that begins at the word {expected_number}, of several words"
+        raise _wrong(expected, f"{first}-{last}", name, number)
     return Multiword(form, first, last)
 
 

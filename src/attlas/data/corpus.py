@@ -131,9 +131,9 @@ class FilterReport:
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.kept:,} of {count_noun(self.read, self.example)} kept"]
-        for done, faults in (("left out", self.left_out), ("cut", self.cut)):
+        for action, faults in (("left out", self.left_out), ("cut", self.cut)):
             if faults:
-                parts.append(f"{done} {' and '.join(map(str, faults))}")
+                parts.append(f"{action} {' and '.join(map(str, faults))}")
         if self.carriage_returns:
             parts.append(
                 f"{count_noun(self.carriage_returns, 'carriage return')} at line ends taken off"
@@ -157,14 +157,14 @@ def filtered(
     Raises:
         DataError: With the line, for a fault that the settings call an error.
     """
-    kept: list[Pair] = []
-    places: list[int] = []
+    kept_pairs: list[Pair] = []
+    kept_indices: list[int] = []
     faults: list[tuple[Place, str]] = []
     for number, pair in zip(lines, pairs, strict=True):
         fault = LINE_BREAK if "\n" in pair.source + pair.target else filters.fault(pair)
         if fault is None:
-            kept.append(pair)
-            places.append(number)
+            kept_pairs.append(pair)
+            kept_indices.append(number)
         elif filters.stops(fault):
             setting = "empty" if fault in (EMPTY_SOURCE, EMPTY_TARGET) else "unfit"
             raise DataError(
@@ -174,7 +174,7 @@ def filtered(
             )
         else:
             faults.append((number, fault))
-    return kept, places, by_reason(faults)
+    return kept_pairs, kept_indices, by_reason(faults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,17 +213,17 @@ class Corpus:
         """The pairs at these indices, under another name and with a report of their own."""
         return Corpus(
             name,
-            tuple(self.pairs[place] for place in places),
-            tuple(self.lines[place] for place in places),
+            tuple(self.pairs[index] for index in places),
+            tuple(self.lines[index] for index in places),
             replace(report, name=name, kept=len(places)),
         )
 
     def fit(self, filters: FilterConfig) -> "Corpus":
         """Those of its pairs that pass the filters; the report tells of the others as well."""
-        kept, lines, left_out = filtered(self.pairs, self.lines, filters, self.name)
-        all_left_out = (*self.report.left_out, *left_out)
-        report = replace(self.report, kept=len(kept), left_out=all_left_out)
-        return Corpus(self.name, tuple(kept), tuple(lines), report)
+        pairs, lines, skipped = filtered(self.pairs, self.lines, filters, self.name)
+        all_left_out = (*self.report.left_out, *skipped)
+        report = replace(self.report, kept=len(pairs), left_out=all_left_out)
+        return Corpus(self.name, tuple(pairs), tuple(lines), report)
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -267,13 +267,13 @@ def corpus_of(
         numbers: The line on which each begins, None = from 1 on.
     """
     numbers = range(1, len(pairs) + 1) if numbers is None else numbers
-    kept, lines, left_out = filtered(pairs, numbers, filters or FilterConfig(), name)
+    kept_pairs, lines, skipped = filtered(pairs, numbers, filters or FilterConfig(), name)
     report = FilterReport(
         name,
         len(pairs),
-        len(kept),
-        left_out,
+        len(kept_pairs),
+        skipped,
         carriage_returns=carriage_returns,
         remarks=remarks,
     )
-    return Corpus(name, tuple(kept), tuple(lines), report)
+    return Corpus(name, tuple(kept_pairs), tuple(lines), report)

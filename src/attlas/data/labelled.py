@@ -107,18 +107,18 @@ def json_entries(
         unlabelled: "skip" = a label that is null or missing is an empty one.
     """
     lines = read_lines(path)
-    found: list[tuple[Place, Labelled]] = []
-    named = False
+    entries: list[tuple[Place, Labelled]] = []
+    has_names = False
     for number, line in enumerate(lines.rows, 1):
         location = f"line {number} of {lines.name}"
         entry = json_object(line, location)
-        named = named or label in entry
+        has_names = has_names or label in entry
         if unlabelled == "skip" and _is_missing(entry.get(label)):
             entry = {**entry, label: ""}
-        found.append((number, _labelled(entry, text, label, location)))
-    if found and not named:  # then it is the name that is wrong
+        entries.append((number, _labelled(entry, text, label, location)))
+    if entries and not has_names:  # then it is the name that is wrong
         raise DataError(f"a field {label!r} in {lines.name}", "no line that has it", _MEND)
-    return found
+    return entries
 
 
 def _labelled(entry: Mapping[str, Any], text: str, label: str, location: str) -> Labelled:
@@ -139,24 +139,24 @@ def json_object(line: str, location: str) -> dict[str, Any]:
     try:
         entry = parse_json(line, _once)
     except json.JSONDecodeError as error:  # whose own text counts lines within this one
-        found = f"{error.msg} at character {error.pos + 1}"
+        description = f"{error.msg} at character {error.pos + 1}"
     except ValueError as error:
-        found = str(error)
+        description = str(error)
     else:
         if isinstance(entry, dict):
             return entry
-        found = _shown(entry)
-    raise DataError(f"a JSON object in {location}", found, _ONE_A_LINE)
+        description = _shown(entry)
+    raise DataError(f"a JSON object in {location}", description, _ONE_A_LINE)
 
 
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object, and refuse a repeated name: otherwise one of them would be lost."""
-    found = dict(fields)
-    if len(found) < len(fields):
+    result = dict(fields)
+    if len(result) < len(fields):
         names = [name for name, _ in fields]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the field {json.dumps(twice)} more than once")
-    return found
+        repeated_name = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {json.dumps(repeated_name)} more than once")
+    return result
 
 
 def _name(label: object, location: str) -> str:
@@ -192,9 +192,9 @@ def table_entries(
 ) -> tuple[list[tuple[Place, Labelled]], tuple[str, ...]]:
     """Each row with the line on which it begins, and what to remark."""
     lines = read_lines(path)
-    found = _entries(table_rows(lines, form), lines.name, (text, label), form)
-    fields = (field for _, entry in found for field in entry)
-    return found, note_quotes(fields, form)
+    entries = _entries(table_rows(lines, form), lines.name, (text, label), form)
+    fields = (field for _, entry in entries for field in entry)
+    return entries, note_quotes(fields, form)
 
 
 def _entries(
@@ -207,7 +207,7 @@ def _entries(
     remaining = iter(rows)
     first, header = next(remaining, (1, []))
     text_at, label_at = (_place(field, header, name, form) for field in fields)
-    found: list[tuple[Place, Labelled]] = []
+    entries: list[tuple[Place, Labelled]] = []
     for number, row in remaining:
         if len(row) != len(header):
             raise DataError(
@@ -216,8 +216,8 @@ def _entries(
                 f"{count_noun(len(row), 'field')} in the row of line {number}",
                 form.advice,
             )
-        found.append((number, Labelled(row[text_at], row[label_at])))
-    return found
+        entries.append((number, Labelled(row[text_at], row[label_at])))
+    return entries
 
 
 def _place(field: str, header: list[str], name: str, form: TableFormat) -> int:
@@ -289,8 +289,8 @@ def read_labelled_texts(
         entries, remarks = table_entries(path, text, label, form)
     else:
         entries = json_entries(path, text, label, unlabelled)
-    places = tuple(place for place, _ in entries)
-    return LabelledTexts(shown_path(path), tuple(entry for _, entry in entries), places, remarks)
+    locations = tuple(location for location, _ in entries)
+    return LabelledTexts(shown_path(path), tuple(entry for _, entry in entries), locations, remarks)
 
 
 def read_labelled(
@@ -342,9 +342,9 @@ class LabelledCorpus:
         """The texts at these indices, under another name and with a report of their own."""
         return LabelledCorpus(
             name,
-            tuple(self.texts[place] for place in places),
-            tuple(self.labels[place] for place in places),
-            tuple(self.places[place] for place in places),
+            tuple(self.texts[index] for index in places),
+            tuple(self.labels[index] for index in places),
+            tuple(self.places[index] for index in places),
             replace(report, name=name, kept=len(places)),
         )
 
@@ -378,11 +378,11 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
     Raises:
         DataError: With its place for a text without a label, or with half a character.
     """
-    kept: list[tuple[str, str, Place]] = []
-    left_out: list[tuple[Place, str]] = []
+    kept_texts: list[tuple[str, str, Place]] = []
+    skipped: list[tuple[Place, str]] = []
     without = [
-        place
-        for entry, place in zip(found.entries, found.places, strict=True)
+        location
+        for entry, location in zip(found.entries, found.places, strict=True)
         if not _trimmed(entry.label)
     ]
     if without and unlabelled == "error":
@@ -392,32 +392,32 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
             others,
             f"give each text one; {SKIPPED}",
         )
-    for entry, place in zip(found.entries, found.places, strict=True):
+    for entry, location in zip(found.entries, found.places, strict=True):
         text, label = as_one_line(entry.text), _trimmed(entry.label)
         try:
             f"{label}{text}".encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                f"text in Unicode in {_where(place)} of {found.name}",
+                f"text in Unicode in {_where(location)} of {found.name}",
                 f"half of a surrogate pair, {error.object[error.start]!r}",
                 "write whole characters there",
             ) from None
         if not label:
-            left_out.append((place, "no label"))
+            skipped.append((location, "no label"))
         elif text:
-            kept.append((text, label, place))
+            kept_texts.append((text, label, location))
         else:
-            left_out.append((place, "an empty text"))
-    texts, labels, places = zip(*kept, strict=True) if kept else ((), (), ())
+            skipped.append((location, "an empty text"))
+    texts, labels, locations = zip(*kept_texts, strict=True) if kept_texts else ((), (), ())
     report = FilterReport(
         found.name,
         len(found.entries),
-        len(kept),
-        left_out=by_reason(left_out),
+        len(kept_texts),
+        left_out=by_reason(skipped),
         example="text",
         remarks=(*found.remarks, *_note_alike(labels)),
     )
-    return LabelledCorpus(found.name, texts, labels, places, report)
+    return LabelledCorpus(found.name, texts, labels, locations, report)
 
 
 def label_key(label: str) -> str:

@@ -198,9 +198,9 @@ def _bounded(text: gzip.GzipFile | io.BufferedReader, name: str) -> Iterator[byt
 
 def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile | io.BufferedReader:
     # A replaced standard input may have no `peek`.
-    held = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
-    zipped = held.peek(2)[:2] == _GZIP
-    text: gzip.GzipFile | io.BufferedReader = gzip.GzipFile(fileobj=held) if zipped else held
+    reader = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
+    zipped = reader.peek(2)[:2] == _GZIP
+    text: gzip.GzipFile | io.BufferedReader = gzip.GzipFile(fileobj=reader) if zipped else reader
     begin = text.peek(_TAR_AT + max(map(len, _TAR)))
     packed = next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
     if begin.startswith(_TAR, _TAR_AT):
@@ -221,7 +221,7 @@ def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile |
 def _is_utf_16(begin: bytes) -> bool:
     """Return True if it begins like Latin letters in UTF-16, which are also valid UTF-8."""
     begin = begin[: len(begin) // 2 * 2]
-    halves = [half.count(0) for half in (begin[::2], begin[1::2])]
+    halves = [half_bytes.count(0) for half_bytes in (begin[::2], begin[1::2])]
     return min(halves) == 0 and max(halves) > 1 and max(halves) * 4 >= len(begin)
 
 

@@ -36,8 +36,8 @@ def sentencepiece_rules(form: Normalization) -> bytes:
         normalizer = sentencepiece.SentencePieceNormalizer(rule_name="nfkc")
     else:
         with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="ascii") as file:
-            for written, composed in _compositions():
-                file.write(f"{_points(written)}\t{_points(composed)}\n")
+            for decomposed, composed in _compositions():
+                file.write(f"{_points(decomposed)}\t{_points(composed)}\n")
             file.flush()
             normalizer = sentencepiece.SentencePieceNormalizer(rule_tsv=file.name)
     model: bytes = normalizer.serialized_model_proto()
@@ -73,14 +73,14 @@ def _compositions() -> Iterator[tuple[str, str]]:
 
 def _ways(parts: str, character: str) -> set[str]:
     """In how many ways a character may be written: its marks in any order, some composed."""
-    found = {parts[0] + "".join(marks) for marks in permutations(parts[1:])}
-    found |= {
+    orders = {parts[0] + "".join(marks) for marks in permutations(parts[1:])}
+    orders |= {
         unicodedata.normalize("NFC", way[:end]) + way[end:]
-        for way in list(found)
+        for way in list(orders)
         for end in range(2, len(way))
     }
     return {
-        way for way in found if way != character and unicodedata.normalize("NFC", way) == character
+        way for way in orders if way != character and unicodedata.normalize("NFC", way) == character
     }
 
 

@@ -213,10 +213,10 @@ def read_pairs(
             where a row has another number of columns than the first, a file is not UTF-8, or a
             filter set to "error" meets a fault.
     """
-    named = _one_or_two(tuple(map(str, paths)))
-    if len(named) == 1:
-        lines = read_lines(named[0])
-        form = TableFormat.of(named[0], separator, quoting)
+    file_paths = _one_or_two(tuple(map(str, paths)))
+    if len(file_paths) == 1:
+        lines = read_lines(file_paths[0])
+        form = TableFormat.of(file_paths[0], separator, quoting)
         rows = list(table_rows(lines, form))
         pairs, numbers = _of_columns(rows, lines.name, _chosen(columns, rows, lines.name), form)
         return corpus_of(
@@ -230,7 +230,7 @@ def read_pairs(
                 *note_quotes((side for pair in pairs for side in pair), form),
             ),
         )
-    source, target = (read_lines(path) for path in named)
+    source, target = (read_lines(path) for path in file_paths)
     if len(source) != len(target):
         raise DataError(
             "two files with the same number of lines",
@@ -244,7 +244,7 @@ def read_pairs(
             "join the tables to one, for example with cat",
         )
     return corpus_of(
-        [Pair(*both) for both in zip(source.texts, target.texts, strict=True)],
+        [Pair(*texts) for texts in zip(source.texts, target.texts, strict=True)],
         f"{source.name} and {target.name}",
         filters,
         carriage_returns=source.carriage_returns + target.carriage_returns,
@@ -254,10 +254,10 @@ def read_pairs(
 
 def _note_returns(*files: Lines) -> tuple[str, ...]:
     """What to remark of carriage returns that end no line: some of them may have been meant to."""
-    inside = sum(lines.returns_inside for lines in files)
+    num_returns = sum(lines.returns_inside for lines in files)
     return (
-        (f"{count_noun(inside, 'carriage return')} within lines, part of the text",)
-        if inside
+        (f"{count_noun(num_returns, 'carriage return')} within lines, part of the text",)
+        if num_returns
         else ()
     )
 
@@ -305,8 +305,10 @@ def _of_columns(
             else f"{hint}; where fields in quotes hold {form.separators} "
             'or line breaks, set data.quoting = "csv"',
         )
-    below = rows[1:] if isinstance(columns[0], str) else rows
-    return [Pair(row[source], row[target]) for _, row in below], [number for number, _ in below]
+    data_rows = rows[1:] if isinstance(columns[0], str) else rows
+    return [Pair(row[source], row[target]) for _, row in data_rows], [
+        number for number, _ in data_rows
+    ]
 
 
 def _place(column: int | str, first: list[str], name: str, form: TableFormat) -> int:

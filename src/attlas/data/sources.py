@@ -171,19 +171,19 @@ def _as_text(name: str, config: str | None, quoting: Quoting | None) -> Dataset 
         return None
     settings, kind = builder.config, builder.name
     form: TableFormat | None = None
-    read: Callable[[str], Rows] = _json_rows
+    reader: Callable[[str], Rows] = _json_rows
     if kind == "csv":
         _check_plain(settings, name)
         usual: Quoting = "none" if settings.sep == "\t" else "csv"
         form = TableFormat(settings.sep, quoting or usual, quoting is None)
-        read = partial(_table_rows, form=form, names=settings.names)
+        reader = partial(_table_rows, form=form, names=settings.names)
     elif kind != "json" or settings.field is not None:
         return None
     download = datasets.DownloadManager(dataset_name=name).download
     files = {str(split): download(list(paths)) for split, paths in settings.data_files.items()}
     if kind == "json" and not all(_is_read(path) for paths in files.values() for path in paths):
         return None
-    return {split: _Split(partial(_chained, read, paths), form) for split, paths in files.items()}
+    return {split: _Split(partial(_chained, reader, paths), form) for split, paths in files.items()}
 
 
 def _chained(read: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
@@ -202,11 +202,12 @@ def _check_plain(settings: Any, name: str) -> None:
         "chunksize",
         *known_settings,
     }
-    plain = type(settings)()
+    defaults = type(settings)()
     others = [
         field.name
         for field in fields(settings)
-        if field.name not in allowed and getattr(settings, field.name) != getattr(plain, field.name)
+        if field.name not in allowed
+        and getattr(settings, field.name) != getattr(defaults, field.name)
     ]
     if others:
         raise DataError(
@@ -241,12 +242,12 @@ def _json_rows(path: str) -> Rows:
     lines = read_lines(path)
     if _is_list(lines.texts):
         try:
-            found = parse_json("\n".join(lines.texts))
+            content = parse_json("\n".join(lines.texts))
         except ValueError as error:
             raise DataError(
                 f"a list of JSON objects in {lines.name}", str(error), "correct that file"
             ) from None
-        yield from enumerate(found, 1)
+        yield from enumerate(content, 1)
         return
     for number, line in enumerate(lines.rows, 1):
         yield number, json_object(line, f"line {number} of {lines.name}")
@@ -369,7 +370,7 @@ class LabelledData(Config):
         path = getattr(self, split)
         inner = Path(path) / split
         with coming_from(self.origin, f"data.{split}"):
-            found = read_labelled_texts(
+            texts = read_labelled_texts(
                 inner if inner.is_dir() else path,
                 self.text,
                 self.label,
@@ -377,7 +378,7 @@ class LabelledData(Config):
                 quoting=self.quoting,
                 unlabelled=self.unlabelled,
             )
-        corpus = labelled_corpus_of(found, self.unlabelled)
+        corpus = labelled_corpus_of(texts, self.unlabelled)
         if not corpus.texts:
             raise DataError(
                 f"at least one labelled text in {path}", str(corpus.report), "check the data"
@@ -497,8 +498,8 @@ class ToyData(DataSettings):
             for length in range(shortest, longest + 1)
             for sequence in product(range(self.symbols), repeat=length)
         )
-        ranked = sorted(sequences, key=self._lot)
-        return {source: _SIDES[rank % len(_SIDES)] for rank, source in enumerate(ranked)}
+        ordered = sorted(sequences, key=self._lot)
+        return {source: _SIDES[rank % len(_SIDES)] for rank, source in enumerate(ordered)}
 
     def _lot(self, source: str) -> bytes:
         return hashlib.sha256(f"{self.seed} {source}".encode()).digest()

@@ -37,10 +37,10 @@ class Lattice:
     def drawn(self, word: str, alpha: float, chance: random.Random) -> list[str]:
         """The pieces of a word; a character that is no piece stays by itself."""
         end = len(word)
-        ways = self._known(word, alpha) if end <= _WORD else self._ways(word, alpha)
+        segmentations = self._known(word, alpha) if end <= _WORD else self._ways(word, alpha)
         pieces = []
         while end:
-            starts, weights = ways[end - 1]
+            starts, weights = segmentations[end - 1]
             (start,) = chance.choices(starts, cum_weights=weights)
             pieces.append(word[start:end])
             end = start
@@ -49,7 +49,7 @@ class Lattice:
     def _ways(self, word: str, alpha: float) -> _Ways:
         """F(0) = 1, F(e) = Σ_s F(s) p(s … e)^α; the weight of a start s is its term of the sum."""
         logs = [0.0]  # log F
-        ways = []
+        segmentations = []
         for end in range(1, len(word) + 1):
             terms = []
             for start in range(max(0, end - self._longest), end):
@@ -58,11 +58,11 @@ class Lattice:
                     score = self._unknown
                 if score is not None:
                     terms.append((start, logs[start] + alpha * score))
-            most = max(term for _, term in terms)
-            sums = list(accumulate(math.exp(term - most) for _, term in terms))
-            logs.append(most + math.log(sums[-1]))
-            ways.append(([start for start, _ in terms], sums))
-        return tuple(ways)
+            maximum = max(term for _, term in terms)
+            sums = list(accumulate(math.exp(term - maximum) for _, term in terms))
+            logs.append(maximum + math.log(sums[-1]))
+            segmentations.append(([start for start, _ in terms], sums))
+        return tuple(segmentations)
 
 
 _REMEMBERED_OF_MERGES = 1 << 17  # segmentations, of the words that come again and again
@@ -92,23 +92,23 @@ class Merges:
 
     def drawn(self, word: str, strength: float, chance: random.Random) -> list[str]:
         """The pieces of a word; a character that is no piece stays by itself."""
-        drawn = _left_out(strength, chance)
+        dropped = _left_out(strength, chance)
         if len(word) > _WORD:
-            return self._segmented(word, drawn)[0]
-        left_out: tuple[int, ...] = ()
+            return self._segmented(word, dropped)[0]
+        dropped_before: tuple[int, ...] = ()
         while True:
-            pieces, turns = self._known(word, left_out)
-            turn = next(drawn)
+            pieces, turns = self._known(word, dropped_before)
+            turn = next(dropped)
             if turn >= turns:
                 return pieces
-            left_out += (turn,)
+            dropped_before += (turn,)
 
     def _segmented(self, word: str, left_out: Iterator[int]) -> tuple[list[str], int]:
         """The pieces when the merges at these turns, which ascend, are left out; how many turns
         there were.
         """
         ends = [*range(1, len(word) + 1), 0]  # of the piece that begins here; 0: none does
-        begins = list(range(-1, len(word)))  # of the piece that ends here
+        piece_starts = list(range(-1, len(word)))  # of the piece that ends here
         merges = [
             merge
             for start in range(len(word) - 1)
@@ -123,9 +123,9 @@ class Merges:
             if turns == next_out:
                 next_out = next(left_out, None)
             else:
-                ends[start], ends[middle], begins[end] = end, 0, start
+                ends[start], ends[middle], piece_starts[end] = end, 0, start
                 # A new piece has new neighbours.
-                before, after = begins[start], ends[end]
+                before, after = piece_starts[start], ends[end]
                 if before >= 0 and (merge := self._merge(word, before, start, end)):
                     heappush(merges, merge)
                 if after and (merge := self._merge(word, start, end, after)):

@@ -88,8 +88,8 @@ class Subwords(Vocabulary):
         self, texts: Iterable[str], strength: float, seed: str
     ) -> Iterator[list[int]]:
         """The same one by one, each drawn when it is asked for."""
-        for place, text in enumerate(texts):
-            yield self._drawn(text, strength, random.Random(f"{seed} {place}"))
+        for index, text in enumerate(texts):
+            yield self._drawn(text, strength, random.Random(f"{seed} {index}"))
 
     def decode(self, ids: Sequence[int]) -> str:
         text = b"".join(self._bytes[id_] for id_ in ids).decode("utf-8", errors="replace")
@@ -127,9 +127,9 @@ class Subwords(Vocabulary):
 
     def _drawn(self, text: str, strength: float, chance: random.Random) -> list[int]:
         ids: list[int] = []
-        read = normalized(text, self.normalization)
-        for place, part in enumerate(f" {read}".split(_SPACE)):
-            if place:
+        normalized_text = normalized(text, self.normalization)
+        for index, part in enumerate(f" {normalized_text}".split(_SPACE)):
+            if index:
                 ids += self._of_space
             for run, is_symbol in self._symbols.parts(part.replace(" ", _SPACE)):
                 if is_symbol:
@@ -167,8 +167,8 @@ class Subwords(Vocabulary):
     def _segmenter(self) -> Merges | Lattice:
         scores = {p: float(self._processor.get_score(id_)) for p, (id_,) in self._ids.items()}
         # The scores of BPE are ranks, 0, -1, -2, …; those of unigram are log probabilities.
-        ranked = all(-score == rank for rank, score in enumerate(scores.values()))
-        return Merges(scores) if ranked else Lattice(scores)
+        has_rank_scores = all(-score == rank for rank, score in enumerate(scores.values()))
+        return Merges(scores) if has_rank_scores else Lattice(scores)
 
     def _spelt(self, character: str) -> list[int]:
         ids: list[int] = self._processor.piece_to_id([f"<0x{b:02X}>" for b in character.encode()])
@@ -229,11 +229,11 @@ def train_subwords(
             else "nothing",
             "check the training data",
         )
-    written = io.BytesIO()
+    model_file = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
-            model_writer=written,
+            model_writer=model_file,
             model_type=kind,
             vocab_size=size,
             hard_vocab_limit=False,
@@ -255,13 +255,13 @@ def train_subwords(
             minloglevel=2,
         )
     except RuntimeError as error:
-        needed = re.search(r"(\d+) vs (\d+)", str(error))
+        sizes = re.search(r"(\d+) vs (\d+)", str(error))
         raise DataError(
-            f"a {name} of at least {needed[2]} ids (4 special, 256 bytes, and the characters of "
+            f"a {name} of at least {sizes[2]} ids (4 special, 256 bytes, and the characters of "
             f"the texts), and at most {MOST:,}"
-            if needed
+            if sizes
             else f"texts that sentencepiece can build the {name} from",
-            f"vocabulary.size = {size}" if needed else str(error),
-            "raise vocabulary.size" if needed else "check the training data",
+            f"vocabulary.size = {size}" if sizes else str(error),
+            "raise vocabulary.size" if sizes else "check the training data",
         ) from None
-    return Subwords(written.getvalue() + sentencepiece_rules(normalization))
+    return Subwords(model_file.getvalue() + sentencepiece_rules(normalization))

@@ -105,15 +105,14 @@ def note_quotes(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
     """
     if form.quoting == "csv" or not form.assumed:
         return ()
-    quoted = sum(map(_is_quoted, fields))
-    if not quoted:
+    num_quoted = sum(map(_is_quoted, fields))
+    if not num_quoted:
         return ()
     kind = "TSV" if form.separator == "\t" else "table"
     return (
-        f"WARNING: {count_noun(quoted, 'field')} in quotation marks, which are part of the text in "
-        "a "
-        f'{kind}: data.quoting = "csv" takes them off, data.quoting = "none" says that they belong '
-        "there",
+        f"WARNING: {count_noun(num_quoted, 'field')} in quotation marks, which are part of the "
+        f'text in a {kind}: data.quoting = "csv" takes them off, data.quoting = "none" says that '
+        "they belong there",
     )
 
 
@@ -155,8 +154,8 @@ def _quoted_rows(lines: list[str], name: str, separator: str) -> Iterator[tuple[
 
 @contextmanager
 def _any_length() -> Iterator[None]:
-    before = csv.field_size_limit(_LONGEST)
+    previous_limit = csv.field_size_limit(_LONGEST)
     try:
         yield
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(previous_limit)

@@ -99,12 +99,12 @@ class Vocabularies:
         What an earlier save left under the other names is taken away.
         """
         folder.mkdir(parents=True, exist_ok=True)
-        named = {"tokenizer": self.source}
+        named_vocabularies = {"tokenizer": self.source}
         if not self.shared:
-            named = {"source": self.source, "target": self.target}
+            named_vocabularies = {"source": self.source, "target": self.target}
         for name in vocabulary_names():
             (folder / name).unlink(missing_ok=True)
-        for name, vocabulary in named.items():
+        for name, vocabulary in named_vocabularies.items():
             vocabulary.save((folder / name).with_suffix(vocabulary.suffix))
 
     @classmethod
@@ -222,11 +222,15 @@ class Labels:
             AttlasError: With its place for a label that is none of these.
         """
         numbers = {name: number for number, name in enumerate(self.names)}
-        for label, place in zip(corpus.labels, corpus.places, strict=True):
+        for label, file_location in zip(corpus.labels, corpus.places, strict=True):
             if label not in numbers:
-                location = f"line {place}" if isinstance(place, int) else place
-                near = [name for name in self.names if label_key(name) == label_key(label)]
-                hint = f"did you mean {near[0]!r}? " if near else ""
+                location = (
+                    f"line {file_location}" if isinstance(file_location, int) else file_location
+                )
+                similar_labels = [
+                    name for name in self.names if label_key(name) == label_key(label)
+                ]
+                hint = f"did you mean {similar_labels[0]!r}? " if similar_labels else ""
                 raise DataError(
                     f"one of the labels {self} of the training data in {corpus.name}",
                     f"{_shortened(label)!r} in {location}",
@@ -239,8 +243,8 @@ class Labels:
 def describe_labels(corpus: LabelledCorpus) -> str:
     """How many texts have each label, the commonest first: "labels: neg (11,250), pos (9)"."""
     counts = sorted(Counter(corpus.labels).items(), key=lambda entry: (-entry[1], entry[0]))
-    named = (f"{_shortened(name)} ({count:,})" for name, count in counts)
-    return f"labels: {_first(named, len(counts))}"
+    described = (f"{_shortened(name)} ({count:,})" for name, count in counts)
+    return f"labels: {_first(described, len(counts))}"
 
 
 def _first(names: Iterable[str], count: int) -> str:

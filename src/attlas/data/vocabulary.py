@@ -58,11 +58,11 @@ def check_symbols(symbols: Sequence[str], normalization: Normalization) -> None:
         AttlasError: For one that is empty, repeats, holds white space or what sentencepiece keeps
             to itself, stands for a special token or a byte, or that `normalization` would change.
     """
-    for place, symbol in enumerate(symbols):
+    for index, symbol in enumerate(symbols):
         fault = ""
         if not symbol or any(map(str.isspace, symbol)):
             fault = "is empty or holds white space"
-        elif symbol in symbols[:place]:
+        elif symbol in symbols[:index]:
             fault = "is there twice"
         elif symbol in SPECIAL or _OF_BYTE.fullmatch(symbol):
             fault = "is the name of another token"
@@ -91,9 +91,9 @@ class Symbols:
         if not self.all:
             yield from [(text, False)] if text else []
             return
-        for place, part in enumerate(self._pattern.split(text)):
+        for index, part in enumerate(self._pattern.split(text)):
             if part:
-                yield part, place % 2 == 1
+                yield part, index % 2 == 1
 
 
 # Vocabularies that are a list: whole words, or characters.
@@ -184,19 +184,19 @@ class ListVocabulary(Vocabulary, ABC):
         Raises:
             AttlasError: If the texts hold no token, and for more symbols than ids.
         """
-        reading = cls(symbols, normalization)
-        if len(reading) > size:
+        splitter = cls(symbols, normalization)
+        if len(splitter) > size:
             raise ConfigError(
-                f"a {name} of {len(reading)} ids, for the symbols too, to {MOST:,}",
+                f"a {name} of {len(splitter)} ids, for the symbols too, to {MOST:,}",
                 f"vocabulary.size = {size}",
                 "raise vocabulary.size",
             )
-        counts = Counter(token for text in texts for token in reading.tokens_of(text))
+        counts = Counter(token for text in texts for token in splitter.tokens_of(text))
         if not counts:
             raise DataError(f"text to build the {name} from", "nothing", "check the training data")
         others = counts.keys() - {*symbols}
-        ranked = [*symbols, *sorted(others, key=lambda token: (-counts[token], token))]
-        return cls(ranked[: size - len(SPECIAL)], normalization)
+        tokens = [*symbols, *sorted(others, key=lambda token: (-counts[token], token))]
+        return cls(tokens[: size - len(SPECIAL)], normalization)
 
 
 class Words(ListVocabulary):
@@ -229,10 +229,10 @@ class Characters(ListVocabulary):
         return text
 
     def tokens_of(self, text: str) -> Sequence[str]:
-        read = normalized(text, self.normalization)
+        normalized_text = normalized(text, self.normalization)
         if not self._symbols.all:
-            return read
-        parts = self._symbols.parts(read)
+            return normalized_text
+        parts = self._symbols.parts(normalized_text)
         return [token for part, is_symbol in parts for token in ([part] if is_symbol else part)]
 
     @cached_property

@@ -57,61 +57,61 @@ class BeamSearch(Search[S]):
         best, ids = (part.view(sentences, width, -1) for part in largest(log_p, self.num_beams + 1))
         totals, is_end = self.alive.unsqueeze(-1) + best, ids == END
         best_of_all = largest(totals.flatten(1), self.num_beams)[1]
-        among = torch.zeros_like(is_end.flatten(1)).scatter(1, best_of_all, True).view_as(is_end)
+        is_best = torch.zeros_like(is_end.flatten(1)).scatter(1, best_of_all, True).view_as(is_end)
         # Each hypothesis has one END at most, and so one number that is left of its row.
-        ended = totals.masked_fill(~(is_end & among), _NEVER).amax(-1)
+        ended = totals.masked_fill(~(is_end & is_best), _NEVER).amax(-1)
         scores = self._scored(ended, length + 1, state.coverage)
         finished = self._joined(scores, ended)
 
-        kept, order = largest(totals.masked_fill(is_end, _NEVER).flatten(1), self.num_beams)
-        cut = self.constraints.full(length) | torch.isneginf(kept[:, 0])
+        best_scores, order = largest(totals.masked_fill(is_end, _NEVER).flatten(1), self.num_beams)
+        cut = self.constraints.full(length) | torch.isneginf(best_scores[:, 0])
         longest = self.constraints.max_length
         if not self.exhaustive:
             longest = torch.full_like(longest, length + 1)
-        bound = self.penalties.bound(kept[:, 0], longest + 1)
-        leaving = cut | (bound <= finished.scores[:, self.n_best - 1])
-        found: Mapping[int, list[Hypothesis]] = {}
-        if leaving.any():
+        bound = self.penalties.bound(best_scores[:, 0], longest + 1)
+        is_finished = cut | (bound <= finished.scores[:, self.n_best - 1])
+        hypotheses: Mapping[int, list[Hypothesis]] = {}
+        if is_finished.any():
             unfinished = self.alive.masked_fill(~(cut.unsqueeze(1) & ended.isneginf()), _NEVER)
-            found = self._left(leaving.nonzero().squeeze(1), finished, unfinished)
-            if len(found) == sentences:
-                return None, found
+            hypotheses = self._left(is_finished.nonzero().squeeze(1), finished, unfinished)
+            if len(hypotheses) == sentences:
+                return None, hypotheses
 
-        staying = (~leaving).nonzero().squeeze(1)
+        staying = (~is_finished).nonzero().squeeze(1)
         # Best first, so what cannot be (−∞: few beginnings yet, a forced prefix) is at the end.
-        possible = int((kept[staying] > _NEVER).sum(1).max())
-        alive, order = kept[staying, :possible], order[staying, :possible]
+        possible = int((best_scores[staying] > _NEVER).sum(1).max())
+        beam_scores, order = best_scores[staying, :possible], order[staying, :possible]
         parents = staying.unsqueeze(1) * width + order // ids.shape[-1]
-        chosen = ids.flatten(1)[staying].gather(1, order)
-        at, token_mask, constraints = self.at, self.token_mask, self.constraints
+        token_ids = ids.flatten(1)[staying].gather(1, order)
+        sentence_ids, token_mask, constraints = self.at, self.token_mask, self.constraints
         keys, ceiling = self.keys, self.ceiling
         if keys is not None and self.hashes is not None:
             of_parents = keys.flatten()[parents]
-            keys = self.hashes.grown(of_parents, chosen, begins=length == 0)
+            keys = self.hashes.grown(of_parents, token_ids, begins=length == 0)
         if self.n_best > 1:
             best = finished.scores[:, 0]
             ceiling = torch.where((bound <= best) & ceiling.isposinf(), best, ceiling)
         if len(staying) < sentences:
-            at, token_mask, constraints = (
-                at[staying],
+            sentence_ids, token_mask, constraints = (
+                sentence_ids[staying],
                 token_mask[staying],
                 constraints.select(staying),
             )
             finished, ceiling = finished.select(staying), ceiling[staying]
-        grown = replace(
+        next_search = replace(
             self,
             constraints=constraints,
             state=_moved(state, parents.flatten(), sentences * width),
             token_mask=token_mask,
-            at=at,
-            tokens=torch.cat([self.tokens.flatten(0, 1)[parents], chosen.unsqueeze(-1)], dim=-1),
-            alive=alive,
+            at=sentence_ids,
+            tokens=torch.cat([self.tokens.flatten(0, 1)[parents], token_ids.unsqueeze(-1)], dim=-1),
+            alive=beam_scores,
             finished=finished,
             keys=keys,
             ceiling=ceiling,
-            last=chosen.flatten(),
+            last=token_ids.flatten(),
         )
-        return grown, found
+        return next_search, hypotheses
 
     def _joined(
         self,
@@ -209,25 +209,27 @@ def beam_search(
 
     The search before its first token; `first` is the number of its first sentence.
     """
-    at = torch.arange(first, first + len(token_mask), device=token_mask.device)
-    alive = torch.zeros(len(token_mask), 1, dtype=sums(token_mask.device), device=token_mask.device)
+    sentence_ids = torch.arange(first, first + len(token_mask), device=token_mask.device)
+    beam_scores = torch.zeros(
+        len(token_mask), 1, dtype=sums(token_mask.device), device=token_mask.device
+    )
     surface = surface if n_best > 1 else None
     hashes = None if surface is None else surface.hashes
     # Where texts are compared by their bytes, some that differ may still read alike.
-    places = n_best if surface is None else 2 * n_best
+    capacity = n_best if surface is None else 2 * n_best
     return BeamSearch(
-        model, penalties, constraints, state, token_mask, at,
-        tokens=at.new_empty(len(token_mask), 1, 0),
-        last=torch.full_like(at, BEGIN),
+        model, penalties, constraints, state, token_mask, sentence_ids,
+        tokens=sentence_ids.new_empty(len(token_mask), 1, 0),
+        last=torch.full_like(sentence_ids, BEGIN),
         num_beams=num_beams,
         n_best=n_best,
         exhaustive=exhaustive,
-        alive=alive,
-        finished=Finished.none(len(token_mask), places, alive, keyed=hashes is not None),
+        alive=beam_scores,
+        finished=Finished.none(len(token_mask), capacity, beam_scores, keyed=hashes is not None),
         surface=surface,
         hashes=hashes and hashes.to(token_mask.device),
-        keys=torch.zeros_like(at).unsqueeze(1) if hashes else None,
-        ceiling=alive.new_full((len(token_mask),), float("inf")),
+        keys=torch.zeros_like(sentence_ids).unsqueeze(1) if hashes else None,
+        ceiling=beam_scores.new_full((len(token_mask),), float("inf")),
     )  # fmt: skip
 
 

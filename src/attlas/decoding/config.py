@@ -75,10 +75,10 @@ class DecodingConfig(Config):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "DecodingConfig":
-        most = {"beam": self.num_beams, "greedy": 1, "sample": self.n_best}[self.method]
-        if self.n_best > most:
+        max_n_best = {"beam": self.num_beams, "greedy": 1, "sample": self.n_best}[self.method]
+        if self.n_best > max_n_best:
             raise ConfigError(
-                f"n_best of at most {most} with method = {self.method!r}",
+                f"n_best of at most {max_n_best} with method = {self.method!r}",
                 str(self.n_best),
                 "lower n_best, or widen the beam of method = 'beam'",
             )

@@ -106,7 +106,7 @@ def decode_all(
         return []
     device = batches[0].source.device
     check_autocast(config.autocast, device, "decoding.autocast")
-    filled = [
+    results = [
         (batch, _constraints(model, batch, config, bounds.target))
         for batch in batches
         if len(batch.source)
@@ -114,18 +114,18 @@ def decode_all(
     lower = config.autocast != "none"  # else whatever holds outside stays as it is
     with autocast(config.autocast, device) if lower else nullcontext():
         if config.method == "sample":
-            several = (
-                _sampled(model, *batch, config, bounds.before_step, surface) for batch in filled
+            batch_search = (
+                _sampled(model, *batch, config, bounds.before_step, surface) for batch in results
             )
-            lists = iter([hypothesis for of_batch in several for hypothesis in of_batch])
+            lists = iter([hypothesis for of_batch in batch_search for hypothesis in of_batch])
         else:
-            alone = listeners() or is_traced_or_transformed()
-            found = run_searches(
-                _searches(model, filled, config, surface),
-                together=not alone,
+            one_at_a_time = listeners() or is_traced_or_transformed()
+            hypotheses = run_searches(
+                _searches(model, results, config, surface),
+                together=not one_at_a_time,
                 before_step=bounds.before_step,
             )
-            lists = iter([found[number] for number in range(len(found))])
+            lists = iter([hypotheses[number] for number in range(len(hypotheses))])
     return [list(islice(lists, len(batch.source))) for batch in batches]
 
 
@@ -206,14 +206,14 @@ def _constraints(
         )
     check_room(config, model.max_positions)
     longest = [_most(config.max_length(size), model.max_positions) for size in sizes]
-    bounded = longest if most is None else [min(length, most) for length in longest]
+    max_lengths = longest if most is None else [min(length, most) for length in longest]
     prefix = batch.prefix or [[]] * len(sizes)
-    if bounded != longest:
-        _check_bounded(prefix, bounded)
+    if max_lengths != longest:
+        _check_bounded(prefix, max_lengths)
     device = batch.source.device
     return Constraints(
         prefix=_padded(prefix, longest, model.max_positions).to(device),
-        max_length=torch.tensor(bounded, device=device),
+        max_length=torch.tensor(max_lengths, device=device),
         min_length=config.min_length,
         no_repeat_ngram=config.no_repeat_ngram,
         forbidden=(PAD, BEGIN, UNKNOWN) if config.unknown == "forbid" else (PAD, BEGIN),
@@ -222,10 +222,12 @@ def _constraints(
 
 def _check_bounded(prefixes: Sequence[Sequence[int]], longest: Sequence[int]) -> None:
     """Check that the prefixes fit the bound of this search, which no setting raises."""
-    for prefix, most in zip(prefixes, longest, strict=False):  # their number is checked next
-        if len(prefix) > most:
+    for prefix, max_length in zip(prefixes, longest, strict=False):  # their number is checked next
+        if len(prefix) > max_length:
             raise AttlasError(
-                f"a prefix of at most {most:,} tokens", f"{len(prefix):,} tokens", "shorten it"
+                f"a prefix of at most {max_length:,} tokens",
+                f"{len(prefix):,} tokens",
+                "shorten it",
             )
 
 
@@ -259,7 +261,7 @@ def _padded(
             f"{len(prefixes)} prefixes",
             "pass [] for a row without one",
         )
-    for row, (prefix, most) in enumerate(zip(prefixes, longest, strict=True)):
+    for row, (prefix, max_length) in enumerate(zip(prefixes, longest, strict=True)):
         if special := {PAD, BEGIN, END}.intersection(prefix):
             raise AttlasError(
                 f"a prefix of tokens for row {row}",
@@ -272,12 +274,12 @@ def _padded(
                 f"one with the id {min(prefix)}",
                 "count ids from 0",
             )
-        if len(prefix) > most:
+        if len(prefix) > max_length:
             raise AttlasError(
-                f"a prefix of at most {most} tokens for row {row}",
+                f"a prefix of at most {max_length} tokens for row {row}",
                 f"{len(prefix)} tokens",
                 "shorten it: the model has no more positions"
-                if positions is not None and most == positions - 1
+                if positions is not None and max_length == positions - 1
                 else "shorten it, or raise max_len_b",
             )
     width = max(map(len, prefixes))

@@ -29,9 +29,9 @@ def splitmix64_uniform(seeds: Int[Tensor, " rows"], number: int) -> Float[Tensor
     z ← (z ⊕ z ≫ 30) · a,  z ← (z ⊕ z ≫ 27) · b,  z ← z ⊕ z ≫ 31; all numbers at once, and none of
     those before. Of the type of `sums`.
     """
-    mixed = _mixed(seeds + _signed((number + 1) * _STEP))
-    drawn = _shifted(mixed, 64 - _BITS).to(sums(seeds.device)) * 2.0**-_BITS
-    return drawn.clamp(max=1.0 - 1e-6)  # below 1 also after rounding
+    hashed = _mixed(seeds + _signed((number + 1) * _STEP))
+    uniform = _shifted(hashed, 64 - _BITS).to(sums(seeds.device)) * 2.0**-_BITS
+    return uniform.clamp(max=1.0 - 1e-6)  # below 1 also after rounding
 
 
 def _mixed(z: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
@@ -77,16 +77,18 @@ class Distribution:
         scores = log_probabilities - best.masked_fill(best.isneginf(), 0.0)
         bounds = torch.finfo(scores.dtype)
         scores = scores / min(max(self.temperature, bounds.tiny), bounds.max)
-        most = scores.shape[1]
-        if 0 < self.top_k < most:
+        top_k = scores.shape[1]
+        if 0 < self.top_k < top_k:
             last = scores.topk(self.top_k, dim=-1).values[:, -1:]
-            kept = scores >= last
-            scores, most = scores.masked_fill(~kept, float("-inf")), int(kept.sum(-1).amax())
+            is_kept = scores >= last
+            scores, top_k = scores.masked_fill(~is_kept, float("-inf")), int(is_kept.sum(-1).amax())
         probabilities = torch.softmax(scores, dim=-1)
         if self.top_p < 1.0:
-            ordered = probabilities.topk(most, dim=-1).values  # all that is not 0
-            before = ordered.cumsum(dim=-1) - ordered
-            last = ordered.masked_fill(before >= self.top_p, 1.0).amin(dim=-1, keepdim=True)
+            sorted_probabilities = probabilities.topk(top_k, dim=-1).values  # all that is not 0
+            mass_before = sorted_probabilities.cumsum(dim=-1) - sorted_probabilities
+            last = sorted_probabilities.masked_fill(mass_before >= self.top_p, 1.0).amin(
+                dim=-1, keepdim=True
+            )
             probabilities = probabilities.masked_fill(probabilities < last, 0.0)
         # Where nothing may come, softmax is 0 / 0: no probability anywhere.
         return (probabilities / probabilities.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
@@ -118,23 +120,31 @@ def sample(
     the model's own. Of many draws, 2,048 are followed at a time.
     """
     owners = _owners(source, token_mask, constraints)
-    drawn: list[list[Hypothesis]] = [[] for _ in owners]
+    samples: list[list[Hypothesis]] = [[] for _ in owners]
     missing = [draws] * len(owners)
     while any(missing):
-        each, keys = [], []
+        sentences, keys = [], []
         for row, count in enumerate(missing):
-            before = len(drawn[row])
-            each += [row] * count
-            keys += [_key(seed, *owners[row], [before + number]) for number in range(count)]
+            num_drawn = len(samples[row])
+            sentences += [row] * count
+            keys += [_key(seed, *owners[row], [num_drawn + number]) for number in range(count)]
         found = _followed(
-            model, state, token_mask, constraints, penalties, distribution, each, keys, before_step
+            model,
+            state,
+            token_mask,
+            constraints,
+            penalties,
+            distribution,
+            sentences,
+            keys,
+            before_step,
         )
-        for row, hypothesis in zip(each, found, strict=True):
-            drawn[row].append(hypothesis)
+        for row, hypothesis in zip(sentences, found, strict=True):
+            samples[row].append(hypothesis)
         missing = [
-            0 if surface is None else _missing(hypotheses, draws, surface) for hypotheses in drawn
+            0 if surface is None else _missing(hypotheses, draws, surface) for hypotheses in samples
         ]
-    return [best_texts(hypotheses, draws, surface) for hypotheses in drawn]
+    return [best_texts(hypotheses, draws, surface) for hypotheses in samples]
 
 
 def _missing(drawn: Sequence[Hypothesis], draws: int, surface: Surface) -> int:
@@ -155,17 +165,25 @@ def _followed(
     before_step: Callable[[], None] | None,
 ) -> list[Hypothesis]:
     """One draw for each of these rows, by these keys."""
-    drawn: list[Hypothesis] = []
+    samples: list[Hypothesis] = []
     rows, own_keys = (torch.tensor(indices, device=token_mask.device) for indices in (each, keys))
     parts = (torch.split(indices, _HYPOTHESES) for indices in (rows, own_keys))
-    for some, hypotheses_of_part in zip(*parts, strict=True):
-        draw, bound = partial(_draw, distribution, hypotheses_of_part), constraints.select(some)
-        paths = SingleHypothesisSearch.begun(
-            model, state.select(some), token_mask[some], bound, penalties, draw
+    for sentences_of_part, hypotheses_of_part in zip(*parts, strict=True):
+        draw, bound = (
+            partial(_draw, distribution, hypotheses_of_part),
+            constraints.select(sentences_of_part),
         )
-        found = run_searches(iter([paths]), together=False, before_step=before_step)
-        drawn += [found[row][0] for row in range(len(found))]
-    return drawn
+        paths = SingleHypothesisSearch.begun(
+            model,
+            state.select(sentences_of_part),
+            token_mask[sentences_of_part],
+            bound,
+            penalties,
+            draw,
+        )
+        hypotheses = run_searches(iter([paths]), together=False, before_step=before_step)
+        samples += [hypotheses[row][0] for row in range(len(hypotheses))]
+    return samples
 
 
 def _draw(
@@ -176,10 +194,10 @@ def _draw(
     step: int,
 ) -> Int[Tensor, " rows"]:
     """The inverse of the cumulative distribution: one number decides a token."""
-    reached = distribution.of(log_probabilities).to(sums(keys.device)).cumsum(dim=-1)
-    drawn_mass = splitmix64_uniform(keys[rows], step).unsqueeze(1) * reached[:, -1:]
-    drawn = torch.searchsorted(reached, drawn_mass, right=True).squeeze(1)
-    return drawn.clamp(max=reached.shape[1] - 1)  # beyond the end only where nothing may come
+    cumulative = distribution.of(log_probabilities).to(sums(keys.device)).cumsum(dim=-1)
+    drawn_mass = splitmix64_uniform(keys[rows], step).unsqueeze(1) * cumulative[:, -1:]
+    sampled = torch.searchsorted(cumulative, drawn_mass, right=True).squeeze(1)
+    return sampled.clamp(max=cumulative.shape[1] - 1)  # beyond the end only where nothing may come
 
 
 def _owners(
@@ -190,10 +208,10 @@ def _owners(
     """Of each row the ids of its source and of its prefix, on which its draws depend."""
     return [
         (
-            [i for i, is_known in zip(ids, of_row, strict=True) if is_known],
+            [i for i, is_known in zip(ids, seeds_of_row, strict=True) if is_known],
             [i for i in prefix if i != PAD],
         )
-        for ids, of_row, prefix in zip(
+        for ids, seeds_of_row, prefix in zip(
             source.tolist(), token_mask.tolist(), constraints.prefix.tolist(), strict=True
         )
     ]

@@ -62,22 +62,22 @@ class Constraints:
         """
         length = tokens.shape[1]
         allowed = log_probabilities
-        for never in self.forbidden:
-            allowed[:, never] = float("-inf")
+        for token_id in self.forbidden:
+            allowed[:, token_id] = float("-inf")
         if length < self.min_length:
             allowed[:, END] = float("-inf")
         if 0 < self.no_repeat_ngram <= length:
             allowed = _without_repeats(allowed, tokens, self.no_repeat_ngram)
         if length < self.prefix.shape[1]:
-            each, size = len(tokens) // len(self.prefix), allowed.shape[1]
-            forced = self.prefix[:, length].repeat_interleave(each)
-            if int(forced.max()) >= size:
+            rows_per_sentence, size = len(tokens) // len(self.prefix), allowed.shape[1]
+            forced_ids = self.prefix[:, length].repeat_interleave(rows_per_sentence)
+            if int(forced_ids.max()) >= size:
                 raise AttlasError(
                     f"a prefix of ids below {size}, the size of the target vocabulary",
-                    f"the id {int(forced.max())}",
+                    f"the id {int(forced_ids.max())}",
                     "make the prefix with the vocabulary of this model",
                 )
-            allowed = _following(forced, allowed, log_probabilities)
+            allowed = _following(forced_ids, allowed, log_probabilities)
         return allowed
 
     def full(self, length: int) -> Bool[Tensor, " rows"]:
@@ -104,9 +104,11 @@ def _following(
     free: Float[Tensor, "rows vocabulary"],
 ) -> Float[Tensor, "rows vocabulary"]:
     """Only the wanted token, with the probability the model gave it, in the rows that want one."""
-    only = torch.full_like(allowed, float("-inf"))
-    only = only.scatter(1, forced.unsqueeze(1), free.gather(1, forced.unsqueeze(1)))
-    return torch.where((forced == PAD).unsqueeze(1), allowed, only)
+    masked_scores = torch.full_like(allowed, float("-inf"))
+    masked_scores = masked_scores.scatter(
+        1, forced.unsqueeze(1), free.gather(1, forced.unsqueeze(1))
+    )
+    return torch.where((forced == PAD).unsqueeze(1), allowed, masked_scores)
 
 
 # What a search finds.
@@ -187,10 +189,12 @@ class Finished:
         cls, sentences: int, places: int, like: Float[Tensor, "..."], *, keyed: bool
     ) -> "Finished":
         """No finished hypothesis yet; numbers have the type and the device of `like`."""
-        nothing = like.new_full((sentences, places), _NEVER)
+        empty_scores = like.new_full((sentences, places), _NEVER)
         lengths = torch.zeros(sentences, places, dtype=torch.long, device=like.device)
         keys = lengths if keyed else None
-        return cls(lengths.new_empty(sentences, places, 0), lengths, nothing, nothing, keys)
+        return cls(
+            lengths.new_empty(sentences, places, 0), lengths, empty_scores, empty_scores, keys
+        )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "Finished":
         """The hypotheses of these sentences."""
@@ -229,16 +233,16 @@ class Finished:
         log_probabilities = torch.cat([self.log_probabilities, log_probabilities], 1)
         if self.keys is not None and keys is not None:
             keys = torch.cat([self.keys, keys], 1)
-            again = _said_better(scores, keys)
-            scores = scores.masked_fill(again, _NEVER)
-            log_probabilities = log_probabilities.masked_fill(again, _NEVER)
-        best, places = largest(scores, self.scores.shape[1])
+            is_duplicate = _said_better(scores, keys)
+            scores = scores.masked_fill(is_duplicate, _NEVER)
+            log_probabilities = log_probabilities.masked_fill(is_duplicate, _NEVER)
+        best, indices = largest(scores, self.scores.shape[1])
         return Finished(
-            torch.cat([padded, tokens], 1).gather(1, places.unsqueeze(-1).expand(-1, -1, length)),
-            lengths.gather(1, places),
+            torch.cat([padded, tokens], 1).gather(1, indices.unsqueeze(-1).expand(-1, -1, length)),
+            lengths.gather(1, indices),
             best,
-            log_probabilities.gather(1, places),
-            None if keys is None else keys.gather(1, places),
+            log_probabilities.gather(1, indices),
+            None if keys is None else keys.gather(1, indices),
         )
 
     def lists(self) -> list[list[Hypothesis]]:
@@ -303,8 +307,8 @@ class Penalties:
 
         log P / lp(most factors): log P only falls, lp only grows with the length, and cp ≤ 0.
         """
-        most = most_factors.to(log_probability.dtype)
-        return log_probability / ((5.0 + most) / 6.0) ** self.length
+        factors = most_factors.to(log_probability.dtype)
+        return log_probability / ((5.0 + factors) / 6.0) ** self.length
 
     def _length_penalty(self, factors: int) -> float:
         return float(((5.0 + factors) / 6.0) ** self.length)

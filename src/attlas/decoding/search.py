@@ -97,40 +97,40 @@ def run_searches(
             each. The next is begun when that is so: with the searches that are over soon first,
             hardly any has to wait.
     """
-    found: dict[int, list[Hypothesis]] = {}
-    waiting: list[Search[Any]] = []
+    hypotheses: dict[int, list[Hypothesis]] = {}
+    pending: list[Search[Any]] = []
     while True:
         search, least = next(searches, None), 0.0
         if search is None:
-            if not waiting:
-                return found
-            search = _with_those_at_its_length(_shortest_of(waiting), waiting)
+            if not pending:
+                return hypotheses
+            search = _with_those_at_its_length(_shortest_of(pending), pending)
         elif together and search.joins:
             least = search.sentences / 2  # who joins is less than a batch
         while search is not None and (search.rows >= _FEW or search.sentences >= least):
             if before_step is not None:
                 before_step()
             search, ended = search.step()
-            found.update(ended)
+            hypotheses.update(ended)
             if search is not None:
-                search = _with_those_at_its_length(search, waiting)
+                search = _with_those_at_its_length(search, pending)
         if search is not None:
-            waiting.append(search)
+            pending.append(search)
 
 
 def _shortest_of(waiting: list[Search[Any]]) -> Search[Any]:
     """It waits no more."""
-    return waiting.pop(min(range(len(waiting)), key=lambda place: waiting[place].length))
+    return waiting.pop(min(range(len(waiting)), key=lambda index: waiting[index].length))
 
 
 def _with_those_at_its_length(search: Search[Any], waiting: list[Search[Any]]) -> Search[Any]:
     """Those that have joined wait no more."""
-    for place in reversed(range(len(waiting))):
-        if waiting[place].length == search.length:
-            both = search.concat(waiting[place])
-            if both is not None:
-                search = both
-                del waiting[place]
+    for index in reversed(range(len(waiting))):
+        if waiting[index].length == search.length:
+            joined = search.concat(waiting[index])
+            if joined is not None:
+                search = joined
+                del waiting[index]
     return search
 
 
@@ -166,11 +166,11 @@ class SingleHypothesisSearch(Search[S]):
         first: int = 0,
     ) -> "SingleHypothesisSearch[S]":
         """Before the first token; `first` is the number of the first sentence."""
-        at = torch.arange(first, first + len(token_mask), device=token_mask.device)
+        sentence_ids = torch.arange(first, first + len(token_mask), device=token_mask.device)
         return cls(
-            model, penalties, constraints, state, token_mask, at,
-            tokens=at.new_empty(len(token_mask), 0),
-            last=torch.full_like(at, BEGIN),
+            model, penalties, constraints, state, token_mask, sentence_ids,
+            tokens=sentence_ids.new_empty(len(token_mask), 0),
+            last=torch.full_like(sentence_ids, BEGIN),
             choose=choose,
             total=torch.zeros(
                 len(token_mask), dtype=sums(token_mask.device), device=token_mask.device
@@ -183,20 +183,20 @@ class SingleHypothesisSearch(Search[S]):
         last = self.choose(log_p, self.at, self.length)
         gained = log_p.gather(1, last.unsqueeze(1)).squeeze(1)
         ended = (last == END) & (gained > float("-inf"))
-        leaving = ended | self.constraints.full(self.length) | torch.isneginf(gained)
-        grown = replace(
+        is_finished = ended | self.constraints.full(self.length) | torch.isneginf(gained)
+        next_search = replace(
             self,
             state=state,
             tokens=torch.cat([self.tokens, last.unsqueeze(1)], dim=1),
             last=last,
             total=self.total + gained,
         )
-        if not leaving.any():
-            return grown, {}
-        found = self._left(leaving, ended, gained, state.coverage)
-        if len(found) == self.rows:
-            return None, found
-        return grown._select((~leaving).nonzero().squeeze(1)), found
+        if not is_finished.any():
+            return next_search, {}
+        hypotheses = self._left(is_finished, ended, gained, state.coverage)
+        if len(hypotheses) == self.rows:
+            return None, hypotheses
+        return next_search._select((~is_finished).nonzero().squeeze(1)), hypotheses
 
     def _left(
         self,

@@ -24,11 +24,11 @@ def all_heads(attention: MultiheadAttention) -> tuple[Linear, Linear, Linear]:
     Heads that share keys get a copy each: the same numbers, for a format without shared keys.
     """
     query = attention.q_proj.weight, attention.q_proj.bias
-    each = attention.num_heads // attention.num_kv_heads
+    group_size = attention.num_heads // attention.num_kv_heads
     return (
         query,
-        _repeated(attention.k_proj, attention.num_kv_heads, each),
-        _repeated(attention.v_proj, attention.num_kv_heads, each),
+        _repeated(attention.k_proj, attention.num_kv_heads, group_size),
+        _repeated(attention.v_proj, attention.num_kv_heads, group_size),
     )
 
 
@@ -54,14 +54,17 @@ OF_LABELS = (
 def of_vocabulary(vocabulary: Vocabulary) -> str:
     """How text becomes ids."""
     form = vocabulary.normalization
-    read = f" A text is brought into Unicode's form {form.upper()} first" if form != "none" else ""
+    normalization = (
+        f" A text is brought into Unicode's form {form.upper()} first" if form != "none" else ""
+    )
     if isinstance(vocabulary, Subwords):
-        rules = ", for which the model has rules of its own." if read else ""
+        rules = ", for which the model has rules of its own." if normalization else ""
         return (
             "A vocabulary is a sentencepiece model; a text is read with one space before it, and "
-            f"the first space of what is decoded goes away.{read}{rules}"
+            f"the first space of what is decoded goes away.{normalization}{rules}"
         )
-    return f"Id 4 + n is token n of the list in the .json of a vocabulary.{read}{'.' * bool(read)}"
+    end = "." if normalization else ""
+    return f"Id 4 + n is token n of the list in the .json of a vocabulary.{normalization}{end}"
 
 
 def of_longest(positions: int, does: str) -> str:

@@ -81,13 +81,12 @@ def write_ctranslate2(
 
 def _of_suppressed(decoding: DecodingConfig) -> list[str]:
     """What attlas never writes, and what it writes for <unk>."""
-    never = [SPECIAL[PAD], SPECIAL[BEGIN]]
-    never += [SPECIAL[UNKNOWN]] if decoding.unknown == "forbid" else []
+    suppressed = [SPECIAL[PAD], SPECIAL[BEGIN]]
+    suppressed += [SPECIAL[UNKNOWN]] if decoding.unknown == "forbid" else []
     notes = [
-        f"attlas never writes {' or '.join(never)}: give "
-        f"suppress_sequences={[[name] for name in never]}. CTranslate2 then computes the other "
-        "probabilities again, so its scores "
-        "are a little higher than those of attlas."
+        f"attlas never writes {' or '.join(suppressed)}: give "
+        f"suppress_sequences={[[name] for name in suppressed]}. CTranslate2 then computes the "
+        "other probabilities again, so its scores are a little higher than those of attlas."
     ]
     if decoding.unknown == "replace":
         notes.append(
@@ -132,8 +131,12 @@ def longest(config: TransformerConfig) -> int | None:
 
 
 def _of_positions(config: TransformerConfig) -> list[str]:
-    most = longest(config)
-    notes = [] if most is None else [f"It reads and writes at most {most:,} tokens, ends included."]
+    num_positions = longest(config)
+    notes = (
+        []
+        if num_positions is None
+        else [f"It reads and writes at most {num_positions:,} tokens, ends included."]
+    )
     return [
         *notes,
         "CTranslate2 cuts longer sources without a word: max_input_length=0 forbids it.",
@@ -159,15 +162,15 @@ def _fill(spec: Any, model: Transformer, config: TransformerConfig) -> None:
         (spec.encoder, model.encoder, model.source_positions),
         (spec.decoder, model.decoder, model.target_positions),
     )
-    for written, side, positions in sides:
-        written.scale_embeddings = math.sqrt(config.embed_dim)
+    for side_spec, side, positions in sides:
+        side_spec.scale_embeddings = math.sqrt(config.embed_dim)
         if config.positions != "rotary":
-            written.position_encodings.encodings = _table(positions, config.embed_dim)
-        elif hasattr(written, "position_encodings"):
-            del written.position_encodings  # the encoder's has them even where they are rotary
+            side_spec.position_encodings.encodings = _table(positions, config.embed_dim)
+        elif hasattr(side_spec, "position_encodings"):
+            del side_spec.position_encodings  # the encoder's has them even where they are rotary
         if side.norm is not None:
-            _set_norm(written.layer_norm, side.norm)
-        for layer_spec, layer in zip(written.layer, side.layers, strict=True):
+            _set_norm(side_spec.layer_norm, side.norm)
+        for layer_spec, layer in zip(side_spec.layer, side.layers, strict=True):
             _fill_layer(layer_spec, layer)
 
 

@@ -89,18 +89,18 @@ class HuggingFaceSearch:
         return [*notes, *self._of_unknown(), *of_numbers(self.decoding)]
 
     def _of_lengths(self) -> Iterator[str]:
-        decoding, most = self.decoding, self.max_new_tokens
+        decoding, max_new_tokens = self.decoding, self.max_new_tokens
         if decoding.max_len_a:
             yield (
                 "attlas ends a translation of n source tokens, the end included, after "
                 f"⌊{decoding.max_len_a} · n⌋ + {decoding.max_len_b} tokens; "
-                f"generate has one limit for all, max_new_tokens = {most:,} here, that of the "
-                "longest source: give max_new_tokens with shorter ones."
+                f"generate has one limit for all, max_new_tokens = {max_new_tokens:,} here, that "
+                "of the longest source: give max_new_tokens with shorter ones."
             )
-        elif decoding.max_len_b > most:
+        elif decoding.max_len_b > max_new_tokens:
             yield (
                 f"attlas ends a translation after {decoding.max_len_b:,} tokens, Marian "
-                f"after {most:,}."
+                f"after {max_new_tokens:,}."
             )
         if decoding.max_source_length:
             yield (

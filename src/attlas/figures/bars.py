@@ -129,7 +129,9 @@ def _bars(
             )
     grids = [Grid.of(map_) for map_ in maps]
     columns = min(columns, len(maps))
-    room = max(_room(grid, len(map_.source), fmt) for grid, map_ in zip(grids, maps, strict=True))
+    bar_width = max(
+        _room(grid, len(map_.source), fmt) for grid, map_ in zip(grids, maps, strict=True)
+    )
     text_layout = TextLayout.of(
         [title, axis, label or "", *panels], query or (), *(map_.source for map_ in maps)
     )
@@ -139,12 +141,12 @@ def _bars(
     if low == high:  # all are 0
         high = 1.0
     limits = (low - room_for_numbers * (low < 0), high + room_for_numbers * (high > 0))
-    figure, drawn = sheet(), list[Axes]()
-    for place, (name, grid, map_) in enumerate(zip(panels, grids, maps, strict=True)):
-        width = min(room, _ACROSS / len(map_.source))
+    figure, panels_drawn = sheet(), list[Axes]()
+    for index, (name, grid, map_) in enumerate(zip(panels, grids, maps, strict=True)):
+        width = min(bar_width, _ACROSS / len(map_.source))
         axes = _panel(figure, grid, len(map_.source), width, fmt)
         axes.set_ylim(*limits)
-        if place % columns:
+        if index % columns:
             axes.tick_params(labelleft=False)
         else:
             text = text_layout.line(scale_label(grids, label))
@@ -152,25 +154,25 @@ def _bars(
         if name:
             put_title(axes, text_layout.line(name), text_layout.style(TITLE))
         name_keys(axes, map_.source, width, text_layout, axis, grid.wide)
-        drawn.append(axes)
-    arrange([[axes] for axes in drawn], columns)
+        panels_drawn.append(axes)
+    arrange([[axes] for axes in panels_drawn], columns)
     fit(figure, text_layout.line(title), text_layout.style(HEADLINE))
     return figure
 
 
 def _room(grid: Grid, keys: int, fmt: str | None) -> float:
     """Inches for each key: as many as is comfortable, and as the numbers of a format need."""
-    most = _ACROSS / keys
+    max_width = _ACROSS / keys
     if fmt is None:
-        return min(_WIDEST, most)
-    needed = _CHARACTER * most_characters(grid.cells[0], fmt)
-    if grid.is_pooled or needed > most:
+        return min(_WIDEST, max_width)
+    min_width = _CHARACTER * most_characters(grid.cells[0], fmt)
+    if grid.is_pooled or min_width > max_width:
         raise AttlasError(
             f"numbers of the format {fmt!r} that fit above their bars",
             f"{keys:,} bars in {_ACROSS:g} inches",
             "choose a shorter format, leave `fmt` out, or draw fewer bars",
         )
-    return max(needed, min(_WIDEST, most))
+    return max(min_width, min(_WIDEST, max_width))
 
 
 def _panel(figure: Figure, grid: Grid, keys: int, room: float, fmt: str | None) -> Axes:
@@ -183,10 +185,10 @@ def _panel(figure: Figure, grid: Grid, keys: int, room: float, fmt: str | None) 
     if heights.min() < 0:
         axes.axhline(0.0, color=QUIET, linewidth=0.5)
     if not grid.is_pooled and room >= _CHARACTER * max(3, most_characters(heights, fmt)):
-        for place, weight in enumerate(heights):
+        for index, weight in enumerate(heights):
             axes.annotate(
                 number(float(weight), fmt),
-                (place, weight),
+                (index, weight),
                 (0, -2 if weight < 0 else 2),
                 textcoords="offset points",
                 ha="center",

@@ -50,7 +50,7 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
         UnsupportedError: If Chinese, Japanese or Korean is among the latter, which one command
             mends. A `MissingGlyphs` warning names what no command of ours mends.
     """
-    chosen, missing = _chosen(frozenset(characters), len(fontManager.ttflist))
+    fonts, missing = _chosen(frozenset(characters), len(fontManager.ttflist))
     east = sorted(filter(_is_cjk, missing))
     if east and find_spec(_EXTRA) is None:
         raise UnsupportedError(
@@ -65,21 +65,21 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
             MissingGlyphs,
             stacklevel=3,
         )
-    return list(chosen), missing
+    return list(fonts), missing
 
 
 @lru_cache(maxsize=256)
 def _chosen(characters: frozenset[str], num_known: int) -> tuple[tuple[str, ...], frozenset[str]]:
     # `known` is how many faces matplotlib knows: an answer holds until a font is added.
-    chosen, missing = [BASE], characters
-    for face in _faces(num_known):
-        drawn = _drawn_by(face, missing)
-        missing -= drawn
-        if drawn and face.name != BASE:
-            chosen.append(face.name)
+    fonts, missing = [BASE], characters
+    for font in _faces(num_known):
+        covered = _drawn_by(font, missing)
+        missing -= covered
+        if covered and font.name != BASE:
+            fonts.append(font.name)
         if not missing:
             break
-    return tuple(chosen), missing
+    return tuple(fonts), missing
 
 
 @lru_cache(maxsize=4)
@@ -88,12 +88,12 @@ def _faces(num_known: int) -> tuple[FontEntry, ...]:
     spec = find_spec(_EXTRA)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         for path in sorted(Path(folder).glob("*.otf")):
-            if all(face.fname != str(path) for face in fontManager.ttflist):  # it would stand twice
+            if all(font.fname != str(path) for font in fontManager.ttflist):  # it would stand twice
                 fontManager.addfont(path)
     families: dict[str, FontEntry] = {}
-    for face in sorted(fontManager.ttflist, key=_plainness):
-        if "Last Resort" not in face.name:  # it draws a box for every character
-            families.setdefault(face.name, face)
+    for font in sorted(fontManager.ttflist, key=_plainness):
+        if "Last Resort" not in font.name:  # it draws a box for every character
+            families.setdefault(font.name, font)
     return tuple(sorted(families.values(), key=lambda face: (_rank(face.name), face.name)))
 
 
@@ -172,14 +172,14 @@ class TextLayout:
 
         Tokens are no formulas: "$" and "\\" stand for themselves.
         """
-        chosen, _ = self._fonts
-        font = FontProperties(family=chosen, size=size)
+        fonts, _ = self._fonts
+        font = FontProperties(family=fonts, size=size)
         return {"fontproperties": font, "parse_math": False, "usetex": False}
 
     @cached_property
     def _fonts(self) -> tuple[list[str], frozenset[str]]:
-        needed = {_mark(c) for text in self.texts for c in text}
-        return families(c for c in needed if not _is_unprintable(c))
+        characters = {_mark(c) for text in self.texts for c in text}
+        return families(c for c in characters if not _is_unprintable(c))
 
 
 def _shown(character: str, missing: frozenset[str]) -> str:

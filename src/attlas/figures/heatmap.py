@@ -111,13 +111,13 @@ class HeadMap:
             _labels("source", "key", num_keys, source),
             _labels("target", "query", queries, target),
         )
-        across, down = (
+        across, query_label = (
             WITHIN if names[0] == names[1] or (source is None and target is None) else ACROSS
         )
         row_map = attention_map.at(row).select_heads(
             torch.tensor([head])
         )  # so that no other is computed
-        axes = (across if xlabel is None else xlabel, down if ylabel is None else ylabel)
+        axes = (across if xlabel is None else xlabel, query_label if ylabel is None else ylabel)
         return cls(row_map, 0, 0, *names, axes)
 
     def rows(self, start: int, stop: int) -> Float[np.ndarray, "rows keys"]:
@@ -128,11 +128,11 @@ class HeadMap:
         """
         block = self.attention_map.rows(start, stop)[self.row, self.head]
         values = block.detach().to("cpu", torch.float64).numpy()
-        wrong = values[~np.isfinite(values)]
-        if wrong.size:
+        not_finite = values[~np.isfinite(values)]
+        if not_finite.size:
             raise AttlasError(
                 "numbers that are finite",
-                f"{wrong[0]} among them",
+                f"{not_finite[0]} among them",
                 "pass attention weights after the softmax, or replace such numbers",
             )
         return values
@@ -173,9 +173,9 @@ def _choice(name: str, of: str, count: int, choice: int | None) -> int:
             f"weights of {count} {of}",
             f"pass {name}=0 … {count - 1}" if count else "there is nothing to draw",
         )
-    if not 0 <= (chosen := choice or 0) < count:
+    if not 0 <= (index := choice or 0) < count:
         raise AttlasError(f"a {name} from 0 to {count - 1}", str(choice), "choose one of these")
-    return chosen
+    return index
 
 
 def _labels(axis: str, cell: str, count: int, tokens: Sequence[str] | None) -> tuple[str, ...]:
@@ -222,18 +222,18 @@ class Grid:
             AttlasError: As `HeadMap.rows`.
         """
         queries, num_keys = len(map_.target), len(map_.source)
-        tall, wide = -(-queries // MOST_CELLS), -(-num_keys // MOST_CELLS)
+        queries_per_cell, keys_per_cell = -(-queries // MOST_CELLS), -(-num_keys // MOST_CELLS)
         batch, heads, _, _ = map_.attention_map.shape
         size = max(1, _BLOCK // (batch * heads * num_keys))
-        columns = np.arange(0, num_keys, wide)
-        most = np.full((-(-queries // tall), len(columns)), -np.inf)
-        least = -most
+        columns = np.arange(0, num_keys, keys_per_cell)
+        maxima = np.full((-(-queries // queries_per_cell), len(columns)), -np.inf)
+        least = -maxima
         for start in range(0, queries, size):
             stop = min(start + size, queries)
-            rows, block = np.arange(start, stop) // tall, map_.rows(start, stop)
-            np.maximum.at(most, rows, np.maximum.reduceat(block, columns, axis=1))
+            rows, block = np.arange(start, stop) // queries_per_cell, map_.rows(start, stop)
+            np.maximum.at(maxima, rows, np.maximum.reduceat(block, columns, axis=1))
             np.minimum.at(least, rows, np.minimum.reduceat(block, columns, axis=1))
-        return cls(np.where(-least > most, least, most), tall, wide)
+        return cls(np.where(-least > maxima, least, maxima), queries_per_cell, keys_per_cell)
 
     @property
     def is_pooled(self) -> bool:
@@ -263,18 +263,18 @@ def scale_label(grids: Sequence[Grid], label: str | None = None) -> str:
         label: Of one number; None = an attention weight, or a value where one is below 0 or above
             1.
     """
-    least, most = limits_of(grids)
-    below = least < 0
-    weights = not below and most <= 1 + _ROUNDING
+    least, vmax = limits_of(grids)
+    extends_below = least < 0
+    weights = not extends_below and vmax <= 1 + _ROUNDING
     colour_label = ("attention weight" if weights else "value") if label is None else label
     sizes = {(grid.tall, grid.wide) for grid in grids}
     if not any(grid.is_pooled for grid in grids):
         return colour_label
-    pooled = f"{colour_label} farthest from 0" if below else f"largest {colour_label}"
+    pooled = f"{colour_label} farthest from 0" if extends_below else f"largest {colour_label}"
     if len(sizes) > 1:
         return f"{pooled} of a cell"
-    tall, wide = sizes.pop()
-    return f"{pooled} of {tall} × {wide} tokens"
+    queries_per_cell, keys_per_cell = sizes.pop()
+    return f"{pooled} of {queries_per_cell} × {keys_per_cell} tokens"
 
 
 # One map on a sheet: its cells, its numbers, its tokens.
@@ -319,7 +319,7 @@ def draw_panel(
     fmt: str | None = None,
 ) -> Axes:
     """Draw a map on the sheet, its first cell hanging from the corner (0, 0)."""
-    of_keys, of_queries = map_.axes
+    key_axis, query_axis = map_.axes
     queries, num_keys = len(map_.target), len(map_.source)
     axes = axes_at(figure, Bbox.from_extents(0, -queries * cell.height, num_keys * cell.width, 0))
     axes.xaxis.tick_top()
@@ -327,9 +327,9 @@ def draw_panel(
     _fill(axes, map_, grid, cell, scale)
     if numbered and (size := _size_of_numbers(grid, cell, fmt)):
         _write_numbers(axes, grid.cells, scale, size, fmt)
-    name_keys(axes, map_.source, cell.width, text_layout, of_keys, grid.wide)
+    name_keys(axes, map_.source, cell.width, text_layout, key_axis, grid.wide)
     if queries_named:
-        name_queries(axes, map_.target, cell.height, text_layout, of_queries, grid.tall)
+        name_queries(axes, map_.target, cell.height, text_layout, query_axis, grid.tall)
     else:
         axes.set_yticks([])
     return axes
@@ -397,7 +397,7 @@ def _write_numbers(
     colours = scale.cmap(scale.norm(cells))
     for (row, column), weight in np.ndenumerate(cells):
         colour = colours[row, column]
-        quiet = fmt is None and abs(weight) < LEAST and luminance_of(colour) > _LIGHT
+        is_faint = fmt is None and abs(weight) < LEAST and luminance_of(colour) > _LIGHT
         axes.text(
             column,
             row,
@@ -405,7 +405,7 @@ def _write_numbers(
             size=size,
             ha="center",
             va="center_baseline",
-            color=QUIET if quiet else readable_on(colour),
+            color=QUIET if is_faint else readable_on(colour),
         )
 
 
@@ -508,8 +508,8 @@ def heatmaps(
             str(len(ramps)),
             "pass as many, or one for all",
         )
-    every = {name: m if isinstance(m, HeadMap) else HeadMap.of(m) for name, m in maps.items()}
-    width, height = pixels_of(list(every.values()), columns)
+    head_maps = {name: m if isinstance(m, HeadMap) else HeadMap.of(m) for name, m in maps.items()}
+    width, height = pixels_of(list(head_maps.values()), columns)
     if max(width, height) > MOST_PIXELS:
         raise AttlasError(
             f"a figure of at most {MOST_PIXELS:,} pixels a side",
@@ -518,7 +518,7 @@ def heatmaps(
         )
     columns = min(columns, len(maps))
     style = _Style(ramps, vmin, vmax, fmt, label, shared)
-    return _drawn(list(every.items()), columns, _side(columns), style, title)
+    return _drawn(list(head_maps.items()), columns, _side(columns), style, title)
 
 
 def pixels_of(maps: Sequence[HeadMap], columns: int = 4) -> tuple[int, int]:
@@ -578,14 +578,14 @@ def _drawn(
     grids = [Grid.of(map_) for _, map_ in maps]
     scales = style.scales(grids)
     groups: list[list[Axes]] = []
-    before = None
+    previous = None
     for number_, ((name, map_), grid, scale) in enumerate(zip(maps, grids, scales, strict=True)):
         cell = _cell(map_, grid, side, style.fmt)
         labels = (map_.target, map_.axes)
-        named = labels != before or number_ % columns == 0 or not style.shared
-        before = labels
+        draws_names = labels != previous or number_ % columns == 0 or not style.shared
+        previous = labels
         axes = draw_panel(
-            figure, map_, grid, cell, scale, text_layout, queries_named=named, fmt=style.fmt
+            figure, map_, grid, cell, scale, text_layout, queries_named=draws_names, fmt=style.fmt
         )
         if name:
             put_title(axes, text_layout.line(name), text_layout.style(TITLE))

@@ -26,10 +26,10 @@ class NotebookFigure(Figure):
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
         """The PNG of `savefig`, and the size in CSS pixels at which it is shown."""
-        drawn = io.BytesIO()
-        self.savefig(drawn, format="png")
+        image = io.BytesIO()
+        self.savefig(image, format="png")
         width, height = self.get_size_inches()
-        return drawn.getvalue(), {"width": round(width * _CSS), "height": round(height * _CSS)}
+        return image.getvalue(), {"width": round(width * _CSS), "height": round(height * _CSS)}
 
 
 def sheet() -> Figure:
@@ -66,19 +66,19 @@ def width_of(text: Text) -> float:
 def put_title(axes: Axes, title: str, style: dict[str, Any]) -> None:
     """Write a title above everything that these axes hold so far."""
     area = area_of(axes)
-    above = (extent_of(axes).y1 - area.y1 + 0.1) / area.height
-    axes.set_title(title, y=1 + above, pad=0, color=INK, **style)
+    offset = (extent_of(axes).y1 - area.y1 + 0.1) / area.height
+    axes.set_title(title, y=1 + offset, pad=0, color=INK, **style)
 
 
 def level_titles(row: Sequence[Axes]) -> None:
     """Raise the titles over axes that hang from one line to the highest among them."""
     heights = [area_of(axes).height for axes in row]
-    above = max(
+    highest = max(
         (axes.title.get_position()[1] - 1) * height
         for axes, height in zip(row, heights, strict=True)
     )
     for axes, height in zip(row, heights, strict=True):
-        axes.title.set_y(1 + above / height)
+        axes.title.set_y(1 + highest / height)
 
 
 def move_axes(axes: Axes, right: float = 0.0, up: float = 0.0) -> None:
@@ -101,11 +101,11 @@ def arrange(groups: Sequence[Sequence[Axes]], columns: int) -> None:
             for axes in group:
                 move_axes(axes, right=left_edge - extent.x0)
             left_edge += extent.width + GAP
-        every = [axes for group in row for axes in group]
-        above = max(extent_of(axes).y1 for axes in every)
-        for axes in every:
-            move_axes(axes, up=top - above)
-        top = min(extent_of(axes).y0 for axes in every) - GAP
+        all_axes = [axes for group in row for axes in group]
+        highest = max(extent_of(axes).y1 for axes in all_axes)
+        for axes in all_axes:
+            move_axes(axes, up=top - highest)
+        top = min(extent_of(axes).y0 for axes in all_axes) - GAP
 
 
 def fit(figure: Figure, title: str = "", style: dict[str, Any] | None = None) -> None:
@@ -116,23 +116,25 @@ def fit(figure: Figure, title: str = "", style: dict[str, Any] | None = None) ->
     """
     areas = [area_of(axes) for axes in figure.axes]
     extent = Bbox.union([extent_of(axes) for axes in figure.axes])
-    middle, above = (extent.x0 + extent.x1) / 2, extent.y1 + GAP / 2
+    middle, bottom = (extent.x0 + extent.x1) / 2, extent.y1 + GAP / 2
     over = None
     if title:
         over = figure.suptitle(title, color=INK, va="bottom", **(style or {}))
         box = _in_inches(over, over.get_window_extent(_renderer(figure)))
-        half = box.width / 2
-        spread = Bbox.from_extents(middle - half, above, middle + half, above + box.height)
-        extent = Bbox.union([extent, spread])
+        half_width = box.width / 2
+        title_box = Bbox.from_extents(
+            middle - half_width, bottom, middle + half_width, bottom + box.height
+        )
+        extent = Bbox.union([extent, title_box])
     figure.set_size_inches(extent.width + 2 * MARGIN, extent.height + 2 * MARGIN)
     if over is not None:
         width, height = figure.get_size_inches()
         over.set_position(
-            ((middle + MARGIN - extent.x0) / width, (above + MARGIN - extent.y0) / height)
+            ((middle + MARGIN - extent.x0) / width, (bottom + MARGIN - extent.y0) / height)
         )
     for axes, area in zip(figure.axes, areas, strict=True):
-        moved = area.translated(MARGIN - extent.x0, MARGIN - extent.y0)
-        axes.set_position(_fraction(figure, moved))
+        new_extent = area.translated(MARGIN - extent.x0, MARGIN - extent.y0)
+        axes.set_position(_fraction(figure, new_extent))
 
 
 def _fraction(figure: Figure, inches: Bbox) -> tuple[float, float, float, float]:
@@ -174,12 +176,12 @@ def name_keys(
     Labels are horizontal if they fit, else inclined if there is room, else vertical.
     """
     on_top = axes.xaxis.get_ticks_position() == "top"
-    every, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
-    _name(axes.xaxis, name, len(tokens), every, text_layout)
+    step, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
+    _name(axes.xaxis, name, len(tokens), step, text_layout)
     widest = max(width_of(text) for text in texts)
-    if widest + 0.04 <= room * every:
+    if widest + 0.04 <= room * step:
         style = {"rotation": 0, "ha": "center", "va": "bottom" if on_top else "top"}
-    elif room * every >= LABEL * _LINE * _SLANTED:
+    elif room * step >= LABEL * _LINE * _SLANTED:
         style = {"rotation": 45, "ha": "left" if on_top else "right", "va": "center"}
     else:
         style = {"rotation": 90, "ha": "left" if on_top else "right", "va": "center"}
@@ -196,8 +198,8 @@ def name_queries(
     per_tick: int = 1,
 ) -> None:
     """Label the y axis; `room` is inches for each token."""
-    every, _ = _place(axes.yaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
-    _name(axes.yaxis, name, len(tokens), every, text_layout)
+    step, _ = _place(axes.yaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
+    _name(axes.yaxis, name, len(tokens), step, text_layout)
 
 
 def _place(
@@ -209,17 +211,17 @@ def _place(
     per_tick: int,
 ) -> tuple[int, list[Text]]:
     size = SMALL if crowded else LABEL
-    every = _thinned(size * _LINE / room)
-    chosen = range(0, len(tokens), every)
+    step = _thinned(size * _LINE / room)
+    labelled = range(0, len(tokens), step)
     # Token i is in the middle of its share of cell i // per_tick, whose own middle is an integer.
-    places = [(i + 0.5) / per_tick - 0.5 for i in chosen]
+    positions = [(i + 0.5) / per_tick - 0.5 for i in labelled]
     axis.set_ticks(
-        places, [text_layout.label(tokens[i]) for i in chosen], **text_layout.style(size)
+        positions, [text_layout.label(tokens[i]) for i in labelled], **text_layout.style(size)
     )
     texts = axis.get_ticklabels()
     for text in texts:
         text.set_color(INK)
-    return every, texts
+    return step, texts
 
 
 def _name(axis: Axis, name: str, tokens: int, every: int, text_layout: TextLayout) -> None:

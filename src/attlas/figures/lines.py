@@ -68,13 +68,13 @@ def lines(
     rows = {name: _row(quoted(name), values) for name, values in series.items()}
     labels = _labels(x)
     if x is None:
-        places = np.arange(float(len(next(iter(rows.values())))))
+        x_values = np.arange(float(len(next(iter(rows.values())))))
     else:
-        places = _row("x", x) if labels is None else np.arange(float(len(labels)))
+        x_values = _row("x", x) if labels is None else np.arange(float(len(labels)))
     for name, row in rows.items():
-        if len(row) != len(places):
+        if len(row) != len(x_values):
             raise AttlasError(
-                f"{len(places)} numbers in each series, one to each place on the x axis",
+                f"{len(x_values)} numbers in each series, one to each place on the x axis",
                 f"{len(row)} in {quoted(name)}",
                 "pass series of one length, and an `x` as long",
             )
@@ -82,15 +82,15 @@ def lines(
     figure = sheet()
     axes = _axes(figure, _WIDTH)
     for number, (name, row) in enumerate(rows.items()):
-        _line(axes, places, row, number, text_layout.line(name))
+        _line(axes, x_values, row, number, text_layout.line(name))
     axes.grid(color="#e6e6e6", linewidth=0.5)
     axes.tick_params(axis="x", labelsize=SMALL, length=2, width=0.5, color=QUIET)
     if labels is None:
         axes.set_xlabel(text_layout.line(xlabel), color=QUIET, **text_layout.style(SMALL))
     else:
-        axes.set_xlim(-0.5, len(places) - 0.5)
-        room = _WIDTH / len(places)
-        name_keys(axes, labels, room, text_layout, xlabel)
+        axes.set_xlim(-0.5, len(x_values) - 0.5)
+        tick_width = _WIDTH / len(x_values)
+        name_keys(axes, labels, tick_width, text_layout, xlabel)
     axes.set_ylabel(text_layout.line(ylabel), color=QUIET, **text_layout.style(SMALL))
     if len(rows) > 1:
         legend = axes.legend(
@@ -108,7 +108,7 @@ def _labels(x: Numbers | Sequence[str] | None) -> list[str] | None:
     """The places as labels, where all of them are."""
     if isinstance(x, str) or not isinstance(x, Sequence) or not len(x):
         return None
-    labels = [place for place in x if isinstance(place, str)]
+    labels = [x_value for x_value in x if isinstance(x_value, str)]
     return labels if len(labels) == len(x) else None
 
 
@@ -210,18 +210,18 @@ def plot_statistics(
     headings = ("entropy in nats", "largest weight", f"weights above {threshold:g}")
     figure = sheet()
     text_layout = TextLayout.of([title, name, "mean · std"], map_.target, headings)
-    room = max(_NARROW / queries, min(_BROAD / queries, _ROOM))  # inches for each query
-    places, drawn = np.arange(float(queries)), list[Axes]()
+    query_width = max(_NARROW / queries, min(_BROAD / queries, _ROOM))  # inches for each query
+    x_values, drawn_axes = np.arange(float(queries)), list[Axes]()
     for number, (heading, statistic) in enumerate(zip(headings, statistics, strict=True)):
         values = getattr(summary, statistic)[map_.row, map_.head].double().cpu().numpy()
-        axes = _axes(figure, room * queries)
+        axes = _axes(figure, query_width * queries)
         axes.grid(axis="y", color="#e6e6e6", linewidth=0.5)
         if number < 2:
-            _line(axes, places, values, number, heading)
+            _line(axes, x_values, values, number, heading)
         elif queries <= _BARS:
-            axes.bar(places, values, width=0.8, color=_COLOURS[number], label=heading)
+            axes.bar(x_values, values, width=0.8, color=_COLOURS[number], label=heading)
         else:
-            axes.fill_between(places, values, step="mid", color=_COLOURS[number], label=heading)
+            axes.fill_between(x_values, values, step="mid", color=_COLOURS[number], label=heading)
         highest = 1.0 if number == 1 else float(values.max()) or 1.0
         axes.set_ylim(0.0, 1.08 * max(highest, float(values.max())))
         axes.set_xlim(-0.5, queries - 0.5)
@@ -229,9 +229,9 @@ def plot_statistics(
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         panel_title = f"{heading}\nmean {values.mean():.2f} · std {values.std():.2f}"
         put_title(axes, panel_title, text_layout.style(LABEL))
-        name_keys(axes, map_.target, room, text_layout, name)
-        drawn.append(axes)
-    arrange([[axes] for axes in drawn], len(drawn))
+        name_keys(axes, map_.target, query_width, text_layout, name)
+        drawn_axes.append(axes)
+    arrange([[axes] for axes in drawn_axes], len(drawn_axes))
     fit(figure, text_layout.line(title), text_layout.style(HEADLINE))
     return figure
 

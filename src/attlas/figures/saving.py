@@ -39,7 +39,7 @@ def save(figure: Figure, path: Path | str) -> None:
     Raises:
         UnsupportedError: For another suffix, or a path that cannot be written.
     """
-    path, drawn = Path(path), io.BytesIO()
+    path, image = Path(path), io.BytesIO()
     suffix = figure_suffix(path)
     faces = _faces({name for text in figure.findobj(Text) for name in text.get_fontfamily()})
     settings: dict[Any, Any] = {
@@ -48,9 +48,9 @@ def save(figure: Figure, path: Path | str) -> None:
         "pdf.fonttype": 42 if _all_truetype(faces) else 3,
     }
     with _settings, mpl.rc_context(settings):
-        figure.savefig(drawn, format=suffix[1:], metadata=_METADATA[suffix])
+        figure.savefig(image, format=suffix[1:], metadata=_METADATA[suffix])
     try:
-        _put(drawn.getbuffer(), path)
+        _put(image.getbuffer(), path)
     except OSError as error:
         raise unwritable(path, error) from None
 
@@ -95,4 +95,4 @@ def _faces(families: Iterable[str]) -> set[Path]:
 
 def _all_truetype(faces: Iterable[Path]) -> bool:
     """Type 42 is for TrueType outlines alone: letters of an OpenType/CFF font would be lost."""
-    return all(face.read_bytes()[:4] in (b"\x00\x01\x00\x00", b"true") for face in faces)
+    return all(font_file.read_bytes()[:4] in (b"\x00\x01\x00\x00", b"true") for font_file in faces)

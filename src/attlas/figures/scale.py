@@ -62,12 +62,12 @@ class Scale:
         for name, limit in (("vmin", vmin), ("vmax", vmax)):
             if limit is not None and not math.isfinite(limit):
                 raise AttlasError(f"{name} as a number", str(limit), "pass e.g. vmin=0, vmax=1")
-        below = min(least, 0.0 if vmin is None else vmin) < 0
-        ramp = ramp_of(cmap, below=below)
-        if below and ramp.name.removesuffix("_r") in _WITH_A_MIDDLE:
-            far = max(abs(least), abs(most))
-            low = (-far if vmax is None or vmax <= 0 else -vmax) if vmin is None else vmin
-            high = (far if vmin is None or vmin >= 0 else -vmin) if vmax is None else vmax
+        extends_below = min(least, 0.0 if vmin is None else vmin) < 0
+        ramp = ramp_of(cmap, below=extends_below)
+        if extends_below and ramp.name.removesuffix("_r") in _WITH_A_MIDDLE:
+            magnitude = max(abs(least), abs(most))
+            low = (-magnitude if vmax is None or vmax <= 0 else -vmax) if vmin is None else vmin
+            high = (magnitude if vmin is None or vmin >= 0 else -vmin) if vmax is None else vmax
         else:
             low = min(least, 0.0) if vmin is None else vmin
             high = max(most, 0.0) if vmax is None else vmax
@@ -92,11 +92,13 @@ def ramp_of(cmap: Ramp | None, *, below: bool = False) -> Colormap:
         return cmap
     name = (DIVERGING if below else SEQUENTIAL) if cmap is None else cmap
     if name not in colormaps:
-        near = get_close_matches(str(name), list(colormaps), n=3)
+        matches = get_close_matches(str(name), list(colormaps), n=3)
         raise AttlasError(
             "the name of a colormap of matplotlib",
             quoted(name),
-            f"did you mean {', '.join(near)}?" if near else "choose e.g. viridis, YlOrRd, RdBu_r",
+            f"did you mean {', '.join(matches)}?"
+            if matches
+            else "choose e.g. viridis, YlOrRd, RdBu_r",
         )
     return colormaps[name]
 

@@ -88,22 +88,26 @@ def maps_of(
         AttlasError: For a row or a head that a map does not have; for a row of different texts; and
             if no name begins so.
     """
-    places = _places(trace)
-    named = _beginning_so(places, layer or "")
-    if places and not named:
+    call_places = _places(trace)
+    matching = _beginning_so(call_places, layer or "")
+    if call_places and not matching:
         raise AttlasError(
-            "the beginning of a map's name", quoted(layer), f"choose from: {join_names(places)}"
+            "the beginning of a map's name",
+            quoted(layer),
+            f"choose from: {join_names(call_places)}",
         )
     if head is not None:
-        heads = {places[name].attention_map.shape[1] for name in named}
-        named = [name for name in named if places[name].head == head]
-        if heads and not named:
+        heads = {call_places[name].attention_map.shape[1] for name in matching}
+        matching = [name for name in matching if call_places[name].head == head]
+        if heads and not matching:
             raise AttlasError(
                 f"a head from 0 to {max(heads) - 1}", str(head), "choose one of these"
             )
-    _check_row(places, named, row)
-    maps = {name: _map_at(trace, places[name], row) for name in named}
-    unfit = [text for name in named for text in _unmatched(trace, places[name], row, maps[name])]
+    _check_row(call_places, matching, row)
+    maps = {name: _map_at(trace, call_places[name], row) for name in matching}
+    unfit = [
+        text for name in matching for text in _unmatched(trace, call_places[name], row, maps[name])
+    ]
     for text in dict.fromkeys(unfit):
         warnings.warn(text, UnmatchedTokens, stacklevel=2)
     return maps
@@ -115,8 +119,8 @@ class UnmatchedTokens(UserWarning):
 
 def _beginning_so(names: Iterable[str], beginning: str) -> list[str]:
     those = [name for name in names if name.startswith(beginning)]
-    below = [name for name in those if name[len(beginning) :][:1] in ("", ".", ",")]
-    return below or those
+    inner_names = [name for name in those if name[len(beginning) :][:1] in ("", ".", ",")]
+    return inner_names or those
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +151,20 @@ def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> Non
     them.
     """
     batches = {name: places[name].attention_map.shape[0] for name in named}
-    least, most = min(batches.values(), default=0), max(batches.values(), default=0)
-    if batches and not 0 <= row < most:
+    least, longest = min(batches.values(), default=0), max(batches.values(), default=0)
+    if batches and not 0 <= row < longest:
         raise AttlasError(
-            f"a batch row from 0 to {most - 1}", str(row), "choose a row of the trace"
+            f"a batch row from 0 to {longest - 1}", str(row), "choose a row of the trace"
         )
-    if row and least != most:
-        of_each = {count: next(n for n in named if batches[n] == count) for count in (least, most)}
+    if row and least != longest:
+        of_each = {
+            count: next(n for n in named if batches[n] == count) for count in (least, longest)
+        }
         rows = " and ".join(f"{count} rows of {name!r}" for count, name in of_each.items())
         raise AttlasError(
             f"maps with as many batch rows as each other, or row {row} would be of several texts",
             rows,
-            f"choose maps of the same number of rows by their layer, such as {of_each[most]!r}",
+            f"choose maps of the same number of rows by their layer, such as {of_each[longest]!r}",
         )
 
 
@@ -182,12 +188,12 @@ def _unmatched(trace: Trace, place: _Place, row: int, map_: HeadMap) -> list[str
     notes = []
     for rows in trace.tokens(place.layer):
         row_length = len(rows[row]) if len(rows) == place.attention_map.shape[0] else 0
-        places = max(map(len, rows), default=0)
-        if 0 < row_length < places and _numbers(places) in (map_.source, map_.target):
+        longest_row = max(map(len, rows), default=0)
+        if 0 < row_length < longest_row and _numbers(longest_row) in (map_.source, map_.target):
             tokens = f"{row_length:,} token{'s' if row_length > 1 else ''}"
             notes.append(
-                f"row {row} has {tokens} for {places:,} places, some of padding: positions are "
-                "shown; label the padding too"
+                f"row {row} has {tokens} for {longest_row:,} places, some of padding: positions "
+                "are shown; label the padding too"
             )
     return notes
 

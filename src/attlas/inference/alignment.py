@@ -30,8 +30,8 @@ def attention_links(
     if not targets or not sources:
         return ()
     weights = weights[:targets, :sources]
-    found = zip(weights.argmax(dim=1).tolist(), weights.amax(dim=1).tolist(), strict=True)
-    return tuple((source, target) for target, (source, most) in enumerate(found) if most > 0)
+    best = zip(weights.argmax(dim=1).tolist(), weights.amax(dim=1).tolist(), strict=True)
+    return tuple((source, target) for target, (source, weight) in enumerate(best) if weight > 0)
 
 
 def word_links(
@@ -131,13 +131,13 @@ def trace_teacher_forced(
         return TeacherForcedTrace(None, (), "the translation has no token")
     trace = _observed(model, source, target_ids)
     trace.label([source_tokens], [tokens])
-    read = ["<s>", *tokens[:-1]]  # the query that predicts token t has read those before it
+    query_tokens = ["<s>", *tokens[:-1]]  # the query that predicts token t has read those before it
     for layer in trace:
         match model.attention_kind(layer):
             case "source":
                 trace.label_layer(layer, [source_tokens], [source_tokens])
             case "target":
-                trace.label_layer(layer, [read], [tokens])
+                trace.label_layer(layer, [query_tokens], [tokens])
     weights = attention_to_source(trace)
     return TeacherForcedTrace(trace, attention_links(weights, len(target), len(source)))
 
@@ -228,23 +228,23 @@ def words_of_tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> li
     it asks only how the text grows with each id. `text` is what the ids stand for: its own white
     space counts where a token cannot be written back (an unknown character).
     """
-    written = vocabulary.decode(ids)
-    word_at = _word_at(text if _reads_as(written, text) else written)
-    found: list[tuple[int, ...]] = []
+    decoded = vocabulary.decode(ids)
+    word_at = _word_at(text if _reads_as(decoded, text) else decoded)
+    words: list[tuple[int, ...]] = []
     end = 0
-    for place in range(len(ids)):
+    for index in range(len(ids)):
         # A short context shows what a token adds, and keeps this linear.
-        start = max(place - _CONTEXT, 0)
-        before = vocabulary.decode(ids[start:place])
-        after = vocabulary.decode(ids[start : place + 1])
+        start = max(index - _CONTEXT, 0)
+        prefix = vocabulary.decode(ids[start:index])
+        after = vocabulary.decode(ids[start : index + 1])
         first = end
-        if not after.startswith(before):
+        if not after.startswith(prefix):
             first -= 1  # a byte changes the character that others began
-        end += len(after) - len(before)
+        end += len(after) - len(prefix)
         if first == end > 0:
             first -= 1  # a byte in the middle of a character changes nothing that can be seen
-        found.append(tuple(sorted({word_at[i] for i in range(first, end)} - {-1})))
-    return found
+        words.append(tuple(sorted({word_at[i] for i in range(first, end)} - {-1})))
+    return words
 
 
 def _reads_as(written: str, text: str) -> bool:
@@ -258,17 +258,17 @@ def _reads_as(written: str, text: str) -> bool:
 
 def _word_at(text: str) -> list[int]:
     """The word that each character is in; −1 for white space."""
-    places: list[int] = []
-    word, inside = -1, False
+    indices: list[int] = []
+    word, in_word = -1, False
     for character in text:
         if character.isspace():
-            inside = False
-            places.append(-1)
+            in_word = False
+            indices.append(-1)
         else:
-            word += not inside
-            inside = True
-            places.append(word)
-    return places
+            word += not in_word
+            in_word = True
+            indices.append(word)
+    return indices
 
 
 def words_linked(
@@ -311,8 +311,10 @@ def _read(source: Vocabulary, line: Line) -> tuple[Sequence[str], list[tuple[int
     text = normalized(line.text, source.normalization)
     if isinstance(source, Characters):
         units = source.tokens_of(text)
-        read = range(len(line.ids))
-        return units, [() if units[place].isspace() else (place,) for place in read]
+        numbers = range(len(line.ids))
+        return units, [
+            () if units[word_index].isspace() else (word_index,) for word_index in numbers
+        ]
     return text.split(), words_of_tokens(source, line.ids, text)
 
 
@@ -324,19 +326,21 @@ def with_words(
 
     A word stands between spaces, but a character among characters.
     """
-    places = [
-        place
-        for place, (id_, word) in enumerate(zip(tokens, words, strict=True))
+    indices = [
+        index
+        for index, (id_, word) in enumerate(zip(tokens, words, strict=True))
         if id_ == UNKNOWN and word is not None
     ]
     parts: list[str] = []
     of_tokens: list[tuple[int, ...]] = []
     number = 0  # of the next word
-    for start, end in zip([0, *(p + 1 for p in places)], [*places, len(tokens)], strict=True):
+    for start, end in zip([0, *(p + 1 for p in indices)], [*indices, len(tokens)], strict=True):
         run = tokens[start:end]
         parts.append(target.decode(run))
         token_words = words_of_tokens(target, run, parts[-1])
-        of_tokens += [tuple(number + word for word in each) for each in token_words]
+        of_tokens += [
+            tuple(number + word for word in words_of_token) for words_of_token in token_words
+        ]
         number += len(parts[-1].split())
         if end < len(tokens):
             parts.append(words[end] or "")

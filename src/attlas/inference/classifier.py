@@ -135,12 +135,12 @@ class TextClassifier:
     def __init__(
         self, run: Run | Path | str, *, checkpoint: str = "best", device: str = "cpu"
     ) -> None:
-        opened = run if isinstance(run, Run) else Run(run)
-        model = opened.classifier(checkpoint, device)
+        opened_run = run if isinstance(run, Run) else Run(run)
+        model = opened_run.classifier(checkpoint, device)
         self._set_up(
             model,
-            opened.labelled_vocabularies(),
-            {"run": str(opened.path), "checkpoint": checkpoint},
+            opened_run.labelled_vocabularies(),
+            {"run": str(opened_run.path), "checkpoint": checkpoint},
         )
 
     @classmethod
@@ -200,8 +200,8 @@ class TextClassifier:
         if isinstance(text, list | tuple):
             return list(self.stream(text))
         _check(text, "for several texts call classifier(list(texts)) or classifier.stream")
-        (found,) = self._answered([self._read(text)])
-        return found
+        (classification,) = self._answered([self._read(text)])
+        return classification
 
     def stream(
         self, texts: Iterable[str], *, window: int = 1024, tokens: int = 8192
@@ -224,11 +224,11 @@ class TextClassifier:
 
     def _windows(self, texts: Iterator[str], window: int, tokens: int) -> Iterator[Classification]:
         while lines := [self._read(text) for text in islice(texts, window)]:
-            found: dict[int, Classification] = {}
-            for places in batches_by_length([line.ids for line in lines], tokens):
-                answers = self._answered([lines[place] for place in places])
-                found.update(zip(places, answers, strict=True))
-            yield from (found[place] for place in range(len(lines)))
+            results: dict[int, Classification] = {}
+            for indices in batches_by_length([line.ids for line in lines], tokens):
+                classifications = self._answered([lines[index] for index in indices])
+                results.update(zip(indices, classifications, strict=True))
+            yield from (results[index] for index in range(len(lines)))
 
     def _read(self, text: str) -> "_Line":
         _check(text, "pass each text as a str")

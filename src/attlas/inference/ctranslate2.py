@@ -34,10 +34,10 @@ def saturates() -> bool:
         was wrong by a tenth and more. If the CPU's features are unknown, return True.
     """
     # Older releases of torch cannot say.
-    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    if known.get("architecture", "x86_64") not in ("x86_64", "i386"):
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    if capabilities.get("architecture", "x86_64") not in ("x86_64", "i386"):
         return False
-    return not (known.get("avx512_vnni") or known.get("avx_vnni"))
+    return not (capabilities.get("avx512_vnni") or capabilities.get("avx_vnni"))
 
 
 # The hypotheses that attlas's beam search would have found when it stops.
@@ -74,16 +74,16 @@ def found_in_time(
             and len(hypothesis.tokens) <= step
             and hypothesis.score <= ceiling
         ]
-        alive = max(
-            of[step]
-            for hypothesis, of in zip(hypotheses, sums, strict=True)
+        best_possible = max(
+            log_probability[step]
+            for hypothesis, log_probability in zip(hypotheses, sums, strict=True)
             if len(hypothesis.tokens) > step
         )
         of_texts: dict[str, float] = {}
         for hypothesis, text in finished:
             of_texts[text] = max(hypothesis.score, of_texts.get(text, hypothesis.score))
         scores = sorted(of_texts.values(), reverse=True)
-        bound = alive / length_penalty(step + 2, alpha)
+        bound = best_possible / length_penalty(step + 2, alpha)
         if len(scores) >= n_best and bound <= scores[n_best - 1]:
             return [hypothesis for hypothesis, _ in finished]
         if scores and bound <= scores[0]:
@@ -153,12 +153,12 @@ class FastTranslator(Translator):
         engine = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
         origin = {"run": str(loaded.run.path), "checkpoint": checkpoint, "engine": engine}
         self._set_up(loaded.model, loaded.vocabularies, config, origin)
-        exact = quantization == "float32" or not saturates()
+        is_exact = quantization == "float32" or not saturates()
         # Batches come side by side, a thread each, as they do without it.
         try:
             self._engine = ctranslate2.Translator(
                 str(folder),
-                compute_type="default" if exact else "float32",
+                compute_type="default" if is_exact else "float32",
                 inter_threads=torch.get_num_threads(),
                 intra_threads=1,
             )
@@ -187,28 +187,29 @@ class FastTranslator(Translator):
         sizes = sorted({len(ids) for ids in sources})  # each has a greatest length of its own
         rows = -(-len(sources) // torch.get_num_threads())
         places_of = {
-            size: [at for at, ids in enumerate(sources) if len(ids) == size] for size in sizes
+            size: [number for number, ids in enumerate(sources) if len(ids) == size]
+            for size in sizes
         }
-        running = {
-            size: self._begun(size + 1, [sources[at] for at in places_of[size]], rows)
+        futures = {
+            size: self._begun(size + 1, [sources[number] for number in places_of[size]], rows)
             for size in sizes
             if self._has_room(size + 1)
         }  # all before any is waited for: threads take what is there
         found: dict[int, list[Hypothesis]] = {}
-        for size, places in places_of.items():
-            if size in running:
-                lists = self._ended(*running[size])
+        for size, indices in places_of.items():
+            if size in futures:
+                lists = self._ended(*futures[size])
             else:
-                lists = super().search([sources[at] for at in places], [[]] * len(places))
-            found.update(zip(places, lists, strict=True))
+                lists = super().search([sources[number] for number in indices], [[]] * len(indices))
+            found.update(zip(indices, lists, strict=True))
         # Of CTranslate2's hypotheses some may read alike, or hold what attlas never writes.
         other = [
-            place for place, hypotheses in found.items() if len(hypotheses) < self.config.n_best
+            index for index, hypotheses in found.items() if len(hypotheses) < self.config.n_best
         ]
         if other:
-            lists = super().search([sources[at] for at in other], [[]] * len(other))
+            lists = super().search([sources[number] for number in other], [[]] * len(other))
             found.update(zip(other, lists, strict=True))
-        return [found[place] for place in range(len(sources))]
+        return [found[index] for index in range(len(sources))]
 
     @property
     def _knows(self) -> bool:
@@ -238,35 +239,35 @@ class FastTranslator(Translator):
         Args:
             rows: At most so many come together.
         """
-        most = self.config.max_length(size)
+        max_length = self.config.max_length(size)
         if self._longest is not None:
-            most = min(most, self._longest - 1)  # the begin token has a position, too
+            max_length = min(max_length, self._longest - 1)  # the begin token has a position, too
         width = 1 if self.config.method == "greedy" else self.config.num_beams
         patient = width > 1 and (self.config.length_penalty > 0.0 or self.config.n_best > 1)
         enough = width * _PATIENCE if patient else width
-        named = [[self._source[id_] for id_ in ids] for ids in sources]
-        running = self._engine.translate_batch(
-            named,
+        source_tokens = [[self._source[id_] for id_ in ids] for ids in sources]
+        futures = self._engine.translate_batch(
+            source_tokens,
             max_batch_size=rows,
             beam_size=width,
             num_hypotheses=enough,
             patience=enough / width,
             length_penalty=_BY_PROBABILITY if patient else 0,
             max_input_length=0,
-            max_decoding_length=most,
+            max_decoding_length=max_length,
             min_decoding_length=0,  # 1 if it is not told
             return_scores=True,
             return_end_token=True,
             asynchronous=True,
         )
-        return named, running
+        return source_tokens, futures
 
     def _ended(self, sources: list[list[str]], running: Sequence[Any]) -> list[list[Hypothesis]]:
         """The n-best lists of what was begun; none where something in them is never to be written.
 
         CTranslate2 is not told so: it would make the other probabilities anew, and higher.
         """
-        found = [
+        hypotheses = [
             [
                 self._hypothesis([self._ids[name] for name in tokens], log_p)
                 for tokens, log_p in zip(result.hypotheses, result.scores, strict=True)
@@ -274,29 +275,32 @@ class FastTranslator(Translator):
             ]
             for result in (tokens.result() for tokens in running)
         ]
-        return self._best(sources, found)
+        return self._best(sources, hypotheses)
 
     def _best(
         self, sources: Sequence[list[str]], found: Sequence[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source, of what CTranslate2 found for it."""
-        found = [[] if any(map(_is_unwritable, each)) else each for each in found]
-        best = [best_texts(each, self.config.n_best, self._surface) for each in found]
+        found = [[] if any(map(_is_unwritable, hypotheses)) else hypotheses for hypotheses in found]
+        best = [best_texts(hypotheses, self.config.n_best, self._surface) for hypotheses in found]
         # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
         # probable than its beginnings: what is found in time by that measure is so by any.
         complete = [
-            [[hypothesis.log_probability] * (len(hypothesis.tokens) + 1) for hypothesis in each]
-            for each in found
+            [
+                [hypothesis.log_probability] * (len(hypothesis.tokens) + 1)
+                for hypothesis in hypotheses
+            ]
+            for hypotheses in found
         ]
         unsure = [
-            place
-            for place, (each, sums) in enumerate(zip(found, complete, strict=True))
-            if each and self._in_time(each, sums) != best[place]
+            index
+            for index, (hypotheses, sums) in enumerate(zip(found, complete, strict=True))
+            if hypotheses and self._in_time(hypotheses, sums) != best[index]
         ]
-        pairs = [(sources[place], hypothesis) for place in unsure for hypothesis in found[place]]
+        pairs = [(sources[index], hypothesis) for index in unsure for hypothesis in found[index]]
         sums = iter(self._sums(pairs))
-        for place in unsure:
-            best[place] = self._in_time(found[place], [next(sums) for _ in found[place]])
+        for index in unsure:
+            best[index] = self._in_time(found[index], [next(sums) for _ in found[index]])
         return best
 
     def _in_time(
@@ -365,7 +369,10 @@ def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
     quantized = ["--quantization", "int8"] if folder.name.endswith("int8") else []
     command = ["attlas", "export", str(loaded.run.path), "--to", "ctranslate2", *quantized]
     export = f"run: {join([*command, '--checkpoint', loaded.checkpoint, '--out', str(folder)])}"
-    again, other = f"take it away and {export}, or name another folder", "name another folder"
+    remove_advice, other = (
+        f"take it away and {export}, or name another folder",
+        "name another folder",
+    )
     try:
         origin = parse_json(stored_bytes(folder / ORIGIN))
         if not isinstance(origin, dict):
@@ -373,19 +380,21 @@ def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
     except FileNotFoundError:
         raise CheckpointError(expected, "none", other if existing(folder) else export) from None
     except (OSError, ValueError) as error:
-        raise CheckpointError(expected, f"a damaged {ORIGIN} ({error})", again) from None
-    read = _Origin.read(origin, str(folder / ORIGIN))
-    if read.format != "ctranslate2":
-        raise CheckpointError(expected, f"an export to {read.format}", other)
-    if read.weights != loaded.weights:
+        raise CheckpointError(expected, f"a damaged {ORIGIN} ({error})", remove_advice) from None
+    exported = _Origin.read(origin, str(folder / ORIGIN))
+    if exported.format != "ctranslate2":
+        raise CheckpointError(expected, f"an export to {exported.format}", other)
+    if exported.weights != loaded.weights:
         raise CheckpointError(
-            expected, f"one of other weights, of checkpoint {read.checkpoint}", again
+            expected, f"one of other weights, of checkpoint {exported.checkpoint}", remove_advice
         )
-    if read.files is None:
-        raise CheckpointError(expected, "one of an older attlas, without a checksum", again)
+    if exported.files is None:
+        raise CheckpointError(expected, "one of an older attlas, without a checksum", remove_advice)
     digests = file_digests(folder)
-    if changed := [name for name, digest in read.files.items() if digests.get(name) != digest]:
+    if changed_files := [
+        name for name, digest in exported.files.items() if digests.get(name) != digest
+    ]:
         raise CheckpointError(
-            expected, f"one with other bytes in {join_names(changed, ', ')}", again
+            expected, f"one with other bytes in {join_names(changed_files, ', ')}", remove_advice
         )
-    return read
+    return exported

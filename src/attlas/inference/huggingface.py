@@ -145,8 +145,8 @@ def longest_input(model: nn.Module, tokenizer: Any) -> int | None:
     limits += [getattr(part, "max_position_embeddings", None) for part in parts]
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.endswith(".position_embeddings"):
-            before = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
-            limits.append(module.num_embeddings - before)
+            num_reserved = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa
+            limits.append(module.num_embeddings - num_reserved)
     # A tokenizer that knows no limit says 10³⁰, a model that knows none says −1.
     return min((int(limit) for limit in limits if limit and 0 < limit < 10**9), default=None)
 
@@ -273,8 +273,8 @@ class HuggingFaceModel:
         self.model, self.task = self._opened(transformers, config)
         self.model = self.model.to(self.device).eval()
         self._body: Any = self.model.base_model
-        known = signature(self._body.forward).parameters
-        self._without_cache = {"use_cache": False} if "use_cache" in known else {}
+        parameters = signature(self._body.forward).parameters
+        self._without_cache = {"use_cache": False} if "use_cache" in parameters else {}
         self.longest = longest_input(self.model, self.tokenizer)
         if max_new_tokens is not None and max_new_tokens < 1:
             raise AttlasError("at least 1 new token", str(max_new_tokens), "raise the limit")
@@ -291,13 +291,13 @@ class HuggingFaceModel:
     def _opened(self, transformers: Any, config: Any) -> tuple[Any, Task]:
         kind, task = _class_of(transformers, config)
         with quiet(transformers), explain_loading(self.path):
-            opened, loading_info = _pretrained(kind, self.path)
+            model, loading_info = _pretrained(kind, self.path)
             headless = any(_of_a_head(name) for name in loading_info["missing_keys"])
             if task == "continue" and headless:  # a body, which can read, and write nothing
-                opened, loading_info = _pretrained(transformers.AutoModel, self.path)
+                model, loading_info = _pretrained(transformers.AutoModel, self.path)
                 task = "read"
-        check_weights(opened, sorted(loading_info["missing_keys"]), self.path)
-        return opened, task
+        check_weights(model, sorted(loading_info["missing_keys"]), self.path)
+        return model, task
 
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
@@ -327,12 +327,12 @@ class HuggingFaceModel:
         """
         if (source is not None and source < 1) or (target is not None and target < 1):
             raise AttlasError("bounds of at least 1", f"{source} and {target}", "raise them")
-        bounded = copy(self)
-        bounded._most_read = source
+        model = copy(self)
+        model._most_read = source
         if target is not None:
-            bounded._most_new = min(self._most_new, target)
-        bounded._before_step = before_step or _nothing
-        return bounded
+            model._most_new = min(self._most_new, target)
+        model._before_step = before_step or _nothing
+        return model
 
     def __call__(self, text: str, prefix: str = "") -> Reading:
         """Read one text, write what the model writes, and record where it looked.
@@ -347,13 +347,13 @@ class HuggingFaceModel:
                 "a prefix",
                 "leave it out; a decoder goes on with the text itself",
             )
-        read = self.inputs(text)
+        inputs = self.inputs(text)
         if self.task == "read":
-            return self._read(read)
-        written, finished = self._written(read["input_ids"])
+            return self._read(inputs)
+        generated, finished = self._written(inputs["input_ids"])
         if self.task == "continue":
-            return self._continued(read["input_ids"], written, finished)
-        return self._answered(read, written, finished)
+            return self._continued(inputs["input_ids"], generated, finished)
+        return self._answered(inputs, generated, finished)
 
     def inputs(self, text: str) -> dict[str, Int[Tensor, "1 keys"]]:
         """A text as the model takes it, special tokens included.
@@ -361,10 +361,10 @@ class HuggingFaceModel:
         Raises:
             AttlasError: For a text without tokens, and for one that is too long.
         """
-        known = signature(self.model.forward).parameters
+        parameters = signature(self.model.forward).parameters
         with reading(self.path):
-            found = self.tokenizer(text, verbose=False)
-        ids = list(found["input_ids"])
+            encoding = self.tokenizer(text, verbose=False)
+        ids = list(encoding["input_ids"])
         limits = [limit for limit in (self.longest, self._most_read) if limit is not None]
         if not ids:
             raise AttlasError("a text with tokens", "one without any", "type a few words")
@@ -375,8 +375,8 @@ class HuggingFaceModel:
                 "type a shorter text",
             )
         arguments = {"input_ids": ids, "attention_mask": [1] * len(ids)}
-        types = found.get("token_type_ids")
-        if types and self.task == "read" and "token_type_ids" in known:
+        types = encoding.get("token_type_ids")
+        if types and self.task == "read" and "token_type_ids" in parameters:
             arguments["token_type_ids"] = list(types)
         return {name: torch.tensor([row], device=self.device) for name, row in arguments.items()}
 
@@ -384,12 +384,14 @@ class HuggingFaceModel:
         """What generation gives: of an encoder–decoder with the token that begins it; and whether
         the model ended it."""
         transformers = import_transformers()
-        answers = self.task == "answer"
-        before = 1 if answers else ids.shape[1]
-        room = (
-            self._most_new if self.longest is None else min(self._most_new, self.longest - before)
+        is_encoder_decoder = self.task == "answer"
+        prefix_length = 1 if is_encoder_decoder else ids.shape[1]
+        max_new_tokens = (
+            self._most_new
+            if self.longest is None
+            else min(self._most_new, self.longest - prefix_length)
         )
-        if room < 1:  # a prompt that fills all positions
+        if max_new_tokens < 1:  # a prompt that fills all positions
             return [], False
 
         def step(written: Tensor, *_: Any, **__: Any) -> Tensor:
@@ -398,41 +400,45 @@ class HuggingFaceModel:
 
         self._before_step()
         with reading(self.path), torch.no_grad():
-            found = self.model.generate(
+            outputs = self.model.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
                 do_sample=False,
                 num_beams=1,
                 num_return_sequences=1,
                 return_dict_in_generate=False,
-                max_new_tokens=room,
+                max_new_tokens=max_new_tokens,
                 stopping_criteria=transformers.StoppingCriteriaList([step]),
             )
-        row = [int(id_) for id_ in found[0].tolist()]
-        written = row if answers else row[ids.shape[1] :]
+        row = [int(id_) for id_ in outputs[0].tolist()]
+        generated = row if is_encoder_decoder else row[ids.shape[1] :]
         end = self.model.generation_config.eos_token_id
         ends = {end} if isinstance(end, int) else set(end or ())
-        return written, bool(written[before if answers else 0 :]) and written[-1] in ends
+        return generated, bool(
+            generated[prefix_length if is_encoder_decoder else 0 :]
+        ) and generated[-1] in ends
 
     def _read(self, arguments: Mapping[str, Int[Tensor, "1 keys"]]) -> Reading:
         tokens = self._tokens(arguments["input_ids"])
-        trace, blank = self._observed(arguments)
+        trace, blank_reason = self._observed(arguments)
         if trace is not None:
             trace.label([tokens], [tokens])
-        return Reading(None, tokens, (), True, trace, blank)
+        return Reading(None, tokens, (), True, trace, blank_reason)
 
     def _continued(
         self, ids: Int[Tensor, "1 keys"], written: Sequence[int], finished: bool
     ) -> Reading:
-        every = torch.cat([ids, torch.tensor([[*written]], dtype=ids.dtype, device=ids.device)], 1)
-        tokens, prompt = self._tokens(every), ids.shape[1]
-        trace, blank = self._observed(
-            {"input_ids": every, "attention_mask": torch.ones_like(every)}
+        all_ids = torch.cat(
+            [ids, torch.tensor([[*written]], dtype=ids.dtype, device=ids.device)], 1
+        )
+        tokens, prompt = self._tokens(all_ids), ids.shape[1]
+        trace, blank_reason = self._observed(
+            {"input_ids": all_ids, "attention_mask": torch.ones_like(all_ids)}
         )
         if trace is not None:
             trace.label([tokens], [tokens])
         text = self.tokenizer.decode(list(written), skip_special_tokens=True)
-        return Reading(text, tokens[:prompt], tokens[prompt:], finished, trace, blank)
+        return Reading(text, tokens[:prompt], tokens[prompt:], finished, trace, blank_reason)
 
     def _answered(
         self,
@@ -444,8 +450,8 @@ class HuggingFaceModel:
         if len(written) < 2:
             return Reading("", source, (), finished, None, "the model wrote no token")
         row = torch.tensor([[*written]], device=self.device)
-        read, expected = self._tokens(row[:, :-1]), self._tokens(row[:, 1:])
-        trace, blank = self._observed({**arguments, "decoder_input_ids": row[:, :-1]})
+        query_tokens, expected = self._tokens(row[:, :-1]), self._tokens(row[:, 1:])
+        trace, blank_reason = self._observed({**arguments, "decoder_input_ids": row[:, :-1]})
         if trace is not None:
             trace.label([source], [expected])
             encoder = path_of_encoder(self.model)
@@ -453,9 +459,9 @@ class HuggingFaceModel:
                 if layer.startswith(encoder):
                     trace.label_layer(layer, [source], [source])
                 elif trace.kind(layer) == "self":
-                    trace.label_layer(layer, [read], [expected])
+                    trace.label_layer(layer, [query_tokens], [expected])
         text = self.tokenizer.decode(list(written), skip_special_tokens=True)
-        return Reading(text, source, expected, finished, trace, blank)
+        return Reading(text, source, expected, finished, trace, blank_reason)
 
     def _tokens(self, ids: Int[Tensor, "1 keys"]) -> tuple[str, ...]:
         return tokens_of(self.tokenizer, ids)[0]
@@ -487,27 +493,27 @@ def _nothing() -> None:
 
 
 def _pretrained(kind: Any, path: Path) -> tuple[Any, Mapping[str, Any]]:
-    opened, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
-    return opened, loading_info
+    model, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
+    return model, loading_info
 
 
 def _class_of(transformers: Any, config: Any) -> tuple[Any, Task]:
     """What opens a model with the head that its configuration names, and what it then does."""
-    named = str(next(iter(getattr(config, "architectures", None) or ()), ""))
+    architecture = str(next(iter(getattr(config, "architectures", None) or ()), ""))
     tables = transformers.models.auto.modeling_auto
     kind = type(config)
     writes = kind in tables.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
-    if named.endswith("EncoderModel"):
+    if architecture.endswith("EncoderModel"):
         return transformers.AutoModelForTextEncoding, "read"
     if getattr(config, "is_encoder_decoder", False) and writes:
         return transformers.AutoModelForSeq2SeqLM, "answer"
-    if named.endswith("ForSequenceClassification"):
+    if architecture.endswith("ForSequenceClassification"):
         return transformers.AutoModelForSequenceClassification, "read"
-    if named.endswith("ForMaskedLM"):
+    if architecture.endswith("ForMaskedLM"):
         return transformers.AutoModelForMaskedLM, "read"
     continues = kind in tables.MODEL_FOR_CAUSAL_LM_MAPPING
-    both = kind in tables.MODEL_FOR_MASKED_LM_MAPPING  # BERT, which may be a decoder too
-    if continues and (named.endswith(("ForCausalLM", "LMHeadModel")) or not both):
+    is_masked_lm = kind in tables.MODEL_FOR_MASKED_LM_MAPPING  # BERT, which may be a decoder too
+    if continues and (architecture.endswith(("ForCausalLM", "LMHeadModel")) or not is_masked_lm):
         return transformers.AutoModelForCausalLM, "continue"
     return transformers.AutoModel, "read"
 
@@ -520,10 +526,14 @@ def _check_reads_text(transformers: Any, config: Any, path: Path) -> None:
     """
     tables = transformers.models.auto.modeling_auto
     try:
-        found = tables.MODEL_MAPPING[type(config)]
+        model_class = tables.MODEL_MAPPING[type(config)]
     except KeyError:  # it is opened by another class, which says what it cannot read
         return
-    given = getattr(found[0] if isinstance(found, tuple) else found, "main_input_name", "input_ids")
+    given = getattr(
+        model_class[0] if isinstance(model_class, tuple) else model_class,
+        "main_input_name",
+        "input_ids",
+    )
     if given != "input_ids":
         raise UnsupportedError(
             f"a model that reads text, in {path}",

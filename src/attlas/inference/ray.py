@@ -44,10 +44,10 @@ class ColumnTranslator:
                     f"{quoted(text)} in row {row} of a batch",
                     'leave such rows out, or give them the text ""',
                 )
-        found = self.translator.stream(texts, window=max(1, len(texts)))
+        translations = self.translator.stream(texts, window=max(1, len(texts)))
         # Objects, because NumPy's own strings lose what ends in U+0000, and are all as long as the
         # longest.
         return {
             **batch,
-            self.target: np.array([translation.text for translation in found], dtype=object),
+            self.target: np.array([translation.text for translation in translations], dtype=object),
         }

@@ -74,13 +74,13 @@ Found = TypeVar("Found")
 def at_a_time(model: nn.Module) -> int:
     """How many items `parallel_map` has in work at once with this model, if there are so many."""
     device = next((p.device.type for p in model.parameters()), "cpu")
-    alone = (
+    single_thread = (
         is_observed(model)
         or torch.is_autocast_enabled("cpu")
         or is_bf16_matmul()
         or is_traced_or_transformed()
     )
-    if device != "cpu" or alone:
+    if device != "cpu" or single_thread:
         return 1
     return torch.get_num_threads()
 
@@ -100,12 +100,12 @@ def parallel_map(
     threads = min(at_a_time(model), len(items))
     if threads < 2:
         return [work(item) for item in items]
-    before = torch.get_num_threads()
+    num_threads = torch.get_num_threads()
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             return list(pool.map(work, items))
     finally:
-        torch.set_num_threads(before)  # that of a thread is also what later ones begin with
+        torch.set_num_threads(num_threads)  # that of a thread is also what later ones begin with
 
 
 # What a translator answers.
@@ -220,15 +220,17 @@ class Translator:
         checkpoint: str = "best",
         device: str = "cpu",
     ) -> None:
-        opened = run if isinstance(run, Run) else Run(run)
+        opened_run = run if isinstance(run, Run) else Run(run)
         if config is None:
-            config = DecodingConfig.read(opened.table("decoding"), str(opened.path / CONFIG))
-        model = opened.model(checkpoint, device)
+            config = DecodingConfig.read(
+                opened_run.table("decoding"), str(opened_run.path / CONFIG)
+            )
+        model = opened_run.model(checkpoint, device)
         self._set_up(
             model,
-            opened.vocabularies(),
+            opened_run.vocabularies(),
             config,
-            {"run": str(opened.path), "checkpoint": checkpoint},
+            {"run": str(opened_run.path), "checkpoint": checkpoint},
         )
 
     @classmethod
@@ -280,14 +282,14 @@ class Translator:
         self._forks: ForkPool[Batches, list[list[list[Hypothesis]]]] | None = None
 
     def _set_config(self, config: DecodingConfig) -> None:
-        most = self.model.max_positions
-        check_room(config, most)
+        max_positions = self.model.max_positions
+        check_room(config, max_positions)
         check_autocast(config.autocast, self.device, "decoding.autocast")
         if config.unknown == "replace":
             check_has_cross_attention(self.model)
         self.config = config
         # Tokens of a source that are read, without its end; None: all.
-        limits = [config.max_source_length or None, most and most - 1]
+        limits = [config.max_source_length or None, max_positions and max_positions - 1]
         self._max_source_length = min(
             (limit for limit in limits if limit is not None), default=None
         )
@@ -329,9 +331,9 @@ class Translator:
         """
         if (source is not None and source < 1) or (target is not None and target < 1):
             raise AttlasError("bounds of at least 1", f"{source} and {target}", "raise them")
-        bounded = copy(self)
-        bounded._most_read, bounded._bounds = source, Bounds(target, before_step)
-        return bounded
+        translator = copy(self)
+        translator._most_read, translator._bounds = source, Bounds(target, before_step)
+        return translator
 
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
@@ -483,32 +485,34 @@ class Translator:
     @property
     def _rows(self) -> int:
         """How many lines are searched for at a time, by default."""
-        each = {"greedy": 1, "beam": self.config.num_beams, "sample": self.config.n_best}
-        return max(1, _HYPOTHESES // each[self.config.method])
+        rows_by_method = {"greedy": 1, "beam": self.config.num_beams, "sample": self.config.n_best}
+        return max(1, _HYPOTHESES // rows_by_method[self.config.method])
 
     def _in_batches(
         self, lines: Sequence[Line], batches: Sequence[Sequence[int]]
     ) -> list[Translation]:
         """One translation for each line; a batch is a list of indices of lines."""
-        sources = [[lines[p].ids for p in places if lines[p].ids] for places in batches]
+        sources = [[lines[p].ids for p in indices if lines[p].ids] for indices in batches]
         costs = [sum(map(len, of_batch)) for of_batch in sources]
         searched = map_shares(self._searched, sources, costs, self._crew)
-        found: dict[int, Translation] = {}
-        for places, several in zip(batches, searched, strict=True):
-            hypotheses = iter(several)
-            for place in places:
-                line = lines[place]
+        translations: dict[int, Translation] = {}
+        for indices, hypotheses_of_part in zip(batches, searched, strict=True):
+            hypotheses = iter(hypotheses_of_part)
+            for index in indices:
+                line = lines[index]
                 if line.ids:
-                    found[place] = self._with_alternatives(line, self._own_prefix, next(hypotheses))
+                    translations[index] = self._with_alternatives(
+                        line, self._own_prefix, next(hypotheses)
+                    )
                 else:
-                    found[place] = _empty(line)
-        return [found[place] for place in range(len(lines))]
+                    translations[index] = _empty(line)
+        return [translations[index] for index in range(len(lines))]
 
     @property
     def _crew(self) -> int:
         """The number of workers that share the batches."""
-        several = at_a_time(self.model)
-        return len(self._forks) if self._forks and several > 1 else several
+        max_threads = at_a_time(self.model)
+        return len(self._forks) if self._forks and max_threads > 1 else max_threads
 
     def _searched(self, shares: Sequence[Batches]) -> list[list[list[list[Hypothesis]]]]:
         if self._forks and len(shares) > 1:
@@ -565,17 +569,17 @@ class Translator:
     def _with_longer_lists(self) -> Self:
         """This translator with n-best lists that are as long as the search allows, for a few."""
         n_best = self.config.n_best
-        most = self.config.num_beams if self.config.method == "beam" else _DRAWS * n_best
+        max_n_best = self.config.num_beams if self.config.method == "beam" else _DRAWS * n_best
         longer = copy(self)
-        longer.config = self.config.model_copy(update={"n_best": max(n_best, most)})
+        longer.config = self.config.model_copy(update={"n_best": max(n_best, max_n_best)})
         return longer
 
     def _texts(self, line: Line, hypotheses: Sequence[Hypothesis]) -> list["_Written"]:
         """What they read as, best first; of those that read alike the best."""
         by_text: dict[str, _Written] = {}
         for hypothesis in hypotheses:
-            written = self._written(line, hypothesis)
-            by_text.setdefault(written.text, written)
+            record = self._written(line, hypothesis)
+            by_text.setdefault(record.text, record)
         return list(by_text.values())
 
     def _written(self, line: Line, hypothesis: Hypothesis) -> "_Written":

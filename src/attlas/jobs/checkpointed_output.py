@@ -63,9 +63,11 @@ class Shard:
 
         They are sorted first, because a shell lists files by the habits of its own language.
         """
-        ordered = sorted(paths, key=lambda path: (path.name.encode(errors="surrogateescape"), path))
-        chosen = set(ordered[self.number - 1 :: self.count])
-        return [path for path in paths if path in chosen]
+        sorted_paths = sorted(
+            paths, key=lambda path: (path.name.encode(errors="surrogateescape"), path)
+        )
+        members = set(sorted_paths[self.number - 1 :: self.count])
+        return [path for path in paths if path in members]
 
 
 # Fingerprints: while a file has the same one, nobody has written to it.
@@ -170,17 +172,17 @@ class ResumableOutput:
         self._books = progress_dir(output)
         self._lines, self._record = self._books / "lines", _record(output)
         self._place = _real(output)
-        found = read_progress(output)
+        progress = read_progress(output)
         existing = _there(output)
-        if found is None and existing:
+        if progress is None and existing:
             raise _foreign(output)
-        if found and found.whole and not existing:
-            found = None  # somebody removed it, so write it again
-        if found and not found.whole and not found.lines:
-            found = None  # perhaps after a mistake in the command
-        if found:
-            self._check(found, origin)
-        self.progress = found or OutputProgress(origin=dict(origin))
+        if progress and progress.whole and not existing:
+            progress = None  # somebody removed it, so write it again
+        if progress and not progress.whole and not progress.lines:
+            progress = None  # perhaps after a mistake in the command
+        if progress:
+            self._check(progress, origin)
+        self.progress = progress or OutputProgress(origin=dict(origin))
         if self.progress.whole:
             self._drop_lines()  # left over from a kill
             return
@@ -188,7 +190,7 @@ class ResumableOutput:
             self._digest = self._checked(file)
             self._spare()
             os.ftruncate(file.fileno(), self.progress.bytes)
-        if not found:
+        if not progress:
             self._keep(self.progress)
 
     def add(self, lines: int, written: bytes) -> None:
@@ -214,15 +216,19 @@ class ResumableOutput:
         Args:
             fingerprint: Of the file with the text, taken before it was read.
         """
-        whole = self._books / f"whole{self.output.suffix if self.output.suffix == '.gz' else ''}"
+        complete_file = (
+            self._books / f"whole{self.output.suffix if self.output.suffix == '.gz' else ''}"
+        )
         with explained(self.output):
             with ExitStack() as files:
                 shutil.copyfileobj(
-                    files.enter_context(self._lines.open("rb")), open_output(whole, files), _EVERY
+                    files.enter_context(self._lines.open("rb")),
+                    open_output(complete_file, files),
+                    _EVERY,
                 )
-            sync(whole)
+            sync(complete_file)
             self._spare()
-            os.replace(whole, self._place)
+            os.replace(complete_file, self._place)
             sync(self._place.parent)
         self._keep(self.progress.model_copy(update={"whole": True, "fingerprint": fingerprint}))
         self._drop_lines()
@@ -284,8 +290,8 @@ class ResumableOutput:
 
 def progress_dir(output: Path) -> Path:
     """The folder where the progress of this output is kept."""
-    place = _real(output)
-    return place.parent / PROGRESS_DIR / place.name
+    path = _real(output)
+    return path.parent / PROGRESS_DIR / path.name
 
 
 def _real(output: Path) -> Path:
@@ -296,12 +302,17 @@ def text_of(output: Path, fingerprint: FileFingerprint | None) -> str | None:
     """The checksum of the text of an output that is whole and there, if its file has this stamp
     still.
     """
-    found = read_progress(output)
-    if fingerprint is None or found is None or not found.whole or found.fingerprint != fingerprint:
+    progress = read_progress(output)
+    if (
+        fingerprint is None
+        or progress is None
+        or not progress.whole
+        or progress.fingerprint != fingerprint
+    ):
         return None
     if not _there(output):
         return None
-    text = found.origin.get(TEXT)
+    text = progress.origin.get(TEXT)
     return text if isinstance(text, str) else None
 
 
@@ -346,10 +357,13 @@ def read_progress(output: Path) -> OutputProgress | None:
     """
     record = _record(output)
     try:
-        found = OutputProgress.read(parse_json(stored_bytes(record)), str(record))
-        if found.checksum not in (None, found.sum):  # those of before it was written have none
+        progress = OutputProgress.read(parse_json(stored_bytes(record)), str(record))
+        if progress.checksum not in (
+            None,
+            progress.sum,
+        ):  # those of before it was written have none
             raise ValueError("other bytes than were written there")
-        return found
+        return progress
     except FileNotFoundError:
         return None
     except (OSError, TypeError, ValueError) as error:

@@ -87,9 +87,9 @@ def classify_texts(
         remarks = Remarks(unit="text", at_once=False)
         files.callback(remarks.end)
         lines = open_output(target, files)
-        for number, found in enumerate(classifier.stream(texts, window=window), 1):
-            remarks.tell(number, [classification_remarks(found)])
-            lines.write(_answer(found, number, traces, as_json=as_json))
+        for number, classification in enumerate(classifier.stream(texts, window=window), 1):
+            remarks.tell(number, [classification_remarks(classification)])
+            lines.write(_answer(classification, number, traces, as_json=as_json))
 
 
 def classify_lines(
@@ -110,21 +110,21 @@ def classify_lines(
     Raises:
         AttlasError: If a file cannot be read or written, and if a line is not UTF-8.
     """
-    done = 0
+    num_done = 0
     if Path(source.removesuffix(".gz")).suffix.lower() in _TABLES:
         note = f"each line of {source} is one text, with everything that is written in it"
         print(f"attlas: {note}; attlas evaluate --source reads labelled texts", file=sys.stderr)
     with ExitStack() as files:
-        remarked = Remarks(at_once=not at_hand(source))
-        files.callback(remarked.end)
+        remarks = Remarks(at_once=not at_hand(source))
+        files.callback(remarks.end)
         lines = open_output(target, files)
         for texts in windows(stream_lines(source), window, full=at_hand(source)):
-            several = list(classifier.stream(texts, window=len(texts)))
-            remarked.tell(done + 1, [*map(classification_remarks, several)])
-            for number, found in enumerate(several, done + 1):
-                lines.write(_answer(found, number, traces, as_json=as_json))
+            classifications = list(classifier.stream(texts, window=len(texts)))
+            remarks.tell(num_done + 1, [*map(classification_remarks, classifications)])
+            for number, classification in enumerate(classifications, num_done + 1):
+                lines.write(_answer(classification, number, traces, as_json=as_json))
             lines.flush()
-            done += len(several)
+            num_done += len(classifications)
 
 
 def classify_with_trace(
@@ -149,14 +149,14 @@ def classify_with_trace(
             "several" if first_texts else "none",
             'name one: attlas classify RUN "a text" --attention map.png; for several name a folder',
         )
-    found = classifier(first_texts[0])
+    classification = classifier(first_texts[0])
     if path.suffix == _TRACE:
-        found.trace.save(path)
+        classification.trace.save(path)
     else:
-        draw(found.trace, path, layer=layer, row=0)
+        draw(classification.trace, path, layer=layer, row=0)
     remarks = Remarks(unit="text")
-    remarks.tell(1, [classification_remarks(found)])
-    write_lines(target, [_line(found, as_json=as_json)])
+    remarks.tell(1, [classification_remarks(classification)])
+    write_lines(target, [_line(classification, as_json=as_json)])
 
 
 def _answer(found: Classification, number: int, traces: Path | None, *, as_json: bool) -> bytes:

@@ -56,10 +56,12 @@ def check_comparable(runs: Sequence[Run]) -> bool:
     """
     if len(runs) < 2:
         raise ConfigError("two runs or more to compare", count_noun(len(runs), "run"), "name them")
-    places = [run.path.resolve() for run in runs]
-    twice = next((run for run in runs if places.count(run.path.resolve()) > 1), None)
-    if twice is not None:
-        raise ConfigError("different runs to compare", f"{twice.path} twice", "leave one out")
+    paths = [run.path.resolve() for run in runs]
+    repeated_run = next((run for run in runs if paths.count(run.path.resolve()) > 1), None)
+    if repeated_run is not None:
+        raise ConfigError(
+            "different runs to compare", f"{repeated_run.path} twice", "leave one out"
+        )
     of_labels = [str(run.path) for run in runs if run.classifies]
     if of_labels and len(of_labels) < len(runs):
         others = [str(run.path) for run in runs if not run.classifies]
@@ -92,14 +94,14 @@ def common_tokenizer(runs: Sequence[Run], requested: str | None) -> BleuTokenize
     Raises:
         ConfigError: If the runs were validated with different ones, and none is named.
     """
-    found = [tokenizer_of(run, requested) for run in runs]
-    if (other := _first_different(found)) is not None:
+    tokenizers = [tokenizer_of(run, requested) for run in runs]
+    if (other := _first_different(tokenizers)) is not None:
         raise ConfigError(
             "one tokenizer of BLEU for all runs",
-            f"{found[0]} in {runs[0].path} and {found[other]} in {runs[other].path}",
-            f"choose one: --bleu-tokenizer {found[0]}",
+            f"{tokenizers[0]} in {runs[0].path} and {tokenizers[other]} in {runs[other].path}",
+            f"choose one: --bleu-tokenizer {tokenizers[0]}",
         )
-    return found[0]
+    return tokenizers[0]
 
 
 def _first_different(values: Sequence[str]) -> int | None:
@@ -110,16 +112,16 @@ def _first_different(values: Sequence[str]) -> int | None:
 def timed_translations(translator: Translator, tested: Tested) -> tuple[list[str], float]:
     """The translations of the scored sources, and the seconds for all sources."""
     start = time.perf_counter()
-    found = translated(translator, tested)
+    translations = translated(translator, tested)
     seconds = time.perf_counter() - start
-    return [found[place].text for place in tested.places], seconds
+    return [translations[index].text for index in tested.places], seconds
 
 
 def timed_labels(classifier: TextClassifier, tested: LabelledCorpus) -> tuple[list[str], float]:
     """The labels of all texts, and the seconds that they took."""
     start = time.perf_counter()
-    found = classified(classifier, tested)
-    return [classification.label for classification in found], time.perf_counter() - start
+    classifications = classified(classifier, tested)
+    return [classification.label for classification in classifications], time.perf_counter() - start
 
 
 def translation_scores(
@@ -149,21 +151,25 @@ def translation_scores(
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.significance import PairedTest
 
-    several: Any = [list(texts) for texts in references]
-    named: list[tuple[str, Sequence[str]]] = [
+    reference_lists: Any = [list(texts) for texts in references]
+    named_translations: list[tuple[str, Sequence[str]]] = [
         (str(number), list(texts)) for number, texts in enumerate(systems)
     ]
     test = PairedTest(
-        named, {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF()}, several, "bs", samples
+        named_translations,
+        {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF()},
+        reference_lists,
+        "bs",
+        samples,
     )
     signatures, found = test()
     scores: list[dict[str, dict[str, Any]]] = []
-    every: Any = found
-    first = {name: every[name][0].score for name in signatures}
-    for place in range(len(systems)):
+    systems_scores: Any = found
+    first = {name: systems_scores[name][0].score for name in signatures}
+    for index in range(len(systems)):
         own_scores: dict[str, dict[str, Any]] = {}
         for name in signatures:
-            result = every[name][place]
+            result = systems_scores[name][index]
             p = None if result.p_value is None else float(result.p_value)
             if p is not None and result.score == first[name]:
                 p = 1.0  # sacrebleu's count of larger differences is 0 where all of them are 0
@@ -194,7 +200,7 @@ def label_comparison(
     first_correct = [
         predicted == right for predicted, right in zip(systems[0], wanted, strict=True)
     ]
-    for place, predictions in enumerate(systems):
+    for index, predictions in enumerate(systems):
         correct = [predicted == label for predicted, label in zip(predictions, wanted, strict=True)]
         low, high = wilson_interval(sum(correct), len(correct), _CONFIDENCE)
         scores.append(
@@ -203,7 +209,7 @@ def label_comparison(
                     "value": 100 * sum(correct) / len(correct),
                     "low": 100 * low,
                     "high": 100 * high,
-                    "p": None if place == 0 else mcnemar(first_correct, correct),
+                    "p": None if index == 0 else mcnemar(first_correct, correct),
                 },
                 "macro-F1": {"value": 100 * macro_f1(label_scores(wanted, predictions, labels))},
             }
@@ -221,9 +227,13 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
     """
     only_first = sum(a and not b for a, b in zip(first, second, strict=True))
     only_second = sum(b and not a for a, b in zip(first, second, strict=True))
-    both = only_first + only_second
-    ways = sum(math.comb(both, i) for i in range(min(only_first, only_second) + 1))
-    return min(1.0, 2 * ways / 2**both) if both < 1_000 else min(1.0, _ratio(2 * ways, both))
+    discordant = only_first + only_second
+    tail_count = sum(math.comb(discordant, i) for i in range(min(only_first, only_second) + 1))
+    return (
+        min(1.0, 2 * tail_count / 2**discordant)
+        if discordant < 1_000
+        else min(1.0, _ratio(2 * tail_count, discordant))
+    )
 
 
 def _ratio(ways: int, both: int) -> float:
@@ -261,13 +271,16 @@ def draw_side_by_side(
         if translation.trace is None:
             raise DataError("a text to translate", translation.blank, "try another")
         trace = translation.trace
-        chosen = layer or _last_cross(trace)
-        if chosen is None:
+        layer_path = layer or _last_cross(trace)
+        if layer_path is None:
             raise DataError(
                 "runs that look at their source", f"{name}, which has no attention", "leave it out"
             )
-        own = maps_of(trace, layer=chosen)
-        maps |= {f"{name}: {place}" if len(own) > 1 else name: map_ for place, map_ in own.items()}
+        layer_maps = maps_of(trace, layer=layer_path)
+        maps |= {
+            f"{name}: {index}" if len(layer_maps) > 1 else name: map_
+            for index, map_ in layer_maps.items()
+        }
     save(heatmaps(maps), path)
     return texts
 
@@ -295,11 +308,11 @@ def as_text(
         ]
         for result in compared
     ]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
     lines = [
         "  ".join(
-            cell.ljust(width) if place <= len(names) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if index <= len(names) else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
@@ -326,10 +339,10 @@ def _duration(seconds: float | None) -> str:
 
 def tokenizer_remark(references: Sequence[str], tokenizer: BleuTokenizer) -> str | None:
     """A remark if this tokenizer does not fit the references."""
-    fitting = better_tokenizers(references, tokenizer)
-    if not fitting:
+    better = better_tokenizers(references, tokenizer)
+    if not better:
         return None
     return (
         f"attlas: these references have no spaces between words: BLEU with tokens of {tokenizer} "
-        f"says little; add --bleu-tokenizer {' or '.join(fitting)}"
+        f"says little; add --bleu-tokenizer {' or '.join(better)}"
     )

@@ -122,12 +122,12 @@ def draw(
         for category in (MissingGlyphs, UnmatchedTokens):
             warnings.simplefilter("always", category)
         if style.query is not None:
-            drawn = _bars(maps_of(trace, row, layer=layer, head=head), style.query, style.fmt)
+            figure = _bars(maps_of(trace, row, layer=layer, head=head), style.query, style.fmt)
         elif style.statistics:
             maps = maps_of(trace, row, layer=layer, head=head)
-            drawn = plot_statistics(_only(maps, "one map to measure"))
+            figure = plot_statistics(_only(maps, "one map to measure"))
         else:
-            drawn = plot_trace(
+            figure = plot_trace(
                 trace,
                 layer=layer,
                 head=head,
@@ -137,7 +137,7 @@ def draw(
                 vmin=style.vmin,
                 vmax=style.vmax,
             )
-        save(drawn, path)
+        save(figure, path)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"attlas: {message}", file=sys.stderr)
 

@@ -114,15 +114,16 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
         return Tested(corpus, corpus.sources, tuple(range(len(corpus))))
     if source is None or not references or valid:
         files = {"--source": source, "--reference": references}
-        named = [name for name, value in files.items() if value]
-        missing = [name for name in files if name not in named]
-        got = " and ".join([*named, "--valid"] if valid else named)
+        option_names = [name for name, value in files.items() if value]
+        missing = [name for name in files if name not in option_names]
+        got = " and ".join([*option_names, "--valid"] if valid else option_names)
         raise AttlasError(
             "--source and --reference, or neither, or --valid alone",
             f"{got} without {missing[0]}" if missing else got,
-            f"leave out --valid, or {' and '.join(named)}"
+            f"leave out --valid, or {' and '.join(option_names)}"
             if valid
-            else f"name {missing[0]} too, or leave out {named[0]} for the run's own test set",
+            else f"name {missing[0]} too, or leave out {option_names[0]} for the run's own "
+            "test set",
         )
     return _tested(read_lines(source), [read_lines(reference) for reference in references])
 
@@ -135,8 +136,8 @@ def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
                 f"{len(ours):,} in {ours.name} and {len(reference):,} in {reference.name}",
                 "make line n of one the translation of line n of the other",
             )
-    pairs, places, others, sourceless = [], [], [], 0
-    for place, (source, *own_references) in enumerate(
+    pairs, indices, others, sourceless = [], [], [], 0
+    for index, (source, *own_references) in enumerate(
         zip(ours.texts, *(o.texts for o in references), strict=True)
     ):
         non_empty = [text for text in own_references if text.strip()]
@@ -145,12 +146,12 @@ def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
         elif non_empty:
             first, *more = non_empty
             pairs.append(Pair(source, first))
-            places.append(place)
+            indices.append(index)
             others.append([*more, *[None] * (len(own_references) - 1 - len(more))])
     name = " and ".join([ours.name, *(reference.name for reference in references)])
     for count, reason in (
         (sourceless, EMPTY_SOURCE),
-        (len(ours) - len(places) - sourceless, "no reference"),
+        (len(ours) - len(indices) - sourceless, "no reference"),
     ):
         if count:
             lines = count_noun(len(ours), "line")
@@ -161,9 +162,9 @@ def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
     if not pairs:
         raise DataError(f"a line with a source and a reference in {name}", "none", "check them")
     report = FilterReport(name, len(ours), len(pairs))
-    corpus = Corpus(name, tuple(pairs), tuple(place + 1 for place in places), report)
+    corpus = Corpus(name, tuple(pairs), tuple(index + 1 for index in indices), report)
     columns = tuple(zip(*others, strict=True)) if len(references) > 1 else ()
-    return Tested(corpus, tuple(ours.texts), tuple(places), columns)
+    return Tested(corpus, tuple(ours.texts), tuple(indices), columns)
 
 
 def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
@@ -179,7 +180,7 @@ def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
 def translated(translator: Translator, tested: Tested) -> list[Translation]:
     """The translations, in order; what a reader has to know of them is reported."""
     console = Console(stderr=True)
-    found = list(
+    translations = list(
         track(
             translator.stream(tested.sources),
             "translating",
@@ -189,15 +190,15 @@ def translated(translator: Translator, tested: Tested) -> list[Translation]:
             disable=not console.is_terminal,
         )
     )
-    unread = sum(translation.cut > 0 for translation in found)
-    unended = sum(not translation.finished for translation in found)
+    num_cut = sum(translation.cut > 0 for translation in translations)
+    unended = sum(not translation.finished for translation in translations)
     for count, remark in (
-        (unread, "not read to the end, being longer than this model is set to read"),
+        (num_cut, "not read to the end, being longer than this model is set to read"),
         (unended, "cut off at the longest translation, which the model did not end"),
     ):
         if count:
-            print(f"attlas: {count:,} of {len(found):,} sources: {remark}", file=sys.stderr)
-    return found
+            print(f"attlas: {count:,} of {len(translations):,} sources: {remark}", file=sys.stderr)
+    return translations
 
 
 def scored(
@@ -218,14 +219,14 @@ def scored(
         translations: Those of all sources.
     """
     vocabulary, corpus = translator.vocabularies.target, tested.corpus
-    translations = [translations[place] for place in tested.places]
+    translations = [translations[index] for index in tested.places]
     texts = [translation.text for translation in translations]
     scores = corpus_score(texts, tested.references, bleu_tokenizer)
-    fitting = better_tokenizers(corpus.targets, bleu_tokenizer)
-    if fitting:
+    better = better_tokenizers(corpus.targets, bleu_tokenizer)
+    if better:
         print(
             f"attlas: these references have no spaces between words: BLEU and TER with tokens of "
-            f"{bleu_tokenizer} say little; add --bleu-tokenizer {' or '.join(fitting)}",
+            f"{bleu_tokenizer} say little; add --bleu-tokenizer {' or '.join(better)}",
             file=sys.stderr,
         )
     translated = [*map(vocabulary.encode, texts)]
@@ -273,15 +274,17 @@ def format_report(
 
     If there is none, the report shows the first ones, each with its reference.
     """
-    translations = [translations[place] for place in tested.places]
-    exact = [
+    translations = [translations[index] for index in tested.places]
+    exact_matches = [
         (translation.source_text, translation.text) for translation in compress(translations, right)
     ]
-    shown = exact[:: max(1, len(exact) // examples)][:examples] if examples else []
+    shown = exact_matches[:: max(1, len(exact_matches) // examples)][:examples] if examples else []
     if as_json:
         return json.dumps({**report, "examples": shown}, ensure_ascii=False, indent=2)
     data = report["data"]
-    lines = [f"{len(shown):,} of the {len(exact):,} that are exactly right:\n"] if shown else []
+    lines = (
+        [f"{len(shown):,} of the {len(exact_matches):,} that are exactly right:\n"] if shown else []
+    )
     lines += [f"  {source}\n  → {text}\n" for source, text in shown]
     if examples and not shown:
         lines += ["no translation is exactly right; the first ones are:\n"]
@@ -322,9 +325,11 @@ def _by(engine: str) -> str:
 
 def _searched(decoding: Mapping[str, Any]) -> str:
     """The method, the width of its beam, and what else differs from the defaults."""
-    plain = DecodingConfig().model_dump(mode="json")
-    named = {"method", "num_beams"} - idle_settings(decoding["method"])
-    settings = (key for key, value in decoding.items() if key in named or value != plain[key])
+    defaults = DecodingConfig().model_dump(mode="json")
+    method_settings = {"method", "num_beams"} - idle_settings(decoding["method"])
+    settings = (
+        key for key, value in decoding.items() if key in method_settings or value != defaults[key]
+    )
     return ", ".join(f"{key} = {decoding[key]}" for key in settings)
 
 
@@ -354,18 +359,18 @@ def evaluate_labels(
     Args:
         settings: The fields of `source`, as `data.text=review`.
     """
-    tested = labelled_test_set(run, source, settings, valid=valid)
+    test_set = labelled_test_set(run, source, settings, valid=valid)
     classifier = TextClassifier(run, checkpoint=checkpoint, device=device)
-    classifier.vocabularies.labels.ids(tested)  # that it knows every label
-    _print_label_counts(classifier, tested)
-    found = classified(classifier, tested)
-    _print_unread_texts(found)
+    classifier.vocabularies.labels.ids(test_set)  # that it knows every label
+    _print_label_counts(classifier, test_set)
+    classifications = classified(classifier, test_set)
+    _print_unread_texts(classifications)
     lines = [
         f"{classification.label}\t{classification.probability:.4f}\n".encode()
-        for classification in found
+        for classification in classifications
     ]
-    report = _report(run, checkpoint, classifier, tested, found)
-    shown = _wrong(tested, found)[:examples]
+    report = _report(run, checkpoint, classifier, test_set, classifications)
+    shown = _wrong(test_set, classifications)[:examples]
     if as_json:
         return json.dumps({**report, "wrong": shown}, ensure_ascii=False, indent=2), lines
     return _as_text(report, shown), lines
@@ -415,13 +420,13 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
     tables = overridden({"data": data.model_dump()}, settings)
     others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
     if others:
-        near = [f"`data.{name}`" for name in nearest_settings(LabelledData, others[0], {})]
+        matches = [f"`data.{name}`" for name in nearest_settings(LabelledData, others[0], {})]
         raise ConfigError(
             "settings of --source: data.text and data.label, the fields of a file, and how it is "
             "read: data.separator, data.quoting, data.unlabelled",
             ", ".join(others),
-            f"did you mean {' or '.join(near)}?"
-            if near
+            f"did you mean {' or '.join(matches)}?"
+            if matches
             else "train another run to change this setting",
         )
     if tables.assigned and Path(source).is_dir():
@@ -511,21 +516,21 @@ def _report(
 def _wrong(tested: LabelledCorpus, found: Sequence[Classification]) -> list[dict[str, Any]]:
     """The texts with a wrong label, the surest first."""
     pairs = zip(tested.labels, tested.places, found, strict=True)
-    wrong = [
-        (label, place, classification)
-        for label, place, classification in pairs
+    mistakes = [
+        (label, index, classification)
+        for label, index, classification in pairs
         if classification.label != label
     ]
-    wrong.sort(key=lambda each: -each[2].probability)
+    mistakes.sort(key=lambda entry: -entry[2].probability)
     return [
         {
-            "place": place,
+            "place": index,
             "label": label,
             "given": classification.label,
             "probability": classification.probability,
             "text": classification.text,
         }
-        for label, place, classification in wrong
+        for label, index, classification in mistakes
     ]
 
 

@@ -90,8 +90,8 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
             f"add --checkpoint last, or go on with its training: {go_on}",
         )
     padded = checkpoint.zfill(8)
-    named = padded if padded in names else checkpoint
-    number = run.store.number_of(named)
+    checkpoint_name = padded if padded in names else checkpoint
+    number = run.store.number_of(checkpoint_name)
     if number in names and not run.store.sealed(number):
         print(
             f"attlas: checkpoint {number} of {path} was saved by an older attlas, without a "
@@ -100,7 +100,7 @@ def run_at(path: Path, checkpoint: str) -> tuple[Run, str]:
             f"a training that goes on have one: {go_on}",
             file=sys.stderr,
         )
-    return run, named
+    return run, checkpoint_name
 
 
 def names_a_trace(path: Path) -> bool:
@@ -210,10 +210,10 @@ def check_used(options: Mapping[str, bool], of: str, reason: str) -> None:
     Raises:
         AttlasError: That names those that were.
     """
-    named = [name for name, is_given in options.items() if is_given]
-    if named:
+    option_names = [name for name, is_given in options.items() if is_given]
+    if option_names:
         raise AttlasError(
-            f"options that {of} has a use for", ", ".join(named), f"leave that out: {reason}"
+            f"options that {of} has a use for", ", ".join(option_names), f"leave that out: {reason}"
         )
 
 
@@ -241,8 +241,8 @@ def length_range(text: str) -> list[int]:
     Raises:
         ConfigError: For anything else.
     """
-    found = re.fullmatch(r"(\d{1,6})(?::(\d{1,6}))?", text)
-    shortest, longest = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    match = re.fullmatch(r"(\d{1,6})(?::(\d{1,6}))?", text)
+    shortest, longest = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= shortest <= longest:
         raise ConfigError(
             "--length N, or --length SHORTEST:LONGEST with 1 ≤ SHORTEST ≤ LONGEST",
@@ -388,12 +388,12 @@ def decoding_of(
     tables = overridden({"decoding": {}}, assignments or ())
     others = sorted(tables.keys() - {"decoding"})
     if others:
-        near = [f"`decoding.{name}`" for name in nearest_settings(DecodingConfig, others[0], {})]
+        matches = [f"`decoding.{name}`" for name in nearest_settings(DecodingConfig, others[0], {})]
         raise ConfigError(
             "settings of the search, such as decoding.length_penalty=1.0",
             f"one of {', '.join(others)}",
-            f"did you mean {' or '.join(near)}?"
-            if near
+            f"did you mean {' or '.join(matches)}?"
+            if matches
             else "train another run to change this setting",
         )
     if not isinstance(tables["decoding"], dict):

@@ -42,11 +42,11 @@ def describe_trace(trace: Trace) -> str:
     layers = [
         (
             layer or "model",
-            "weights" if isinstance(reading, DenseAttentionMap) else "queries and keys",
-            " × ".join(map(str, reading.shape)),
+            "weights" if isinstance(attention_map, DenseAttentionMap) else "queries and keys",
+            " × ".join(map(str, attention_map.shape)),
         )
         for layer in trace
-        for reading in trace.calls(layer)
+        for attention_map in trace.calls(layer)
     ]
     tokens = [
         f"row {row}, {side}: {' '.join(labels)}"
@@ -91,7 +91,7 @@ def _parameters(run: Run) -> list[tuple[str, str]]:
 def _checkpoints(run: Run) -> list[tuple[str, str]]:
     pointers = {pointer: run.store.named(pointer) for pointer in (BEST, LAST)}
     return [
-        (name, ", ".join(pointer for pointer, named in pointers.items() if named == name))
+        (name, ", ".join(pointer for pointer, target in pointers.items() if target == name))
         for name in run.checkpoints()
     ]
 
@@ -112,9 +112,9 @@ def _scores(run: Run) -> tuple[str, str]:
 def _scores_of(events: Sequence[Mapping[str, Any]], run: Run) -> str:
     signatures = {event["signature"] for event in events if event.get("bleu") is not None}
     best = run.store.named(BEST)
-    of_best = [place for place, event in enumerate(events) if event.get("checkpoint") == best]
+    of_best = [index for index, event in enumerate(events) if event.get("checkpoint") == best]
     rows: list[tuple[str, ...]] = []
-    for place, event in enumerate(events):
+    for index, event in enumerate(events):
         scores = [f"update {event['update']:,}", f"loss {event['loss']:.4f}"]
         if event.get("bleu") is not None:
             signature = f" ({event['signature']})" if len(signatures) > 1 else ""
@@ -122,9 +122,9 @@ def _scores_of(events: Sequence[Mapping[str, Any]], run: Run) -> str:
         if event.get("accuracy") is not None:
             exactly = "" if run.classifies else " exactly"
             scores.append(f"{event['accuracy']:.1%}{exactly} right")
-        rows.append((*scores, "best" if place in of_best[-1:] else ""))
-    below = [f"BLEU: {signature}" for signature in signatures if len(signatures) == 1]
-    return "\n".join([_table(rows) or "none yet", *below])
+        rows.append((*scores, "best" if index in of_best[-1:] else ""))
+    notes = [f"BLEU: {signature}" for signature in signatures if len(signatures) == 1]
+    return "\n".join([_table(rows) or "none yet", *notes])
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:

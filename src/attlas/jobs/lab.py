@@ -30,12 +30,14 @@ def list_entries(folder: Path) -> None:
 
 def run_named(names: Sequence[str], scale: Scale, seeds: int | None, folder: Path) -> None:
     """Run experiments by name, and print their verdicts."""
-    chosen: list[Experiment] = []
+    experiments: list[Experiment] = []
     for name in names:
-        found = all_experiments() if name == "all" else [find_experiment(name)]
-        chosen += [experiment for experiment in found if experiment not in chosen]
+        selected_experiments = all_experiments() if name == "all" else [find_experiment(name)]
+        experiments += [
+            experiment for experiment in selected_experiments if experiment not in experiments
+        ]
     entries = []
-    for experiment in chosen:
+    for experiment in experiments:
         reason = missing_data(experiment)
         if reason and "all" in names:
             _tell(f"{experiment.name}: left out; it {reason}")
@@ -48,10 +50,10 @@ def run_named(names: Sequence[str], scale: Scale, seeds: int | None, folder: Pat
 def write_report(folder: Path, html: Path | None, markdown: Path | None) -> None:
     """Print the verdict table, or write pages."""
     entries = [entry_of(experiment, folder) for experiment in all_experiments()]
-    for place, suffix in ((html, ".html"), (markdown, ".md")):
-        if place is not None:
-            written = write_pages(entries, place, suffix)
-            print(f"wrote {count_noun(len(written), 'page')} into {place}")
+    for path, suffix in ((html, ".html"), (markdown, ".md")):
+        if path is not None:
+            page_paths = write_pages(entries, path, suffix)
+            print(f"wrote {count_noun(len(page_paths), 'page')} into {path}")
     if html is None and markdown is None:
         print_verdicts(entries)
 

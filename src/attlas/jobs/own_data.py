@@ -94,21 +94,23 @@ def recipe_for(
     fixed = dict(_assigned(values, values.assigned))
     fixed.pop("data.train", None)
     current_folder = Path.cwd()
-    read = _labelled_texts if option == "--labels" else _pairs
-    size, of_data = read([resolved_name(current_folder, name) for name in files], values)
+    reader = _labelled_texts if option == "--labels" else _pairs
+    size, of_data = reader([resolved_name(current_folder, name) for name in files], values)
     choices = [*of_data, *choose(size, fixed)]
     if init_from is not None:
         choices = _with_model_of(choices, resolved_name(current_folder, init_from))
-    named = {choice.setting for choice in choices}
-    choices += [Choice(name, fixed[name], SET_BY_USER) for name in fixed if name not in named]
-    plain, _ = drop_idle_settings(Recipe, _with_kinds(choices, values))
-    recipe = Recipe.read(plain, SET if values.assigned else option)
+    chosen_settings = {choice.setting for choice in choices}
+    choices += [
+        Choice(name, fixed[name], SET_BY_USER) for name in fixed if name not in chosen_settings
+    ]
+    table, _ = drop_idle_settings(Recipe, _with_kinds(choices, values))
+    recipe = Recipe.read(table, SET if values.assigned else option)
     recipe = recipe.model_copy(update={"data": recipe.data.resolved(current_folder)})
-    shared = _flat(plain)
+    shared = _flat(table)
     choices = [choice for choice in choices if choice.setting in shared]
     return OwnRecipe(
         recipe,
-        _commented(plain, choices, option, files, size),
+        _commented(table, choices, option, files, size),
         tuple(choices),
         tuple(f"WARNING: {warning}" for warning in warnings_of(size)),
     )
@@ -152,9 +154,11 @@ def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
         DataError: If it was begun with other files.
     """
     known_data = read_recipe(folder / CONFIG).data
-    began = getattr(known_data, "train", None)
-    began = [began] if isinstance(began, str) else list(began or ())
-    if [os.path.realpath(name) for name in began] != [os.path.realpath(name) for name in files]:
+    data_before = getattr(known_data, "train", None)
+    data_before = [data_before] if isinstance(data_before, str) else list(data_before or ())
+    if [os.path.realpath(name) for name in data_before] != [
+        os.path.realpath(name) for name in files
+    ]:
         raise DataError(
             f"the data with which {folder} began",
             f"{option} {' '.join(files)}",
@@ -163,15 +167,15 @@ def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
 
 
 def _check_files(option: str, files: Sequence[str]) -> None:
-    most = 2 if option == "--pairs" else 1
-    if len(files) > most:
+    max_files = 2 if option == "--pairs" else 1
+    if len(files) > max_files:
         raise DataError(
             "one table, or two files with a sentence a line, for --pairs"
-            if most == 2
+            if max_files == 2
             else "one file or folder for --labels",
             f"{len(files)}: {' '.join(files)}",
             "join them to one file"
-            if most == 1
+            if max_files == 1
             else "join the tables to one, for example with cat",
         )
     for name in files:
@@ -198,12 +202,20 @@ def _check_files(option: str, files: Sequence[str]) -> None:
 
 
 def _pairs(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
-    found = [Choice("data.kind", "files", "pairs"), Choice("data.train", paths, _WHY["data.train"])]
+    choices = [
+        Choice("data.kind", "files", "pairs"),
+        Choice("data.train", paths, _WHY["data.train"]),
+    ]
     data_settings = settings.get("data", {})
     if len(paths) == 1:
-        found[1] = replace(found[1], value=paths[0])
-        found += _table_of_pairs(paths[0], data_settings)
-    table = {**as_tables(found)["data"], **data_settings, "train": found[1].value, "held_back": 1}
+        choices[1] = replace(choices[1], value=paths[0])
+        choices += _table_of_pairs(paths[0], data_settings)
+    table = {
+        **as_tables(choices)["data"],
+        **data_settings,
+        "train": choices[1].value,
+        "held_back": 1,
+    }
     table.pop("valid", None)
     config = FilesData.read(table, "--pairs")
     corpus = read_pairs(
@@ -214,7 +226,7 @@ def _pairs(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, lis
         quoting=config.quoting,
     )
     _check_some(corpus, paths)
-    return size_of_pairs(corpus), found
+    return size_of_pairs(corpus), choices
 
 
 def _check_some(corpus: Corpus | LabelledCorpus, paths: Sequence[str]) -> None:
@@ -232,14 +244,14 @@ def size_of_pairs(corpus: Corpus) -> DataSize:
     of_source, of_target = (Counter("".join(texts)) for texts in (sources, targets))
     letters = {sign: count for sign, count in of_target.items() if sign.isalpha()}
     source_signs = {sign.lower() for sign in of_source}
-    common = sum(count for sign, count in letters.items() if sign.lower() in source_signs)
+    num_shared = sum(count for sign, count in letters.items() if sign.lower() in source_signs)
     words = sum(len(text.split()) for text in targets)
     return DataSize(
         len(corpus),
         sum(longer) / len(corpus),
         max(longer),
         len(of_source | of_target),
-        common=common / max(1, sum(letters.values())),
+        common=num_shared / max(1, sum(letters.values())),
         word_length=sum(map(len, targets)) / max(1, words),
         decomposed=_decomposed((*sources, *targets)),
     )
@@ -263,14 +275,14 @@ def _decomposed(texts: Iterable[str]) -> bool:
 
 def _labelled_texts(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
     (path,) = paths
-    found = [
+    choices = [
         Choice("data.kind", "labelled", "texts with labels"),
         Choice("data.train", path, _WHY["data.train"]),
     ]
     data_settings = settings.get("data", {})
     if not Path(path).is_dir():
-        found += _fields_of_texts(path, data_settings)
-    table = {**as_tables(found)["data"], **data_settings, "train": path, "held_back": 1}
+        choices += _fields_of_texts(path, data_settings)
+    table = {**as_tables(choices)["data"], **data_settings, "train": path, "held_back": 1}
     table.pop("valid", None)
     config = LabelledData.read(table, "--labels")
     inner = Path(path) / "train"
@@ -286,7 +298,7 @@ def _labelled_texts(paths: list[str], settings: Mapping[str, Any]) -> tuple[Data
         config.unlabelled,
     )
     _check_some(corpus, paths)
-    return size_of_texts(corpus), found
+    return size_of_texts(corpus), choices
 
 
 # Which columns of a table are meant.
@@ -338,19 +350,19 @@ def _rows(
 
 
 def _table_of_pairs(path: str, data_settings: Mapping[str, Any]) -> list[Choice]:
-    rows, _, found = _rows(path, data_settings, "a sentence and its translation in each line")
+    rows, _, separator = _rows(path, data_settings, "a sentence and its translation in each line")
     if "columns" in data_settings:
-        return found
+        return separator
     first = rows[0]
     if _is_header(first):
-        named = [name for name in first if _names_a_side(name)]
-        pair = [name for name in named if name.casefold() in _SIDES] or named
+        side_columns = [name for name in first if _names_a_side(name)]
+        pair = [name for name in side_columns if name.casefold() in _SIDES] or side_columns
         reason = "line 1 names the columns" + ("" if len(first) == 2 else ": the first two of them")
-        return [*found, Choice("data.columns", pair[:2], reason)]
+        return [*separator, Choice("data.columns", pair[:2], reason)]
     texts = [
-        place
-        for place in range(1, len(first) + 1)
-        if not all(_is_number(row, place) for row in rows)
+        column
+        for column in range(1, len(first) + 1)
+        if not all(_is_number(row, column) for row in rows)
     ]
     if len(texts) < 2:
         raise DataError(
@@ -361,7 +373,7 @@ def _table_of_pairs(path: str, data_settings: Mapping[str, Any]) -> list[Choice]
     reason = "line 1 is taken for a pair, not for the names of columns"
     if len(first) > 2:
         reason = f"the first two of {len(first)} columns with text; {reason}"
-    return [*found, Choice("data.columns", texts[:2], reason)]
+    return [*separator, Choice("data.columns", texts[:2], reason)]
 
 
 def _is_number(row: Sequence[str], column: int) -> bool:
@@ -393,14 +405,14 @@ def _names_a_side(name: str) -> bool:
     words = _WORD.findall(name)
     if not 1 <= len(words) <= 3 or name.strip()[-1:] in ".!?":
         return False
-    plain = {word.casefold().removesuffix("s") for word in words}
-    languages = plain & {*_LANGUAGES, *(word.removesuffix("s") for word in _LANGUAGES)}
+    singular_words = {word.casefold().removesuffix("s") for word in words}
+    languages = singular_words & {*_LANGUAGES, *(word.removesuffix("s") for word in _LANGUAGES)}
     codes = {
         word for word in words if word.lower() in _CODES and (word.islower() or word.isupper())
     }
-    known_names = languages or codes or plain & (_SIDES | _NOUNS)
+    known_names = languages or codes or singular_words & (_SIDES | _NOUNS)
     # "it is late" holds codes as well: beside a code or a language stands a noun, or nothing.
-    return bool(known_names) and (len(words) == 1 or bool(plain & (_SIDES | _NOUNS)))
+    return bool(known_names) and (len(words) == 1 or bool(singular_words & (_SIDES | _NOUNS)))
 
 
 def _is_header(row: Sequence[str]) -> bool:
@@ -422,18 +434,18 @@ def _fields_of_texts(path: str, data_settings: Mapping[str, Any]) -> list[Choice
     """Which fields hold the text and the label, by default."""
     of_json = data_suffix(path) not in (".csv", ".tsv") and not data_settings.get("separator")
     values: dict[str, set[str]] = {}
-    found: list[Choice] = []
+    choices: list[Choice] = []
     if of_json or data_suffix(path) in _JSON:
         lines = read_lines(path)
         if not lines.rows:
             raise DataError(f"labelled texts in {path}", "an empty file", "check the file")
         header = list(json_object(lines.rows[0], f"line 1 of {lines.name}"))
     else:
-        rows, _, found = _rows(path, data_settings, "a text and its label in each line")
+        rows, _, choices = _rows(path, data_settings, "a text and its label in each line")
         header = rows[0]
         values = {
-            name: {row[place] for row in rows[1:] if place < len(row)}
-            for place, name in enumerate(header)
+            name: {row[column] for row in rows[1:] if column < len(row)}
+            for column, name in enumerate(header)
         }
     names = [name.strip().casefold() for name in header]
     by_name = [
@@ -458,7 +470,7 @@ def _fields_of_texts(path: str, data_settings: Mapping[str, Any]) -> list[Choice
         )
     stated = [("text", text), ("label", label)]
     return [
-        *found,
+        *choices,
         *(
             Choice(f"data.{key}", name, f"the field of that name, of {len(header)}")
             for key, name in stated
@@ -481,18 +493,18 @@ def _assigned(table: Mapping[str, Any], assigned: Iterable[Keys]) -> Iterable[tu
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for key, value in table.items():
         name = f"{before}{key}"
-        found |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return found
+        settings |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return settings
 
 
 def _with_kinds(choices: Sequence[Choice], settings: Overridden) -> Overridden:
     """The tables of these choices. Settings of a kind that the user replaced count as those of the
     old kind, so that they are left out where the new one has none of that name.
     """
-    chosen = Overridden(as_tables(choices))
+    tables = Overridden(as_tables(choices))
     original = as_tables([choice for choice in choices if choice.why != SET_BY_USER])
     for outer, kind in _KINDS.items():
         table: Any = original
@@ -500,8 +512,8 @@ def _with_kinds(choices: Sequence[Choice], settings: Overridden) -> Overridden:
             table = table.setdefault(key, {}) if isinstance(table, dict) else {}
         if isinstance(table, dict):
             table.setdefault("kind", kind)
-    chosen.original, chosen.assigned = original, set(settings.assigned)
-    return chosen
+    tables.original, tables.assigned = original, set(settings.assigned)
+    return tables
 
 
 _KINDS: dict[Keys, str] = {
@@ -521,12 +533,12 @@ def _with_model_of(choices: list[Choice], init_from: str) -> list[Choice]:
         for choice in choices
         if choice.why == SET_BY_USER or not choice.setting.startswith(("vocabulary.", "model."))
     ]
-    named = {choice.setting for choice in others}
+    settings = {choice.setting for choice in others}
     shared["training.init_from"] = init_from
     return others + [
         Choice(name, value, f"as in the run {Path(init_from).name}")
         for name, value in shared.items()
-        if name not in named
+        if name not in settings
     ]
 
 
@@ -537,9 +549,9 @@ def _commented(
     files: Sequence[str],
     size: DataSize,
 ) -> str:
-    named = " ".join(files)
+    file_names = " ".join(files)
     head = (
-        f"# Made by: attlas train {option} {named}\n"
+        f"# Made by: attlas train {option} {file_names}\n"
         f"# The settings go by the size of the data: {count_noun(size.examples, size.example)} of "
         f"{size.length:.0f} characters on average.\n"
         "# Change what you like, then: attlas train THIS-FILE --out ANOTHER-FOLDER\n\n"

@@ -102,8 +102,11 @@ class CorpusFile:
         targets = None if companion is None else _hashed(companion, self.names[1], digests[1])
         for number, text in enumerate(texts, 1):
             yield number, text, None if targets is None else next(targets, "")
-        found = short_digest(digests[0]), None if targets is None else short_digest(digests[1])
-        if found != (self.checksum, self.target_checksum):
+        digests_read = (
+            short_digest(digests[0]),
+            None if targets is None else short_digest(digests[1]),
+        )
+        if digests_read != (self.checksum, self.target_checksum):
             raise CorpusChangedError(
                 f"{self.names[0]} to stay as it is while it is read",
                 "another text at the end than at the start",
@@ -215,36 +218,36 @@ class StatisticsOutput(ResumableOutput):
             standing = [path for path in (output, table.beside(output)) if path and path.exists()]
             if standing and not exists:
                 raise _foreign(standing[0])
-        before = read_progress(output)
+        previous_progress = read_progress(output)
         super().__init__(output, origin)
         # Who takes a table away wants it anew, and has left what stands beside it.
-        if before and before.whole and not self.progress.whole:
+        if previous_progress and previous_progress.whole and not self.progress.whole:
             self._keep(self.progress.model_copy(update={"beside": True}))
         if not self.progress.whole and not self.progress.bytes:
             self.add(0, table.head)
 
     def add_rows(self, lines: int, rows: Iterable[bytes]) -> None:
         """Save the rows of further lines durably, all of them or none."""
-        digest, place = self._digest.copy(), self.progress.bytes
+        digest, size = self._digest.copy(), self.progress.bytes
         with explained(self._lines):
             descriptor = open_descriptor(self._lines, os.O_WRONLY)
             try:
-                os.ftruncate(descriptor, place)
-                os.lseek(descriptor, place, os.SEEK_SET)
-                for written in rows:
-                    write_whole(descriptor, written)
-                    digest.update(written)
-                    place += len(written)
+                os.ftruncate(descriptor, size)
+                os.lseek(descriptor, size, os.SEEK_SET)
+                for row in rows:
+                    write_whole(descriptor, row)
+                    digest.update(row)
+                    size += len(row)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
         self._digest = digest
-        found = {
+        facts = {
             "lines": self.progress.lines + lines,
-            "bytes": place,
+            "bytes": size,
             "sha256": digest.hexdigest(),
         }
-        self._keep(self.progress.model_copy(update=found))
+        self._keep(self.progress.model_copy(update=facts))
 
     @property
     def has_rows(self) -> bool:
@@ -258,19 +261,19 @@ class StatisticsOutput(ResumableOutput):
         """
         self._spare()
         if not self._stands():
-            whole = self._books / f"whole{''.join(self.output.suffixes[-2:])}"
+            complete_file = self._books / f"whole{''.join(self.output.suffixes[-2:])}"
             with explained(self.output):
-                self._table.assemble(self._lines, whole, facts)
-                sync(whole)
+                self._table.assemble(self._lines, complete_file, facts)
+                sync(complete_file)
             self._spare()
             companion = self._table.beside(self.output)
             if companion is not None and companion.exists() and not self.progress.beside:
                 raise _foreign(companion)
-            progress = {"assembled": output_checksum(whole, unzipped=False), "beside": True}
+            progress = {"assembled": output_checksum(complete_file, unzipped=False), "beside": True}
             self._keep(self.progress.model_copy(update=progress))
             self.tell_beside(facts)
             with explained(self.output):
-                os.replace(whole, self._place)
+                os.replace(complete_file, self._place)
                 sync(self._place.parent)
         self._keep(self.progress.model_copy(update={"whole": True}))
         self._drop_lines()
@@ -293,9 +296,9 @@ class StatisticsOutput(ResumableOutput):
         keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
         if not keys:
             return
-        done = "finished" if found.whole else f"begun and done as far as line {found.lines:,}"
+        state = "finished" if found.whole else f"begun and done as far as line {found.lines:,}"
         raise AttlasError(
-            f"{self.output}, {done}, to be of {describe_origin(keys, found.origin)}",
+            f"{self.output}, {state}, to be of {describe_origin(keys, found.origin)}",
             describe_origin(keys, origin),
             "give what it was begun with, choose another output, or, to begin it anew, take away "
             f"{self.output if found.whole else self._books}",
@@ -363,8 +366,8 @@ class CorpusMeasurement:
     def _of_batches(self, batches: Iterable[Sequence[CorpusText]]) -> Iterator[Measured]:
         for batch in batches:
             for record in self.reader.map_records(batch, self.layers):
-                named = self.reader.named(record) if self.by_token else None
-                yield measure_map(record, self.threshold, named, self.also)
+                token_names = self.reader.named(record) if self.by_token else None
+                yield measure_map(record, self.threshold, token_names, self.also)
 
 
 def measure(
@@ -613,16 +616,16 @@ def _reader(options: StatisticsOptions) -> tuple[Reader, Origin]:
     if options.target is not None:
         check_used(searching, "a translation that is given", "--target is read, none is searched")
     assigned = overridden({"decoding": {}}, options.settings).assigned
-    named = options.num_beams is not None or not assigned.isdisjoint(
+    names_search = options.num_beams is not None or not assigned.isdisjoint(
         {("decoding",), ("decoding", "method")}
     )
-    greedy = [] if named else ["decoding.method=greedy"]
+    greedy = [] if names_search else ["decoding.method=greedy"]
     search = decoding_of(run, [*greedy, *options.settings], options.num_beams)
     reader = TranslatorReader(run, search, checkpoint=checkpoint, device=options.device)
     if options.target is not None:
         return reader, {}
-    used = search.model_dump(exclude=set(idle_settings(search.method)))
-    return reader, {f"decoding.{key}": value for key, value in used.items()}
+    used_settings = search.model_dump(exclude=set(idle_settings(search.method)))
+    return reader, {f"decoding.{key}": value for key, value in used_settings.items()}
 
 
 def _check_target(options: StatisticsOptions, *, writes: bool) -> None:

@@ -65,9 +65,9 @@ class CsvTable(Table):
 
     def rows(self, frame: Frame) -> bytes:
         columns = [frame[column.name] for column in self.columns]
-        for place, column in enumerate(self.columns):
+        for index, column in enumerate(self.columns):
             if column.kind == "flag":
-                columns[place] = [_FLAGS[flag] for flag in columns[place]]
+                columns[index] = [_FLAGS[flag] for flag in columns[index]]
         return _as_csv(list(zip(*columns, strict=True)))
 
     def assemble(self, rows: Path, whole: Path, facts: Facts) -> None:
@@ -149,8 +149,8 @@ def table_at(output: Path, columns: Sequence[Column]) -> Table:
 
 def write_beside(path: Path, facts: Facts) -> None:
     """The facts as JSON, in one step; a link stays a link."""
-    written = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n"
-    write_durably(Path(os.path.realpath(path)), written.encode())
+    content = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n"
+    write_durably(Path(os.path.realpath(path)), content.encode())
 
 
 def _as_csv(rows: Sequence[Sequence[Any]]) -> bytes:

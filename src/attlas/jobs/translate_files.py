@@ -61,31 +61,31 @@ def translate_files(
             what an output was begun with has changed.
     """
     outputs = _outputs(sources, folder)
-    chosen = {output: outputs[output] for output in shard.of(list(outputs))}
-    if any(map(_is_file, chosen.values())):
+    shard_outputs = {output: outputs[output] for output in shard.of(list(outputs))}
+    if any(map(_is_file, shard_outputs.values())):
         with explained(folder):
             (folder / PROGRESS_DIR).mkdir(parents=True, exist_ok=True)
-    work = _Work(translator, origin, numbered, window, trained, alone=len(chosen) == 1)
+    jobs = _Work(translator, origin, numbered, window, trained, alone=len(shard_outputs) == 1)
     try:
-        busy = [output for output, source in chosen.items() if not work.done(source, output)]
+        busy = [output for output, source in shard_outputs.items() if not jobs.done(source, output)]
         for output in busy:
             _print(f"waiting for {output}, which another process is at")
-            work.done(chosen[output], output, wait=True)
+            jobs.done(shard_outputs[output], output, wait=True)
     except KeyboardInterrupt as interrupt:
         interrupt.add_note(f"the same command goes on with what is not yet in {folder}")
         raise
     finally:  # whatever ends it
-        for source, error in work.failed.items():
+        for source, error in jobs.failed.items():
             _print(f"{source} failed: {error}")
-    of = "" if shard.count == 1 else f" of shard {shard.number}/{shard.count}"
-    if work.failed:
+    shard_suffix = "" if shard.count == 1 else f" of shard {shard.number}/{shard.count}"
+    if jobs.failed:
         raise AttlasError(
-            f"all {count_noun(len(chosen), 'file')}{of} in {folder}",
-            f"{len(chosen) - len(work.failed):,} of them",
+            f"all {count_noun(len(shard_outputs), 'file')}{shard_suffix} in {folder}",
+            f"{len(shard_outputs) - len(jobs.failed):,} of them",
             "correct what the messages above name; then the same command does the rest",
         )
-    before = f", {work.before:,} of them before" if work.before else ""
-    _print(f"all files{of} are in {folder}: {len(chosen):,}{before}")
+    earlier_lines = f", {jobs.before:,} of them before" if jobs.before else ""
+    _print(f"all files{shard_suffix} are in {folder}: {len(shard_outputs):,}{earlier_lines}")
 
 
 @dataclass
@@ -137,8 +137,8 @@ class _Work:
             self.before += 1
             return
         first_line, start = part.progress.lines, time.monotonic()
-        before = f", {first_line:,} of them before" if first_line else ""
-        _print(f"{source}: {count_noun(total, 'line')}{before}")
+        earlier_lines = f", {first_line:,} of them before" if first_line else ""
+        _print(f"{source}: {count_noun(total, 'line')}{earlier_lines}")
         digest = hashlib.sha256()
         with ExitStack() as after, Bar(source, total, first_line) as bar:
             remarks = Remarks(f"{source}: ", at_once=False)
@@ -149,13 +149,13 @@ class _Work:
             while texts := list(islice(arriving, self.window)):
                 first = part.progress.lines
                 warn_long(f"{source}: line", texts, first, self.translator, self.trained)
-                found = list(self.translator.stream(texts, window=len(texts)))
-                remarks.tell(first + 1, [*map(remarks_on, found)])
-                written = [
+                translations = list(self.translator.stream(texts, window=len(texts)))
+                remarks.tell(first + 1, [*map(remarks_on, translations)])
+                output_lines = [
                     self._written(number, translation)
-                    for number, translation in enumerate(found, first)
+                    for number, translation in enumerate(translations, first)
                 ]
-                part.add(len(texts), b"".join(written))
+                part.add(len(texts), b"".join(output_lines))
                 bar.tell(part.progress.lines)
         if short_digest(digest) != checksum:
             part.forget()
@@ -180,13 +180,13 @@ def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
         raise AttlasError(
             "a folder to translate --into", f"the file {folder}", "name a folder, new or not"
         )
-    found: dict[Path, Path] = {}
+    outputs: dict[Path, Path] = {}
     for source in sources:
         output = folder / source.name
-        if output in found:
+        if output in outputs:
             raise AttlasError(
                 f"files of different names to translate into {folder}",
-                f"{found[output]} and {source}",
+                f"{outputs[output]} and {source}",
                 "translate them into different folders",
             )
         if os.path.realpath(source) == os.path.realpath(output):
@@ -195,9 +195,9 @@ def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
                 f"{source} into {folder}",
                 "choose another folder",
             )
-        found[output] = source
-    check_distinct(found.values(), found)
-    return found
+        outputs[output] = source
+    check_distinct(outputs.values(), outputs)
+    return outputs
 
 
 def _is_file(source: Path) -> bool:

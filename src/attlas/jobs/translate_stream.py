@@ -36,10 +36,10 @@ def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str
         UnsupportedError: What `lines` raises, after the lines before it.
     """
     arrived: Queue[str | Exception | None] = Queue(most)
-    left = Event()
+    stopped = Event()
 
     def put(item: str | Exception | None) -> None:
-        while not left.is_set():  # a bounded wait: nobody takes what comes after the last window
+        while not stopped.is_set():  # a bounded wait: nobody takes what comes after the last window
             try:
                 arrived.put(item, timeout=0.2)
             except Full:
@@ -50,7 +50,7 @@ def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str
         try:
             for line in lines:
                 put(line)
-                if left.is_set():
+                if stopped.is_set():
                     return
         except Exception as mistake:  # raised again where the lines are taken
             put(mistake)
@@ -78,7 +78,7 @@ def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str
         if item is not None:
             raise item
     finally:
-        left.set()
+        stopped.set()
 
 
 _WINDOW = 1024  # lines: fewer cost a tenth of the speed, more are long in coming out
@@ -118,29 +118,29 @@ def translate_lines(
         )
     check_distinct([source], [target, alignments])
     arriving = windows(stream_lines(source), window, full=at_hand(source))
-    done, remarks = 0, Remarks(at_once=not at_hand(source))
+    num_done, remarks = 0, Remarks(at_once=not at_hand(source))
     with ExitStack() as files:
         files.callback(remarks.end)
         lines = open_output(target, files)
         links = open_output(alignments, files) if alignments else None
         try:
             for texts in arriving:
-                warn_long("line", texts, done, translator, trained)
-                found = list(translator.stream(texts, window=len(texts)))
-                remarks.tell(done + 1, [*map(remarks_on, found)])
-                for number, translation in enumerate(found, done):
+                warn_long("line", texts, num_done, translator, trained)
+                translations = list(translator.stream(texts, window=len(texts)))
+                remarks.tell(num_done + 1, [*map(remarks_on, translations)])
+                for number, translation in enumerate(translations, num_done):
                     lines.writelines(
                         n_best_lines(number, translation) if numbered else [line_of(translation)]
                     )
                     if links:
                         links.write(f"{translation.pharaoh}\n".encode())
                 _flush(lines, links)
-                done += len(texts)
+                num_done += len(texts)
         except (KeyboardInterrupt, AttlasError) as stopped:
-            if done and target != STANDARD:
+            if num_done and target != STANDARD:
                 stopped.add_note(
-                    f"{target} holds what came of the first {count_noun(done, 'line')}, or a few "
-                    "more"
+                    f"{target} holds what came of the first {count_noun(num_done, 'line')}, or a "
+                    "few more"
                 )
             raise
 
@@ -183,12 +183,12 @@ def warn_long(
     cut = translator.config.max_source_length or translator.model.max_positions
     if cut or not trained:
         return
-    most = _LONG * trained
+    max_length = _LONG * trained
     for number, text in enumerate(texts, done + 1):
-        if len(text.encode()) < most:  # no token is shorter than a byte
+        if len(text.encode()) < max_length:  # no token is shorter than a byte
             continue
         tokens = len(translator.vocabularies.source.encode(text))
-        if tokens > most:
+        if tokens > max_length:
             print(
                 f"attlas: {place} {number}: {count_noun(tokens, 'token')}, where training had at "
                 "most "
@@ -220,15 +220,15 @@ class Remarks:
         sentence that says it of several.
         """
         for kind in dict.fromkeys(kind for line in lines for kind in line):
-            found = {n: line[kind] for n, line in enumerate(lines, first) if kind in line}
+            numbers = {n: line[kind] for n, line in enumerate(lines, first) if kind in line}
             self._windows[kind] += self._at_once
             if self._at_once and self._windows[kind] <= _WINDOWS_LISTED:
-                self._print_lines_of(kind, found, len(found))
+                self._print_lines_of(kind, numbers, len(numbers))
                 continue
-            self._untold[kind] += len(found)
+            self._untold[kind] += len(numbers)
             if not self._at_once:
-                room = _LINES_LISTED - len(self._first[kind])
-                self._first[kind] |= dict(islice(found.items(), room))
+                num_free = _LINES_LISTED - len(self._first[kind])
+                self._first[kind] |= dict(islice(numbers.items(), num_free))
 
     def end(self) -> None:
         """Of the lines that were only counted."""
@@ -240,8 +240,8 @@ class Remarks:
 
     def _print_lines_of(self, kind: str, found: Mapping[int, str], count: int) -> None:
         if count > _LINES_LISTED:
-            named = ", ".join(map(str, islice(found, _LINES_LISTED)))
-            self._print(f"{count_noun(count, self._unit)} ({named}, …): {kind}")
+            line_numbers = ", ".join(map(str, islice(found, _LINES_LISTED)))
+            self._print(f"{count_noun(count, self._unit)} ({line_numbers}, …): {kind}")
             return
         for number, sentence in found.items():
             self._print(f"{self._unit} {number}: {sentence}")

@@ -47,15 +47,15 @@ def find_experiment(name: str) -> Experiment:
     Raises:
         ConfigError: If there is none.
     """
-    known = {experiment.name: experiment for experiment in all_experiments()}
-    if name not in known:
-        close = get_close_matches(name, known, 3)
+    experiments = {experiment.name: experiment for experiment in all_experiments()}
+    if name not in experiments:
+        close = get_close_matches(name, experiments, 3)
         raise ConfigError(
             "the name of an experiment, as `attlas lab list` prints them",
             quoted(name),
             f"did you mean {' or '.join(close)}?" if close else "choose one of that list",
         )
-    return known[name]
+    return experiments[name]
 
 
 def judged(experiment: Experiment, scale: Scale, results: Sequence[SeedResult]) -> Entry:
@@ -77,9 +77,9 @@ def judged(experiment: Experiment, scale: Scale, results: Sequence[SeedResult]) 
 def entry_of(experiment: Experiment, folder: Path | None = None) -> Entry:
     """The experiment with its results: those in `folder`, or else those that come with attlas."""
     folders = [folder, SHIPPED] if folder is not None else [SHIPPED]
-    for place in folders:
+    for result_folder in folders:
         for scale in SCALES:
-            results = results_of(experiment.name, scale, [place])
+            results = results_of(experiment.name, scale, [result_folder])
             if results:
                 return judged(experiment, scale, results)
     reason = "not run yet"

@@ -107,9 +107,9 @@ def write_figures(folder: Path, format: str = "svg", seed: int = 0) -> list[Path
     if format not in FORMATS:
         raise ConfigError(f"one of the formats {', '.join(FORMATS)}", quoted(format), "choose one")
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for name, draw in FIGURES.items():
         path = folder / f"{name}.{format}"
         save(draw(seed), path)
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths

@@ -205,13 +205,13 @@ def draw_plot(plot: Plot, results: Sequence[SeedResult]) -> Figure:
     figure = Figure(figsize=(6.0, 3.6), layout="constrained")
     axes = figure.add_subplot()
     for name, points in series.items():
-        places = sorted(points)
-        means = [sum(points[x]) / len(points[x]) for x in places]
-        bands = [interval(points[x]) for x in places]
-        (line,) = axes.plot(places, means, marker="o", markersize=3, label=name)
-        if all(len(points[x]) > 1 for x in places):
+        x_values = sorted(points)
+        means = [sum(points[x]) / len(points[x]) for x in x_values]
+        bands = [interval(points[x]) for x in x_values]
+        (line,) = axes.plot(x_values, means, marker="o", markersize=3, label=name)
+        if all(len(points[x]) > 1 for x in x_values):
             low, high = zip(*bands, strict=True)
-            axes.fill_between(places, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
+            axes.fill_between(x_values, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
     if plot.logarithmic:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -240,8 +240,8 @@ def as_markdown(blocks: Sequence[Block]) -> str:
             case Picture(file, text):
                 parts.append(f"![{text}]({file})")
             case PageList(pages):
-                listed = "\n".join(pages)
-                parts.append(f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{listed}\n```")
+                page_list = "\n".join(pages)
+                parts.append(f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{page_list}\n```")
             case Cells(head, rows, links):
                 cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
                 for row, link in zip(cells, links, strict=False):
@@ -285,27 +285,27 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
 
 
 def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]], links: Sequence[str]) -> str:
-    written = ["<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"]
+    html_rows = ["<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>"]
     for index, row in enumerate(rows):
         cells = [html.escape(cell) for cell in row]
         if index < len(links):
             cells[0] = f'<a href="{html.escape(links[index])}.html">{cells[0]}</a>'
-        written.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    return f"<table>{''.join(written)}</table>"
+        html_rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    return f"<table>{''.join(html_rows)}</table>"
 
 
 def write_pages(entries: Sequence[Entry], folder: Path, suffix: str) -> list[Path]:
     """Write index and pages into a folder, as ".md" or ".html", with their pictures."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     pages = {"index": overview(entries)}
     pages |= {entry.experiment.name: experiment_page(entry) for entry in entries}
     for name, blocks in pages.items():
         text = as_markdown(blocks) if suffix == ".md" else as_html(blocks, name)
         write_durably(folder / f"{name}{suffix}", text.encode())
-        written.append(folder / f"{name}{suffix}")
+        paths.append(folder / f"{name}{suffix}")
     for entry in entries:
         if entry.results:
             for index, plot in enumerate(entry.experiment.plots):
                 save(draw_plot(plot, entry.results), folder / picture_name(entry, index))
-    return written
+    return paths

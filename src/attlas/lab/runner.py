@@ -40,24 +40,24 @@ def run(
     """
     if reason := missing_data(experiment):
         raise DataError("data that is there", reason, "get it, or leave the experiment out")
-    work = folder / experiment.name / scale
-    work.mkdir(parents=True, exist_ok=True)
-    with locked(work):
+    scale_folder = folder / experiment.name / scale
+    scale_folder.mkdir(parents=True, exist_ok=True)
+    with locked(scale_folder):
         for seed in range(1, (seeds or experiment.seeds[scale]) + 1):
             key = key_of(experiment, scale, seed)
             path = path_of(folder, experiment.name, scale, seed)
-            if path.is_file() and (known := read(path)).key == key:
+            if path.is_file() and (previous_result := read(path)).key == key:
                 report(f"{experiment.name}, seed {seed}: already measured")
-                yield known
+                yield previous_result
                 continue
             report(f"{experiment.name}, seed {seed}")
-            place = work / f"seed-{seed}-{key[:8]}"
-            place.mkdir(exist_ok=True)
-            begun = time.monotonic()
-            context = Context(experiment.settings[scale], seed, place, report)
+            seed_folder = scale_folder / f"seed-{seed}-{key[:8]}"
+            seed_folder.mkdir(exist_ok=True)
+            start = time.monotonic()
+            context = Context(experiment.settings[scale], seed, seed_folder, report)
             measurements = tuple(experiment.measure(context))
             check_conditions(experiment, measurements)
-            facts = provenance_of(time.monotonic() - begun, ["attlas", *sys.argv[1:]])
+            facts = provenance_of(time.monotonic() - start, ["attlas", *sys.argv[1:]])
             result = SeedResult(experiment.name, scale, seed, key, measurements, facts)
             write_result(result, folder)
             yield result
@@ -65,13 +65,13 @@ def run(
 
 def check_conditions(experiment: Experiment, measurements: tuple[Measurement, ...]) -> None:
     """Refuse two numbers of the same metric under the same condition."""
-    known = set[tuple[str, tuple[tuple[str, object], ...]]]()
+    conditions = set[tuple[str, tuple[tuple[str, object], ...]]]()
     for measurement in measurements:
-        place = (measurement.metric, tuple(sorted(measurement.condition.items())))
-        if place in known:
+        key = (measurement.metric, tuple(sorted(measurement.condition.items())))
+        if key in conditions:
             raise DataError(
                 f"one number for each metric and condition in the experiment {experiment.name}",
                 f"two of {measurement.metric!r} under {dict(measurement.condition)}",
                 "tell them apart by their condition",
             )
-        known.add(place)
+        conditions.add(key)

@@ -77,13 +77,13 @@ def translations(
 def score(run: Run, corpus: Corpus | None = None, **search: Any) -> RunScore:
     """Translate the test set without teacher forcing, and compare it with its other side."""
     corpus = corpus or test_set(run)
-    found = translations(run, corpus, **search)
+    results = translations(run, corpus, **search)
     vocabulary = run.vocabularies().target
     references = [vocabulary.encode(text) for text in corpus.targets]
-    written = [vocabulary.encode(translation.text) for translation in found]
-    right = exactly_right(found, references, vocabulary)
+    hypotheses = [vocabulary.encode(translation.text) for translation in results]
+    right = exactly_right(results, references, vocabulary)
     return RunScore(
-        token_accuracy(written, references),
+        token_accuracy(hypotheses, references),
         sum(right) / len(right),
-        corpus_bleu([translation.text for translation in found], corpus.targets).value,
+        corpus_bleu([translation.text for translation in results], corpus.targets).value,
     )

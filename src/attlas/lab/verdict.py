@@ -131,8 +131,8 @@ def interval(effects: Sequence[float]) -> tuple[float, float]:
     freedom = len(effects) - 1
     # The quantile of the next smaller tabulated number of degrees is the wider one.
     quantile = next(value for degrees, value in reversed(_T) if degrees <= freedom)
-    half = quantile * statistics.stdev(effects) / math.sqrt(len(effects))
-    return mean - half, mean + half
+    half_width = quantile * statistics.stdev(effects) / math.sqrt(len(effects))
+    return mean - half_width, mean + half_width
 
 
 def _judged(effects: Sequence[float], bound: float, sign: int, what: str) -> Judgement:
@@ -295,8 +295,10 @@ class Exponent(Rule):
             outcome = "holds"
         elif high < self.low or low > self.high:
             outcome = "does not hold"
-        what = f"exponent of {_under(self.metric, self.where)} in {self.along}"
-        return Judgement(outcome, mean, low, high, f"{what}: {with_interval(mean, low, high)}")
+        description = f"exponent of {_under(self.metric, self.where)} in {self.along}"
+        return Judgement(
+            outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}"
+        )
 
     def __str__(self) -> str:
         return (

@@ -69,9 +69,9 @@ class AttentionInputs:
         }
         _check_axes(*(tensors[name] for name in _ARRAYS))
         tensors |= _same_axes({name: tensors[name] for name in _ARRAYS})
-        lead = tuple(tensors["query"].shape[:-3]) if tensors["query"].ndim > 4 else ()
-        if lead:
-            tensors = _merge_batches(tensors, lead)
+        leading_axes = tuple(tensors["query"].shape[:-3]) if tensors["query"].ndim > 4 else ()
+        if leading_axes:
+            tensors = _merge_batches(tensors, leading_axes)
         query, key, value = tensors["query"], tensors["key"], tensors["value"]
         query, key, value = _broadcast(query, key, value)
         _check_shapes(query, key, value, enable_gqa)
@@ -96,7 +96,7 @@ class AttentionInputs:
             bias,
             len(weights),
             numpy,
-            lead,
+            leading_axes,
         )
 
     def zero_hidden_keys(self, pattern: Pattern, query_offset: int) -> "AttentionInputs":
@@ -116,10 +116,10 @@ class AttentionInputs:
             return self
         allowed = torch.zeros(1, len(junk), dtype=torch.bool, device=junk.device)
         rows = torch.arange(queries, device=junk.device)
-        for some in torch.split(rows, max(1, _PAIRS_AT_ONCE // len(junk))):
-            pairs = pattern((query_offset + some).unsqueeze(1), junk)[None, None]
+        for part in torch.split(rows, max(1, _PAIRS_AT_ONCE // len(junk))):
+            pairs = pattern((query_offset + part).unsqueeze(1), junk)[None, None]
             if self.mask is not None:
-                pairs = pairs & self.mask[:, :, some][..., junk]
+                pairs = pairs & self.mask[:, :, part][..., junk]
             allowed = allowed | pairs.any(2).any(1)
         hidden = torch.zeros(len(allowed), cache.num_keys, dtype=torch.bool, device=junk.device)
         hidden = hidden.index_copy(1, junk, ~allowed)[:, None, :, None]
@@ -231,12 +231,14 @@ def _same_axes(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
     if axes <= max(_SHAPES):
         return padded
     try:
-        lead = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
+        leading_axes = torch.broadcast_shapes(  # type: ignore[no-untyped-call]
             *(tensor.shape[:-3] for tensor in padded.values())
         )
     except RuntimeError:
         return padded  # told by `_merge_batches`
-    return {name: tensor.expand(*lead, *tensor.shape[-3:]) for name, tensor in padded.items()}
+    return {
+        name: tensor.expand(*leading_axes, *tensor.shape[-3:]) for name, tensor in padded.items()
+    }
 
 
 def _merge_batches(tensors: Mapping[str, Tensor], lead: tuple[int, ...]) -> dict[str, Tensor]:

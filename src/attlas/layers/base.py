@@ -346,10 +346,10 @@ def integers_as_bools(name: str, mask: Shaped[Tensor, "*axes"]) -> Shaped[Tensor
     if mask.is_floating_point() or mask.is_complex() or mask.dtype == torch.bool:
         return mask
     if mask.numel() and not bool(((mask == 0) | (mask == 1)).all()):
-        least, most = int(mask.min()), int(mask.max())
+        least, maximum = int(mask.min()), int(mask.max())
         raise AttlasError(
             f"{name} of bools, or of 0 and 1",
-            f"integers from {least} to {most}",
+            f"integers from {least} to {maximum}",
             "compare the ids with that of padding: ids != padding",
         )
     return mask != 0

@@ -136,8 +136,8 @@ def scaled_dot_product_attention_with_weights(
     start, scale = _check_arguments(inputs, pattern, query_offset, scale, softcap)
     inputs = inputs.zero_hidden_keys(pattern, start)
     of_all = _weights(inputs, pattern, start, scale, softcap)
-    read = weighted_values(dropout(of_all), inputs.cache.values)
-    return inputs.restore(_propagate_nan(inputs, read)), inputs.restore(
+    context = weighted_values(dropout(of_all), inputs.cache.values)
+    return inputs.restore(_propagate_nan(inputs, context)), inputs.restore(
         _propagate_nan(inputs, of_all)
     )
 
@@ -173,8 +173,8 @@ def _propagate_nan(
     query = arrays.query.detach()
     if _is_cheap_to_check(query) and bool(query.sum().isfinite()):
         return result
-    nothing = (query * 0).sum(-1, keepdim=True)  # NaN of what is no number
-    return result.masked_fill(nothing.isnan(), math.nan)
+    zeros = (query * 0).sum(-1, keepdim=True)  # NaN of what is no number
+    return result.masked_fill(zeros.isnan(), math.nan)
 
 
 def _is_cheap_to_check(tensor: Tensor) -> bool:

@@ -152,11 +152,11 @@ class LocalPredictiveAttention(LocalAttention):
     ) -> tuple[Float[Tensor, "batch 1 queries keys"], Bool[Tensor, "#batch 1 queries keys"]]:
         scores, allowed = self.inner.masked_scores(query, cache, query_offset)
         distance = self.distance(query, cache, query_offset)
-        inside = distance.abs() <= self.radius
+        in_window = distance.abs() <= self.radius
         # Outside the window the bias is of no use, and squares of far distances overflow half.
         exponent = (distance / (self.radius / 2)).square() / 2
-        bias = exponent.masked_fill(~inside, 0.0).to(scores.dtype)
-        return scores - bias, allowed & inside
+        bias = exponent.masked_fill(~in_window, 0.0).to(scores.dtype)
+        return scores - bias, allowed & in_window
 
 
 def _positions(cache: KeyValueCache, dtype: torch.dtype) -> Float[Tensor, "#batch keys"]:

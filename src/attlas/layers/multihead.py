@@ -294,8 +294,8 @@ class MultiheadAttention(DotProductAttention):
     def merge_heads(
         self, context: Float[Tensor, "batch heads queries value_dim"]
     ) -> Float[Tensor, "batch queries embed_dim"]:
-        merged: Tensor = self.out_proj(context.transpose(1, 2).flatten(2))
-        return merged
+        output: Tensor = self.out_proj(context.transpose(1, 2).flatten(2))
+        return output
 
     def _attend_masked(
         self,
@@ -364,10 +364,10 @@ class MultiheadAttention(DotProductAttention):
         if bias is None:
             return masked_attention(heads, keys, values, allowed, scale, self.dropout.active_p)
         # A query that sees nothing looks everywhere instead, and what it read is thrown away.
-        blind = ~allowed.any(-1, keepdim=True)
-        mask = _hide(bias, allowed | blind).to(heads.dtype)
+        sees_nothing = ~allowed.any(-1, keepdim=True)
+        mask = _hide(bias, allowed | sees_nothing).to(heads.dtype)
         context = fused_attention(heads, keys, values, mask, scale, 0.0)
-        return context.masked_fill(blind, 0.0)
+        return context.masked_fill(sees_nothing, 0.0)
 
     @property
     def _is_plain(self) -> bool:
@@ -388,8 +388,8 @@ class MultiheadAttention(DotProductAttention):
         new: list[list[Tensor]] = []
         rows = cache.keys.shape[0]
         if self.bias_k is not None and self.bias_v is not None:
-            learned = (vector.expand(rows, -1, -1) for vector in (self.bias_k, self.bias_v))
-            new += [[_split_heads(vector, self.num_kv_heads) for vector in learned]]
+            learned_vectors = (vector.expand(rows, -1, -1) for vector in (self.bias_k, self.bias_v))
+            new += [[_split_heads(vector, self.num_kv_heads) for vector in learned_vectors]]
         if self.add_zero_attn:
             keys, values = cache.keys, cache.values
             new += [
@@ -524,8 +524,8 @@ class _Masks:
             if mask.dtype == torch.bool:
                 allowed = ~mask
             else:
-                allowed, added = split_bias("attn_mask", mask)
-                bias = added if bias is None else bias + added
+                allowed, mask_bias = split_bias("attn_mask", mask)
+                bias = mask_bias if bias is None else bias + mask_bias
         return cls(token_mask, allowed, bias, is_causal)
 
 
@@ -556,12 +556,12 @@ def _biased(bias: bool | Collection[str]) -> frozenset[str]:
     """Which of the four maps have a bias."""
     if isinstance(bias, bool):
         return frozenset(_MAPS if bias else ())
-    named = frozenset([bias] if isinstance(bias, str) else bias)
-    if named - set(_MAPS):
+    projections = frozenset([bias] if isinstance(bias, str) else bias)
+    if projections - set(_MAPS):
         raise AttlasError(
             'bias as True, False or some of "q", "k", "v", "out"', repr(bias), "name these maps"
         )
-    return named
+    return projections
 
 
 def _check(

@@ -87,8 +87,8 @@ class LearnedPositions(Positions):
                 f"positions {offset} … {stop - 1}",
                 "shorten the input, or train with a greater longest length",
             )
-        added: Tensor = self.vectors.weight[offset:stop]
-        return embedded + added
+        position_vectors: Tensor = self.vectors.weight[offset:stop]
+        return embedded + position_vectors
 
 
 class RotaryPositions(nn.Module):
@@ -143,9 +143,9 @@ def _angles(
 ) -> Float[Tensor, "positions half_dim"]:
     """p · base^(−2i/d). In float64 where there is one: at p = 10⁵ float32 is off by 0.01 radian."""
     apple = device is not None and device.type == "mps"
-    exact = torch.float32 if apple else torch.float64
-    positions = torch.arange(offset, offset + count, device=device).to(exact)
-    pairs = torch.arange(0, dim, 2, device=device).to(exact)
+    dtype = torch.float32 if apple else torch.float64
+    positions = torch.arange(offset, offset + count, device=device).to(dtype)
+    pairs = torch.arange(0, dim, 2, device=device).to(dtype)
     return positions.unsqueeze(1) * torch.exp(pairs * (-math.log(base) / dim))
 
 

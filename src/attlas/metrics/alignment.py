@@ -59,10 +59,10 @@ def alignment_error(
             "check how it marks sure and possible links",
         )
     links = in_sure = in_possible = 0
-    for ours, certain, maybe in zip(guessed, sure, possible, strict=True):
-        links += len(ours)
-        in_sure += len(ours & certain)
-        in_possible += len(ours & (maybe | certain))
+    for predicted_links, certain, possible_links in zip(guessed, sure, possible, strict=True):
+        links += len(predicted_links)
+        in_sure += len(predicted_links & certain)
+        in_possible += len(predicted_links & (possible_links | certain))
     return AlignmentScore(
         error=1 - (in_sure + in_possible) / (links + sure_links),
         precision=in_possible / links if links else None,

@@ -104,8 +104,8 @@ class LabelScore:
     @property
     def f1(self) -> float:
         """The harmonic mean of both."""
-        both = self.predicted + self.expected
-        return 2 * self.right / both if both else 0.0
+        total = self.predicted + self.expected
+        return 2 * self.right / total if total else 0.0
 
 
 def label_scores(
@@ -134,14 +134,14 @@ def macro_f1(scores: Mapping[str, LabelScore]) -> float:
 
     Each label counts alike, however rare it is.
     """
-    met = [score.f1 for score in scores.values() if score.expected or score.predicted]
-    return sum(met) / len(met) if met else 0.0
+    f1_scores = [score.f1 for score in scores.values() if score.expected or score.predicted]
+    return sum(f1_scores) / len(f1_scores) if f1_scores else 0.0
 
 
 def macro_f1_signature(scores: Mapping[str, LabelScore]) -> str:
     """What a macro-F1 depends on beside the labels, as sacrebleu signs its scores."""
-    met = sum(bool(score.expected or score.predicted) for score in scores.values())
-    return f"average:macro|labels:{met}|of:{len(scores)}|zero_division:0"
+    num_labels = sum(bool(score.expected or score.predicted) for score in scores.values())
+    return f"average:macro|labels:{num_labels}|of:{len(scores)}|zero_division:0"
 
 
 def _check_alike(expected: Sequence[str], predicted: Sequence[str]) -> None:
@@ -177,6 +177,6 @@ def wilson_interval(right: int, total: int, confidence: float = 0.95) -> tuple[f
     part = z * z / total
     middle = share + part / 2.0
     # At 0 and at n one end is just that, but for the rounding.
-    reach = sqrt(part * (share * (1.0 - share) + part / 4.0))
-    low, high = (middle - reach) / (1.0 + part), (middle + reach) / (1.0 + part)
+    half_width = sqrt(part * (share * (1.0 - share) + part / 4.0))
+    low, high = (middle - half_width) / (1.0 + part), (middle + half_width) / (1.0 + part)
     return (0.0 if right == 0 else low), (1.0 if right == total else high)

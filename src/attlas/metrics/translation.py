@@ -135,9 +135,9 @@ def corpus_score(
     bleu = corpus_bleu(hypotheses, references, bleu_tokenizer)
     from sacrebleu.metrics.chrf import CHRF
 
-    several = _several(references)
-    chrf = _score("chrF2", CHRF(), hypotheses, several)
-    return Scores(bleu, chrf, _ter(hypotheses, several, bleu_tokenizer))
+    reference_lists = _several(references)
+    chrf = _score("chrF2", CHRF(), hypotheses, reference_lists)
+    return Scores(bleu, chrf, _ter(hypotheses, reference_lists, bleu_tokenizer))
 
 
 def corpus_bleu(
@@ -146,13 +146,13 @@ def corpus_bleu(
     """Only the BLEU of `corpus_score`, in a hundredth of the time: TER of long wrong translations
     takes minutes.
     """
-    several = _several(references)
-    _checked(hypotheses, several)
+    reference_lists = _several(references)
+    _checked(hypotheses, reference_lists)
     check_tokenizer(bleu_tokenizer)
     # Only here: sacrebleu is slow to import, and `attlas --help` does not need it.
     from sacrebleu.metrics.bleu import BLEU
 
-    return _score("BLEU", BLEU(tokenize=bleu_tokenizer), hypotheses, several)
+    return _score("BLEU", BLEU(tokenize=bleu_tokenizer), hypotheses, reference_lists)
 
 
 def _ter(
@@ -165,9 +165,11 @@ def _ter(
     if tokenizer != "char":
         return _score("TER", metric, hypotheses, references)
     divided = [divided_by_characters(text) for text in hypotheses]
-    theirs = [[text and divided_by_characters(text) for text in texts] for texts in references]
-    score = _score("TER", metric, divided, theirs)
-    if divided == list(hypotheses) and theirs == [list(texts) for texts in references]:
+    divided_references = [
+        [text and divided_by_characters(text) for text in texts] for texts in references
+    ]
+    score = _score("TER", metric, divided, divided_references)
+    if divided == list(hypotheses) and divided_references == [list(texts) for texts in references]:
         return score
     return replace(score, signature=f"{score.signature}|chars:yes")
 
@@ -179,9 +181,9 @@ def _score(
     references: Sequence[Sequence[str | None]],
 ) -> Score:
     # sacrebleu's annotation forgets None, of which its documentation and its code know.
-    listed: Any = [list(texts) for texts in references]
-    found = metric.corpus_score(list(hypotheses), listed)
-    return Score(name, found.score, str(metric.get_signature()))
+    reference_lists: Any = [list(texts) for texts in references]
+    score = metric.corpus_score(list(hypotheses), reference_lists)
+    return Score(name, score.score, str(metric.get_signature()))
 
 
 def _several(references: References) -> Sequence[Sequence[str | None]]:
@@ -206,10 +208,10 @@ def _checked(hypotheses: Sequence[str], references: Sequence[Sequence[str | None
             )
     if not hypotheses:
         raise DataError("at least one sentence to score", "none", "check the files")
-    for place, references_of_text in enumerate(zip(*references, strict=True)):
+    for index, references_of_text in enumerate(zip(*references, strict=True)):
         if all(texts is None for texts in references_of_text):
             raise DataError(
                 "a reference for each translation",
-                f"none for the translation at index {place}",
+                f"none for the translation at index {index}",
                 "leave out that translation",
             )

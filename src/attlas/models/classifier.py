@@ -75,8 +75,8 @@ class MaxPooling(Pooling):
     """max_s x_s in each place    Collobert & Weston, 2008."""
 
     def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
-        greatest = vectors.masked_fill(~token_mask.unsqueeze(-1), -torch.inf).amax(1)
-        return greatest.masked_fill(~token_mask.any(1, keepdim=True), 0.0)
+        maximum = vectors.masked_fill(~token_mask.unsqueeze(-1), -torch.inf).amax(1)
+        return maximum.masked_fill(~token_mask.any(1, keepdim=True), 0.0)
 
 
 class FirstPooling(Pooling):
@@ -102,10 +102,10 @@ class AttentivePooling(Pooling):
 
     def forward(self, vectors: Vectors, token_mask: TokenMask) -> Pooled:
         queries = self.query.expand(len(vectors), 1, -1)
-        read: Tensor = self.attention.attend(
+        context: Tensor = self.attention.attend(
             queries, self.attention.project_kv(vectors, token_mask)
         )
-        return read.squeeze(1)
+        return context.squeeze(1)
 
 
 # What the first token sees through the layers of an encoder.
@@ -126,28 +126,28 @@ def required_lengths(patterns: Sequence[Pattern], num_keys: int) -> Int[Tensor, 
             look at the dense mask of a layer at the most, and O(keys × window) for windows.
     """
     positions = torch.arange(1, num_keys + 1)
-    never = num_keys + 1
-    least = torch.full((num_keys,), never)
+    unreachable = num_keys + 1
+    least = torch.full((num_keys,), unreachable)
     least[:1] = 1
     for pattern in reversed(patterns):
-        found = least.clone()
+        lengths = least.clone()
         open_ = torch.nonzero(least > positions).squeeze(1)  # the others cannot become less
-        seers = torch.nonzero(least < never).squeeze(1)
+        seers = torch.nonzero(least < unreachable).squeeze(1)
         size = max(1, _BLOCK // max(1, num_keys))
         for start in range(0, len(seers), size):
-            some = seers[start : start + size]
-            allowed = pattern(some.unsqueeze(1), open_).expand(len(some), len(open_))
-            through = torch.where(allowed, least[some].unsqueeze(1), never).amin(0)
-            found[open_] = torch.minimum(found[open_], torch.maximum(through, positions[open_]))
-        least = found
+            part = seers[start : start + size]
+            allowed = pattern(part.unsqueeze(1), open_).expand(len(part), len(open_))
+            through = torch.where(allowed, least[part].unsqueeze(1), unreachable).amin(0)
+            lengths[open_] = torch.minimum(lengths[open_], torch.maximum(through, positions[open_]))
+        least = lengths
     return least
 
 
 def unreachable_tokens(patterns: Sequence[Pattern], lengths: Sequence[int]) -> list[int]:
     """Of texts of so many tokens, and END beside them, how many tokens the first one never sees."""
     least = required_lengths(patterns, 1 + max(lengths, default=0))
-    counted = {length: int((least[:length] > length + 1).sum()) for length in set(lengths)}
-    return [counted[length] for length in lengths]
+    counts = {length: int((least[:length] > length + 1).sum()) for length in set(lengths)}
+    return [counts[length] for length in lengths]
 
 
 # The self-attention classifier.

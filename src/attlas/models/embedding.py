@@ -28,10 +28,10 @@ class Embedding(nn.Embedding):
         try:
             return super().forward(ids)
         except IndexError:
-            wrong = ids[(ids < 0) | (ids >= self.num_embeddings)]
+            invalid = ids[(ids < 0) | (ids >= self.num_embeddings)]
             raise AttlasError(
                 f"{self.side} ids from 0 to {self.num_embeddings - 1}",
-                str(int(wrong[0])),
+                str(int(invalid[0])),
                 "number the text with the vocabulary that this model was built for",
             ) from None
 

@@ -230,10 +230,10 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
             token_mask = padding_mask(source)
         if ratio == 1.0:
             return self.logits(self.decode(target, self.encode(source, token_mask)))
-        forced = torch.zeros(target.shape, dtype=torch.bool, device=target.device)
+        is_forced = torch.zeros(target.shape, dtype=torch.bool, device=target.device)
         if ratio:
-            forced = torch.rand(target.shape, device=target.device) < ratio
-        return sampled_logits(self, source, target, token_mask, forced)
+            is_forced = torch.rand(target.shape, device=target.device) < ratio
+        return sampled_logits(self, source, target, token_mask, is_forced)
 
     def forward_with_weights(
         self,
@@ -287,13 +287,13 @@ def sampled_logits(
     × vocabulary numbers.
     """
     state = model.encode(source, token_mask)
-    fed = target[:, 0]
+    input_ids = target[:, 0]
     logits: list[Tensor] = []
     for position in range(target.shape[1]):
         if position:
             sampled = _chosen(logits[-1].detach(), token, generator).to(target.dtype)
-            fed = torch.where(forced[:, position], target[:, position], sampled)
-        scores, state = model.step(fed, state)
+            input_ids = torch.where(forced[:, position], target[:, position], sampled)
+        scores, state = model.step(input_ids, state)
         logits.append(scores)
     return torch.stack(logits, dim=1)
 
@@ -350,11 +350,11 @@ def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> No
         )
     if _is_symbolic():
         return
-    wrong = ids[(ids < 0) | (ids >= embedding.num_embeddings)]
-    if len(wrong):
+    invalid = ids[(ids < 0) | (ids >= embedding.num_embeddings)]
+    if len(invalid):
         raise AttlasError(
             f"{side} ids from 0 to {embedding.num_embeddings - 1}",
-            str(int(wrong[0])),
+            str(int(invalid[0])),
             "number the text with the vocabulary that this model was built for",
         )
 

@@ -48,8 +48,10 @@ def _short(query: Tensor, keys: Tensor, values: Tensor) -> bool:
     learns = torch.is_grad_enabled() and any(
         tensor.requires_grad for tensor in (query, keys, values)
     )
-    most = min(_LONGEST, (_WITH_GRADIENT if learns else _WITHOUT) // head_dim)
-    return batch * heads >= _LEAST_HEADS and max(queries, keys.shape[2]) <= max(_FEW - 1, most)
+    max_length = min(_LONGEST, (_WITH_GRADIENT if learns else _WITHOUT) // head_dim)
+    return batch * heads >= _LEAST_HEADS and max(queries, keys.shape[2]) <= max(
+        _FEW - 1, max_length
+    )
 
 
 @register_sdpa_equivalent
@@ -72,10 +74,10 @@ def math_attention(
     """
     inputs = (query, key, value)
     if has_torch_function(inputs):
-        read: Tensor = handle_torch_function(
+        attended: Tensor = handle_torch_function(
             math_attention, inputs, *inputs, attn_mask, dropout_p, is_causal, scale, enable_gqa
         )
-        return read
+        return attended
     batch, heads, queries, head_dim = query.shape
     shape = (batch, heads, queries, key.shape[2])
     allowed = attn_mask
@@ -121,8 +123,8 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         with torch.autocast("cpu", enabled=False):  # it was of float32 forwards
-            found = _gradients(ctx, gradient)
-        return (*found, None, None, None, None)
+            gradients = _gradients(ctx, gradient)
+        return (*gradients, None, None, None, None)
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
@@ -162,8 +164,8 @@ def _in_turn(
     weights = torch.softmax(scores, dim=-1)
     y = torch.bmm(_used(weights.view(len(query), -1, shape[-1]), dropped), values)
     differentiable = [tensor for tensor in inputs if tensor.requires_grad]
-    found = iter(torch.autograd.grad(y, differentiable, gradient, create_graph=True))
-    return [next(found) if tensor.requires_grad else None for tensor in inputs]
+    gradients = iter(torch.autograd.grad(y, differentiable, gradient, create_graph=True))
+    return [next(gradients) if tensor.requires_grad else None for tensor in inputs]
 
 
 def _product(a: Tensor, b: Tensor, scale: float) -> Tensor:
@@ -247,9 +249,9 @@ def masked_attention(
     """`fused_attention` over the allowed positions; zeros for a query that sees none."""
     # Kernels differ for a row without a position (NaN, a mean, zeros), forward and backward. So
     # such a row looks everywhere, and its output is replaced by zeros.
-    blind = ~allowed.any(-1, keepdim=True)
-    context = fused_attention(query, keys, values, allowed | blind, scale, dropout)
-    return context.masked_fill(blind, 0.0)
+    sees_nothing = ~allowed.any(-1, keepdim=True)
+    context = fused_attention(query, keys, values, allowed | sees_nothing, scale, dropout)
+    return context.masked_fill(sees_nothing, 0.0)
 
 
 def short_query_attention(
@@ -265,8 +267,8 @@ def short_query_attention(
     On a CPU the fused kernel needs several times as long for a handful of pairs as their
     arithmetic: so this is written out.
     """
-    exact = query.dtype in (torch.float32, torch.float64)
-    if query.device.type != "cpu" or not exact:
+    is_full_precision = query.dtype in (torch.float32, torch.float64)
+    if query.device.type != "cpu" or not is_full_precision:
         mask = None if bias is None else bias.to(query.dtype)
         return fused_attention(query, keys, values, mask, scale, dropout=0.0)
     batch, heads, queries, head_dim = query.shape
@@ -306,12 +308,12 @@ def scaled_scores(
     In half precision a score of 100 would be off by up to ¼, and its weight by a quarter.
     """
     batch, heads, queries, head_dim = query.shape
-    precise = torch.promote_types(query.dtype, torch.float32)
+    dtype = torch.promote_types(query.dtype, torch.float32)
     # Heads that share keys become queries of one head.
     shape = (batch, keys.shape[1], heads // keys.shape[1] * queries, head_dim)
     with torch.autocast(query.device.type, enabled=False):
-        grouped_query = (query.to(precise) * scale).reshape(shape)
-        scores = grouped_query @ keys.to(precise).transpose(-1, -2)
+        grouped_query = (query.to(dtype) * scale).reshape(shape)
+        scores = grouped_query @ keys.to(dtype).transpose(-1, -2)
     return scores.reshape(batch, heads, queries, keys.shape[2])
 
 
@@ -346,8 +348,8 @@ def fused_attention(
     grouped = keys.shape[1] != query.shape[1]
     if (mask is None or mask.dtype == torch.bool) and math_is_faster(query, keys, values, dropout):
         return math_attention(query, keys, values, mask, dropout, causal, scale, grouped)
-    half = query.dtype in (torch.float16, torch.bfloat16)
-    if grouped and query.is_cuda and (mask is not None or not half):
+    is_half = query.dtype in (torch.float16, torch.bfloat16)
+    if grouped and query.is_cuda and (mask is not None or not is_half):
         # On CUDA only the kernel without masks and in half precision knows shared keys; the one
         # that the others fall back to would hold every pair. Copies of the keys are smaller.
         repeats = query.shape[1] // keys.shape[1]
@@ -399,11 +401,11 @@ def masked_softmax(
     Gradients are finite everywhere: a row without an allowed position never consists of −inf alone.
     """
     hidden = ~allowed
-    blind = hidden.all(-1, keepdim=True)
+    sees_nothing = hidden.all(-1, keepdim=True)
     if scores.dtype == torch.float16:
-        greatest = torch.finfo(scores.dtype).max
-        scores = scores.clamp(-greatest, greatest)  # a product that overflowed counts as that
-    scores = scores.masked_fill(hidden, -torch.inf).masked_fill(blind, 0.0)
+        maximum = torch.finfo(scores.dtype).max
+        scores = scores.clamp(-maximum, maximum)  # a product that overflowed counts as that
+    scores = scores.masked_fill(hidden, -torch.inf).masked_fill(sees_nothing, 0.0)
     # Sums of half-precision terms drift from 1, so they are taken in float32.
-    precise = torch.promote_types(scores.dtype, torch.float32)
-    return F.softmax(scores, dim=-1, dtype=precise).to(scores.dtype).masked_fill(hidden, 0.0)
+    dtype = torch.promote_types(scores.dtype, torch.float32)
+    return F.softmax(scores, dim=-1, dtype=dtype).to(scores.dtype).masked_fill(hidden, 0.0)

@@ -37,14 +37,14 @@ def banded_attention(
     rows = [mark - query_offset for mark in strips.marks_asking]
     if not rows:
         return context
-    chosen = torch.tensor(rows, device=query.device)
+    query_rows = torch.tensor(rows, device=query.device)
     positions = torch.arange(cache.num_keys, device=query.device)
-    allowed = pattern((chosen + query_offset).unsqueeze(1), positions)[None, None]
+    allowed = pattern((query_rows + query_offset).unsqueeze(1), positions)[None, None]
     if cache.token_mask is not None:
         allowed = allowed & cache.token_mask[:, None, None, :]
-    chosen_queries = query.index_select(2, chosen)
-    read = masked_attention(chosen_queries, cache.keys, cache.values, allowed, scale, dropout)
-    return context.index_copy(2, chosen, read)
+    chosen_queries = query.index_select(2, query_rows)
+    attended = masked_attention(chosen_queries, cache.keys, cache.values, allowed, scale, dropout)
+    return context.index_copy(2, query_rows, attended)
 
 
 def band_is_faster(queries: int, num_keys: int, pattern: Pattern, query_offset: int) -> bool:
@@ -53,8 +53,8 @@ def band_is_faster(queries: int, num_keys: int, pattern: Pattern, query_offset: 
     if bound.back is None or bound.ahead is None or queries == 0:
         return False
     meets = query_offset - bound.back < num_keys and query_offset + queries + bound.ahead > 0
-    reach = bound.back + bound.ahead
-    columns = _block(queries, reach) + reach + len(bound.marks)
+    band_width = bound.back + bound.ahead
+    columns = _block(queries, band_width) + band_width + len(bound.marks)
     return meets and 2 * columns <= num_keys
 
 
@@ -94,9 +94,9 @@ class _Strips:
         self, query: Float[Tensor, "batch heads queries head_dim"]
     ) -> Float[Tensor, "batch_blocks heads block head_dim"]:
         """Blocks beside the batch; the last one is filled up with zeros."""
-        filled = F.pad(query, (0, 0, 0, self.blocks * self.block - self.queries))
+        padded = F.pad(query, (0, 0, 0, self.blocks * self.block - self.queries))
         batch, heads, _, head_dim = query.shape
-        blocks = filled.reshape(batch, heads, self.blocks, self.block, head_dim)
+        blocks = padded.reshape(batch, heads, self.blocks, self.block, head_dim)
         return blocks.transpose(1, 2).flatten(0, 1)
 
     def split_keys(
@@ -105,8 +105,10 @@ class _Strips:
         """Strips beside the batch, each followed by the marks."""
         cut = F.pad(kept, (0, 0, *self._margins)).unfold(2, self.length, self.block)
         strips = cut.permute(0, 2, 1, 4, 3)
-        marked = kept.index_select(2, self.marks).unsqueeze(1).expand(-1, self.blocks, -1, -1, -1)
-        return torch.cat([strips, marked], dim=3).flatten(0, 1)
+        mark_keys = (
+            kept.index_select(2, self.marks).unsqueeze(1).expand(-1, self.blocks, -1, -1, -1)
+        )
+        return torch.cat([strips, mark_keys], dim=3).flatten(0, 1)
 
     def allowed(self, cache: KeyValueCache) -> Bool[Tensor, "batch_blocks 1 block strip_and_marks"]:
         """The allowed pairs inside the strips, where positions exist and are tokens."""
@@ -115,15 +117,15 @@ class _Strips:
         strip = torch.arange(self.low, self.low + self.span, device=self.device)
         strip = strip.unfold(0, self.length, self.block).unsqueeze(1)
         exists = (strip >= 0) & (strip < self.num_keys) & ~torch.isin(strip, self.marks)
-        near = self.pattern(query, strip) & exists
-        far = self.pattern(query, self.marks.view(1, 1, -1))
-        allowed = torch.cat([near, far.expand(self.blocks, self.block, -1)], dim=-1)
+        in_band = self.pattern(query, strip) & exists
+        at_marks = self.pattern(query, self.marks.view(1, 1, -1))
+        allowed = torch.cat([in_band, at_marks.expand(self.blocks, self.block, -1)], dim=-1)
         batch = cache.keys.shape[0]
         if cache.token_mask is None:
             return allowed.repeat(batch, 1, 1).unsqueeze(1)
         token_mask = F.pad(cache.token_mask, self._margins).unfold(1, self.length, self.block)
-        marked = cache.token_mask[:, self.marks].unsqueeze(1).expand(-1, self.blocks, -1)
-        token_mask = torch.cat([token_mask, marked], dim=-1).unsqueeze(2)
+        mark_mask = cache.token_mask[:, self.marks].unsqueeze(1).expand(-1, self.blocks, -1)
+        token_mask = torch.cat([token_mask, mark_mask], dim=-1).unsqueeze(2)
         return (allowed & token_mask).flatten(0, 1).unsqueeze(1)
 
     def merge_blocks(

@@ -43,9 +43,9 @@ class GrowingBuffer:
         """A copy of the stored positions, with space for `more` positions and for half as many
         again.
         """
-        *lead, num_keys, dim = stored.shape
-        room = max(_LEAST, (num_keys + more) * 3 // 2)
-        buffer = stored.new_empty(*lead, room, dim)
+        *leading_sizes, num_keys, dim = stored.shape
+        capacity = max(_LEAST, (num_keys + more) * 3 // 2)
+        buffer = stored.new_empty(*leading_sizes, capacity, dim)
         buffer[..., :num_keys, :] = stored
         return cls(buffer, num_keys)
 
@@ -158,19 +158,27 @@ class KeyValueCache:
         token_mask = None
         if self.token_mask is not None or new.token_mask is not None:
             token_mask = torch.cat([_full_token_mask(self), _full_token_mask(new)], dim=1)
-        keys, of_keys = append_keys(self.keys, new.keys, self._buffers[0])
-        values, of_values = append_keys(self.values, new.values, self._buffers[1])
+        keys, key_buffer = append_keys(self.keys, new.keys, self._buffers[0])
+        values, value_buffer = append_keys(self.values, new.values, self._buffers[1])
         return replace(
-            self, keys=keys, values=values, token_mask=token_mask, _buffers=(of_keys, of_values)
+            self,
+            keys=keys,
+            values=values,
+            token_mask=token_mask,
+            _buffers=(key_buffer, value_buffer),
         )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "KeyValueCache":
         """These batch rows, in this order, repeats allowed: what beam search does."""
         token_mask = None if self.token_mask is None else self.token_mask[rows]
-        keys, of_keys = _selected(self.keys, self._buffers[0], rows)
-        values, of_values = _selected(self.values, self._buffers[1], rows)
+        keys, key_buffer = _selected(self.keys, self._buffers[0], rows)
+        values, value_buffer = _selected(self.values, self._buffers[1], rows)
         return replace(
-            self, keys=keys, values=values, token_mask=token_mask, _buffers=(of_keys, of_values)
+            self,
+            keys=keys,
+            values=values,
+            token_mask=token_mask,
+            _buffers=(key_buffer, value_buffer),
         )
 
     def concat(self, other: "KeyValueCache") -> "KeyValueCache":
@@ -234,8 +242,8 @@ def _selected(
     # Beam search does this at every step: index_select copies several times faster than [rows].
     if room is None or not room.owns(stored):
         return stored.index_select(0, rows), None
-    chosen = room.select(rows, stored.shape[-2])  # also the free positions: the next ones need them
-    return chosen.buffer[..., : chosen.length, :], chosen
+    states = room.select(rows, stored.shape[-2])  # also the free positions: the next ones need them
+    return states.buffer[..., : states.length, :], states
 
 
 def _check_same_rows(

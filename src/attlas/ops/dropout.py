@@ -24,12 +24,12 @@ def dropout_generator(generator: torch.Generator) -> Iterator[None]:
     torch's own generator is shared by all threads: if several train at the same time, their draws
     would depend on timing.
     """
-    before = getattr(_thread_state, "generator", None)
+    previous = getattr(_thread_state, "generator", None)
     _thread_state.generator = generator
     try:
         yield
     finally:
-        _thread_state.generator = before
+        _thread_state.generator = previous
 
 
 class Dropout(nn.Module):
@@ -97,8 +97,8 @@ def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"
     words = np.random.SFC64(seed).random_raw(-(-x.numel() // 4))
     # NumPy makes numbers of truth values in a fifth of torch's time.
     keep_mask = words.view(np.int16)[: x.numel()] >= dropped - _STEPS // 2
-    precise = np.float64 if x.dtype == torch.float64 else np.float32
-    scaled = np.multiply(keep_mask, precise(_STEPS / (_STEPS - dropped)))
+    dtype = np.float64 if x.dtype == torch.float64 else np.float32
+    scaled = np.multiply(keep_mask, dtype(_STEPS / (_STEPS - dropped)))
     return torch.from_numpy(scaled).view(x.shape).to(x.dtype)
 
 

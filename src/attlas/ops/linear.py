@@ -44,12 +44,12 @@ def bf16_matmul(enabled: bool = True) -> Iterator[None]:
     every step. Until the block ends, this takes half of the memory of all parameters, in each
     thread.
     """
-    before = _thread_state.half, _thread_state.kept
+    previous = _thread_state.half, _thread_state.kept
     _thread_state.half, _thread_state.kept = enabled, {}
     try:
         yield
     finally:
-        _thread_state.half, _thread_state.kept = before
+        _thread_state.half, _thread_state.kept = previous
 
 
 def is_bf16_matmul() -> bool:
@@ -78,8 +78,8 @@ def bf16_linear(
 
     Its gradients are products of the same kind.
     """
-    added = None if bias is None else _rounded(bias)
-    return F.linear(x.bfloat16(), _rounded(weight), added).to(x.dtype)
+    rounded_bias = None if bias is None else _rounded(bias)
+    return F.linear(x.bfloat16(), _rounded(weight), rounded_bias).to(x.dtype)
 
 
 def _rounded(tensor: Tensor) -> Tensor:
@@ -192,18 +192,20 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        of_rows, of_weight, _ = ctx.needs_input_grad
-        ctx.save_for_backward(rows if of_weight else None, weight if of_rows else None)
+        needs_rows_grad, needs_weight_grad, _ = ctx.needs_input_grad
+        ctx.save_for_backward(
+            rows if needs_weight_grad else None, weight if needs_rows_grad else None
+        )
         return _product(rows, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight = ctx.saved_tensors
-        of_rows, of_weight, of_bias = ctx.needs_input_grad
+        needs_rows_grad, needs_weight_grad, needs_bias_grad = ctx.needs_input_grad
         return (
-            linear(gradient, weight.t()) if of_rows else None,
-            gradient_of_weight(gradient, rows) if of_weight else None,
-            gradient.sum(0) if of_bias else None,
+            linear(gradient, weight.t()) if needs_rows_grad else None,
+            gradient_of_weight(gradient, rows) if needs_weight_grad else None,
+            gradient.sum(0) if needs_bias_grad else None,
         )
 
 

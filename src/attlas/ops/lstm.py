@@ -56,20 +56,20 @@ def padded_lstm(
     rolled = (rows + (key - gap) % max_length).flatten()
     unrolled = (rows + (key + gap) % max_length).flatten()
     absent = (key < gap).to(embedded.dtype).unsqueeze(-1)
-    nothing = embedded.new_zeros(1, batch, rnn.hidden_size)
+    zeros = embedded.new_zeros(1, batch, rnn.hidden_size)
     shut = embedded.new_zeros(4 * rnn.hidden_size, 1)
     shut[: rnn.hidden_size] = _SHUT
     weights = iter(rnn.all_weights)
     final: list[tuple[Tensor, Tensor]] = []
     for layer in range(rnn.num_layers):
-        read = F.dropout(embedded, rnn.dropout, rnn.training) if layer else embedded
+        inputs = F.dropout(embedded, rnn.dropout, rnn.training) if layer else embedded
         outputs = []
         for backwards in (False, True) if rnn.bidirectional else (False,):
-            x = read.flip(1) if backwards else _placed(read, rolled)
+            x = inputs.flip(1) if backwards else _placed(inputs, rolled)
             of_input, *others = next(weights)
             output, h, c = torch._VF.lstm(
                 torch.cat([x, absent], dim=2),
-                (nothing, nothing),
+                (zeros, zeros),
                 [torch.cat([of_input, shut], dim=1), *others],
                 *(rnn.bias, 1, 0.0, rnn.training, False, True),  # one layer, forwards, batch first
             )
@@ -96,8 +96,8 @@ def supported_dtype(inputs: Tensor) -> Iterator[Callable[[Tensor], Tensor]]:
 
     Without AVX-512 a CPU has no LSTM in bfloat16: PyTorch raises a RuntimeError of its own.
     """
-    half = inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-    if not half or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    is_autocast = inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    if not is_autocast or torch.ops.mkldnn._is_mkldnn_bf16_supported():
         yield lambda tensor: tensor
         return
     with torch.autocast("cpu", enabled=False):

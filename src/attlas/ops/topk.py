@@ -24,14 +24,14 @@ def largest(
     if blocks < 4 * count:
         return _ordered(values, count)
     head, tail = values[:, : blocks * _BLOCK], blocks * _BLOCK
-    _, chosen = _ordered(head.reshape(len(values), blocks, _BLOCK).amax(2), count)
-    inside = torch.arange(_BLOCK, device=values.device)
+    _, blocks_read = _ordered(head.reshape(len(values), blocks, _BLOCK).amax(2), count)
+    offsets = torch.arange(_BLOCK, device=values.device)
     # In the order of the columns, so that the first of equals is the first here too.
-    places = (chosen.sort(1).values.unsqueeze(2) * _BLOCK + inside).flatten(1)
+    indices = (blocks_read.sort(1).values.unsqueeze(2) * _BLOCK + offsets).flatten(1)
     remaining = torch.arange(tail, values.shape[1], device=values.device)
-    places = torch.cat([places, remaining.expand(len(values), -1)], dim=1)
-    best, columns = _ordered(values.gather(1, places), count)
-    return best, places.gather(1, columns)
+    indices = torch.cat([indices, remaining.expand(len(values), -1)], dim=1)
+    best, columns = _ordered(values.gather(1, indices), count)
+    return best, indices.gather(1, columns)
 
 
 def _ordered(
@@ -54,11 +54,13 @@ def _first(
 ) -> Int[Tensor, "rows count"]:
     """The first columns that hold the `best` values; `found` are any that do."""
     least, count = best[:, -1:], best.shape[1]
-    places = torch.arange(values.shape[1], dtype=torch.int32, device=values.device)
-    equal = torch.where(values == least, places, len(places)).topk(count, largest=False).values
-    above = best > least  # there is no choice among these, but for their order
-    number = torch.arange(count, device=values.device) - above.sum(dim=1, keepdim=True)
-    chosen = torch.where(above, found, equal.gather(1, number.clamp(min=0)).long())
-    chosen, order = chosen.sort(dim=1)
+    positions = torch.arange(values.shape[1], dtype=torch.int32, device=values.device)
+    equal = (
+        torch.where(values == least, positions, len(positions)).topk(count, largest=False).values
+    )
+    is_above = best > least  # there is no choice among these, but for their order
+    number = torch.arange(count, device=values.device) - is_above.sum(dim=1, keepdim=True)
+    ids = torch.where(is_above, found, equal.gather(1, number.clamp(min=0)).long())
+    ids, order = ids.sort(dim=1)
     by_value = best.gather(1, order).sort(dim=1, descending=True, stable=True).indices
-    return chosen.gather(1, by_value)
+    return ids.gather(1, by_value)

@@ -209,12 +209,12 @@ class Scattered(Pattern):
         _check_whole("a seed", self.seed, 0)
 
     def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        mixed = query.long() * 73_856_093 + key.long() * 19_349_663 + self.seed * 83_492_791
+        hashed = query.long() * 73_856_093 + key.long() * 19_349_663 + self.seed * 83_492_791
         for multiplier in (0x45D9F3B, 0x119DE1F3):  # two rounds of a 32-bit integer hash
-            mixed = mixed & 0xFFFF_FFFF
-            mixed = ((mixed ^ (mixed >> 16)) * multiplier) & 0xFFFF_FFFF
-        mixed = mixed ^ (mixed >> 16)
-        return (mixed < int(self.share * 2**32)) | (query == key)
+            hashed = hashed & 0xFFFF_FFFF
+            hashed = ((hashed ^ (hashed >> 16)) * multiplier) & 0xFFFF_FFFF
+        hashed = hashed ^ (hashed >> 16)
+        return (hashed < int(self.share * 2**32)) | (query == key)
 
     @property
     def sees_itself(self) -> bool:

@@ -31,9 +31,9 @@ def to_dataframe(maps: Sequence[LabelledMap]) -> Any:
         AttlasError: If pandas is missing, and for more than 2²⁴ weights.
     """
     pandas = _imported("pandas", "a table of a trace (pandas)")
-    sizes = {each.layer: 0 for each in maps}
-    for each in maps:
-        sizes[each.layer] += int(np.prod(each.attention_map.shape))
+    sizes = {record.layer: 0 for record in maps}
+    for record in maps:
+        sizes[record.layer] += int(np.prod(record.attention_map.shape))
     if sum(sizes.values()) > _AT_MOST:
         largest = max(sizes, key=sizes.__getitem__)
         raise AttlasError(
@@ -42,7 +42,7 @@ def to_dataframe(maps: Sequence[LabelledMap]) -> Any:
             "choose layers, as in to_dataframe(layers='decoder.*'); observe fewer heads or texts; "
             "or ask each map for its `summary` or `pool`",
         )
-    tables = [pandas.DataFrame(_columns(each)) for each in maps]
+    tables = [pandas.DataFrame(_columns(record)) for record in maps]
     empty = pandas.DataFrame({name: [] for name in _COLUMNS})
     return pandas.concat(tables, ignore_index=True) if tables else empty
 

@@ -134,28 +134,28 @@ def followed(
 def _put_together(steps: list[_Step], queries: int, num_keys: int) -> DenseAttentionMap:
     """One attention map of all steps, in the order of the rows of the last of them."""
     rows: Tensor | None = None
-    ordered = [steps[-1].call]
-    for place in range(len(steps) - 1, 0, -1):
-        parents = steps[place].parents
+    calls = [steps[-1].call]
+    for index in range(len(steps) - 1, 0, -1):
+        parents = steps[index].parents
         if parents is not None:
             rows = parents if rows is None else parents[rows]
-        call = steps[place - 1].call
-        ordered.append(call if rows is None else call.select(rows))
-    ordered.reverse()
-    first = ordered[0]
-    batch, heads = ordered[-1].shape[:2]
+        call = steps[index - 1].call
+        calls.append(call if rows is None else call.select(rows))
+    calls.reverse()
+    first = calls[0]
+    batch, heads = calls[-1].shape[:2]
     values = first.values.new_zeros(batch, heads, queries, num_keys)
-    has_mask = any(step.allowed is not None for step in ordered) or first.shape[3] != num_keys
-    shown = [step.allowed_rows(0, step.shape[2]) for step in ordered] if has_mask else []
+    has_mask = any(step.allowed is not None for step in calls) or first.shape[3] != num_keys
+    shown = [step.allowed_rows(0, step.shape[2]) for step in calls] if has_mask else []
     sizes = [max((step.shape[axis] for step in shown), default=1) for axis in (0, 1)]
     allowed = torch.zeros(*sizes, queries, num_keys, dtype=torch.bool, device=values.device)
-    at = 0
-    for place, step in enumerate(ordered):
+    offset = 0
+    for index, step in enumerate(calls):
         count, width = step.shape[2:]
-        values[:, :, at : at + count, :width] = step.values
+        values[:, :, offset : offset + count, :width] = step.values
         if has_mask:
-            allowed[:, :, at : at + count, :width] = shown[place]
-        at += count
+            allowed[:, :, offset : offset + count, :width] = shown[index]
+        offset += count
     return replace(
         first, values=values, allowed=allowed if has_mask else None, query_offset=first.position
     )

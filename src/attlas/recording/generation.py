@@ -172,13 +172,21 @@ class MapPart:
         """
         num_keys = call.shape[3]
         keys = call.keys[:, :, num_keys - new :]
-        bare = FactoredAttentionMap(call.query, keys, call.scale, everywhere, 0, None, None)
+        map_without_mask = FactoredAttentionMap(
+            call.query, keys, call.scale, everywhere, 0, None, None
+        )
         bias = call.bias
         if part is not None:
-            bare, bias = part(bare, bias)
-        bare = bare.detached_copy()
+            map_without_mask, bias = part(map_without_mask, bias)
+        map_without_mask = map_without_mask.detached_copy()
         return cls(
-            bare.query, bare.keys, call.pattern, call.query_offset, call.token_mask, bias, num_keys
+            map_without_mask.query,
+            map_without_mask.keys,
+            call.pattern,
+            call.query_offset,
+            call.token_mask,
+            bias,
+            num_keys,
         )
 
     @property
@@ -335,19 +343,21 @@ class GrowingFactoredMap:
         """For the length of a block, the only call so far is one whose queries are the newest of
         its keys, without room behind them that a cache has made and not filled yet. It stays so
         where the list that this gives is filled."""
-        before = self._whole
-        found: list[Any] = []
+        previous = self._whole
+        maps: list[Any] = []
         if len(self._steps) == 1:
-            whole = self.attention_map()
-            filled = _trim_unfilled(with_newest_queries(whole))
-            if self.content is not None and whole.shape[2] == 1:  # of which room it may see nothing
-                filled = trim_keys_to(filled, self.content.stop - self._origin)
-            if filled is not whole:
-                before = whole
-                self._hold(filled)
-        yield found
-        if not found and before is not None and self._whole is not before:
-            self._hold(before)
+            full_map = self.attention_map()
+            trimmed = _trim_unfilled(with_newest_queries(full_map))
+            if (
+                self.content is not None and full_map.shape[2] == 1
+            ):  # of which room it may see nothing
+                trimmed = trim_keys_to(trimmed, self.content.stop - self._origin)
+            if trimmed is not full_map:
+                previous = full_map
+                self._hold(trimmed)
+        yield maps
+        if not maps and previous is not None and self._whole is not previous:
+            self._hold(previous)
 
     def find_link(
         self,
@@ -367,15 +377,15 @@ class GrowingFactoredMap:
         if not self.stands_at_its_end or not stands_at_its_end(step):
             return None
         if content is not None and self.content is not None:
-            common = content.common(self.content)
-            if common is not None:
-                return self._by_content(step, content, common.stop, common.rows)
+            shared_content = content.common(self.content)
+            if shared_content is not None:
+                return self._by_content(step, content, shared_content.stop, shared_content.rows)
         return self._by_numbers(chosen(step), crops) if self.fits(step, batch=True) else None
 
     def _by_content(
         self, step: FactoredAttentionMap, content: Content, stop: int, rows: Tensor | None
     ) -> MapLink | None:
-        brought = step.shape[3] - step.shape[2]
+        num_old_keys = step.shape[3] - step.shape[2]
         begin = content.start - self._origin
         shared = min(stop - self._origin, self.num_keys)
         is_contained = (
@@ -387,24 +397,24 @@ class GrowingFactoredMap:
             return None
         if rows is not None and len(rows) != step.shape[0]:
             return None
-        return MapLink(begin, rows) if brought > 0 and shared == begin + brought else None
+        return MapLink(begin, rows) if num_old_keys > 0 and shared == begin + num_old_keys else None
 
     def _by_numbers(self, step: FactoredAttentionMap, crops: bool) -> MapLink | None:
-        brought = step.shape[3] - step.shape[2]
-        if not 0 < brought <= self.num_keys:
+        num_old_keys = step.shape[3] - step.shape[2]
+        if not 0 < num_old_keys <= self.num_keys:
             return None
         keys = self.attention_map().keys
-        found: list[MapLink] = []
+        links: list[MapLink] = []
         for begin in dict.fromkeys(
-            (self.num_keys - brought, 0) if crops else (self.num_keys - brought,)
+            (self.num_keys - num_old_keys, 0) if crops else (self.num_keys - num_old_keys,)
         ):
-            held = keys[:, :, begin : begin + brought]
-            alike = _alike_rows(held, step.keys[:, :, :brought])
-            parents = parents_of(alike)
+            old_keys = keys[:, :, begin : begin + num_old_keys]
+            equal_rows = _alike_rows(old_keys, step.keys[:, :, :num_old_keys])
+            parents = parents_of(equal_rows)
             if parents is not None:
                 rows = RowParents.of(parents)
-                found.append(MapLink(begin, rows and rows.parents, alike))
-        return found[0] if len(found) == 1 else None  # keys that repeat do not say where they are
+                links.append(MapLink(begin, rows and rows.parents, equal_rows))
+        return links[0] if len(links) == 1 else None  # keys that repeat do not say where they are
 
     def find_parents(
         self,
@@ -425,26 +435,33 @@ class GrowingFactoredMap:
         )
         if not both_see_all or step.shape[3] != self.num_keys or not self.fits(step, batch=True):
             return None
-        batch, exact = step.shape[0], growth is not None and growth.alike is None
-        common = None
+        batch, is_exact = step.shape[0], growth is not None and growth.alike is None
+        shared_content = None
         if content is not None and self.content is not None:
-            common = content.common(self.content)
-        if common is not None and content is not None and self.content is not None:
-            is_whole = content.start == self.content.start and common.stop == content.stop
+            shared_content = content.common(self.content)
+        if shared_content is not None and content is not None and self.content is not None:
+            is_whole = content.start == self.content.start and shared_content.stop == content.stop
             is_whole = is_whole and content.stop - content.start == self.num_keys
             if is_whole and growth is None and batch == 1:
                 return RowParents(None)
-            if is_whole and growth is not None and exact and _equal(growth.parents, common.rows):
-                return RowParents(common.rows)
-        alike = _alike_rows(self._source_keys(), chosen(step).keys)
-        if growth is not None and exact:
-            identity = torch.arange(batch, device=alike.device)
+            if (
+                is_whole
+                and growth is not None
+                and is_exact
+                and _equal(growth.parents, shared_content.rows)
+            ):
+                return RowParents(shared_content.rows)
+        equal_rows = _alike_rows(self._source_keys(), chosen(step).keys)
+        if growth is not None and is_exact:
+            identity = torch.arange(batch, device=equal_rows.device)
             parents = identity if growth.parents is None else growth.parents
-            return RowParents(growth.parents) if bool(alike[identity, parents].all()) else None
-        if growth is None and bool((alike.sum(1) > 1).any()):
+            return RowParents(growth.parents) if bool(equal_rows[identity, parents].all()) else None
+        if growth is None and bool((equal_rows.sum(1) > 1).any()):
             return None  # hypotheses of one text, of which nobody knows which went on
-        fitting = alike if growth is None or growth.alike is None else alike & growth.alike
-        return RowParents.of(parents_of(fitting))
+        candidates = (
+            equal_rows if growth is None or growth.alike is None else equal_rows & growth.alike
+        )
+        return RowParents.of(parents_of(candidates))
 
     def _source_keys(self) -> Tensor:
         """The keys, in the order of the rows of the last call."""
@@ -499,17 +516,17 @@ class GrowingFactoredMap:
         """Keep so many queries of a source."""
         if queries < self.queries:
             last = self._steps[-1]
-            skipped = last.queries - (self.queries - queries)
-            if skipped > 0:
-                self._steps[-1] = last.first_queries(skipped)
+            num_cropped = last.queries - (self.queries - queries)
+            if num_cropped > 0:
+                self._steps[-1] = last.first_queries(num_cropped)
                 self._whole = None
                 self._count()
                 return
             self._beside = None
-            whole = self.attention_map()
-            bias = whole.bias
+            full_map = self.attention_map()
+            bias = full_map.bias
             bias = bias[:, :, :queries] if bias is not None and bias.shape[2] > 1 else bias
-            self._hold(replace(whole, query=whole.query[:, :, :queries], bias=bias))
+            self._hold(replace(full_map, query=full_map.query[:, :, :queries], bias=bias))
 
     def append_cross_queries(
         self,
@@ -547,10 +564,10 @@ def append_self_attention_step(earlier: AttentionMap, step: AttentionMap) -> Ext
     if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None
     map_, new_queries = GrowingFactoredMap(earlier), with_newest_queries(step)
-    with map_.as_cached_step() as found:
+    with map_.as_cached_step() as cached_maps:
         step = trim_keys_to(new_queries, map_.num_keys + new_queries.shape[2])
-        found += [link for link in [map_.find_link(step, None)] if link is not None]
-    link = found[0] if found else None
+        cached_maps += [link for link in [map_.find_link(step, None)] if link is not None]
+    link = cached_maps[0] if cached_maps else None
     if link is None or link.alike is None:
         return None
     map_.grow(MapPart.of(step, step.shape[2]), link, None)
@@ -585,13 +602,13 @@ def append_cross_attention_step(
 def _in_order(steps: list[MapPart]) -> list[MapPart]:
     """All steps, with their rows in the order of those of the last."""
     rows: Tensor | None = None
-    ordered = [steps[-1]]
-    for place in range(len(steps) - 1, 0, -1):
-        parents = steps[place].parents
+    sorted_steps = [steps[-1]]
+    for index in range(len(steps) - 1, 0, -1):
+        parents = steps[index].parents
         if parents is not None:
             rows = parents if rows is None else parents[rows]
-        ordered.append(steps[place - 1].of_rows(rows))
-    return ordered[::-1]
+        sorted_steps.append(steps[index - 1].of_rows(rows))
+    return sorted_steps[::-1]
 
 
 def _mask_spec_of_all(
@@ -599,9 +616,11 @@ def _mask_spec_of_all(
 ) -> tuple[Pattern, Tensor | None, Tensor | None]:
     """What the queries of all steps see: as a pattern and padding, or else spelled out."""
     cross_attention = len(steps) > 1 and not steps[-1].keys.shape[2]
-    found = _as_pattern(steps, num_keys, batch, cross_attention)
+    pattern_spec = _as_pattern(steps, num_keys, batch, cross_attention)
     return (
-        (*found, None) if found is not None else (everywhere, None, _spelled_out(steps, num_keys))
+        (*pattern_spec, None)
+        if pattern_spec is not None
+        else (everywhere, None, _spelled_out(steps, num_keys))
     )
 
 
@@ -612,13 +631,13 @@ def _as_pattern(
         return None
     if cross_attention:
         first_step = steps[0]
-        alike = all(
+        all_equal = all(
             step.pattern == everywhere and _equal(step.token_mask, first_step.token_mask)
             for step in steps
         )
         return (
             (everywhere, first_step.token_mask)
-            if alike and first_step.pattern == everywhere
+            if all_equal and first_step.pattern == everywhere
             else None
         )
     if all(map(_sees_all_before, steps)):
@@ -628,8 +647,8 @@ def _as_pattern(
     for step in steps:
         token_mask[:, step.begin : step.begin + step.num_keys] |= _columns(step)
     padding = None if bool(token_mask.all()) else token_mask
-    reach = max(_reach(step) for step in steps)
-    for pattern in (causal, both(causal, within(reach))):
+    last_key = max(_reach(step) for step in steps)
+    for pattern in (causal, both(causal, within(last_key))):
         if all(_fits(pattern, step, token_mask) for step in steps):
             return pattern, padding
     return None
@@ -699,19 +718,19 @@ def _spelled_out(
     """What is added to the scores of each pair, −∞ where a query does not see a key; or, where
     nothing is added, which it sees."""
     masks = [_mask(step) for step in steps if step.queries]
-    begins = [step.begin for step in steps if step.queries]
+    step_starts = [step.begin for step in steps if step.queries]
     batch, heads = (max(mask.shape[axis] for mask in masks) for axis in (0, 1))
-    added = [mask.dtype for mask in masks if mask.dtype != torch.bool]
-    kind = added[0] if added else torch.bool
-    hidden = -torch.inf if added else False
+    bias_dtypes = [mask.dtype for mask in masks if mask.dtype != torch.bool]
+    kind = bias_dtypes[0] if bias_dtypes else torch.bool
+    hidden = -torch.inf if bias_dtypes else False
     queries = sum(mask.shape[2] for mask in masks)
     bias = torch.full((batch, heads, queries, num_keys), hidden, dtype=kind, device=masks[0].device)
-    at = 0
-    for mask, begin in zip(masks, begins, strict=True):
-        if added and mask.dtype == torch.bool:
+    offset = 0
+    for mask, begin in zip(masks, step_starts, strict=True):
+        if bias_dtypes and mask.dtype == torch.bool:
             mask = torch.zeros_like(mask, dtype=kind).masked_fill(~mask, -torch.inf)
-        bias[:, :, at : at + mask.shape[2], begin : begin + mask.shape[3]] = mask
-        at += mask.shape[2]
+        bias[:, :, offset : offset + mask.shape[2], begin : begin + mask.shape[3]] = mask
+        offset += mask.shape[2]
     return bias
 
 
@@ -736,8 +755,8 @@ def _trim_unfilled(attention_map: FactoredAttentionMap) -> FactoredAttentionMap:
         return attention_map
     if attention_map.bias is None:
         return _cut(attention_map, end) if attention_map.pattern.bound.ahead == 0 else attention_map
-    behind = attention_map.shown(0, attention_map.shape[2])[..., end:]
-    return attention_map if bool(behind.any()) else _cut(attention_map, end)
+    shown_after = attention_map.shown(0, attention_map.shape[2])[..., end:]
+    return attention_map if bool(shown_after.any()) else _cut(attention_map, end)
 
 
 def trim_single_query(step: AttentionMap) -> AttentionMap:
@@ -784,10 +803,10 @@ def _alike_rows(
     """[i, j]: whether row i of a step brought, number for number, the keys of row j of before."""
     # Rows that share their last key may still differ before it: a word that two sentences end with.
     last = held[:, :, -1]
-    alike = torch.stack([(last == row[:, -1]).flatten(1).all(1) for row in brought])
-    for row, old in alike.nonzero().tolist():
-        alike[row, old] = torch.equal(held[old], brought[row])
-    return alike
+    equal_rows = torch.stack([(last == row[:, -1]).flatten(1).all(1) for row in brought])
+    for row, old in equal_rows.nonzero().tolist():
+        equal_rows[row, old] = torch.equal(held[old], brought[row])
+    return equal_rows
 
 
 def parents_of(alike: Bool[Tensor, "batch before"]) -> Int[Tensor, " batch"] | None:

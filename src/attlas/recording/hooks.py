@@ -73,8 +73,8 @@ class CallSite:
             {pair[1 - axis] for axis, size in enumerate(pair) if size == batch} or set(pair)
             for pair in pairs
         ]
-        sums_fit = (sum(chosen) == places for chosen in product(*lengths))
-        fits = any(places in some for some in lengths) or any(sums_fit)
+        sums_fit = (sum(combination) == places for combination in product(*lengths))
+        fits = any(places in lengths_of_text for lengths_of_text in lengths) or any(sums_fit)
         return not pairs or fits or bool(self._texts_of(batch, places))  # some have places last
 
     def _texts_of(self, batch: int, places: int) -> list[tuple[int, ...]]:
@@ -93,9 +93,9 @@ def attribute(owner: Any, name: str) -> Any:
     attribute.
     """
     if isinstance(owner, nn.Module):
-        found = owner.__dict__.get(name, owner)
-        if found is not owner:
-            return found
+        value = owner.__dict__.get(name, owner)
+        if value is not owner:
+            return value
         kind: Any = type(owner)
         if not _has_more(kind, name):
             return None  # what is left are parameters, buffers and modules
@@ -347,16 +347,16 @@ def without_recording() -> Iterator[None]:
     that a program makes for itself.
     """
     listeners = _thread_state.active_listeners
-    before = listeners.active
+    previous = listeners.active
     listeners.active = tuple(
         Listener(listener.names, patch=listener.patch, modules=listener.modules)
-        for listener in before
+        for listener in previous
         if listener.patch
     )
     try:
         yield
     finally:
-        listeners.active = before
+        listeners.active = previous
 
 
 @contextmanager

@@ -73,11 +73,11 @@ def _check_change(change: object) -> None:
 @contextmanager
 def _intervening(model: nn.Module, change: WeightPatch) -> Iterator[None]:
     names, modules = attention_hooks(model), modules_of(model)
-    changed = False
+    called = False
 
     def checked(weights: Weights, allowed: Allowed, layer: str) -> Weights:
-        nonlocal changed
-        changed = True
+        nonlocal called
+        called = True
         were = weights.isfinite()  # before they are changed in their place, perhaps
         new = change(weights, allowed, layer)
         if not isinstance(new, Tensor):
@@ -113,7 +113,7 @@ def _intervening(model: nn.Module, change: WeightPatch) -> Iterator[None]:
 
     with listening(Listener(names, patch=checked, modules=modules)), tracking_attention(model):
         yield
-    if not changed:
+    if not called:
         raise AttlasError(
             "at least one attention call to intervene in, inside the block",
             f"none of {type(model).__name__}",
@@ -173,11 +173,11 @@ def without(*heads: int) -> WeightPatch:
         )
 
     def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
-        wrong = [head for head in heads if not 0 <= head < weights.shape[1]]
-        if wrong:
+        invalid = [head for head in heads if not 0 <= head < weights.shape[1]]
+        if invalid:
             raise AttlasError(
                 f"heads from 0 to {weights.shape[1] - 1} in layer {layer!r}",
-                str(wrong),
+                str(invalid),
                 "name heads that the layer has",
             )
         factors = torch.ones(weights.shape[1], dtype=weights.dtype, device=weights.device)

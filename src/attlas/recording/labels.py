@@ -139,15 +139,19 @@ def _rows_of_ids(input_ids: Any) -> list[list[int]]:
         input_ids = input_ids["input_ids"]
     elif hasattr(input_ids, "ids") and not hasattr(input_ids, "tolist"):
         input_ids = input_ids.ids  # an Encoding of tokenizers
-    plain = input_ids.tolist() if hasattr(input_ids, "tolist") else input_ids
-    rows = list(plain) if isinstance(plain, Iterable) and not isinstance(plain, str) else [plain]
+    id_lists = input_ids.tolist() if hasattr(input_ids, "tolist") else input_ids
+    rows = (
+        list(id_lists)
+        if isinstance(id_lists, Iterable) and not isinstance(id_lists, str)
+        else [id_lists]
+    )
     rows = [getattr(row, "ids", row) for row in rows]
     rows = [row.tolist() if hasattr(row, "tolist") else row for row in rows]
     if rows and all(isinstance(row, int) for row in rows):
         rows = [rows]
     for row in rows:
-        listed = isinstance(row, list | tuple)
-        if not listed or not all(isinstance(i, int) and not isinstance(i, bool) for i in row):
+        is_list = isinstance(row, list | tuple)
+        if not is_list or not all(isinstance(i, int) and not isinstance(i, bool) for i in row):
             raise AttlasError(
                 "input_ids of shape (batch, length), whole numbers",
                 quoted(input_ids),

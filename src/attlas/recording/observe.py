@@ -40,13 +40,17 @@ def check_not_compiled(model: nn.Module) -> None:
                 "observe the model that was scripted or traced",
             )
         is_compiled = "_orig_mod" in module._modules or "_orig_mod" in vars(module)
-        within = hasattr(module.forward, "_torchdynamo_orig_callable")
-        if is_compiled or within or getattr(module, "_compiled_call_impl", None) is not None:
-            place = f"its module {path!r}" if path else type(module).__name__
+        is_compiled_forward = hasattr(module.forward, "_torchdynamo_orig_callable")
+        if (
+            is_compiled
+            or is_compiled_forward
+            or getattr(module, "_compiled_call_impl", None) is not None
+        ):
+            description = f"its module {path!r}" if path else type(module).__name__
             raise UnsupportedError(
                 "a model as it was before torch.compile: compiled code calls no function that "
                 "attlas can see",
-                f"{place}, which is compiled",
+                f"{description}, which is compiled",
                 "observe the model itself: torch.compile(model) leaves `model` as it was"
                 if is_compiled
                 else "observe a copy of it that was not compiled",

@@ -126,7 +126,7 @@ class Recorder:
         """Return True if a call goes on from an earlier one, to which it is added then."""
         cropped: list[tuple[_Call, FactoredAttentionMap, MapLink]] = []
         for call in reversed(self._calls[site.path]):
-            same = site.cache is not None and call.cache() is site.cache
+            same_cache = site.cache is not None and call.cache() is site.cache
             if isinstance(attention_map, FactoredAttentionMap) and isinstance(
                 call.kept, GrowingFactoredMap
             ):
@@ -139,11 +139,11 @@ class Recorder:
                         cropped.append((call, step, link))
                 asks = site.cross_attention is not False
                 if asks and self._extends_cross_attention(
-                    site, call, attention_map, content, same=same
+                    site, call, attention_map, content, same=same_cache
                 ):
                     return True
             elif isinstance(attention_map, DenseAttentionMap) and self._extends_weights(
-                site, call, attention_map, same=same
+                site, call, attention_map, same=same_cache
             ):
                 return True
         return bool(cropped) and self._extends_cropped_call(site, cropped, content)
@@ -159,7 +159,7 @@ class Recorder:
         # Where nobody knows where the queries of the first call stand, all may look ahead.
         inner_part = not growing_map.has_position and _is_inner_part(site, attention_map)
         attention_map = with_newest_queries(attention_map)
-        with growing_map.as_cached_step() as found:
+        with growing_map.as_cached_step() as cached_maps:
             num_keys = growing_map.num_keys + attention_map.shape[2]
             if content is not None:
                 num_keys = content.stop - content.start
@@ -169,13 +169,13 @@ class Recorder:
                 step, content, lambda map_: self._part(map_, path), crops=crops
             )
             link = None if inner_part else link
-            found += [] if link is None else [link]
+            cached_maps += [] if link is None else [link]
         return step, link
 
     def _part(self, attention_map: FactoredAttentionMap, path: str) -> FactoredAttentionMap:
-        chosen = self.selection.select_heads(attention_map, path)
-        assert isinstance(chosen, FactoredAttentionMap)
-        return chosen
+        selected = self.selection.select_heads(attention_map, path)
+        assert isinstance(selected, FactoredAttentionMap)
+        return selected
 
     def _piece(self, path: str, call: FactoredAttentionMap, new: int) -> MapPart:
         """What is kept of a call whose last `new` keys are new."""
@@ -197,10 +197,14 @@ class Recorder:
     ) -> None:
         growing_map = call.kept
         assert isinstance(growing_map, GrowingFactoredMap)
-        before, queries = growing_map.queries_before_crop, step.shape[2]
+        num_queries, queries = growing_map.queries_before_crop, step.shape[2]
         growing_map.grow(self._piece(site.path, step, queries), link, content)
         growth = MapGrowth(
-            before, growing_map.queries - queries, growing_map.queries, link.parents, link.alike
+            num_queries,
+            growing_map.queries - queries,
+            growing_map.queries,
+            link.parents,
+            link.alike,
         )
         call.last_heard = self._num_heard
         self._growth = _Step(_weak_getter(site.cache), growth, self._num_heard, growing_map)
@@ -229,13 +233,13 @@ class Recorder:
         call, step, link = cropped[0]
         growing_map = call.kept
         assert isinstance(growing_map, GrowingFactoredMap)
-        before, branch = (
+        num_queries, branch = (
             growing_map.queries_before_crop,
             _Call(_weak_getter(site.cache), growing_map.branch(), self._num_heard),
         )
         self._grow(site, branch, step, link, content)
         assert self._growth is not None
-        growth = self._growth.growth._replace(before=before, branched=True)
+        growth = self._growth.growth._replace(before=num_queries, branched=True)
         self._growth = self._growth._replace(growth=growth)
         self._begin(site.path, site.cache, branch.kept)
         self.trace.add_split_reason(site.path, _BRANCHED)
@@ -262,12 +266,14 @@ class Recorder:
         if rows is None:
             return False
         piece = self._piece(path, attention_map, 0)
-        before = growing_map.queries if growth is None else min(growth.kept, growing_map.queries)
+        num_queries = (
+            growing_map.queries if growth is None else min(growth.kept, growing_map.queries)
+        )
         if growth is not None and growth.branched:
             growing_map = growing_map.branch()
             self._begin(path, site.cache, growing_map)
             self.trace.add_split_reason(path, _BRANCHED)
-        growing_map.append_cross_queries(piece, rows.parents, before, content)
+        growing_map.append_cross_queries(piece, rows.parents, num_queries, content)
         growing_map.follow_self_attention(
             None if self._growth is None or growth is None else self._growth.kept
         )
@@ -290,10 +296,12 @@ class Recorder:
         rows = growing_map.followed(attention_map, growth, cross_attention=site.cross_attention)
         if rows is None:
             return False
-        before = growing_map.queries if growth is None else min(growth.kept, growing_map.queries)
+        num_queries = (
+            growing_map.queries if growth is None else min(growth.kept, growing_map.queries)
+        )
         piece = self.selection.select_heads(attention_map, site.path).detached_copy()
         assert isinstance(piece, DenseAttentionMap)
-        growing_map.grow(piece, rows, before)
+        growing_map.grow(piece, rows, num_queries)
         call.last_heard = self._num_heard
         return True
 

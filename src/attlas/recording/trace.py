@@ -110,11 +110,11 @@ class Selection:
         """
         if self.heads is None:
             return attention_map
-        wrong = [head for head in self.heads if not 0 <= head < attention_map.shape[1]]
-        if wrong:
+        invalid = [head for head in self.heads if not 0 <= head < attention_map.shape[1]]
+        if invalid:
             raise AttlasError(
                 f"heads from 0 to {attention_map.shape[1] - 1} in layer {layer!r}",
-                str(wrong),
+                str(invalid),
                 "name heads that every chosen layer has, or choose layers too",
             )
         return attention_map.select_heads(torch.tensor(self.heads))
@@ -252,8 +252,8 @@ class Trace(_MapsByPath):
         attention_maps = self.calls(layer)
         if self._cross_attention.get(layer) is True:
             return False
-        found = {attention_map.causal for attention_map in attention_maps}
-        return False if False in found else None if None in found else True
+        flags = {attention_map.causal for attention_map in attention_maps}
+        return False if False in flags else None if None in flags else True
 
     @overload
     def label(
@@ -297,10 +297,10 @@ class Trace(_MapsByPath):
         Raises:
             AttlasError: As `label`; and for a layer that the trace has not.
         """
-        named = rows_of(keys), rows_of(queries)
+        token_rows = rows_of(keys), rows_of(queries)
         if self._calls:
-            self._check_layer(layer, *named)
-        self._axes[layer] = named
+            self._check_layer(layer, *token_rows)
+        self._axes[layer] = token_rows
 
     def tokens(self, layer: str) -> tuple[Tokens, Tokens]:
         """The keys and the queries of a layer: its own, or else source and target."""
@@ -377,8 +377,8 @@ class Trace(_MapsByPath):
             hint = "call the model inside the block of attlas.observe"
         elif isinstance(layer, int):
             hint = f"name a layer by its path, such as {next(iter(self))!r}; list(trace) has all"
-        elif near := _nearest(layer, self._calls):
-            hint = f"did you mean {' or '.join(map(repr, near))}?"
+        elif similar_paths := _nearest(layer, self._calls):
+            hint = f"did you mean {' or '.join(map(repr, similar_paths))}?"
         else:
             hint = "name a layer of the trace"
         return UnknownLayerError(
@@ -451,12 +451,12 @@ class Trace(_MapsByPath):
             for layer in self._calls
         }
         layers = [
-            f"  {layer or _ITSELF}: {', '.join(' × '.join(map(str, shape)) for shape in called)}"
-            for layer, called in shapes.items()
+            f"  {layer or _ITSELF}: {', '.join(' × '.join(map(str, shape)) for shape in maps)}"
+            for layer, maps in shapes.items()
         ]
         rows = len(self.source), len(self.target)
-        named = f"{count_noun(rows[0], 'text')} in source, {rows[1]:,} in target"
-        labelled = f"  tokens: {named if any(rows) else 'none; name them by trace.label(…)'}"
+        sides = f"{count_noun(rows[0], 'text')} in source, {rows[1]:,} in target"
+        labelled = f"  tokens: {sides if any(rows) else 'none; name them by trace.label(…)'}"
         head = "Trace, layer: batch × heads × queries × keys of each call"
         return "\n".join([head, *layers, labelled])
 
@@ -636,12 +636,12 @@ def _sides(inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
         sides = [
             None if side is None else tokens_of(tokenizer, side) for side in (ids, decoder_ids)
         ]
-        nothing = ids is None and decoder_ids is None
-        if nothing or named or others:
+        has_no_ids = ids is None and decoder_ids is None
+        if has_no_ids or named or others:
             tokens_of(tokenizer, ())  # which says what is no tokenizer
             raise AttlasError(
                 "a tokenizer and the ids of the texts",
-                "no ids" if nothing else "something beside them",
+                "no ids" if has_no_ids else "something beside them",
                 "write trace.label(tokenizer, input_ids), with decoder_input_ids= of an "
                 "encoder–decoder",
             )
@@ -652,8 +652,8 @@ def _sides(inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
             f"a list and a {type(others[0]).__name__}",
             "write trace.label(tokenizer, input_ids), the tokenizer first",
         )
-    wrong = set(named) - {"source", "target"}
-    if wrong or len(inputs) > 2 or (inputs and "source" in named):
+    invalid = set(named) - {"source", "target"}
+    if invalid or len(inputs) > 2 or (inputs and "source" in named):
         raise AttlasError(
             "labels of source and target",
             f"{len(inputs)} lists and {', '.join(sorted(named)) or 'nothing else'}",
@@ -764,8 +764,8 @@ def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, num_ke
     kind, named_itself = trace.kind(layer), not trace.is_cross_attention(layer)
     fit = queries == len(target) and num_keys == len(source) and source != target
     if named_itself or kind == "cross" or (kind is None and fit):
-        within = named_itself and kind != "cross"
-        return Axes(_fitting(target, queries), _fitting(source, num_keys), within)
+        one_text = named_itself and kind != "cross"
+        return Axes(_fitting(target, queries), _fitting(source, num_keys), one_text)
     # One side looks at itself, or what has no names.
     sides = (source, target)
     if len(source) == len(target) and trace.causal(layer):

@@ -39,14 +39,14 @@ def decoder_layer(
     Vaswani et al., 2017, section 3.1 and figure 1, right. m is the encoder's output, `memory`.
     self_mask is causal there. Returns x and the weights of both attentions.
     """
-    read, over_target = multi_head(x, x, x, **p.self_attention._asdict(), mask=self_mask)
-    x = add_and_norm(x, read, *p.self_attention_norm)
-    read, over_source = multi_head(
+    attended, self_weights = multi_head(x, x, x, **p.self_attention._asdict(), mask=self_mask)
+    x = add_and_norm(x, attended, *p.self_attention_norm)
+    attended, cross_weights = multi_head(
         x, memory, memory, **p.cross_attention._asdict(), mask=cross_mask
     )
-    x = add_and_norm(x, read, *p.cross_attention_norm)
+    x = add_and_norm(x, attended, *p.cross_attention_norm)
     x = add_and_norm(x, feed_forward(x, *p.feed_forward), *p.feed_forward_norm)
-    return x, over_target, over_source
+    return x, self_weights, cross_weights
 
 
 def pre_norm_decoder_layer(
@@ -65,12 +65,12 @@ def pre_norm_decoder_layer(
     The memory is not normalised here: the encoder's last LayerNorm has done so.
     """
     y = layer_norm(x, *p.self_attention_norm)
-    read, over_target = multi_head(y, y, y, **p.self_attention._asdict(), mask=self_mask)
-    x = residual(x, read)
+    attended, self_weights = multi_head(y, y, y, **p.self_attention._asdict(), mask=self_mask)
+    x = residual(x, attended)
     y = layer_norm(x, *p.cross_attention_norm)
-    read, over_source = multi_head(
+    attended, cross_weights = multi_head(
         y, memory, memory, **p.cross_attention._asdict(), mask=cross_mask
     )
-    x = residual(x, read)
+    x = residual(x, attended)
     y = layer_norm(x, *p.feed_forward_norm)
-    return residual(x, feed_forward(y, *p.feed_forward)), over_target, over_source
+    return residual(x, feed_forward(y, *p.feed_forward)), self_weights, cross_weights

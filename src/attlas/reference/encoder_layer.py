@@ -31,8 +31,8 @@ def encoder_layer(
 
     Vaswani et al., 2017, section 3.1 and figure 1, left. Returns x and the weights of the heads.
     """
-    read, weights = multi_head(x, x, x, **p.self_attention._asdict(), mask=mask)
-    x = add_and_norm(x, read, *p.self_attention_norm)
+    attended, weights = multi_head(x, x, x, **p.self_attention._asdict(), mask=mask)
+    x = add_and_norm(x, attended, *p.self_attention_norm)
     x = add_and_norm(x, feed_forward(x, *p.feed_forward), *p.feed_forward_norm)
     return x, weights
 
@@ -49,7 +49,7 @@ def pre_norm_encoder_layer(
     Xiong et al., 2020, table 1, right. The same parameters as of `encoder_layer`.
     """
     y = layer_norm(x, *p.self_attention_norm)
-    read, weights = multi_head(y, y, y, **p.self_attention._asdict(), mask=mask)
-    x = residual(x, read)
+    attended, weights = multi_head(y, y, y, **p.self_attention._asdict(), mask=mask)
+    x = residual(x, attended)
     y = layer_norm(x, *p.feed_forward_norm)
     return residual(x, feed_forward(y, *p.feed_forward)), weights

@@ -109,5 +109,5 @@ def _window(
     mask: Bool[np.ndarray, "queries keys"] | None,
 ) -> Bool[np.ndarray, "queries keys"]:
     """Which positions lie in [p_t − D, p_t + D] and may be seen."""
-    near = np.abs(np.arange(score.shape[-1]) - p[:, np.newaxis]) <= D
-    return near if mask is None else near & mask
+    in_window = np.abs(np.arange(score.shape[-1]) - p[:, np.newaxis]) <= D
+    return in_window if mask is None else in_window & mask

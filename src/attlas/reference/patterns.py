@@ -49,12 +49,12 @@ def scattered(share: float, seed: int = 0) -> Rule:
     """
 
     def sees(i: int, j: int) -> bool:
-        mixed = i * 73_856_093 + j * 19_349_663 + seed * 83_492_791
+        hashed = i * 73_856_093 + j * 19_349_663 + seed * 83_492_791
         for multiplier in (0x45D9F3B, 0x119DE1F3):
-            mixed %= 2**32
-            mixed = (mixed ^ (mixed >> 16)) * multiplier % 2**32
-        mixed ^= mixed >> 16
-        return i == j or mixed < int(share * 2**32)
+            hashed %= 2**32
+            hashed = (hashed ^ (hashed >> 16)) * multiplier % 2**32
+        hashed ^= hashed >> 16
+        return i == j or hashed < int(share * 2**32)
 
     return sees
 

@@ -62,13 +62,13 @@ def transformer(
         token_mask: False where the source is padding.
         encoder_rule, decoder_rule: Where the two self-attentions may look.
     """
-    memory, read = transformer_encoder(
+    memory, encoder_maps = transformer_encoder(
         source, p, norm=norm, token_mask=token_mask, rule=encoder_rule
     )
-    logits, written = transformer_decoder(
+    logits, decoder_maps = transformer_decoder(
         target, memory, p, norm=norm, token_mask=token_mask, rule=decoder_rule
     )
-    return logits, read | written
+    return logits, encoder_maps | decoder_maps
 
 
 def embed(
@@ -112,8 +112,8 @@ def transformer_decoder(
     tokens = None if token_mask is None else np.tile(token_mask, (len(target), 1))
     x, maps = embed(target, p.E_target), {}
     for n, parameters in enumerate(p.decoder):
-        x, over_target, over_source = layer(x, memory, parameters, allowed, tokens)
-        maps[f"decoder.layers.{n}.self_attention"] = over_target
-        maps[f"decoder.layers.{n}.cross_attention"] = over_source
+        x, self_weights, cross_weights = layer(x, memory, parameters, allowed, tokens)
+        maps[f"decoder.layers.{n}.self_attention"] = self_weights
+        maps[f"decoder.layers.{n}.cross_attention"] = cross_weights
     features = x if p.decoder_norm is None else layer_norm(x, *p.decoder_norm)
     return features @ p.W.T + p.b, maps

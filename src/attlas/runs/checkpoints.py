@@ -233,17 +233,17 @@ class CheckpointStore:
             raise CheckpointError(
                 f"the name of a checkpoint in {self.run / pointer}", str(error), "correct that file"
             ) from None
-        name, *marked = text.split(" ")
+        name, *marks = text.split(" ")
         name, names = name.removesuffix(_SUFFIX), self.names()
         if name not in names:
             raise CheckpointError(
                 f"the name of a checkpoint of {self.folder} in {self.run / pointer}",
-                quoted(text if marked else name),
+                quoted(text if marks else name),
                 f"write one of these into it: {', '.join(names)}"
                 if names
                 else "put the checkpoints back, or train into another folder: none is left",
             )
-        if marked and marked != [self._mark(name)]:
+        if marks and marks != [self._mark(name)]:
             raise CheckpointError(
                 f"the checkpoint that attlas wrote into {self.run / pointer}",
                 f"{quoted(text)}, which was damaged, or is of another run than that checkpoint",
@@ -296,8 +296,8 @@ class CheckpointStore:
         if name is None:
             self._remove(self.run / pointer)
         else:
-            marked = self._mark(name)
-            text = f"{name}{_SUFFIX}" if marked is None else f"{name}{_SUFFIX} {marked}"
+            mark_file = self._mark(name)
+            text = f"{name}{_SUFFIX}" if mark_file is None else f"{name}{_SUFFIX} {mark_file}"
             write_durably(self.run / pointer, f"{text}\n".encode())
 
     def prune(self, updates: Iterable[int]) -> None:

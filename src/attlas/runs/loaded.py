@@ -133,10 +133,12 @@ def unsupported(
     Args:
         formats: Formats that may.
     """
-    named = [f"--to {other}" for other in formats if other != taker.lower()]
-    listed = f"{', '.join(named)}, or " if named else ""
+    options = [f"--to {other}" for other in formats if other != taker.lower()]
+    alternatives = f"{', '.join(options)}, or " if options else ""
     return UnsupportedError(
-        f"{expected} for {taker}", found, f"use {listed}--to safetensors, which holds every model"
+        f"{expected} for {taker}",
+        found,
+        f"use {alternatives}--to safetensors, which holds every model",
     )
 
 

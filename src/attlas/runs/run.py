@@ -300,14 +300,14 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Version, commit, seed and data checksums: what a score has to say beside its number."""
         try:
-            read = parse_json(stored_bytes(self.path / PROVENANCE))
-            if not isinstance(read, dict) or not isinstance(read.get("data", {}), dict):
+            content = parse_json(stored_bytes(self.path / PROVENANCE))
+            if not isinstance(content, dict) or not isinstance(content.get("data", {}), dict):
                 raise ValueError("it holds no facts about a run")
         except (OSError, ValueError) as error:
             raise CheckpointError(
                 f"a readable {PROVENANCE} in {self.path}", str(error), "restore that file"
             ) from None
-        return read
+        return content
 
 
 def _hub() -> Any:

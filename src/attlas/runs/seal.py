@@ -51,9 +51,9 @@ def seal_of(run: Path) -> dict[str, Any]:
     began that no session may change; data: the SHA-256 of what it learns from. Both are those of
     its provenance, of which versions and machine are no part.
     """
-    began = _began(run) or {}
-    recipe = began.get("recipe") or unchangeable(read_toml(run / CONFIG))
-    return {"files": _digests(run), "recipe": recipe, "data": began.get("data", {})}
+    initial_facts = _began(run) or {}
+    recipe = initial_facts.get("recipe") or unchangeable(read_toml(run / CONFIG))
+    return {"files": _digests(run), "recipe": recipe, "data": initial_facts.get("data", {})}
 
 
 def check_sealed(run: Path, name: str, seal: Mapping[str, Any] | None) -> None:
@@ -117,18 +117,18 @@ def is_changeable(name: str) -> bool:
 
 def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested tables as one, by dotted names."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{key}.")
+            result |= flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = value
-    return found
+            result[f"{prefix}{key}"] = value
+    return result
 
 
 def _digests(run: Path) -> dict[str, str]:
     """The SHA-256 of each file that is a vocabulary, or the labels, of a run."""
-    found = {}
+    digests = {}
     for name in (*vocabulary_names(), LABELS):
         try:
             content = stored_bytes(run / name)
@@ -138,8 +138,8 @@ def _digests(run: Path) -> dict[str, str]:
             raise CheckpointError(
                 f"to read {run / name}", error.strerror or str(error), "correct that file"
             ) from None
-        found[name] = hashlib.sha256(content).hexdigest()
-    return found
+        digests[name] = hashlib.sha256(content).hexdigest()
+    return digests
 
 
 def _began(run: Path) -> dict[str, Any] | None:
@@ -152,7 +152,9 @@ def _began(run: Path) -> dict[str, Any] | None:
         recipe, data = recorded.get("recipe"), recorded.get("data", {})
         if not isinstance(data, dict) or not isinstance(recipe, dict | None):
             raise ValueError("it holds no facts about a run")
-        sums = {of: data[of].get("sha256") for of in _SETS if isinstance(data.get(of), dict)}
+        sums = {
+            split: data[split].get("sha256") for split in _SETS if isinstance(data.get(split), dict)
+        }
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -165,19 +167,19 @@ def _began(run: Path) -> dict[str, Any] | None:
 def _other_files(run: Path, seal: Mapping[str, Any]) -> list[str]:
     """Those of another content, those that are gone, and those that came: in words."""
     sealed, current = seal["files"], _digests(run)
-    changed = []
+    changed_files = []
     for name in sorted({*sealed, *current}):
         sealed_sum, current_sum = sealed.get(name), current.get(name)
         if sealed_sum is None:
-            changed.append(f"{name}, which was not there")
+            changed_files.append(f"{name}, which was not there")
         elif current_sum is None:
-            changed.append(f"no {name}")
+            changed_files.append(f"no {name}")
         elif sealed_sum != current_sum:
-            changed.append(
+            changed_files.append(
                 f"{name} with other bytes (SHA-256 {current_sum[:_DIGITS]}…, "
                 f"not {sealed_sum[:_DIGITS]}…)"
             )
-    return changed
+    return changed_files
 
 
 def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:
@@ -191,14 +193,16 @@ def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:
 
 def _other_run(run: Path, seal: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """What the provenance tells otherwise of the data, and of the recipe: in words."""
-    began = _began(run)
-    if began is None:
+    initial_facts = _began(run)
+    if initial_facts is None:
         return [], []
-    sealed, current = seal["data"], began["data"]
-    of_data = [f"other data ({of})" for of in _SETS if sealed.get(of) != current.get(of)]
-    if began["recipe"] is None:
+    sealed, current = seal["data"], initial_facts["data"]
+    of_data = [
+        f"other data ({split})" for split in _SETS if sealed.get(split) != current.get(split)
+    ]
+    if initial_facts["recipe"] is None:
         return of_data, []
-    return of_data, _differing(seal["recipe"], began["recipe"])
+    return of_data, _differing(seal["recipe"], initial_facts["recipe"])
 
 
 def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -26,15 +26,15 @@ def _greedy_by_default(decoding: Any) -> Any:
 def _positive(weights: Any) -> Any:
     if not isinstance(weights, Mapping):
         return weights
-    wrong = [
+    invalid = [
         name
         for name, weight in weights.items()
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < inf
     ]
-    if wrong:
+    if invalid:
         raise ConfigError(
             "training.class_weights: a number above 0 for each label",
-            ", ".join(f"{name} = {weights[name]!r}" for name in wrong),
+            ", ".join(f"{name} = {weights[name]!r}" for name in invalid),
             "correct that value; to leave texts out, take them from the data",
         )
     return {name: float(weight) for name, weight in weights.items()}

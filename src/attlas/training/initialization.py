@@ -52,8 +52,8 @@ class InitialWeights:
         facts = Run(folder).provenance().get(INITIAL)
         if facts is None:
             return None
-        began = facts if isinstance(facts, dict) else {}
-        recorded = [began.get(key) for key in ("run", "checkpoint", "sha256")]
+        initial_facts = facts if isinstance(facts, dict) else {}
+        recorded = [initial_facts.get(key) for key in ("run", "checkpoint", "sha256")]
         if not all(isinstance(value, str) for value in recorded):
             raise CheckpointError(
                 f"the run and the checkpoint with which {folder} began, in its {PROVENANCE}",
@@ -103,8 +103,8 @@ class InitialWeights:
     def load_into(self, model: nn.Module) -> None:
         """Give a fresh model these weights."""
         run = self.run
-        trained = (run.classifier if run.classifies else run.model)(self.checkpoint)
-        load_weights(model, trained.state_dict(), run.path)
+        source_model = (run.classifier if run.classifies else run.model)(self.checkpoint)
+        load_weights(model, source_model.state_dict(), run.path)
 
 
 def run_and_checkpoint(name: str) -> tuple[Path, str]:
@@ -132,17 +132,19 @@ def begin_with(model: nn.Module, folder: Path, report: Report) -> None:
 def _check_same_model(recipe: Recipe, run: Run) -> None:
     initial = Recipe.read(run.config, str(run.path / CONFIG))
     if initial.classifies != recipe.classifies:
-        kinds = ["classifies" if each.classifies else "translates" for each in (recipe, initial)]
+        kinds = [
+            "classifies" if config.classifies else "translates" for config in (recipe, initial)
+        ]
         raise ConfigError(
             f"a run to begin with that {kinds[0]}, as the recipe does",
             f"{run.path}, which {kinds[1]}",
             "name another run with --init-from",
         )
-    changed = changed_settings(_made_of(initial), _made_of(recipe))
-    if changed:
+    changes = changed_settings(_made_of(initial), _made_of(recipe))
+    if changes:
         raise ConfigError(
             f"the architecture and the vocabulary of {run.path} (--init-from)",
-            "; ".join(changed),
+            "; ".join(changes),
             "set these as that run has them, or train without --init-from",
         )
 

@@ -209,11 +209,13 @@ class Learner(Generic[M, B]):
                     gradient = [_sum(pair) for pair in zip(gradient, new, strict=True)]
             return total, gradient
 
-        done = self.thread_group.map(work, range(len(shares)))
+        results = self.thread_group.map(work, range(len(shares)))
         seen_ids: set[int] = set()
-        for parameter, *parts in zip(self.parameters, *(of for _, of in done), strict=True):
+        for parameter, *parts in zip(
+            self.parameters, *(gradients for _, gradients in results), strict=True
+        ):
             parameter.grad = _own(_sum(parts), parameter, seen_ids)
-        return sum(loss for loss, _ in done)
+        return sum(loss for loss, _ in results)
 
     def _in_processes(
         self, distributed: DistributedModel, batches: Sequence[B | None], number: int, weight: float
@@ -221,11 +223,11 @@ class Learner(Generic[M, B]):
         """The same of the shares of all processes, each of which has one."""
         total = 0.0
         with self._chance(self.process_group.rank, number) as chance:
-            for place, batch in enumerate(batches, 1):
-                with distributed.joined(place == len(batches)) as objective:
+            for part_number, batch in enumerate(batches, 1):
+                with distributed.joined(part_number == len(batches)) as objective:
                     with self.precision.autocast():
-                        moved = None if batch is None else batch.to(self.device)
-                        loss = objective(moved, number, self._scale(weight), chance)
+                        device_batch = None if batch is None else batch.to(self.device)
+                        loss = objective(device_batch, number, self._scale(weight), chance)
                     total += loss.item()
                     # What comes back is the mean over the processes.
                     part = loss * (self.process_group.size / weight)
@@ -324,8 +326,8 @@ def _own(gradient: Tensor | None, parameter: Tensor, seen_ids: set[int]) -> Tens
     if gradient is None:
         return None
     memory = gradient.untyped_storage()
-    alone = memory.nbytes() == gradient.nbytes and memory.data_ptr() not in seen_ids
-    if gradient.stride() != parameter.stride() or not alone:
+    owns_memory = memory.nbytes() == gradient.nbytes and memory.data_ptr() not in seen_ids
+    if gradient.stride() != parameter.stride() or not owns_memory:
         gradient = torch.empty_like(parameter).copy_(gradient)
     seen_ids.add(gradient.data_ptr())
     return gradient

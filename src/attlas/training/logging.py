@@ -66,9 +66,9 @@ def _end_of_last_line(descriptor: int, size: int) -> int:
         part = b""
         while more := os.read(descriptor, size - start - len(part)):
             part += more
-        place = part.rfind(b"\n")
-        if place >= 0:
-            return start + place + 1
+        offset = part.rfind(b"\n")
+        if offset >= 0:
+            return start + offset + 1
         size = start
     return 0
 

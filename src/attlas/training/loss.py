@@ -38,9 +38,9 @@ def cross_entropy(
     Args:
         weights: W of `nn.CrossEntropyLoss`, None = 1; its mean is over Σ_t w(wanted_t).
     """
-    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    precise_logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(
-        precise, target, weight=weights, reduction="sum", label_smoothing=smoothing
+        precise_logits, target, weight=weights, reduction="sum", label_smoothing=smoothing
     )
 
 
@@ -117,13 +117,13 @@ def sequence_loss(
         scale: The approximate factor of this loss's gradient. Gradients are computed at that scale,
             which keeps them out of the underflow of float16; the result does not depend on it.
     """
-    chosen, ids = features[token_mask], target[token_mask]
+    hidden, ids = features[token_mask], target[token_mask]
     if torch.is_grad_enabled():
         criterion = partial(cross_entropy_and_gradient, smoothing=smoothing)
-        return chunked(vocabulary_layer, criterion, chosen, ids, parameters, scale)
+        return chunked(vocabulary_layer, criterion, hidden, ids, parameters, scale)
     losses = [
         cross_entropy(vocabulary_layer(part), part_ids, smoothing)
-        for part, part_ids in _chunks(vocabulary_layer, chosen, ids)
+        for part, part_ids in _chunks(vocabulary_layer, hidden, ids)
     ]
     return torch.stack(losses).sum()
 
@@ -160,9 +160,9 @@ class _Chunked(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Float[Tensor, ""]:
         losses: list[Tensor] = []
-        of_rows: list[Tensor] = []
+        row_gradients: list[Tensor] = []
         of_parameters: list[Tensor | None] = [None] * len(parameters)
-        for place, (part, part_ids) in enumerate(_chunks(vocabulary_layer, rows, ids)):
+        for index, (part, part_ids) in enumerate(_chunks(vocabulary_layer, rows, ids)):
             with torch.enable_grad():
                 leaf = part.detach().requires_grad_()
                 logits = vocabulary_layer(leaf)
@@ -173,15 +173,15 @@ class _Chunked(torch.autograd.Function):
                 logits, [leaf, *parameters], of_logits.to(logits.dtype), allow_unused=True
             )
             losses.append(loss)
-            of_rows.append(gradient)
+            row_gradients.append(gradient)
             # In place once the sum is ours: autograd may give two parameters one gradient.
-            add = Tensor.add_ if place > 1 else Tensor.add
+            add = Tensor.add_ if index > 1 else Tensor.add
             of_parameters = [
                 new if sum_ is None else sum_ if new is None else add(sum_, new)
                 for sum_, new in zip(of_parameters, others, strict=True)
             ]
         ctx.scale = scale
-        ctx.gradients = (torch.cat(of_rows), *of_parameters)
+        ctx.gradients = (torch.cat(row_gradients), *of_parameters)
         return torch.stack(losses).sum()
 
     @staticmethod
@@ -203,8 +203,8 @@ def _chunks(
     """An even number of rows at a time, see `_ROWS`."""
     with torch.enable_grad():  # or autocast may keep a copy of the weights that has no gradient
         vocabulary = vocabulary_layer(rows[:0]).shape[1]  # asked of no row: the layer alone knows
-    most = _ON_CPU if rows.device.type == "cpu" else _ELSEWHERE
-    size = max(_ROWS, most // vocabulary) // 2 * 2
+    max_rows = _ON_CPU if rows.device.type == "cpu" else _ELSEWHERE
+    size = max(_ROWS, max_rows // vocabulary) // 2 * 2
     return zip(torch.split(rows, size), torch.split(ids, size), strict=True)
 
 
@@ -229,12 +229,14 @@ def rdrop_cross_entropy(
     Args:
         weights: W of `cross_entropy`, None = 1.
     """
-    precise = torch.promote_types(logits.dtype, torch.float32)
-    log_p, log_q = torch.log_softmax(logits, dim=-1, dtype=precise).unbind(1)
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    log_p, log_q = torch.log_softmax(logits, dim=-1, dtype=dtype).unbind(1)
     divergence = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
     divergence = divergence if weights is None else divergence * weights[target]
-    both = cross_entropy(logits.flatten(0, 1), target.repeat_interleave(2), smoothing, weights)
-    return 0.5 * both + 0.25 * alpha * divergence.sum()
+    cross_entropy_loss = cross_entropy(
+        logits.flatten(0, 1), target.repeat_interleave(2), smoothing, weights
+    )
+    return 0.5 * cross_entropy_loss + 0.25 * alpha * divergence.sum()
 
 
 @torch.no_grad()
@@ -252,10 +254,10 @@ def rdrop_cross_entropy_and_gradient(
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     gradient = torch.empty_like(z)
     size = max(1, _BLOCK // (2 * z.shape[-1])) if z.device.type == "cpu" else max(1, len(z))
-    rows, ids, found = (torch.split(of, size) for of in (z, target, gradient))
+    rows, ids, gradients = (torch.split(tensor, size) for tensor in (z, target, gradient))
     losses = [
-        _differentiated(*some, smoothing=smoothing, alpha=alpha)
-        for some in zip(rows, ids, found, strict=True)
+        _differentiated(*parts, smoothing=smoothing, alpha=alpha)
+        for parts in zip(rows, ids, gradients, strict=True)
     ]
     return torch.stack(losses).sum(), gradient
 
@@ -268,23 +270,23 @@ def _differentiated(
     alpha: float,
 ) -> Float[Tensor, ""]:
     """The sum over some predictions; their gradient is written into `gradient`."""
-    both, quarter = target.unsqueeze(1).expand(-1, 2), 0.25 * alpha
+    targets, quarter = target.unsqueeze(1).expand(-1, 2), 0.25 * alpha
     probabilities = torch.softmax(z, dim=-1)
     log_sum = log_partition(z, probabilities)
-    loss = 0.5 * expected_loss(z, log_sum, both, smoothing)
+    loss = 0.5 * expected_loss(z, log_sum, targets, smoothing)
     # d = log p − log q = (z_p − z_q) + further, which is a number for each prediction
     difference, further = z[:, 0] - z[:, 1], log_sum[:, 1] - log_sum[:, 0]
     p, q = probabilities.unbind(1)
-    for found, own_p, other_p, turn in (
+    for gradient_part, own_p, other_p, turn in (
         (gradient[:, 0], p, q, quarter),
         (gradient[:, 1], q, p, -quarter),
     ):
         with torch.autocast(z.device.type, enabled=False):  # which would take 8 bits of it
             mean = torch.linalg.vecdot(own_p, difference).unsqueeze(1)  # Σ p d, but for `further`
-        torch.add(0.5 + quarter - turn * mean, difference, alpha=turn, out=found)
-        found.mul_(own_p).sub_(other_p, alpha=quarter)
+        torch.add(0.5 + quarter - turn * mean, difference, alpha=turn, out=gradient_part)
+        gradient_part.mul_(own_p).sub_(other_p, alpha=quarter)
         loss += turn * (mean + further).sum()  # α/4 KL(own ‖ other)
-    subtract_target(gradient, both, smoothing, 0.5)
+    subtract_target(gradient, targets, smoothing, 0.5)
     return loss
 
 

@@ -229,8 +229,8 @@ def orthogonalize(
     x = x / x.norm().clamp(min=_LEAST)
     for _ in range(iterations):
         square = linear(x, x)
-        mixed = torch.add(_B * square, linear(square, square.mT), alpha=_C)
-        x = torch.add(linear(mixed, x.mT), x, alpha=_A)
+        polynomial = torch.add(_B * square, linear(square, square.mT), alpha=_C)
+        x = torch.add(linear(polynomial, x.mT), x, alpha=_A)
     return x if rows <= columns else x.mT
 
 
@@ -285,13 +285,13 @@ def load_optimizer_state(
     Raises:
         CheckpointError: For the state of a parameter that the model does not have.
     """
-    ordered = (id(p) for group in optimizer.param_groups for p in group["params"])
-    order = {number: place for place, number in enumerate(ordered)}
-    places = {name: order[id(p)] for name, p in model.named_parameters()}
+    parameter_ids = (id(p) for group in optimizer.param_groups for p in group["params"])
+    order = {number: index for index, number in enumerate(parameter_ids)}
+    numbers = {name: order[id(p)] for name, p in model.named_parameters()}
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in saved.items():
         parameter, _, key = name.rpartition("/")
-        if parameter not in places:
+        if parameter not in numbers:
             raise CheckpointError(
                 "the optimizer's state of a parameter of this model",
                 repr(parameter),
@@ -301,5 +301,5 @@ def load_optimizer_state(
         local = (
             part(value, tensor) if value.shape == tensor.shape else value
         )  # `step` is one number
-        state.setdefault(places[parameter], {})[key] = local.clone()
+        state.setdefault(numbers[parameter], {})[key] = local.clone()
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

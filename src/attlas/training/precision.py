@@ -41,9 +41,9 @@ class Precision:
         """
         if numbers == self.numbers:
             return self
-        began = next(name for name in get_args(Autocast) if _describe_autocast(name) == numbers)
+        autocast = next(name for name in get_args(Autocast) if _describe_autocast(name) == numbers)
         try:
-            return Precision(began, self.device)
+            return Precision(autocast, self.device)
         except AttlasError:
             raise UnsupportedError(
                 f"a device with {numbers}, in which this training began",

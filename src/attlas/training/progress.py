@@ -88,10 +88,10 @@ class Progress:
     def _trained(self, event: Trained) -> None:
         time_now = time.monotonic()
         self._begun = self._begun or (time_now, event.done)
-        start, done = self._begun
+        start, updates_before = self._begun
         numbers = f"loss {event.loss:.3f} · {event.tokens_per_second:,.0f} {self._counted}s/s"
-        if event.done > done:
-            seconds_left = (time_now - start) / (event.done - done) * (1.0 - event.done)
+        if event.done > updates_before:
+            seconds_left = (time_now - start) / (event.done - updates_before) * (1.0 - event.done)
             numbers += f" · {duration(seconds_left)} left"
         position = f"epoch {event.epoch + 1} · update {event.update:,}"
         if self._task is not None:
@@ -163,10 +163,10 @@ def _finished(event: Outcome) -> str:
 def _reason(event: Outcome) -> str:
     if event.reason != "max_minutes":
         return _REASONS.get(event.reason, event.reason)
-    reached = ""
+    remark = ""
     if event.planned is not None:
-        reached = f": {event.update:,} of {count_noun(event.planned, 'planned update')} made"
-    return f"the time is over{reached}; to go on, raise training.max_minutes"
+        remark = f": {event.update:,} of {count_noun(event.planned, 'planned update')} made"
+    return f"the time is over{remark}; to go on, raise training.max_minutes"
 
 
 _REASONS = {

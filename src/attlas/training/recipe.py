@@ -200,14 +200,14 @@ def read_recipe(
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, location = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
-    changed, left_out = drop_idle_settings(Recipe, overridden(table, assignments))
+    settings, idle = drop_idle_settings(Recipe, overridden(table, assignments))
     if tell is not None:
-        for note in left_out:
+        for note in idle:
             tell(note)
-    files, data = {("data", "train"), ("data", "origin")} & changed.assigned, changed.get("data")
+    files, data = {("data", "train"), ("data", "origin")} & settings.assigned, settings.get("data")
     if files == {("data", "train")} and isinstance(data, dict):
         data.pop("origin", None)  # it is that of other files
-    recipe = Recipe.read(changed, location)
+    recipe = Recipe.read(settings, location)
     folder = base.resolve()
     if recipe.training.init_from:
         recipe = recipe.with_init_from(resolved_name(folder, recipe.training.init_from))
@@ -253,7 +253,7 @@ def check_same(original: Recipe, recipe: Recipe, folder: Path) -> None:
     Raises:
         ConfigError: That names the settings which differ and may not.
     """
-    if changed := _changed(original, recipe):
+    if changes := _changed(original, recipe):
         config_path, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
         edited = config_path.is_file() and _changed(
             original, Recipe.read(read_toml(config_path), str(config_path))
@@ -261,7 +261,7 @@ def check_same(original: Recipe, recipe: Recipe, folder: Path) -> None:
         advice = f"put these back in {config_path}, then run: " if edited else ""
         raise ConfigError(
             f"the recipe with which {folder} began",
-            "; ".join(changed),
+            "; ".join(changes),
             f"to go on with that run, {advice or 'leave them as they were: '}{go_on}; for a new "
             "run with these settings, choose another folder: add --out FOLDER",
         )
@@ -273,19 +273,19 @@ def check_same_as_main(leading: Recipe, recipe: Recipe) -> None:
     Raises:
         ConfigError: That names the settings which differ and may not.
     """
-    changed = _changed(leading, recipe)
+    changes = _changed(leading, recipe)
     main_distribution, own_distribution = (
         leading.training.distribution,
         recipe.training.distribution,
     )
     if main_distribution != own_distribution:
-        changed.append(
+        changes.append(
             f"training.distribution = {own_distribution!r} instead of {main_distribution!r}"
         )
-    if changed:
+    if changes:
         raise ConfigError(
             "the recipe of the first process of this training in all of them",
-            "; ".join(changed),
+            "; ".join(changes),
             "give the same recipe and the same --set on every machine",
         )
 

@@ -107,10 +107,10 @@ def scheduled_sampling_logits(
     The choice is made token by token; see `sampled_logits`.
     """
     decoder_input = batch.decoder_input
-    forced = (
+    is_forced = (
         torch.rand(decoder_input.shape, generator=generator, device=decoder_input.device)
         < probability
     )
     return sampled_logits(
-        model, batch.source, decoder_input, batch.source_mask, forced, token, generator
+        model, batch.source, decoder_input, batch.source_mask, is_forced, token, generator
     )

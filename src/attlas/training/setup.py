@@ -49,10 +49,10 @@ def code_version() -> dict[str, str | None]:
 
 def checksums(splits: SplitsLike, example: str) -> dict[str, dict[str, Any]]:
     """Name, number of examples (such as "pairs") and SHA-256 of each split."""
-    named = {"train": splits.train, "valid": splits.valid, "test": splits.test}
+    corpora = {"train": splits.train, "valid": splits.valid, "test": splits.test}
     return {
         name: {"name": corpus.name, f"{example}s": len(corpus), "sha256": corpus.checksum}
-        for name, corpus in named.items()
+        for name, corpus in corpora.items()
     }
 
 
@@ -69,12 +69,12 @@ def _commit() -> str | None:
 
     def git(*words: str) -> str | None:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 ["git", "-C", str(file.parent), *words], capture_output=True, text=True, timeout=10
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return done.stdout.strip() if done.returncode == 0 else None
+        return process.stdout.strip() if process.returncode == 0 else None
 
     if git("ls-files", "--error-unmatch", file.name) is None:  # a checkout of something else
         return None
@@ -107,11 +107,13 @@ def prepare_run(
         if not has_checkpoint:
             report(_news(f"no checkpoint yet in {folder}: starting over"))
     splits, kind = splits or recipe.data.load(), task_of(recipe)
-    some = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
+    examples = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
     is_initialized = has_checkpoint or recipe.training.init_from
     report(
         _news(
-            f"encoding {some}" if is_initialized else f"building vocabularies from {some}, encoding"
+            f"encoding {examples}"
+            if is_initialized
+            else f"building vocabularies from {examples}, encoding"
         )
     )
     if has_checkpoint:
@@ -210,16 +212,16 @@ def _news(step: str) -> Preparing:
 
 
 def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> None:
-    again = "restore the data"
+    advice = "restore the data"
     if recipe.data.passing:
-        again = "it came from the standard input: give the same data there again"
-    before, current = run.provenance().get("data", {}), checksums(splits, example)
+        advice = "it came from the standard input: give the same data there again"
+    recorded, current = run.provenance().get("data", {}), checksums(splits, example)
     for name in ("train", "valid"):
-        old, new = before.get(name, {}), current[name]
+        old, new = recorded.get(name, {}), current[name]
         if old.get("sha256") != new["sha256"]:
             raise DataError(
                 f"the {name} data with which {run.path} began "
                 f"({count_noun(old.get(f'{example}s', 0), example)} of {old.get('name')})",
                 f"other {example}s ({count_noun(new[f'{example}s'], example)} of {new['name']})",
-                f"{again} to go on with that run, or choose another folder for a new one",
+                f"{advice} to go on with that run, or choose another folder for a new one",
             )

@@ -86,34 +86,36 @@ def choose(size: DataSize, fixed: Mapping[str, Any] | None = None) -> list[Choic
     for setting, rule in (_TEXTS if size.labels else _PAIRS).items():
         if setting in chosen:
             choices.append(Choice(setting, chosen[setting], SET_BY_USER))
-        elif (found := rule(size, chosen)) is not None:
-            chosen[setting], reason = found
+        elif (value := rule(size, chosen)) is not None:
+            chosen[setting], reason = value
             choices.append(Choice(setting, chosen[setting], reason))
     return choices
 
 
 def warnings_of(size: DataSize) -> list[str]:
     """Warnings about the size of the data."""
-    many = count_noun(size.examples, size.example)
+    num_examples = count_noun(size.examples, size.example)
     if size.labels:
         rarest, count = min(size.labels.items(), key=lambda entry: entry[1])
         if size.examples < _FEW_TEXTS:
-            return [f"{many} are few: expect many wrong labels"]
+            return [f"{num_examples} are few: expect many wrong labels"]
         if count < 10:
             return [f"the label {rarest!r} has {count_noun(count, 'text')}: expect it rarely right"]
         return []
     if size.examples < 1_000:
         return [
-            f"{many} are too few to learn to translate: expect sentences that have little to do "
-            "with their source. Collect more pairs, 10,000 or more"
+            f"{num_examples} are too few to learn to translate: expect sentences that have little "
+            "to do with their source. Collect more pairs, 10,000 or more"
         ]
     if size.examples < _FEW_PAIRS:
         return [
-            f"{many} are few: expect some right words, and few right sentences. From about 10,000 "
-            "pairs on, short sentences begin to come out right"
+            f"{num_examples} are few: expect some right words, and few right sentences. From about "
+            "10,000 pairs on, short sentences begin to come out right"
         ]
     if size.examples > 300_000:
-        return [f"{many} are more than the rules were made for: compare with the recipe base"]
+        return [
+            f"{num_examples} are more than the rules were made for: compare with the recipe base"
+        ]
     return []
 
 
@@ -139,9 +141,9 @@ def _check_enough(size: DataSize) -> None:
 def _held_back(size: DataSize, chosen: Chosen) -> tuple[int, str] | None:
     if chosen.get("data.valid"):
         return None
-    most = 1_000
-    count = min(size.examples // 10, most)
-    share = "a tenth" if count < most else f"{count / size.examples:.1%}"
+    max_pairs = 1_000
+    count = min(size.examples // 10, max_pairs)
+    share = "a tenth" if count < max_pairs else f"{count / size.examples:.1%}"
     return count, f"{share} of the {size.example}s, to choose the best weights by"
 
 
@@ -175,8 +177,8 @@ def _max_steps(size: DataSize, chosen: Chosen) -> tuple[int, str] | None:
     if "training.max_epochs" in chosen:
         return None
     steps, passes = _planned(size, chosen)
-    most = ", the most" if steps == _MOST_STEPS else ""
-    return steps, f"each {size.example} is read about {passes:,.0f} times{most}"
+    remark = ", the most" if steps == _MOST_STEPS else ""
+    return steps, f"each {size.example} is read about {passes:,.0f} times{remark}"
 
 
 def _steps_of(size: DataSize, chosen: Chosen) -> int:
@@ -196,9 +198,9 @@ def _planned(size: DataSize, chosen: Chosen) -> tuple[int, float]:
 
 def _examples_in_batch(size: DataSize, chosen: Chosen) -> float:
     """An estimate: batches are about nine tenths full."""
-    full = 0.9 * chosen["batching.max_tokens"] / _tokens(size)
+    examples_in_full_batch = 0.9 * chosen["batching.max_tokens"] / _tokens(size)
     rows = float(chosen.get("batching.rows") or math.inf)
-    return max(1.0, min(float(full), rows))
+    return max(1.0, min(float(examples_in_full_batch), rows))
 
 
 def _tokens(size: DataSize) -> float:
@@ -259,8 +261,8 @@ def _shared(size: DataSize, chosen: Chosen) -> tuple[bool, str]:
 
 def _tokens_of_pairs(size: DataSize, chosen: Chosen) -> tuple[int, str]:
     budget = _power_of_two(1024 * 10 ** (0.5 * size.decades))
-    most = 4096
-    return min(max(budget, 512), most), "few pairs: small batches, so that an epoch has many"
+    max_tokens = 4096
+    return min(max(budget, 512), max_tokens), "few pairs: small batches, so that an epoch has many"
 
 
 def _embed_dim(size: DataSize, chosen: Chosen) -> tuple[int, str]:
@@ -282,8 +284,11 @@ def _dropout_of_pairs(size: DataSize, chosen: Chosen) -> tuple[float, str]:
 
 
 def _criterion_of_pairs(size: DataSize, chosen: Chosen) -> tuple[str, str]:
-    held_back = chosen.get("data.held_back")
-    few = held_back is not None and held_back * (size.examples if held_back < 1 else 1) < 100
+    validation_size = chosen.get("data.held_back")
+    few = (
+        validation_size is not None
+        and validation_size * (size.examples if validation_size < 1 else 1) < 100
+    )
     if few:
         return "loss", "BLEU of fewer than 100 pairs says little"
     return "bleu", "the loss is lowest long before the translations are best"
@@ -329,8 +334,8 @@ _PAIRS: dict[str, Rule] = {
 def _size_of_texts(size: DataSize, chosen: Chosen) -> tuple[int, str]:
     least = 260 + size.alphabet + 40
     wanted_size = _rounded(10 * math.sqrt(size.examples * max(1.0, size.length / 50)))
-    most = 24_000
-    return max(least, min(wanted_size, most)), "grows with the square root of the text"
+    max_size = 24_000
+    return max(least, min(wanted_size, max_size)), "grows with the square root of the text"
 
 
 def _tokens_of_texts(size: DataSize, chosen: Chosen) -> tuple[int, str]:

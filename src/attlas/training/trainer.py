@@ -196,10 +196,10 @@ class EpochLoop:
         """The batches of each share that is computed in this process; None: no row was left."""
         thread_group, process_group = self.learner.thread_group, self.learner.process_group
         parts = thread_group.size * process_group.size
-        places = range(
+        offsets = range(
             process_group.rank * thread_group.size, (process_group.rank + 1) * thread_group.size
         )
-        dealt = ([rows[place::parts] for rows in group] for place in places)
+        dealt = ([rows[offset::parts] for rows in group] for offset in offsets)
         return [[batches.batch(rows) if rows else None for rows in share] for share in dealt]
 
 
@@ -220,11 +220,13 @@ def run_session(task: AnyTask, learner: Learner[Any, Any], folder: Path, report:
     clock = Clock(state.seconds)
     ended = limit_reached(settings, state, clock.seconds())
     if ended is not None:
-        done = outcome_at(folder, state.update)
-        if done is not None and done.reason == ended:  # else another limit ends it now
-            report(done)
+        previous_outcome = outcome_at(folder, state.update)
+        if (
+            previous_outcome is not None and previous_outcome.reason == ended
+        ):  # else another limit ends it now
+            report(previous_outcome)
             learner.process_group.send(Command.FINISHED)
-            return done
+            return previous_outcome
     manager.roll_back(state)
     with EventLogger(folder, state, clock, report, curves=settings.tensorboard) as logger:
         session = TrainingSession(task, learner, manager, logger, state)
@@ -233,10 +235,10 @@ def run_session(task: AnyTask, learner: Learner[Any, Any], folder: Path, report:
         def interrupted() -> None:
             report(Interrupted(**clock.moment(session.state)))
 
-        alone = learner.process_group.size == 1
+        single_process = learner.process_group.size == 1
         with (
             explain_with_checkpoints(manager.store),
-            Interrupts(interrupted, alone=alone) as interrupts,
+            Interrupts(interrupted, alone=single_process) as interrupts,
         ):
             while (reason := limit_reached(settings, session.state, clock.seconds())) is None:
                 if interrupts.requested:
@@ -245,12 +247,15 @@ def run_session(task: AnyTask, learner: Learner[Any, Any], folder: Path, report:
                     learner.process_group.send(Command.INTERRUPTED)
                     raise KeyboardInterrupt
                 session.advance()
-            saved = manager.store.named(LAST) == numbered(session.state.update)
-            if not saved or limit_reached(settings, session.state, session.state.seconds) is None:
+            is_saved = manager.store.named(LAST) == numbered(session.state.update)
+            if (
+                not is_saved
+                or limit_reached(settings, session.state, session.state.seconds) is None
+            ):
                 session.save()  # also where the time ran out while the checkpoint was written
             with learner.thread_group.resting():
-                planned = session.loop.planned(session.state)
-                outcome = finish(session.state, reason, manager, session.validator, planned)
+                num_updates = session.loop.planned(session.state)
+                outcome = finish(session.state, reason, manager, session.validator, num_updates)
     learner.process_group.send(Command.FINISHED)
     return outcome
 
@@ -262,8 +267,10 @@ def explain_with_checkpoints(store: CheckpointStore) -> Iterator[None]:
         yield
     except NotFiniteError as error:
         last = store.named(LAST)
-        saved = "no checkpoint was saved" if last is None else f"checkpoint {last} is from"
-        advice = f"{error.hint}; {saved} before it"
+        checkpoint_text = (
+            "no checkpoint was saved" if last is None else f"checkpoint {last} is from"
+        )
+        advice = f"{error.hint}; {checkpoint_text} before it"
         raise NotFiniteError(error.expected, error.got, advice) from None
 
 
@@ -286,19 +293,19 @@ class TrainingSession:
 
     def advance(self) -> None:
         """One update, and what the recipe plans after it."""
-        before = self.state
+        previous = self.state
         self.learner.process_group.send(Command.UPDATE)
-        self.state, update = self.loop.advance(before)
-        window, batches = self.state.window, len(self.loop.epoch(before.epoch)[1])
-        every = self.settings.validation.every
-        ended = self.state.epoch > before.epoch
+        self.state, update = self.loop.advance(previous)
+        window, batches = self.state.window, len(self.loop.epoch(previous.epoch)[1])
+        interval = self.settings.validation.every
+        ended = self.state.epoch > previous.epoch
         if self._every(self.settings.log_every):
             self.state = replace(self.state, window=RunningTotals())
             clock = self.logger.clock
             self.logger.log(
                 Trained(
                     # The epoch that this update was made in, also where it is now over.
-                    **{**clock.moment(self.state), "epoch": before.epoch},
+                    **{**clock.moment(self.state), "epoch": previous.epoch},
                     loss=window.loss / window.weight,
                     tokens_per_second=window.tokens / max(window.seconds, 1e-9),
                     learning_rate=update.learning_rate,
@@ -307,11 +314,11 @@ class TrainingSession:
                     done=fraction_done(self.settings, self.state, clock.seconds(), batches),
                 )
             )
-        validate = ended if every is None else self._every(every)
+        validate = ended if interval is None else self._every(interval)
         if validate:
             self._validate()
         if ended:
-            self._finish_epoch(before.epoch)
+            self._finish_epoch(previous.epoch)
         if validate or self._every(self.settings.save_every):
             self.state = self.manager.listed(self.state)
             self.save()
@@ -328,10 +335,10 @@ class TrainingSession:
         task, journal, settings = self.task, self.logger.journal, self.settings
         batches, order = self.loop.epoch(self.state.epoch)
         notes = task.notes(batches)
-        planned = self.loop.planned(self.state)
+        num_updates = self.loop.planned(self.state)
         misfits = (
-            settings.schedule.misfit(planned),
-            settings.too_late(planned),
+            settings.schedule.misfit(num_updates),
+            settings.too_late(num_updates),
             self.learner.precision.slower,
         )
         notes.extend(note for note in misfits if note)
@@ -399,8 +406,8 @@ def last_validation(folder: Path, update: int) -> dict[str, Any]:
     except AttlasError:
         return {}
     validations = [event for event in events if event.get("event") == Validated.kind]
-    numbered = [event for event in validations if isinstance(event.get("update"), int)]
-    return next((event for event in reversed(numbered) if event["update"] <= update), {})
+    with_update = [event for event in validations if isinstance(event.get("update"), int)]
+    return next((event for event in reversed(with_update) if event["update"] <= update), {})
 
 
 def outcome_at(folder: Path, update: int) -> Outcome | None:
@@ -484,7 +491,7 @@ def _trained(
 ) -> Outcome:
     """The same, in a frame whose learner is gone before the process group is."""
     graphics = [device] if device.type == "cuda" else []
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if process_group.is_main:
             if recipe.training.tensorboard and not CheckpointStore(folder).begun():
                 summary_writer()  # before hours of reading, not after
@@ -492,19 +499,19 @@ def _trained(
             with explained(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             check_folder(folder)
-            held.enter_context(locked(folder))
+            stack.enter_context(locked(folder))
             task = prepare_run(recipe, folder, report, splits)
         process_group.broadcast(0)  # the folder is there
         if not process_group.is_main:
             task = join_run(recipe, folder)
-        held.enter_context(torch.random.fork_rng(graphics))
+        stack.enter_context(torch.random.fork_rng(graphics))
         torch.manual_seed(derive_seed(recipe.seed, "weights"))
         with kernel_threads(1):  # orthogonal matrices are rounded differently by two
             model = task.build()
         if not CheckpointStore(folder).begun():
             begin_with(model, folder, report)
         threads = recipe.training.threads
-        thread_group = held.enter_context(
+        thread_group = stack.enter_context(
             open_thread_group(threads, device, model, alone=process_group.size > 1)
         )
         learner = Learner(

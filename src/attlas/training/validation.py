@@ -73,12 +73,14 @@ def free_running_loss(
     model.eval()
     total, tokens = 0.0, 0
     for indices in batches.epoch(0):
-        some = [place for place in indices if sentences is None or place < sentences]
-        if not some:
+        kept_indices = [index for index in indices if sentences is None or index < sentences]
+        if not kept_indices:
             continue
-        batch = batches.batch(some).to(device)
-        forced = torch.zeros_like(batch.decoder_input, dtype=torch.bool)
-        logits = sampled_logits(model, batch.source, batch.decoder_input, batch.source_mask, forced)
+        batch = batches.batch(kept_indices).to(device)
+        is_forced = torch.zeros_like(batch.decoder_input, dtype=torch.bool)
+        logits = sampled_logits(
+            model, batch.source, batch.decoder_input, batch.source_mask, is_forced
+        )
         target_mask = batch.expected_mask
         total += cross_entropy(logits[target_mask], batch.expected[target_mask]).item()
         tokens += batch.tokens
@@ -97,19 +99,19 @@ def evaluate(
     `corpus_bleu` does.
     """
     was_training = model.training
-    found = list(Translator.of(model, vocabularies, decoding).stream(corpus.sources))
+    translations = list(Translator.of(model, vocabularies, decoding).stream(corpus.sources))
     model.train(was_training)
-    texts = tuple(translation.text for translation in found)
+    texts = tuple(translation.text for translation in translations)
     bleu = corpus_bleu(texts, corpus.targets, bleu_tokenizer)
     references = [vocabularies.target.encode(text) for text in corpus.targets]
-    right = exactly_right(found, references, vocabularies.target)
-    written = [vocabularies.target.encode(text) for text in texts]
+    right = exactly_right(translations, references, vocabularies.target)
+    hypotheses = [vocabularies.target.encode(text) for text in texts]
     return Evaluation(
         texts,
         bleu,
         sum(right) / len(right),
-        token_accuracy(written, references, unknown=UNKNOWN),
-        average_length(found),
+        token_accuracy(hypotheses, references, unknown=UNKNOWN),
+        average_length(translations),
         sum(map(len, references)) / len(references),
     )
 
@@ -164,11 +166,11 @@ class Validator:
         """Return the value of the criterion, and whether it is the best so far; both are
         reported.
         """
-        found = self.task.measure(model)
-        value = found.criterion_value(self.criterion.criterion)
+        measured = self.task.measure(model)
+        value = measured.criterion_value(self.criterion.criterion)
         better = self.criterion.better(value, best)
         moment = self.logger.clock.moment(state)
-        event = found.event(**moment, checkpoint=checkpoint, best=better, **asdict(found))
+        event = measured.event(**moment, checkpoint=checkpoint, best=better, **asdict(measured))
         self.last = event.record()
         self.logger.log(event)
         return value, better

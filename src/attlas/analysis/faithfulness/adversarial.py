@@ -154,9 +154,15 @@ class _Search:
                 logits, objective = self.start(start, generator)
                 self.climb(logits, objective, bound, steps)
         best = self.best
-        at_most = self.mean(_vertices(self.own).masked_fill(~self.rows.allowed, 0.0).amax(-1))
-        at_most = torch.maximum(at_most, best.divergence)  # equal at a vertex, but for rounding
-        return AdversarialWeights(self.weights_of(best.q), best.divergence, best.distance, at_most)
+        max_divergence = self.mean(
+            _vertices(self.own).masked_fill(~self.rows.allowed, 0.0).amax(-1)
+        )
+        max_divergence = torch.maximum(
+            max_divergence, best.divergence
+        )  # equal at a vertex, but for rounding
+        return AdversarialWeights(
+            self.weights_of(best.q), best.divergence, best.distance, max_divergence
+        )
 
     def start(self, number: int, generator: torch.Generator) -> tuple[_Weights, _Weights | None]:
         """The logits to begin with, and the coefficients of a linear objective.
@@ -186,8 +192,8 @@ class _Search:
             size = _ONWARDS * (_AT_LAST / _ONWARDS) ** (step / steps)
             if step > 0 and step >= steps - _RETURNS:
                 size = 0.0
-            found, move, last = self.step(logits, objective, last, bound, size)
-            self.keep(found, bound)
+            weights, move, last = self.step(logits, objective, last, bound, size)
+            self.keep(weights, bound)
             logits = logits + move
             top = logits.masked_fill(~self.rows.allowed, -torch.inf).amax(-1, keepdim=True)
             logits = (logits - torch.where(top.isfinite(), top, 0.0)).clamp(min=_FLOOR)
@@ -215,11 +221,11 @@ class _Search:
         """
         with gradients_enabled():
             q = masked_softmax(logits, self.rows.allowed).detach().requires_grad_()
-            found = self.measured(q)
-            f = weight_gradient(found.distance.sum(), q)
-            c = weight_gradient(found.divergence.sum(), q) * self.count[:, None, None]
-        found = _Found(q.detach(), found.divergence.detach(), found.distance.detach())
-        q, free = found.q, self.counted[..., None] & self.rows.allowed
+            weights = self.measured(q)
+            f = weight_gradient(weights.distance.sum(), q)
+            c = weight_gradient(weights.divergence.sum(), q) * self.count[:, None, None]
+        weights = _Found(q.detach(), weights.divergence.detach(), weights.distance.detach())
+        q, free = weights.q, self.counted[..., None] & self.rows.allowed
         c = (c if objective is None else objective).masked_fill(~free, 0.0)
         f = f.masked_fill(~free, 0.0)
 
@@ -228,26 +234,32 @@ class _Search:
             return x - (q[:, None] * x).sum(-1, keepdim=True)
 
         slopes = torch.stack([f] if last is None else [f, last], 1)
-        spread = (q[:, None] * centred(slopes)).flatten(2)
-        gram = spread @ slopes.flatten(2).mT
+        centred_slopes = (q[:, None] * centred(slopes)).flatten(2)
+        gram = centred_slopes @ slopes.flatten(2).mT
         least = torch.finfo(gram.dtype).tiny
         steep = gram.diagonal(dim1=1, dim2=2)
         gram = gram + torch.diag_embed(_RIDGE * steep + least**0.5)
         # Two slopes may be one in float32; then nothing is held in this step.
-        pull = torch.linalg.solve_ex(gram, spread @ c.flatten(1)[..., None])[0]
+        pull = torch.linalg.solve_ex(gram, centred_slopes @ c.flatten(1)[..., None])[0]
         pull = pull.nan_to_num(0.0, 0.0, 0.0)
         onwards = c - (slopes.flatten(2).mT @ pull).view_as(c)
-        short = _INSIDE * bound - found.distance
-        scaled = f * (short / steep[:, 0].clamp(min=least**0.5))[:, None, None]
+        distance_left = _INSIDE * bound - weights.distance
+        scaled = f * (distance_left / steep[:, 0].clamp(min=least**0.5))[:, None, None]
 
         def at_most(x: _Weights, most: float) -> _Weights:
             x = centred(x[:, None])[:, 0].masked_fill(~free, 0.0)
             return x * (most / x.abs().flatten(1).amax(-1).clamp(min=most + least))[:, None, None]
 
-        alone = at_most(_GAIN * c, size)
-        moved = (f * (masked_softmax(logits + alone, self.rows.allowed) - q)).flatten(1).sum(-1)
+        step_size = at_most(_GAIN * c, size)
+        output_change = (
+            (f * (masked_softmax(logits + step_size, self.rows.allowed) - q)).flatten(1).sum(-1)
+        )
         move = at_most(_GAIN * onwards, size) + at_most(scaled, _BACK)
-        return found, torch.where((moved <= short)[:, None, None], alone, move), f
+        return (
+            weights,
+            torch.where((output_change <= distance_left)[:, None, None], step_size, move),
+            f,
+        )
 
     def extend(self, target: _Found) -> None:
         """α + t (α̃ − α) with the greatest t within ε that bisection finds, up to the edge of the
@@ -257,21 +269,21 @@ class _Search:
         ends at no smaller t: at the first point that only the looser one allows, it continues
         above.
         """
-        down = self.own - target.q
-        least = torch.finfo(down.dtype).eps
-        edge = torch.where(down > least, self.own / down.clamp(min=least), torch.inf)
-        edge = edge.flatten(1).amin(-1).clamp(min=1.0, max=1e6)
+        decrease = self.own - target.q
+        least = torch.finfo(decrease.dtype).eps
+        max_step = torch.where(decrease > least, self.own / decrease.clamp(min=least), torch.inf)
+        max_step = max_step.flatten(1).amin(-1).clamp(min=1.0, max=1e6)
 
         def reached(share: _Batch) -> Bool[Tensor, " batch"]:
-            q = (self.own + share[:, None, None] * -down).clamp(min=0.0)
+            q = (self.own + share[:, None, None] * -decrease).clamp(min=0.0)
             total = q.sum(-1, keepdim=True)
-            found = self.measured(q / torch.where(total > 0, total, 1.0))
-            self.best = self.best.or_better(found, self.within)
-            return found.distance <= self.within
+            weights = self.measured(q / torch.where(total > 0, total, 1.0))
+            self.best = self.best.or_better(weights, self.within)
+            return weights.distance <= self.within
 
         fits = target.distance <= self.within
-        low = torch.where(reached(edge), edge, fits.to(edge))
-        high = torch.where(fits, edge, 1.0)
+        low = torch.where(reached(max_step), max_step, fits.to(max_step))
+        high = torch.where(fits, max_step, 1.0)
         for _ in range(_HALVINGS):
             share = (low + high) / 2
             good = reached(share)
@@ -294,8 +306,8 @@ class _Search:
 
     def weights_of(self, q: _Weights) -> _Weights:
         """Rows without a choice keep their own, and those of padding, which nobody reads."""
-        changed = q * self.rows.weights.sum(-1, keepdim=True)
-        return torch.where(self.counted[..., None], changed, self.rows.weights)
+        scaled = q * self.rows.weights.sum(-1, keepdim=True)
+        return torch.where(self.counted[..., None], scaled, self.rows.weights)
 
 
 def _vertices(weights: _Weights) -> _Weights:

@@ -68,17 +68,17 @@ def _inversions(ranks: NDArray[np.int64]) -> int:
     The highest differing bit decides about two numbers. So the list is sorted by the higher bits,
     and within a group of equal ones each 1 before a 0 is counted, bit by bit.
     """
-    total, places = 0, np.arange(len(ranks))
+    total, positions = 0, np.arange(len(ranks))
     for bit in reversed(range(int(ranks.max()).bit_length())):
-        group, half, bit_set = ranks >> (bit + 1), ranks >> bit, (ranks >> bit) & 1
+        group, half_group, bit_set = ranks >> (bit + 1), ranks >> bit, (ranks >> bit) & 1
         first = _beginnings(group)
         set_before = np.cumsum(bit_set) - bit_set
         set_before = set_before - set_before[first]  # before it, in its group
         total += int(set_before[bit_set == 0].sum())
-        within = np.where(bit_set == 1, set_before, places - first - set_before)
-        moved = np.empty_like(ranks)
-        moved[_beginnings(half) + within] = ranks
-        ranks = moved
+        rank_in_group = np.where(bit_set == 1, set_before, positions - first - set_before)
+        sorted_ranks = np.empty_like(ranks)
+        sorted_ranks[_beginnings(half_group) + rank_in_group] = ranks
+        ranks = sorted_ranks
     return total
 
 
@@ -147,13 +147,15 @@ def leave_one_out_correlation(
     is not looked at. The call runs once for each key; otherwise as `gradient_correlation`.
     """
     rows = AttentionRows.of(model, call, target or AttentionTarget())
-    moved = torch.zeros_like(rows.vector)
+    output_changes = torch.zeros_like(rows.vector)
     with torch.no_grad():
-        for key in range(moved.shape[1]):
-            erased = torch.zeros_like(rows.visible)
-            erased[:, key] = True
-            moved[:, key] = total_variation(rows.output, rows.output_of(rows.without(erased)))
-    return _correlation(rows, moved)
+        for key in range(output_changes.shape[1]):
+            erased_mask = torch.zeros_like(rows.visible)
+            erased_mask[:, key] = True
+            output_changes[:, key] = total_variation(
+                rows.output, rows.output_of(rows.without(erased_mask))
+            )
+    return _correlation(rows, output_changes)
 
 
 def _correlation(rows: AttentionRows, importance: Float[Tensor, "batch keys"]) -> Correlation:

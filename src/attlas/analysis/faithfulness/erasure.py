@@ -84,17 +84,17 @@ def single_erasure(
     rows = AttentionRows.of(model, call, target or AttentionTarget())
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        greatest = _erased(rows, rows.vector, rows.visible)
-        first = F.one_hot(greatest.key.clamp(min=0), rows.visible.shape[1])
+        largest = _erased(rows, rows.vector, rows.visible)
+        first = F.one_hot(largest.key.clamp(min=0), rows.visible.shape[1])
         others = rows.visible & (first == 0)
-        drawn = [_erased(rows, _noise(others, generator), others) for _ in range(draws)]
+        erasures = [_erased(rows, _noise(others, generator), others) for _ in range(draws)]
     return SingleErasure(
-        greatest,
+        largest,
         ErasedKey(
-            torch.stack([draw.key for draw in drawn]),
-            torch.stack([draw.weight for draw in drawn]),
-            torch.stack([draw.flipped for draw in drawn]),
-            torch.stack([draw.divergence for draw in drawn]),
+            torch.stack([draw.key for draw in erasures]),
+            torch.stack([draw.weight for draw in erasures]),
+            torch.stack([draw.flipped for draw in erasures]),
+            torch.stack([draw.divergence for draw in erasures]),
         ),
     )
 
@@ -143,14 +143,14 @@ def _flips(rows: AttentionRows, score: Float[Tensor, "batch keys"]) -> DecisionF
     # Hidden keys come last, also after visible ones of score −∞.
     order = hidden.argsort(dim=-1, descending=True, stable=True)
     order = order.gather(1, (~rows.visible).gather(1, order).int().argsort(dim=-1, stable=True))
-    place = order.argsort(-1)
+    ranks = order.argsort(-1)
     total = rows.visible.sum(-1)
     count = torch.zeros_like(total)
     for number in range(1, int(total.max())):
         unflipped = (count == 0) & (number < total)
         if not bool(unflipped.any()):
             break
-        flipped = rows.flipped(rows.output_of(rows.without(place < number)))
+        flipped = rows.flipped(rows.output_of(rows.without(ranks < number)))
         count = torch.where(unflipped & flipped, number, count)
     fraction = count / total
     return DecisionFlips(count, fraction.masked_fill(count == 0, torch.nan))
@@ -160,16 +160,16 @@ def _erased(
     rows: AttentionRows, score: Float[Tensor, "batch keys"], among: Bool[Tensor, "batch keys"]
 ) -> ErasedKey:
     """Erase the key with the greatest score among these, where there is one."""
-    some = among.any(-1)
+    has_key = among.any(-1)
     key = score.masked_fill(~among, -torch.inf).argmax(-1)
-    erased = F.one_hot(key, among.shape[1]).bool() & some[:, None]
-    output = rows.output_of(rows.without(erased))
+    erased_mask = F.one_hot(key, among.shape[1]).bool() & has_key[:, None]
+    output = rows.output_of(rows.without(erased_mask))
     weight = rows.vector.gather(1, key[:, None]).squeeze(1)
     return ErasedKey(
-        torch.where(some, key, -1),
-        torch.where(some, weight, 0.0),
-        rows.flipped(output) & some,
-        torch.where(some, jensen_shannon(rows.output, output), 0.0),
+        torch.where(has_key, key, -1),
+        torch.where(has_key, weight, 0.0),
+        rows.flipped(output) & has_key,
+        torch.where(has_key, jensen_shannon(rows.output, output), 0.0),
     )
 
 

@@ -46,7 +46,7 @@ class Intervention(Generic[Result]):
         """
         matched: dict[str, bool] = {}
 
-        def chosen(weights: Weights, allowed: Allowed, layer: str) -> Weights:
+        def selected(weights: Weights, allowed: Allowed, layer: str) -> Weights:
             matched[layer] = self.chosen.is_selected(layer)
             if not matched[layer]:
                 return weights
@@ -54,7 +54,7 @@ class Intervention(Generic[Result]):
             new = change(weights, allowed, layer).to(weights.dtype)
             return new if self.chosen.heads is None else torch.where(heads, new, weights)
 
-        with intervene(self.model, chosen), eval_mode(self.model):
+        with intervene(self.model, selected), eval_mode(self.model):
             result = self.call()
         unmatched = self.chosen.unmatched(matched)
         if unmatched:
@@ -70,18 +70,18 @@ class Intervention(Generic[Result]):
         count = weights.shape[1]
         heads = range(count) if self.chosen.heads is None else self.chosen.heads
         check_heads(heads, count, layer)
-        chosen = torch.zeros(count, 1, 1, dtype=torch.bool)
-        chosen[list(heads)] = True
-        return chosen.to(weights.device)
+        selected_heads = torch.zeros(count, 1, 1, dtype=torch.bool)
+        selected_heads[list(heads)] = True
+        return selected_heads.to(weights.device)
 
 
 def check_heads(heads: range | tuple[int, ...], count: int, layer: str) -> None:
     """`AttlasError` for a head that a layer of so many has not."""
-    wrong = [head for head in heads if not 0 <= head < count]
-    if wrong:
+    invalid = [head for head in heads if not 0 <= head < count]
+    if invalid:
         raise AttlasError(
             f"heads from 0 to {count - 1} in layer {layer!r}",
-            str(wrong),
+            str(invalid),
             "name heads that every chosen layer has, or choose layers too",
         )
 
@@ -92,7 +92,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
     Afterwards the flag of every module is as it was, also when the block raises.
     """
-    before = [(module, module.training) for module in model.modules()]
+    modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         yield
@@ -103,7 +103,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
                 "leave model.train() out of the call",
             )
     finally:
-        for module, training in before:
+        for module, training in modes:
             module.training = training
 
 
@@ -153,16 +153,16 @@ class AttentionTarget:
         if not head_numbers or not query_numbers:
             raise AttlasError("at least one head and one query", "none", "leave it out for all")
         check_heads(head_numbers, heads, layer)
-        wrong = [query for query in query_numbers if not -queries <= query < queries]
-        if wrong:
+        invalid = [query for query in query_numbers if not -queries <= query < queries]
+        if invalid:
             raise AttlasError(
                 f"queries from 0 to {queries - 1} in layer {layer!r}, or from −1 back",
-                str(wrong),
+                str(invalid),
                 "name queries that the layer has",
             )
-        chosen = torch.zeros(heads, queries, dtype=torch.bool)
-        chosen[torch.tensor(head_numbers)[:, None], torch.tensor(query_numbers)] = True
-        return chosen
+        selected_rows = torch.zeros(heads, queries, dtype=torch.bool)
+        selected_rows[torch.tensor(head_numbers)[:, None], torch.tensor(query_numbers)] = True
+        return selected_rows
 
 
 def _numbers(numbers: int | Sequence[int] | None, count: int) -> tuple[int, ...]:
@@ -200,12 +200,14 @@ def distribution(logits: object) -> Float[Tensor, "*examples labels"]:
             f"shape {tuple(logits.shape)}",
             "for one logit z of a sigmoid, return torch.cat([torch.zeros_like(z), z], -1)",
         )
-    found = torch.softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
-    if bool(found.isnan().any()):
+    probabilities = torch.softmax(
+        logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32)
+    )
+    if bool(probabilities.isnan().any()):
         raise AttlasError(
             "logits that are numbers", "NaN or infinity from the model", "check model and batch"
         )
-    return found
+    return probabilities
 
 
 def output_with_change(
@@ -257,9 +259,9 @@ def jensen_shannon(
     """
     _check(first, second)
     middle = (first + second) / 2
-    found = (_divergence(first, middle) + _divergence(second, middle)) / 2
+    divergence = (_divergence(first, middle) + _divergence(second, middle)) / 2
     # Rounding may have gone a little below 0; the gradient stays that of the sum.
-    return found + (found.clamp(min=0) - found).detach()
+    return divergence + (divergence.clamp(min=0) - divergence).detach()
 
 
 def _divergence(
@@ -330,22 +332,31 @@ class AttentionRows:
             output_with_change(intervention, keep)
         layer = _layer(target, list(recorded))
         number = _call(target, len(recorded[layer]), layer)
-        found = recorded[layer][number]
-        assert found is not None  # `_layer` and `_call` chose what the target wanted
-        weights, allowed = found
-        chosen = target.rows(weights.shape[1], weights.shape[2], layer)
+        attention_map = recorded[layer][number]
+        assert attention_map is not None  # `_layer` and `_call` chose what the target wanted
+        weights, allowed = attention_map
+        selected_rows = target.rows(weights.shape[1], weights.shape[2], layer)
         if output.ndim != 2 or len(output) != len(weights):
             raise AttlasError(
                 f"logits of shape (batch, labels), batch = {len(weights)}",
                 f"shape {tuple(output.shape)}",
                 "return those of one position of each text, such as model(**batch).logits[:, -1]",
             )
-        precise = torch.promote_types(weights.dtype, torch.float32)
+        dtype = torch.promote_types(weights.dtype, torch.float32)
         allowed = allowed.expand_as(weights)
-        counted = _query_mask(allowed, target)[:, chosen]
-        _check_queries(counted, allowed, layer)
-        rows = weights[:, chosen].to(precise)
-        return cls(intervention, layer, number, chosen, rows, allowed[:, chosen], counted, output)
+        query_mask = _query_mask(allowed, target)[:, selected_rows]
+        _check_queries(query_mask, allowed, layer)
+        rows = weights[:, selected_rows].to(dtype)
+        return cls(
+            intervention,
+            layer,
+            number,
+            selected_rows,
+            rows,
+            allowed[:, selected_rows],
+            query_mask,
+            output,
+        )
 
     @property
     def vector(self) -> Float[Tensor, "batch keys"]:
@@ -375,9 +386,9 @@ class AttentionRows:
             calls += 1
             if calls != self.call + 1:
                 return current
-            changed = current.clone()
-            changed[:, self.chosen] = weights.to(current.dtype)
-            return changed
+            new_weights = current.clone()
+            new_weights[:, self.chosen] = weights.to(current.dtype)
+            return new_weights
 
         return output_with_change(self.intervention, replace_weights)
 
@@ -393,8 +404,8 @@ class AttentionRows:
         remaining = self.weights.masked_fill(erased[:, None], 0.0)
         total = self.weights.sum(-1, keepdim=True)
         sum_left = remaining.sum(-1, keepdim=True)
-        changed = torch.where(sum_left > 0, remaining / sum_left, 0.0) * total
-        return torch.where(self.query_mask[..., None], changed, self.weights)
+        new_weights = torch.where(sum_left > 0, remaining / sum_left, 0.0) * total
+        return torch.where(self.query_mask[..., None], new_weights, self.weights)
 
     def gradients(self) -> Float[Tensor, "batch rows keys"]:
         """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for.
@@ -417,16 +428,16 @@ def weight_gradient(
     Raises:
         AttlasError: If the value does not come from the weights by steps with a gradient.
     """
-    found = (
+    gradients = (
         torch.autograd.grad(value, weights, allow_unused=True)[0] if value.requires_grad else None
     )
-    if found is None:
+    if gradients is None:
         raise AttlasError(
             "an output that has a gradient with respect to the weights",
             "one that has none",
             "leave torch.no_grad() and .detach() out of the call",
         )
-    return found
+    return gradients
 
 
 def _layer(target: AttentionTarget, layers: list[str]) -> str:
@@ -469,11 +480,11 @@ def _check_queries(
     layer: str,
 ) -> None:
     """Raise `AttlasError` for a text that has tokens, but none in the target."""
-    silent = allowed.flatten(1).any(1) & ~query_mask.any(1)
-    if bool(silent.any()):
+    without_query = allowed.flatten(1).any(1) & ~query_mask.any(1)
+    if bool(without_query.any()):
         raise AttlasError(
             f"a query of a token in every text, in layer {layer!r}",
-            f"padding alone in text {int(silent.int().argmax())}",
+            f"padding alone in text {int(without_query.int().argmax())}",
             "choose other queries, pad on the other side, or say "
             "AttentionTarget(cross_attention=True) where the map "
             "does not look at itself",

@@ -28,8 +28,8 @@ class PermutationDistance:
     @property
     def median(self) -> Float[Tensor, "*examples"]:
         """The median over the draws; of an even number, the mean of the middle two."""
-        ordered, count = self.distances.sort(dim=0).values, len(self.distances)
-        return (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+        sorted_distances, count = self.distances.sort(dim=0).values, len(self.distances)
+        return (sorted_distances[(count - 1) // 2] + sorted_distances[count // 2]) / 2
 
 
 def permutation_distance(
@@ -66,11 +66,11 @@ def permutation_distance(
 
     with torch.no_grad():
         baseline = baseline_output(intervention)
-        found = [
+        distances = [
             total_variation(baseline, output_with_change(intervention, shuffle))
             for _ in range(draws)
         ]
-    return PermutationDistance(torch.stack(found))
+    return PermutationDistance(torch.stack(distances))
 
 
 # Uniform weights: does it matter that the weights differ?

@@ -77,7 +77,7 @@ def roles(
     """
     if radius < 0:
         raise AttlasError("a radius from 0", str(radius), "count keys to either side")
-    chosen = trace.chosen(layers)
+    maps = trace.chosen(layers)
     if queries is not None and target_mask is not None:
         raise AttlasError("queries or target_mask", "both", "queries are those of every layer")
     inputs = {
@@ -88,7 +88,7 @@ def roles(
     }
     tallies: dict[str, Tally] = {}
     found_cross_attention = False
-    for layer in chosen:
+    for layer in maps:
         calls, relation = trace.calls(layer), trace.kind(layer)
         cross_attention = None if relation is None else relation == "cross"
         for call, attention_map in enumerate(calls):
@@ -102,7 +102,7 @@ def roles(
     if target_mask is not None and not found_cross_attention:
         raise AttlasError(
             "cross-attention, which target_mask is for",
-            f"none of it among {list(chosen)}",
+            f"none of it among {list(maps)}",
             "leave target_mask out",
         )
     return RoleTable(tallies)
@@ -114,8 +114,8 @@ def role_of(table: RoleTable, layer: str, head: int) -> tuple[Role, ...]:
     Raises:
         AttlasError: For a layer or head that is not in the table.
     """
-    held = [role for role in table.of_head(layer, head) if role.held]
-    return tuple(sorted(held, key=lambda role: -role.score))
+    held_roles = [role for role in table.of_head(layer, head) if role.held]
+    return tuple(sorted(held_roles, key=lambda role: -role.score))
 
 
 def _is_cross_attention(attention_map: AttentionMap, cross_attention: bool | None) -> bool:

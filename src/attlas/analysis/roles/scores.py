@@ -49,9 +49,11 @@ class OffsetTarget(RoleTarget):
 
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
         num_keys = self.token_mask.shape[1]
-        place = query + self.by
+        positions = query + self.by
         return (
-            (place >= 0) & (place < num_keys) & self.token_mask[row, place.clamp(0, num_keys - 1)]
+            (positions >= 0)
+            & (positions < num_keys)
+            & self.token_mask[row, positions.clamp(0, num_keys - 1)]
         )
 
     def __call__(
@@ -103,16 +105,16 @@ class InductionTarget(RoleTarget):
 
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
         num_keys = self.tokens.shape[1]
-        inside = (query >= 0) & (query < num_keys)
-        return inside & self.again[row, query.clamp(0, num_keys - 1)]
+        in_range = (query >= 0) & (query < num_keys)
+        return in_range & self.again[row, query.clamp(0, num_keys - 1)]
 
     def __call__(
         self, row: int, query: Int[Tensor, " rows"], key: Int[Tensor, " keys"]
     ) -> Bool[Tensor, "#rows keys"]:
         query_tokens = self.tokens[row, query.clamp(0, self.tokens.shape[1] - 1)].unsqueeze(-1)
-        before = (key - 1).clamp(min=0)
-        behind = (key > 0) & self.token_mask[row, before] & (key <= query.unsqueeze(-1))
-        return behind & (self.tokens[row, before] == query_tokens)
+        previous_key = (key - 1).clamp(min=0)
+        has_previous = (key > 0) & self.token_mask[row, previous_key] & (key <= query.unsqueeze(-1))
+        return has_previous & (self.tokens[row, previous_key] == query_tokens)
 
 
 def first_tokens(token_mask: Bool[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"]:
@@ -135,10 +137,12 @@ def _again(
     # Sort: tokens before padding, then equal tokens together, in the order of the text.
     order = torch.argsort(tokens, dim=1, stable=True)
     order = order.gather(1, torch.argsort(~token_mask.gather(1, order), dim=1, stable=True))
-    ordered, is_token = tokens.gather(1, order), token_mask.gather(1, order)
-    same = torch.zeros_like(token_mask)
-    same[:, 1:] = (ordered[:, 1:] == ordered[:, :-1]) & is_token[:, 1:] & is_token[:, :-1]
-    return torch.zeros_like(token_mask).scatter(1, order, same)
+    sorted_tokens, is_token = tokens.gather(1, order), token_mask.gather(1, order)
+    repeats = torch.zeros_like(token_mask)
+    repeats[:, 1:] = (
+        (sorted_tokens[:, 1:] == sorted_tokens[:, :-1]) & is_token[:, 1:] & is_token[:, :-1]
+    )
+    return torch.zeros_like(token_mask).scatter(1, order, repeats)
 
 
 # A random text that repeats itself, to find induction heads.
@@ -161,17 +165,17 @@ def repeated(
     Raises:
         AttlasError: For fewer different tokens than a repeat has, and for a single repeat.
     """
-    drawn = torch.unique(torch.as_tensor(tokens))
-    if not 1 <= length <= len(drawn):
+    distinct = torch.unique(torch.as_tensor(tokens))
+    if not 1 <= length <= len(distinct):
         raise AttlasError(
-            f"a length from 1 to the number of different tokens, {len(drawn):,}",
+            f"a length from 1 to the number of different tokens, {len(distinct):,}",
             f"{length:,}",
             "give more tokens, or ask for a shorter repeat",
         )
     if times < 2:
         raise AttlasError("at least two times the same", str(times), "pass e.g. times=4")
-    order = torch.randperm(len(drawn), generator=torch.Generator().manual_seed(seed))
-    once = drawn[order[:length]].to(torch.long)
+    order = torch.randperm(len(distinct), generator=torch.Generator().manual_seed(seed))
+    once = distinct[order[:length]].to(torch.long)
     return torch.cat((torch.tensor(list(begin), dtype=torch.long), once.repeat(times)))
 
 
@@ -249,8 +253,8 @@ class _TargetSums(Reduction):
         key = torch.arange(block.low, block.high, device=device)
         choice, allowed = has_choice(block, self._asking), block.allowed
         shape = block.weights.shape
-        for place, target in enumerate(self._targets):
-            counted = choice & target.exists(block.batch, query)
+        for index, target in enumerate(self._targets):
+            is_counted = choice & target.exists(block.batch, query)
             on_target = target(block.batch, query, key).expand(shape[1:])
             even = (on_target & allowed).sum(-1) / block.num_visible.clamp(min=1)
             if target.by_max_weight:
@@ -260,9 +264,9 @@ class _TargetSums(Reduction):
                 weights = on_target.to(block.weights.dtype)
                 score = torch.linalg.vecdot(block.weights, weights)
             sums = torch.stack(
-                [(part * counted).sum(-1) for part in (score, even, counted.to(even))]
+                [(part * is_counted).sum(-1) for part in (score, even, is_counted.to(even))]
             )
-            self._sums[:, block.heads, place] += sums.cpu().to(torch.float64)
+            self._sums[:, block.heads, index] += sums.cpu().to(torch.float64)
 
     @property
     def result(self) -> Float[Tensor, "3 heads targets"]:
@@ -286,8 +290,8 @@ class _OffsetReduction(Reduction):
 
     def update(self, block: Block) -> None:
         choice, best = has_choice(block, self._asking), argmax(block)
-        place = block.position + torch.arange(block.stop - block.start, device=best.device)
-        column = (best - place - self._low).clamp(min=0)
+        positions = block.position + torch.arange(block.stop - block.start, device=best.device)
+        column = (best - positions - self._low).clamp(min=0)
         counts = self._counts[block.heads]  # a view
         counts.scatter_add_(1, column.cpu(), choice.to(torch.long).cpu())
         even = (choice / block.num_visible.clamp(min=1)).sum(-1)
@@ -327,8 +331,8 @@ class SlopeReduction(Reduction):
         row_sums = block.weights @ moments
         total = row_sums[..., 2:]
         row_sums = row_sums[..., :2] / torch.where(total == 0, 1.0, total)
-        both = torch.stack((row_sums, even.expand_as(row_sums))).cpu().to(torch.float64)
-        (mean, square), (even_mean, even_square) = (part.unbind(-1) for part in both)
+        totals = torch.stack((row_sums, even.expand_as(row_sums))).cpu().to(torch.float64)
+        (mean, square), (even_mean, even_square) = (part.unbind(-1) for part in totals)
         query = torch.arange(block.start, block.stop, dtype=torch.float64) / self._queries
         terms = [torch.ones_like(mean), query, query * query, mean, square, query * mean]
         terms += [even_mean, even_square, query * even_mean]
@@ -357,7 +361,7 @@ def _slope(
 ) -> Float[Tensor, "batch heads"]:
     """ρ of the means of i, i², j, j² and ij."""
     of_query, of_key = query_2 - query**2, key_2 - key**2
-    spread = (of_query.clamp(min=0) * of_key.clamp(min=0)).sqrt()
-    still = (of_key < _ONE_PLACE) | (spread <= 0)
-    slope = torch.where(still, 0.0, (both - query * key) / torch.where(still, 1.0, spread))
+    scale = (of_query.clamp(min=0) * of_key.clamp(min=0)).sqrt()
+    still = (of_key < _ONE_PLACE) | (scale <= 0)
+    slope = torch.where(still, 0.0, (both - query * key) / torch.where(still, 1.0, scale))
     return slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond

@@ -108,8 +108,8 @@ class Tally:
         totals, counts = self.sums[0].clone(), self.sums[2].clone()
         if self.offsets.shape[1]:
             totals[:, _POSITIONAL] = self.offsets.amax(-1).to(totals.dtype)
-        alone = counts[:, _POSITIONAL] < 2  # a single query has all it has at one offset
-        counts[alone, _POSITIONAL] = totals[alone, _POSITIONAL] = 0
+        is_trivial = counts[:, _POSITIONAL] < 2  # a single query has all it has at one offset
+        counts[is_trivial, _POSITIONAL] = totals[is_trivial, _POSITIONAL] = 0
         return totals / counts
 
     @property
@@ -185,28 +185,28 @@ class RoleTable:
         Raises:
             AttlasError: If no text could show it.
         """
-        found = [
+        scores = [
             (layer, head, self.role(layer, head, name))
             for layer in self.layers
             for head in range(self.heads(layer))
         ]
-        found = [each for each in found if not math.isnan(each[2].score)]
-        if not found:
+        scores = [item for item in scores if not math.isnan(item[2].score)]
+        if not scores:
             raise AttlasError(
                 f"a text in which a head could show the role {name!r}",
                 "none",
                 "give what the role needs: `roles` says it",
             )
-        return max(found, key=lambda each: each[2].score)
+        return max(scores, key=lambda head: head[2].score)
 
     def __str__(self) -> str:
         """The roles above their thresholds, a line for each head that has one."""
         lines = []
         for layer in self.layers:
             for head in range(self.heads(layer)):
-                held = [role for role in self.of_head(layer, head) if role.held]
-                roles_text = ", ".join(f"{role.name} {role.score:.2f}" for role in held)
-                lines += [f"{layer} head {head}: {roles_text}"] if held else []
+                held_roles = [role for role in self.of_head(layer, head) if role.held]
+                roles_text = ", ".join(f"{role.name} {role.score:.2f}" for role in held_roles)
+                lines += [f"{layer} head {head}: {roles_text}"] if held_roles else []
         return "\n".join(lines) or "no head has a role"
 
     def _of(self, layer: str) -> Tally:

@@ -27,7 +27,7 @@ def values_of_call(
     """
     batch, heads, _, num_keys = attention_map.shape
     expected = (batch, num_keys - values.added) if heads == len(values.output) else None
-    far: float | None = None
+    relative_error: float | None = None
     for is_reversed in (False, True):
         first, second = source.vectors.shape[:2]
         if ((second, first) if is_reversed else (first, second)) != expected:
@@ -37,11 +37,11 @@ def values_of_call(
         off = _distance(attention_map, values, call_values, way.read)
         if off is None:
             return call_values
-        far = off if far is None else far
-    if far is not None:
+        relative_error = off if relative_error is None else relative_error
+    if relative_error is not None:
         raise AttlasError(
             "heads that read what the weights and the values say",
-            f"heads that read something else, by up to {far:.2g} of the greatest number",
+            f"heads that read something else, by up to {relative_error:.2g} of the greatest number",
             "take the map and the source of the same call, of a generation without "
             "beam search; if the layer does more than project its values, or its "
             "weights were changed, use weights, not norms",
@@ -81,7 +81,7 @@ def _distance(
         return None
     shared = heads // call_values.shape[1]
     repeated = call_values.repeat_interleave(shared, 1) if shared > 1 else call_values
-    off, greatest = 0.0, 0.0
+    off, maximum = 0.0, 0.0
     for query in sorted({query * (queries - 1) // max(1, _ASKED - 1) for query in range(_ASKED)}):
         weights = attention_map.rows(query, query + 1)
         sees = (weights.sum((1, 2, 3)) > 0).nonzero().flatten()  # nothing is said of the others
@@ -91,9 +91,9 @@ def _distance(
             return None
         if len(sees):
             off = max(off, float((computed - recorded)[sees].abs().max()))
-            greatest = max(greatest, float(recorded[sees].abs().max()))
-    near = max(_NEAR, 4 * torch.finfo(read.dtype).eps) * greatest
-    return off / greatest if off > near else None
+            maximum = max(maximum, float(recorded[sees].abs().max()))
+    tolerance = max(_NEAR, 4 * torch.finfo(read.dtype).eps) * maximum
+    return off / maximum if off > tolerance else None
 
 
 # Weights times the length of the vectors that they weigh.

@@ -34,9 +34,9 @@ class ValueInputs:
         """Check that of a cached generation, which is heard step by step: the source of the whole
         map.
         """
-        read = [step.read for step in steps if step.read is not None]
+        contexts = [step.read for step in steps if step.read is not None]
         axis = 1 if len({len(step.vectors) for step in steps}) == 1 else 0  # places first
-        joined = torch.cat(read, axis) if len(read) == len(steps) else None
+        joined = torch.cat(contexts, axis) if len(contexts) == len(steps) else None
         return cls(torch.cat([step.vectors for step in steps], axis), joined)
 
     def turned(self) -> "ValueInputs":
@@ -70,16 +70,19 @@ def record_value_inputs(model: nn.Module) -> Iterator[RecordedInputs]:
     with ExitStack() as stack:
         is_known = False
         for path, _ in model.named_modules(remove_duplicate=False):
-            found = find_projections(model, path)
-            if found is None:
+            projections = find_projections(model, path)
+            if projections is None:
                 continue
             is_known = True
             calls = inputs.setdefault(path, [])
-            if isinstance(found, nn.MultiheadAttention):
-                hooks: list[tuple[nn.Module, Any]] = [(found, _Given(calls))]
+            if isinstance(projections, nn.MultiheadAttention):
+                hooks: list[tuple[nn.Module, Any]] = [(projections, _Given(calls))]
             else:
                 layer = model.get_submodule(path)
-                hooks = [(found.value, _Made(calls)), (found.output, _Read(calls, layer))]
+                hooks = [
+                    (projections.value, _Made(calls)),
+                    (projections.output, _Read(calls, layer)),
+                ]
             for listened, hook in hooks:
                 handle = listened.register_forward_pre_hook(hook, with_kwargs=True)
                 stack.callback(handle.remove)
@@ -133,8 +136,8 @@ class _Read:
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         if self.calls and self.calls[-1].read is None and not _drops(self.layer):
-            read = _kept(args[0] if args else named["input"])
-            self.calls[-1] = replace(self.calls[-1], read=read)
+            context = _kept(args[0] if args else named["input"])
+            self.calls[-1] = replace(self.calls[-1], read=context)
 
 
 def _drops(layer: nn.Module) -> bool:
@@ -144,8 +147,8 @@ def _drops(layer: nn.Module) -> bool:
     if not layer.training:
         return False
     owners = (*layer.modules(), getattr(layer, "config", None))
-    named = [(name, rate) for owner in owners for name, rate in vars(owner or object).items()]
-    rates = [rate for name, rate in named if "drop" in name and isinstance(rate, int | float)]
+    attributes = [(name, rate) for owner in owners for name, rate in vars(owner or object).items()]
+    rates = [rate for name, rate in attributes if "drop" in name and isinstance(rate, int | float)]
     rates += [module.p for module in layer.modules() if isinstance(module, nn.Dropout)]
     return any(rate > 0 for rate in rates if not isinstance(rate, bool))
 

@@ -62,20 +62,20 @@ class Projections:
 
     def columns(self, total: int, heads: int, width: int) -> Int[Tensor, " values"] | None:
         """Which of the `total` outputs of `value` are values, for this head width; None = none."""
-        every = torch.arange(total)
+        all_columns = torch.arange(total)
         match self.layout:
             case "values":
-                return every
+                return all_columns
             case "last":
                 is_joint = total in (2 * heads * width, 3 * heads * width)
-                return every[-heads * width :] if is_joint else None
+                return all_columns[-heads * width :] if is_joint else None
             case "heads":
                 is_joint = total == 3 * heads * width
-                return every.reshape(heads, 3, width)[:, 2].flatten() if is_joint else None
+                return all_columns.reshape(heads, 3, width)[:, 2].flatten() if is_joint else None
             case "blocks":
-                twice = total - heads * width  # keys and values
-                fits = twice > 0 and twice % (2 * width) == 0
-                return every[-twice // 2 :] if fits else None
+                kv_dim = total - heads * width  # keys and values
+                fits = kv_dim > 0 and kv_dim % (2 * width) == 0
+                return all_columns[-kv_dim // 2 :] if fits else None
 
 
 def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention:
@@ -93,8 +93,8 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
             repr(layer),
             "name a layer of a trace of this very model",
         ) from None
-    found = find_projections(model, layer)
-    if found is None:
+    projections = find_projections(model, layer)
+    if projections is None:
         names = sorted({name for name, _, _ in _KNOWN})
         raise UnsupportedError(
             f"a value projection among {names} with its output projection, or "
@@ -102,14 +102,14 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
             f"{type(module).__name__} at {layer!r}",
             "make a ValueMap of your own from the weights of this layer",
         )
-    changing = _changing(module, found)
+    changing = _changing(module, projections)
     if changing is not None:
         raise UnsupportedError(
             "values that are projected and nothing else",
             f"{type(module).__name__} at {layer!r}, which has {changing}",
             "no linear map says what such a layer makes of a key: ask for weights, not for norms",
         )
-    return found
+    return projections
 
 
 def find_projections(model: nn.Module, layer: str) -> Projections | nn.MultiheadAttention | None:
@@ -143,12 +143,12 @@ def _changing(module: nn.Module, found: Projections | nn.MultiheadAttention) -> 
     for name, _ in (*module.named_children(), *module.named_parameters(recurse=False)):
         if "gate" in name.split("_"):
             return name
-    value, read = _size(found.value)[1], _size(found.output)[0]
+    value, output_dim = _size(found.value)[1], _size(found.output)[0]
     for query_name, key_name in _QUERIES if found.layout == "values" else ():
         query, key = _linear(module, query_name), _linear(module, key_name)
         if query is None or key is None:
             continue
-        if _size(query)[1] * value != _size(key)[1] * read:
+        if _size(query)[1] * value != _size(key)[1] * output_dim:
             return f"more than queries in {query_name}"
     return None
 
@@ -176,12 +176,12 @@ def precise(numbers: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 def _linear(owner: nn.Module, path: str) -> nn.Module | None:
     """The linear map at this path; None where there is something else or nothing."""
     try:
-        found = owner.get_submodule(path)
+        module = owner.get_submodule(path)
     except AttributeError:
         return None
-    weight = getattr(found, "weight", None)
+    weight = getattr(module, "weight", None)
     numbers = isinstance(weight, Tensor) and weight.is_floating_point()
-    return found if numbers and (isinstance(found, nn.Linear) or _is_transposed(found)) else None
+    return module if numbers and (isinstance(module, nn.Linear) or _is_transposed(module)) else None
 
 
 def _is_transposed(linear: nn.Module) -> bool:
@@ -262,22 +262,22 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
         AttlasError: If the projections cannot be found, do more than project, or do not fit the
             number of heads.
     """
-    found = projections_of(model, layer)
-    named = heads_named(model.get_submodule(layer))
-    if named is not None and named != heads:
+    projections = projections_of(model, layer)
+    num_heads = heads_named(model.get_submodule(layer))
+    if num_heads is not None and num_heads != heads:
         raise AttlasError(
-            f"the {named} heads that layer {layer!r} has",
+            f"the {num_heads} heads that layer {layer!r} has",
             f"{heads}",
             "observe all heads of the layer, and give trace[layer].shape[1]",
         )
-    if isinstance(found, nn.MultiheadAttention):
-        return _of_torch(found)
-    output, bias = matrix_of(found.output)
-    value, value_bias = matrix_of(found.value)
+    if isinstance(projections, nn.MultiheadAttention):
+        return _of_torch(projections)
+    output, bias = matrix_of(projections.output)
+    value, value_bias = matrix_of(projections.value)
     width, remainder = divmod(output.shape[0], heads) if heads > 0 else (0, 1)
-    columns = None if remainder else found.columns(value.shape[1], heads, width)
+    columns = None if remainder else projections.columns(value.shape[1], heads, width)
     if columns is None or len(columns) % width or heads % (len(columns) // width):
-        raise _unsupported(found, layer, heads)
+        raise _unsupported(projections, layer, heads)
     columns = columns.to(value.device)
     value_bias = None if value_bias is None else value_bias[columns]
     return _apart(value[:, columns], value_bias, output, bias, width)

@@ -90,8 +90,8 @@ class GraphAttention:
         graph = self.graph
         scores, mask = self._score(query, source.keys), source.token_mask
         if isinstance(self.attention, LocalAttention):
-            scores, inside = self._windowed(scores, query, source.token_mask, position)
-            mask = graph.node("And", mask, inside)
+            scores, in_window = self._windowed(scores, query, source.token_mask, position)
+            mask = graph.node("And", mask, in_window)
         scores = graph.node("Where", mask, scores, graph.number(_HIDDEN))
         weights = graph.node("Softmax", scores, axis=-1)
         weights = graph.node("Where", mask, weights, graph.number(0.0))
@@ -118,8 +118,8 @@ class GraphAttention:
     def _energies(self, projected_query: str, keys: str, energy: nn.Linear) -> str:
         """v · tanh(q + k)."""
         row = self.graph.node("Unsqueeze", projected_query, self.graph.integers(1))
-        bent = self.graph.node("Tanh", self.graph.node("Add", row, keys))
-        return self._flat(self.graph.mapped(bent, energy.weight))
+        hidden = self.graph.node("Tanh", self.graph.node("Add", row, keys))
+        return self._flat(self.graph.mapped(hidden, energy.weight))
 
     def _windowed(
         self, scores: str, query: str, token_mask: str, position: str | None
@@ -140,15 +140,17 @@ class GraphAttention:
                 scores = graph.node("Sub", scores, exponent)
             case _:
                 raise self._unknown()
-        far = graph.node("Abs", distance)
-        return scores, graph.node("LessOrEqual", far, graph.number(float(attention.radius)))
+        abs_distance = graph.node("Abs", distance)
+        return scores, graph.node(
+            "LessOrEqual", abs_distance, graph.number(float(attention.radius))
+        )
 
     def _predicted(self, attention: LocalPredictiveAttention, query: str, token_mask: str) -> str:
         """S · sigmoid(v · tanh(W q)), (batch,)."""
         graph = self.graph
-        bent = graph.node("Tanh", graph.mapped(query, attention.q_proj.weight))
+        hidden = graph.node("Tanh", graph.mapped(query, attention.q_proj.weight))
         share = graph.node(
-            "Sigmoid", self._flat(graph.mapped(bent, attention.position_proj.weight))
+            "Sigmoid", self._flat(graph.mapped(hidden, attention.position_proj.weight))
         )
         ones = graph.node("Cast", token_mask, to=_FLOAT)
         count = graph.node("ReduceSum", ones, graph.integers(1), keepdims=0)
@@ -218,8 +220,8 @@ def allowed(n: GraphNumbers, pattern: Pattern, query: str, key: str) -> str:
         case Landmarks(marks):
             return n.of("Or", n.among(query, marks), n.among(key, marks))
         case Scattered(share, seed):
-            drawn = n.of("Less", _mixed(n, query, key, seed), int(share * 2**32))
-            return n.of("Or", drawn, n.of("Equal", query, key))
+            is_sampled = n.of("Less", _mixed(n, query, key, seed), int(share * 2**32))
+            return n.of("Or", is_sampled, n.of("Equal", query, key))
         case Both(left, right):
             return n.of("And", allowed(n, left, query, key), allowed(n, right, query, key))
         case Either(left, right):
@@ -231,12 +233,12 @@ def allowed(n: GraphNumbers, pattern: Pattern, query: str, key: str) -> str:
 def _mixed(n: GraphNumbers, query: str, key: str, seed: int) -> str:
     """The hash of `Scattered`: mod 2³² keeps 32 bits, div 2¹⁶ shifts by 16."""
     of_pair = n.of("Add", n.of("Mul", query, 73_856_093), n.of("Mul", key, 19_349_663))
-    mixed = n.of("Add", of_pair, seed * 83_492_791)
+    hashed = n.of("Add", of_pair, seed * 83_492_791)
     for multiplier in (0x45D9F3B, 0x119DE1F3):
-        mixed = n.of("Mod", mixed, 2**32)
-        mixed = n.of("BitwiseXor", mixed, n.of("Div", mixed, 2**16))
-        mixed = n.of("Mod", n.of("Mul", mixed, multiplier), 2**32)
-    return n.of("BitwiseXor", mixed, n.of("Div", mixed, 2**16))
+        hashed = n.of("Mod", hashed, 2**32)
+        hashed = n.of("BitwiseXor", hashed, n.of("Div", hashed, 2**16))
+        hashed = n.of("Mod", n.of("Mul", hashed, multiplier), 2**32)
+    return n.of("BitwiseXor", hashed, n.of("Div", hashed, 2**16))
 
 
 # Self-attention that looks where a pattern lets it, as nodes of a graph.
@@ -284,18 +286,18 @@ class GraphPatternAttention:
         block = n.of("Min", self.count, n.of("Max", span, _SMALLEST_BLOCK))
         starts = n.apart(n.up_to(self.count, step=block), 1)
         query = n.of("Add", starts, n.apart(n.up_to(block), 0))  # (blocks, B)
-        around = n.up_to(n.of("Add", block, behind), n.of("Neg", before))
-        key, exists = self._with_mark_keys(n.of("Add", starts, n.apart(around, 0)))
-        place = n.of("Max", n.of("Min", key, last), 0)  # what does not exist is hidden
+        offsets = n.up_to(n.of("Add", block, behind), n.of("Neg", before))
+        key, exists = self._with_mark_keys(n.of("Add", starts, n.apart(offsets, 0)))
+        positions = n.of("Max", n.of("Min", key, last), 0)  # what does not exist is hidden
         mask = allowed(n, self.pattern, n.apart(query, 2), n.apart(key, 1))
         mask = n.of("And", mask, n.apart(exists, 1))
-        token_mask = graph.node("Gather", self.token_mask, place, axis=1)
+        token_mask = graph.node("Gather", self.token_mask, positions, axis=1)
         context = attended(
             graph,
             graph.node("Gather", asked, n.of("Min", query, last), axis=2),
             Heads(
                 *(
-                    graph.node("Gather", tensor, place, axis=2)
+                    graph.node("Gather", tensor, positions, axis=2)
                     for tensor in (heads.keys, heads.values)
                 )
             ),
@@ -315,17 +317,17 @@ class GraphPatternAttention:
         and are not there twice.
         """
         graph, n = self.graph, self.n
-        inside = n.of("And", n.of("GreaterOrEqual", strips, 0), n.of("Less", strips, self.count))
+        in_range = n.of("And", n.of("GreaterOrEqual", strips, 0), n.of("Less", strips, self.count))
         if not self.marks:
-            return strips, inside
-        inside = n.of("And", inside, n.of("Not", n.among(strips, self.marks)))
+            return strips, in_range
+        in_range = n.of("And", in_range, n.of("Not", n.among(strips, self.marks)))
         blocks = graph.node("Shape", strips, start=0, end=1)
         shape = graph.node("Concat", blocks, graph.integers(len(self.marks)), axis=0)
         marks = graph.node("Expand", graph.integers(*self.marks), shape)
         exists = n.of("Less", marks, self.count)
         return (
             graph.node("Concat", strips, marks, axis=1),
-            graph.node("Concat", inside, exists, axis=1),
+            graph.node("Concat", in_range, exists, axis=1),
         )
 
     def _with_marks(self, context: str, query: str, heads: Heads) -> str:
@@ -333,8 +335,8 @@ class GraphPatternAttention:
         graph, n = self.graph, self.n
         places = n.of("Min", graph.integers(*self.marks), n.of("Sub", self.count, 1))
         rows = graph.node("Gather", query, places, axis=2)
-        both = graph.node("Concat", context, self._of_all(rows, heads, places), axis=2)
+        joined = graph.node("Concat", context, self._of_all(rows, heads, places), axis=2)
         positions = n.up_to(self.count)
-        behind = n.of("Add", self.count, n.place(positions, self.marks))
-        chosen = n.of("Where", n.among(positions, self.marks), behind, positions)
-        return graph.node("Gather", both, chosen, axis=2)
+        offset_positions = n.of("Add", self.count, n.place(positions, self.marks))
+        shifted = n.of("Where", n.among(positions, self.marks), offset_positions, positions)
+        return graph.node("Gather", joined, shifted, axis=2)

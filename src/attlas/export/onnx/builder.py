@@ -181,10 +181,10 @@ class GraphNumbers:
         """Which of the numbers are marks, as bools."""
         if not marks:
             return self.of("Less", numbers, numbers)
-        most = self.graph.node(
+        maximum = self.graph.node(
             "ReduceMax", self._same(numbers, marks), self.graph.integers(-1), keepdims=0
         )
-        return self.graph.node("Cast", most, to=_BOOL)
+        return self.graph.node("Cast", maximum, to=_BOOL)
 
     def place(self, numbers: str, marks: tuple[int, ...]) -> str:
         """At which place in the marks each of the numbers stands; 0 for one that is no mark."""
@@ -192,5 +192,5 @@ class GraphNumbers:
 
     def _same(self, numbers: str, marks: tuple[int, ...]) -> str:
         """1 where a number is a mark, (…, marks), else 0."""
-        same = self.graph.node("Equal", self.apart(numbers, -1), self.graph.integers(*marks))
-        return self.graph.node("Cast", same, to=_INT64)
+        is_equal = self.graph.node("Equal", self.apart(numbers, -1), self.graph.integers(*marks))
+        return self.graph.node("Cast", is_equal, to=_INT64)

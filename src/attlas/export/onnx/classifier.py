@@ -35,18 +35,18 @@ def seen_whole(model: Classifier, config: ClassifierConfig) -> int | None:
     patterns = parse_patterns(config.patterns, config.layers)
     if config.pooling != "first" or all(pattern == everywhere for pattern in patterns):
         return None
-    most = min(_MOST, _BEYOND + config.layers * max(map(_greatest, patterns)))
+    max_length = min(_MOST, _BEYOND + config.layers * max(map(_greatest, patterns)))
     if model.max_positions is not None:
-        most = min(most, model.max_positions - 1)  # and END
+        max_length = min(max_length, model.max_positions - 1)  # and END
     tokens = 1
-    while tokens < most:
-        tokens = min(2 * tokens, most)
+    while tokens < max_length:
+        tokens = min(2 * tokens, max_length)
         # By n: how long a text has to be, its END included, for its first n tokens to be seen.
         fully_seen = required_lengths(patterns, tokens + 1)[:-1].cummax(0).values
         unseen = torch.nonzero(fully_seen > torch.arange(2, tokens + 2))
         if len(unseen):
             return int(unseen[0])
-    return most if most == _MOST else None
+    return max_length if max_length == _MOST else None
 
 
 def _greatest(pattern: Pattern) -> int:
@@ -56,8 +56,8 @@ def _greatest(pattern: Pattern) -> int:
             return max(_greatest(left), _greatest(right))
         case Window(number) | Strided(number):
             return number
-        case Landmarks(places):
-            return max(places, default=0)
+        case Landmarks(indices):
+            return max(indices, default=0)
         case _:
             return 0
 

@@ -52,8 +52,8 @@ def pool_graph(graph: Graph, vectors: str, token_mask: str, pooling: Pooling) ->
             return graph.node("Div", total, graph.node("Max", count, graph.number(1.0)))
         case MaxPooling():
             tokens = graph.node("Where", mask, vectors, graph.number(_LEAST))
-            greatest = graph.node("ReduceMax", tokens, graph.integers(1), keepdims=0)
-            return _of_texts(graph, greatest, token_mask)
+            maximum = graph.node("ReduceMax", tokens, graph.integers(1), keepdims=0)
+            return _of_texts(graph, maximum, token_mask)
         case FirstPooling():
             ones = graph.node("Cast", token_mask, to=_INT32)
             first = graph.node("ArgMax", ones, axis=1, keepdims=1)
@@ -224,10 +224,10 @@ class GraphLayers:
         graph = self.graph
         width = self.embed_dim // self.num_heads if self.rotary else self.embed_dim
         frequencies = np.exp(np.arange(0, width, 2) * (-math.log(10_000.0) / width))
-        exact = graph.node("Cast", places, to=_DOUBLE)
+        double_positions = graph.node("Cast", places, to=_DOUBLE)
         angles = graph.node(
             "Mul",
-            graph.node("Unsqueeze", exact, graph.integers(1)),
+            graph.node("Unsqueeze", double_positions, graph.integers(1)),
             graph.constant(frequencies.astype(np.float64)),
         )
         sine, cosine = (
@@ -253,8 +253,8 @@ class GraphLayers:
 
     def around(self, x: str, residual: Any, sublayer: Callable[[str], str]) -> str:
         """A sublayer with add & norm."""
-        added = sublayer(self.normed(x, residual.norm) if self.pre else x)
-        x = self.graph.node("Add", x, added) if residual.residual else added
+        update = sublayer(self.normed(x, residual.norm) if self.pre else x)
+        x = self.graph.node("Add", x, update) if residual.residual else update
         return x if self.pre else self.normed(x, residual.norm)
 
     def normed(self, x: str, norm: nn.Module | None) -> str:
@@ -330,8 +330,8 @@ class GraphLayers:
                 inner = graph.node("Mul", silu, self._of(x, feed_forward.gate))
             case "gelu":
                 error = graph.node("Erf", graph.node("Mul", inner, graph.number(math.sqrt(0.5))))
-                half = graph.node("Mul", inner, graph.number(0.5))
-                inner = graph.node("Mul", half, graph.node("Add", error, graph.number(1.0)))
+                half_inner = graph.node("Mul", inner, graph.number(0.5))
+                inner = graph.node("Mul", half_inner, graph.node("Add", error, graph.number(1.0)))
             case _:
                 inner = graph.node("Relu", inner)
         return self._of(inner, feed_forward.outer)

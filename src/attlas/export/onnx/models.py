@@ -91,21 +91,23 @@ class _Step:
         """The features of an embedded token (batch, embedding)."""
         match self.decoder:
             case BahdanauDecoder():
-                before = self.recurrence.of(self.past["hidden"], self.recurrence.rnn.num_layers - 1)
-                context = self._attended(self.decoder, before)
+                previous = self.recurrence.of(
+                    self.past["hidden"], self.recurrence.rnn.num_layers - 1
+                )
+                context = self._attended(self.decoder, previous)
                 state = self._advanced(self._joined(token, context))
                 return self._read_out(self.decoder.readout, state, token, context)
             case LuongDecoder():
                 feeding = isinstance(self.decoder, InputFeedingDecoder)
-                entering = self._joined(token, self.past["attended"]) if feeding else token
-                state = self._advanced(entering)
+                rnn_input = self._joined(token, self.past["attended"]) if feeding else token
+                state = self._advanced(rnn_input)
                 context = self._attended(self.decoder, state)
-                both = self._joined(context, state)
-                mixed = self.graph.mapped(both, self.decoder.concat_proj.weight)
-                attended = self.graph.node("Tanh", mixed)
+                joined = self._joined(context, state)
+                combined = self.graph.mapped(joined, self.decoder.concat_proj.weight)
+                attentional = self.graph.node("Tanh", combined)
                 if feeding:
-                    self.now["attended"] = attended
-                return attended
+                    self.now["attended"] = attentional
+                return attentional
             case PlainDecoder():
                 return self._advanced(token)
             case _:
@@ -123,8 +125,8 @@ class _Step:
         position, coverage = self.past.get("position"), self.past.get("coverage")
         if decoder.coverage is not None and coverage is not None:
             column = graph.node("Unsqueeze", coverage, graph.integers(2))
-            added = graph.mapped(column, decoder.coverage.coverage_proj.weight)
-            keys = graph.node("Add", source.keys, added)
+            coverage_term = graph.mapped(column, decoder.coverage.coverage_proj.weight)
+            keys = graph.node("Add", source.keys, coverage_term)
             source = SourceInputs(keys, source.values, source.token_mask)
         attention = GraphAttention(graph, decoder.attention)
         context, self.weights = attention.look(query, source, position)
@@ -138,11 +140,11 @@ class _Step:
         if readout.proj is None:
             return state if readout.kind == "linear_output" else self._joined(state, context)
         x = self._joined(state, token, context)
-        mixed = self.graph.mapped(x, readout.proj.weight, readout.proj.bias)
+        projected = self.graph.mapped(x, readout.proj.weight, readout.proj.bias)
         if readout.kind == "tanh":
-            return self.graph.node("Tanh", mixed)
+            return self.graph.node("Tanh", projected)
         sizes = self.graph.integers(readout.feature_dim, readout.feature_dim)
-        return self.graph.node("Max", *self.graph.several(2, "Split", mixed, sizes, axis=-1))
+        return self.graph.node("Max", *self.graph.several(2, "Split", projected, sizes, axis=-1))
 
     def _joined(self, *vectors: str) -> str:
         return self.graph.node("Concat", *vectors, axis=-1)
@@ -176,18 +178,18 @@ def _bridged(graph: Graph, bridge: Bridge, final: list[list[str]]) -> list[str]:
     outputs = []
     for matrix, end in zip(bridge.matrices, ends, strict=True):
         assert isinstance(matrix, nn.Linear)
-        bent = graph.node("Tanh", graph.mapped(end, matrix.weight, matrix.bias))
-        outputs.append(graph.node("Unsqueeze", bent, graph.integers(1)))
+        hidden = graph.node("Tanh", graph.mapped(end, matrix.weight, matrix.bias))
+        outputs.append(graph.node("Unsqueeze", hidden, graph.integers(1)))
     layers = len(final[0])
-    each = (outputs[begin : begin + layers] for begin in range(0, len(outputs), layers))
-    return [graph.node("Concat", *part, axis=1) for part in each]
+    groups = (outputs[begin : begin + layers] for begin in range(0, len(outputs), layers))
+    return [graph.node("Concat", *part, axis=1) for part in groups]
 
 
 def _read_by(graph: Graph, bridge: Bridge, end: str) -> str:
     """Of a layer's end (directions, batch, dim) the last directions, side by side."""
-    places = range(-bridge.directions, 0)
-    each = [graph.node("Gather", end, graph.number(place, np.int64), axis=0) for place in places]
-    return graph.node("Concat", *each, axis=-1)
+    layers = range(-bridge.directions, 0)
+    states = [graph.node("Gather", end, graph.number(index, np.int64), axis=0) for index in layers]
+    return graph.node("Concat", *states, axis=-1)
 
 
 def _zeros(graph: Graph, source: str, dtype: type[np.generic], shape: Shape) -> str:
@@ -199,8 +201,8 @@ def _zeros(graph: Graph, source: str, dtype: type[np.generic], shape: Shape) -> 
         else graph.node("Shape", source, start=axes[size], end=axes[size] + 1)
         for size in shape
     ]
-    whole = graph.node("Concat", *sizes, axis=0)
-    return graph.node("Expand", graph.number(0, dtype), whole)
+    full_shape = graph.node("Concat", *sizes, axis=0)
+    return graph.node("Expand", graph.number(0, dtype), full_shape)
 
 
 def _source(graph: Graph, model: RecurrentModel) -> SourceInputs | None:
@@ -270,8 +272,8 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
             new = layers.remembered(y, layer.self_attention, positions)
             present.append(layers.longer(past, new))
             pattern = layer.self_attention.pattern
-            before = None if pattern == causal else allowed(n, pattern, steps, so_far)
-            return layers.read(y, present[-1], layer.self_attention, before, positions)
+            mask = None if pattern == causal else allowed(n, pattern, steps, so_far)
+            return layers.read(y, present[-1], layer.self_attention, mask, positions)
 
         def across(y: str, layer: Any = layer, source: Heads = source) -> str:
             return layers.read(y, source, layer.cross_attention, mask, None)

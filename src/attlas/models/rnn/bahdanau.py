@@ -57,10 +57,10 @@ class Readout(nn.Module):
         """The features of every row."""
         if self.proj is None:
             return state if self.kind == "linear_output" else torch.cat([state, context], dim=-1)
-        mixed: Tensor = self.proj(torch.cat([state, embedded, context], dim=-1))
+        projected: Tensor = self.proj(torch.cat([state, embedded, context], dim=-1))
         if self.kind == "tanh":
-            return torch.tanh(mixed)
-        return torch.maximum(*mixed.chunk(2, dim=-1))
+            return torch.tanh(projected)
+        return torch.maximum(*projected.chunk(2, dim=-1))
 
 
 class BahdanauDecoder(AttentionDecoder):
@@ -87,8 +87,8 @@ class BahdanauDecoder(AttentionDecoder):
         self, embedded: Float[Tensor, "batch embed_dim"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch dim"], RecurrentState]:
         context, state = self.attend_step(state.hidden[0][:, -1], state)
-        entering = torch.cat([embedded, context], dim=1)
-        top, hidden = self.recurrence.step(entering, state.hidden)
+        rnn_input = torch.cat([embedded, context], dim=1)
+        top, hidden = self.recurrence.step(rnn_input, state.hidden)
         after = replace(state, hidden=hidden, position=state.position + 1)
         return self.readout(top, embedded, context), after
 

@@ -103,9 +103,9 @@ class Recurrence(nn.Module):
         self, inputs: Float[Tensor, "batch steps dim"], hidden: Hidden
     ) -> Float[Tensor, "batch steps hidden_dim"]:
         """The top layer's state after every step."""
-        before = tuple(part.transpose(0, 1).contiguous() for part in hidden)
+        state = tuple(part.transpose(0, 1).contiguous() for part in hidden)
         with supported_dtype(inputs) as fit:
-            start = tuple(map(fit, before))
+            start = tuple(map(fit, state))
             outputs: Tensor = self.rnn(fit(inputs), start if len(start) > 1 else start[0])[0]
         return outputs
 
@@ -169,8 +169,8 @@ class Unrolled:
             gates = gates + self._of_fed(fed)
         for layer, (of_input, _, bias, _) in enumerate(self._weights):
             if layer:
-                below = self._dropout(self._cells[layer - 1][0])
-                gates = linear(below, of_input, bias)
+                x = self._dropout(self._cells[layer - 1][0])
+                gates = linear(x, of_input, bias)
             cell = self._cells[layer]
             state_gates = self._of_state[layer](cell[0])
             self._cells[layer] = self._advance(gates, state_gates, cell)

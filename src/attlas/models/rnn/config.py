@@ -75,13 +75,13 @@ class RecurrentConfig(Config):
     @classmethod
     def _is_no_author(cls, value: object) -> object:
         """Mechanisms are named by what they compute, decoders by the authors of their papers."""
-        called = {"bahdanau": "additive", "luong": "general"}
+        score_names = {"bahdanau": "additive", "luong": "general"}
         name = value.lower() if isinstance(value, str) else ""
-        if name in called:
+        if name in score_names:
             raise ConfigError(
-                f"attention = {called[name]!r}, as the attention of this paper is called here",
+                f"attention = {score_names[name]!r}, as the attention of this paper is called here",
                 repr(value),
-                f"write attention = {called[name]!r}; decoder = {name!r} names the decoder"
+                f"write attention = {score_names[name]!r}; decoder = {name!r} names the decoder"
                 + ("; the paper has 'dot', 'concat' and 'local', too" if name == "luong" else ""),
             )
         return value

@@ -31,8 +31,8 @@ class Coverage(nn.Module):
 
     def forward(self, cache: KeyValueCache, coverage: Float[Tensor, "batch keys"]) -> KeyValueCache:
         """The cache with the coverage term added to its keys."""
-        covered = coverage.unsqueeze(-1).to(cache.keys.dtype)
-        return replace(cache, keys=cache.keys + self.coverage_proj(covered))
+        coverage_column = coverage.unsqueeze(-1).to(cache.keys.dtype)
+        return replace(cache, keys=cache.keys + self.coverage_proj(coverage_column))
 
 
 class RecurrentDecoder(nn.Module, ABC):
@@ -130,13 +130,13 @@ class AttentionDecoder(RecurrentDecoder, ABC):
             cache = source.expand_rows(0)
             output = self.attend(query.unsqueeze(1), cache, coverage, state.position)
             self.record([output.weights], cache, state.position)
-            used = output.applied[:, 0, 0]
+            weights = output.applied[:, 0, 0]
         else:
             queries = query.view(-1, source.rows_per_cache, query.shape[1])
             output = self.attention.forward_with_weights(queries, cache, state.position)
-            used = output.applied.flatten(0, 2)
-        covered = coverage + used
-        return output.context.flatten(0, 1), replace(state, coverage=covered)
+            weights = output.applied.flatten(0, 2)
+        new_coverage = coverage + weights
+        return output.context.flatten(0, 1), replace(state, coverage=new_coverage)
 
     def expanded_cache(
         self, state: RecurrentState
@@ -173,8 +173,8 @@ class AttentionDecoder(RecurrentDecoder, ABC):
 
 def _nothing(outputs: Float[Tensor, "batch keys dim"]) -> Float[Tensor, "batch keys"]:
     """No coverage yet; half precision would lose small weights from a long sum."""
-    precise = torch.promote_types(outputs.dtype, torch.float32)
-    return torch.zeros(outputs.shape[:2], dtype=precise, device=outputs.device)
+    dtype = torch.promote_types(outputs.dtype, torch.float32)
+    return torch.zeros(outputs.shape[:2], dtype=dtype, device=outputs.device)
 
 
 # The decoder without attention.

@@ -45,8 +45,10 @@ class Bridge(nn.Module):
         self, final: tuple[Float[Tensor, "batch layers directions dim"], ...]
     ) -> tuple[Float[Tensor, "batch layers hidden_dim"], ...]:
         """The decoder's initial state."""
-        read = torch.cat(final, dim=1)[:, :, -self.directions :].flatten(2).unbind(1)
-        states = [torch.tanh(of(x)) for of, x in zip(self.matrices, read, strict=True)]
+        final_states = torch.cat(final, dim=1)[:, :, -self.directions :].flatten(2).unbind(1)
+        states = [
+            torch.tanh(linear(x)) for linear, x in zip(self.matrices, final_states, strict=True)
+        ]
         return torch.stack(states, dim=1).chunk(len(final), dim=1)
 
 

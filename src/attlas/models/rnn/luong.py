@@ -75,14 +75,14 @@ class InputFeedingDecoder(LuongDecoder):
         self, encoded: Encoded, token_mask: Bool[Tensor, "batch keys"] | None
     ) -> RecurrentState:
         state = super().start(encoded, token_mask)
-        nothing = state.hidden[0].new_zeros(len(encoded.outputs), self.feature_dim)
-        return replace(state, attended=nothing)
+        zeros = state.hidden[0].new_zeros(len(encoded.outputs), self.feature_dim)
+        return replace(state, attended=zeros)
 
     def step(
         self, embedded: Float[Tensor, "batch embed_dim"], state: RecurrentState
     ) -> tuple[Float[Tensor, "batch dim"], RecurrentState]:
-        fed = torch.cat([embedded, self.last_attentional(state)], dim=1)
-        attended, after = super().step(fed, state)
+        rnn_input = torch.cat([embedded, self.last_attentional(state)], dim=1)
+        attended, after = super().step(rnn_input, state)
         return attended, replace(after, attended=attended)
 
     def decode(

@@ -36,9 +36,9 @@ def encode_by_length(
     order = lengths.argsort()
     parts = torch.split(order, _ROWS)
     widest = [int(lengths[part[-1]]) for part in parts]
-    needed = sum(len(part) * length for part, length in zip(parts, widest, strict=True))
-    behind = torch.arange(token_mask.shape[1], device=token_mask.device) < lengths.unsqueeze(1)
-    if needed > (1 - _SPARED) * token_mask.numel() or not torch.equal(behind, token_mask):
+    num_computed = sum(len(part) * length for part, length in zip(parts, widest, strict=True))
+    is_token = torch.arange(token_mask.shape[1], device=token_mask.device) < lengths.unsqueeze(1)
+    if num_computed > (1 - _SPARED) * token_mask.numel() or not torch.equal(is_token, token_mask):
         return encode(x, token_mask)
     encoded = x.new_zeros(x.shape)
     for part, length in zip(parts, widest, strict=True):
@@ -176,8 +176,8 @@ class EncoderLayer(nn.Module):
     ) -> Float[Tensor, "batch keys embed_dim"]:
         """One vector per source token in, one out."""
         y = self.around_self_attention.enter(x)
-        read = self.self_attention.attend(y, self.self_attention.project_kv(y, token_mask))
-        x = self.around_self_attention.leave(x, read)
+        attended = self.self_attention.attend(y, self.self_attention.project_kv(y, token_mask))
+        x = self.around_self_attention.leave(x, attended)
         return fed_forward(x, self.feed_forward, self.around_feed_forward)
 
 

@@ -70,11 +70,11 @@ class BlockConfig(Config):
     def _positions_fit(self) -> Self:
         rotated_dims = {"sinusoidal": self.embed_dim, "rotary": self.embed_dim // self.num_heads}
         if rotated_dims.get(self.positions, 0) % 2:
-            of = "embed_dim" if self.positions == "sinusoidal" else "embed_dim / num_heads"
+            size_name = "embed_dim" if self.positions == "sinusoidal" else "embed_dim / num_heads"
             raise ConfigError(
-                f"an even {of} for positions = {self.positions!r}",
+                f"an even {size_name} for positions = {self.positions!r}",
                 f"embed_dim = {self.embed_dim} for num_heads = {self.num_heads}",
-                f"make {of} even: these positions fill pairs of numbers",
+                f"make {size_name} even: these positions fill pairs of numbers",
             )
         if self.positions != "learned":
             combination = f"positions = {self.positions!r}"

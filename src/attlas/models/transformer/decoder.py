@@ -70,15 +70,15 @@ class DecoderLayer(nn.Module):
         cache = self.self_attention.project_kv(y, key_offset=0 if past is None else past.num_keys)
         if past is not None:
             cache = past.append(cache)
-        read = self.self_attention.attend(y, cache)
-        return self.around_self_attention.leave(x, read), cache
+        attended = self.self_attention.attend(y, cache)
+        return self.around_self_attention.leave(x, attended), cache
 
     def cross_attention_block(self, x: Vectors, source: KeyValueCache) -> Vectors:
         """Cross-attention to the source; several neighbouring rows may share a source."""
         y = self.around_cross_attention.enter(x)
         queries = y.reshape(source.keys.shape[0], -1, y.shape[-1])
-        read = self.cross_attention.attend(queries, source).view_as(y)
-        return self.around_cross_attention.leave(x, read)
+        attended = self.cross_attention.attend(queries, source).view_as(y)
+        return self.around_cross_attention.leave(x, attended)
 
     def cross_attention_block_with_weights(
         self, x: Vectors, source: KeyValueCache
@@ -111,8 +111,8 @@ class DecoderLayer(nn.Module):
             caches
         )
         cache = cache if past is None else past.append(cache)
-        read = self.self_attention.decode_step(y, cache, position, bias)
-        return self.around_self_attention.leave(x, read), cache
+        attended = self.self_attention.decode_step(y, cache, position, bias)
+        return self.around_self_attention.leave(x, attended), cache
 
     def cross_attention_step(
         self, x: Rows, source: KeyValueCache, token_mask: Float[Tensor, "sources 1 1 keys"] | None
@@ -165,23 +165,25 @@ class TransformerDecoder(nn.Module):
             self.layers
         )
         after, coverage = [], state.coverage
-        for number, (layer, behind) in enumerate(zip(self._layers, past, strict=True)):
-            x, cache = layer.self_attention_block(x, behind)
+        for number, (layer, past_cache) in enumerate(zip(self._layers, past, strict=True)):
+            x, cache = layer.self_attention_block(x, past_cache)
             after.append(cache)
-            counted = coverage is not None and number == len(past) - 1
+            needs_coverage = coverage is not None and number == len(past) - 1
             hook = layer.cross_attention.hook
             # Listeners and coverage need one batch row for each row, even if rows share a source.
-            alone = counted or hook.is_recording or hook.is_patched
-            source = state.source.expand_rows(number) if alone else state.source.layers[number]
-            if coverage is not None and counted:
-                x, used = layer.cross_attention_block_with_weights(x, source)
-                coverage = coverage + used.mean(1).sum(1)
+            needs_weights = needs_coverage or hook.is_recording or hook.is_patched
+            source = (
+                state.source.expand_rows(number) if needs_weights else state.source.layers[number]
+            )
+            if coverage is not None and needs_coverage:
+                x, weights = layer.cross_attention_block_with_weights(x, source)
+                coverage = coverage + weights.mean(1).sum(1)
             else:
                 x = layer.cross_attention_block(x, source)
             x = layer.feed_forward_block(x)
         features = x if self.norm is None else self.norm(x)
-        grown = TargetCache(tuple(after), state.position + x.shape[1])
-        return features, replace(state, past=grown, coverage=coverage)
+        target_cache = TargetCache(tuple(after), state.position + x.shape[1])
+        return features, replace(state, past=target_cache, coverage=coverage)
 
     def step(self, x: Rows, state: TransformerState) -> tuple[Rows, TransformerState]:
         """`forward` for the newest position of each row: the same with fewer and larger products,
@@ -195,16 +197,18 @@ class TransformerDecoder(nn.Module):
         patterns = {layer.self_attention.pattern for layer in self._layers}
         biases = {pattern: _bias(past.allowed(pattern, x.device)) for pattern in patterns}
         token_mask = None if sources.token_mask is None else _bias(sources.token_mask.unsqueeze(1))
-        before: tuple[KeyValueCache | None, ...] = past.layers or (None,) * len(self.layers)
+        past_layers: tuple[KeyValueCache | None, ...] = past.layers or (None,) * len(self.layers)
         after: list[KeyValueCache] = []
         coverage = state.coverage
-        for layer, behind, source in zip(self._layers, before, state.source.layers, strict=True):
+        for layer, past_cache, source in zip(
+            self._layers, past_layers, state.source.layers, strict=True
+        ):
             allowed = biases[layer.self_attention.pattern]
             x, cache = layer.self_attention_step(
-                x, behind, allowed, len(x) // past.rows_per_cache, state.position
+                x, past_cache, allowed, len(x) // past.rows_per_cache, state.position
             )
             after.append(cache)
-            if coverage is not None and len(after) == len(before):  # the last layer's counts
+            if coverage is not None and len(after) == len(past_layers):  # the last layer's counts
                 coverage = coverage + layer.cross_attention_step_weights(x, source, token_mask)
             x = layer.feed_forward_block(layer.cross_attention_step(x, source, token_mask))
         features = x if self.norm is None else self.norm(x)

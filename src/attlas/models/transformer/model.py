@@ -152,8 +152,8 @@ class Transformer(SequenceToSequence[TransformerState]):
         self, target: Int[Tensor, "batch queries"], state: TransformerState
     ) -> Float[Tensor, "batch queries embed_dim"]:
         embedded = self.word_dropout(self.target_embedding(target) * self.scale)
-        entering: Tensor = self.dropout(self.target_positions(embedded, state.position))
-        return entering
+        hidden: Tensor = self.dropout(self.target_positions(embedded, state.position))
+        return hidden
 
 
 # From settings to a Transformer.

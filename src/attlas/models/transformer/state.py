@@ -135,10 +135,10 @@ class TargetCache:
         own_keys = self.own_keys
         if not isinstance(pattern, Causal | Everywhere):
             if own_keys is None:
-                places = torch.arange(self.length, device=device).unsqueeze(0)
+                positions = torch.arange(self.length, device=device).unsqueeze(0)
             else:
-                places = own_keys.cumsum(1) - 1
-            allowed = pattern(places.new_tensor(self.length - 1), places)
+                positions = own_keys.cumsum(1) - 1
+            allowed = pattern(positions.new_tensor(self.length - 1), positions)
             own_keys = allowed if own_keys is None else own_keys & allowed
         return (
             None if own_keys is None else own_keys.view(-1, self.rows_per_cache, own_keys.shape[1])
@@ -148,13 +148,15 @@ class TargetCache:
         """Remove unused positions, if they are as many as the used ones."""
         if self.own_keys is None or self.own_keys.shape[1] < _FEW:
             return self
-        used = self.own_keys.view(-1, self.rows_per_cache, self.own_keys.shape[1]).any(1)
-        most = int(used.sum(1).max())
-        if 2 * most > used.shape[1]:
+        is_used = self.own_keys.view(-1, self.rows_per_cache, self.own_keys.shape[1]).any(1)
+        max_tokens = int(is_used.sum(1).max())
+        if 2 * max_tokens > is_used.shape[1]:
             return self
         # Used positions come first; a cache with fewer used positions than another keeps some
         # unused ones.
-        kept_keys = used.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]
+        kept_keys = is_used.to(torch.int8).argsort(dim=1, descending=True, stable=True)[
+            :, :max_tokens
+        ]
         own_keys = self.own_keys.gather(1, kept_keys.repeat_interleave(self.rows_per_cache, dim=0))
         return replace(
             self, layers=tuple(m.gather_keys(kept_keys) for m in self.layers), own_keys=own_keys
@@ -189,9 +191,9 @@ class TransformerState:
     def with_coverage(self) -> "TransformerState":
         """The same; from here on the steps add up their attention weights."""
         keys = self.source.layers[-1].keys
-        precise = torch.promote_types(keys.dtype, torch.float32)
-        nothing = torch.zeros(self.rows, keys.shape[-2], dtype=precise, device=keys.device)
-        return replace(self, coverage=nothing)
+        dtype = torch.promote_types(keys.dtype, torch.float32)
+        zeros = torch.zeros(self.rows, keys.shape[-2], dtype=dtype, device=keys.device)
+        return replace(self, coverage=zeros)
 
     def concat(self, other: "TransformerState") -> "TransformerState":
         """These rows and then those of another state, which has read as many target tokens."""

@@ -177,8 +177,8 @@ class Statistics:
         return questions.pool_map(self._map, rows, key_range, shape, how)
 
     def _one(self, name: str, threshold: float = THRESHOLD) -> Tensor:
-        found: Tensor = getattr(self.summary(name, threshold=threshold), name)
-        return found
+        statistic: Tensor = getattr(self.summary(name, threshold=threshold), name)
+        return statistic
 
     @property
     def _map(self) -> Any:
@@ -353,8 +353,8 @@ class AttentionMap(Statistics, ABC):
         """
         indices = index if isinstance(index, tuple) else (index,)
         try:
-            needed, local = _parts_of(indices, self.shape)
-            texts, heads, rows = needed
+            index_lists, local = _parts_of(indices, self.shape)
+            texts, heads, rows = index_lists
             if not (texts and heads and rows):
                 shape = len(texts), len(heads), sum(map(len, rows)), self.shape[3]
                 return torch.empty(shape, dtype=self.dtype, device=self.device)[local]
@@ -430,7 +430,7 @@ def _parts_of(
     items = [_as_item(item) for item in index]
     dots = [number for number, item in enumerate(items) if item is Ellipsis]
     axes = sum(item is not None for item in items) - len(dots)
-    plain = all(
+    is_plain = all(
         item is None
         or item is Ellipsis
         or _is_number(item)
@@ -439,26 +439,26 @@ def _parts_of(
         for item in items
     )
     batch, heads, queries, _ = shape
-    if not plain or axes > len(shape) or len(dots) > 1:
+    if not is_plain or axes > len(shape) or len(dots) > 1:
         return (list(range(batch)), list(range(heads)), [range(queries)]), tuple(items)
-    place = dots[0] if dots else len(items)
-    items[place : place + 1] = [slice(None)] * (len(shape) - axes)
-    needed: list[list[int]] = []
+    ellipsis_index = dots[0] if dots else len(items)
+    items[ellipsis_index : ellipsis_index + 1] = [slice(None)] * (len(shape) - axes)
+    index_lists: list[list[int]] = []
     local: list[Any] = []
     for item in items:
         if item is None:
             local.append(None)
             continue
-        axis = len(needed)
+        axis = len(index_lists)
         size = shape[axis]
-        named = _named(item, size)
+        positions = _named(item, size)
         if axis == 2:
-            named = [row for run in _runs(named) for row in run]
+            positions = [row for run in _runs(positions) for row in run]
         elif axis == 3:
-            named = list(range(size))
-        needed.append(named)
-        local.append(_within(item, named, size))
-    return (needed[0], needed[1], _runs(needed[2])), tuple(local)
+            positions = list(range(size))
+        index_lists.append(positions)
+        local.append(_within(item, positions, size))
+    return (index_lists[0], index_lists[1], _runs(index_lists[2])), tuple(local)
 
 
 _GAP = 16  # rows: computing so many more is quicker than another call
@@ -514,22 +514,22 @@ def _named(item: int | slice | Tensor, size: int) -> list[int]:
             raise ValueError("a step below 0, which tensors do not have")
         return list(range(size)[item])
     numbers = [item] if isinstance(item, int) else item.tolist()
-    wrong = [number for number in numbers if not -size <= number < size]
-    if wrong:
-        raise IndexError(f"{wrong[0]} is not within an axis of {size:,}")
+    invalid = [number for number in numbers if not -size <= number < size]
+    if invalid:
+        raise IndexError(f"{invalid[0]} is not within an axis of {size:,}")
     return sorted({number % size for number in numbers})
 
 
 def _within(item: int | slice | Tensor, named: list[int], size: int) -> Any:
     """The same index into the named places alone."""
-    numbers = {place: number for number, place in enumerate(named)}
+    numbers = {position: number for number, position in enumerate(named)}
     if isinstance(item, int):
         return numbers[item % size]
     if isinstance(item, slice):
-        chosen = range(size)[item]
-        start = numbers[chosen[0]] if chosen else 0
-        stop = numbers[chosen[-1]] + 1 if chosen else 0
-        return slice(start, stop, chosen.step if stop - start > len(chosen) else None)
+        positions = range(size)[item]
+        start = numbers[positions[0]] if positions else 0
+        stop = numbers[positions[-1]] + 1 if positions else 0
+        return slice(start, stop, positions.step if stop - start > len(positions) else None)
     return _places([numbers[index % size] for index in item.tolist()])
 
 

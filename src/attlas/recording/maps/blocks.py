@@ -93,9 +93,9 @@ class Block:
         if self.high == self.low:
             return self.weights.sum(-1)
         best = self.scores.gather(-1, self.greatest.unsqueeze(-1))
-        below = torch.sub(self.scores, best, out=self.scratch).mul_(self.weights).sum(-1)
+        log_weights = torch.sub(self.scores, best, out=self.scratch).mul_(self.weights).sum(-1)
         log = torch.where(self.max_weight > 0, self.max_weight, 1.0).log()
-        return -below - log * self.weights.sum(-1)
+        return -log_weights - log * self.weights.sum(-1)
 
     @cached_property
     def num_visible(self) -> Float[Tensor, "#heads rows"]:
@@ -171,10 +171,10 @@ def blocks_of(
         share: (n, of): of each `of` blocks only the one with number n.
     """
     within = (0, attention_map.shape[2]) if within is None else within
-    every = share[0], None, share[1]
+    rows_per_block = share[0], None, share[1]
     for batch in range(attention_map.shape[0]):
         row = attention_map.at(batch)
-        yield from row.iter_blocks(batch, islice(_cuts(row, within, at_once), *every))
+        yield from row.iter_blocks(batch, islice(_cuts(row, within, at_once), *rows_per_block))
 
 
 def _cuts(attention_map: BlockSource, within: tuple[int, int], at_once: int) -> Iterator[Cut]:
@@ -214,22 +214,22 @@ def blocks_of_weights(
             )
         scores = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
         query_offset = None if row.position is None else row.position + start
-        place = batch, heads, start, stop, 0, num_keys, query_offset
+        extent = batch, heads, start, stop, 0, num_keys, query_offset
         numbers = scores, weights, torch.empty_like(weights)
-        yield Block(*place, *numbers, partial_masks, (weights != 0).any(-1), ends)
+        yield Block(*extent, *numbers, partial_masks, (weights != 0).any(-1), ends)
 
 
 def ends_of(row: BlockSource, *allowed_by: Callable[[int, int], Tensor]) -> tuple[int, int]:
     """The first and the last key that some query sees, by the first of these by which any does."""
-    return next((found for allowed in allowed_by if (found := _span(row, allowed))), (0, -1))
+    return next((ends for allowed in allowed_by if (ends := _span(row, allowed))), (0, -1))
 
 
 def _span(row: BlockSource, allowed: Callable[[int, int], Tensor]) -> tuple[int, int] | None:
     """The first and the last key that some query sees; None where nobody sees any."""
     _, _, queries, num_keys = row.shape
     step = max(1, AT_ONCE // max(1, num_keys))
-    some = torch.zeros(num_keys, dtype=torch.bool, device="cpu")
+    any_allowed = torch.zeros(num_keys, dtype=torch.bool, device="cpu")
     for start in range(0, queries, step):
-        some |= allowed(start, min(start + step, queries))[0].flatten(0, 1).any(0).cpu()
-    places = some.nonzero().flatten()
-    return (int(places[0]), int(places[-1])) if len(places) else None
+        any_allowed |= allowed(start, min(start + step, queries))[0].flatten(0, 1).any(0).cpu()
+    positions = any_allowed.nonzero().flatten()
+    return (int(positions[0]), int(positions[-1])) if len(positions) else None

@@ -74,11 +74,11 @@ class DenseAttentionMap(AttentionMap):
 
     def select_heads(self, heads: Int[Tensor, " chosen"]) -> "DenseAttentionMap":
         # One alone is a view: a map may be large.
-        chosen = slice(int(heads[0]), int(heads[0]) + 1) if len(heads) == 1 else heads
+        index = slice(int(heads[0]), int(heads[0]) + 1) if len(heads) == 1 else heads
         allowed = self.allowed
         if allowed is not None and allowed.shape[1] > 1:
-            allowed = allowed[:, chosen]
-        return replace(self, values=self.values[:, chosen], allowed=allowed)
+            allowed = allowed[:, index]
+        return replace(self, values=self.values[:, index], allowed=allowed)
 
     def at(self, row: int) -> "DenseAttentionMap":
         allowed = self.allowed

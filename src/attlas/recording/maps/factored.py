@@ -79,9 +79,9 @@ class FactoredAttentionMap(AttentionMap):
         num_kv_heads, head_dim = self.keys.shape[1], self.keys.shape[3]
         rows = heads // num_kv_heads * (stop - start)
         rows_query = self.query[:, :, start:stop].reshape(batch, num_kv_heads, rows, head_dim)
-        precise = torch.promote_types(rows_query.dtype, torch.float32)
+        dtype = torch.promote_types(rows_query.dtype, torch.float32)
         with torch.autocast(rows_query.device.type, enabled=False):
-            scores = rows_query.to(precise) @ self.keys.to(precise).transpose(-1, -2)
+            scores = rows_query.to(dtype) @ self.keys.to(dtype).transpose(-1, -2)
         scores = scores.reshape(batch, heads, stop - start, num_keys) * self.scale
         if self.softcap is not None:
             scores = torch.tanh(scores / self.softcap) * self.softcap
@@ -109,13 +109,13 @@ class FactoredAttentionMap(AttentionMap):
             return allowed
         shown = allowed & (bias > -torch.inf)
         numbers = bias.to(torch.promote_types(bias.dtype, torch.float32))
-        greatest = numbers.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True)
-        shown = shown & (greatest > _hidden_whole(bias.dtype))
-        low = greatest - numbers > _FAR
+        maximum = numbers.masked_fill(~shown, -torch.inf).amax(-1, keepdim=True)
+        shown = shown & (maximum > _hidden_whole(bias.dtype))
+        low = maximum - numbers > _FAR
         if not bool((shown & low).any()):
             return shown
-        reach = max_score_gap(self.query, self.keys, self.scale, self.softcap) + NOTHING
-        return shown & ~(low & (greatest - numbers > reach))
+        threshold = max_score_gap(self.query, self.keys, self.scale, self.softcap) + NOTHING
+        return shown & ~(low & (maximum - numbers > threshold))
 
     @property
     def causal(self) -> bool | None:
@@ -128,11 +128,13 @@ class FactoredAttentionMap(AttentionMap):
         step = max(1, _AT_ONCE // max(1, num_keys))
         for start in range(0, queries, step):
             stop = min(start + step, queries)
-            later = self.shown(start, stop).triu(self.query_offset + start + 1)
-            if not bool(later.any()):
+            future_keys = self.shown(start, stop).triu(self.query_offset + start + 1)
+            if not bool(future_keys.any()):
                 continue
             # What a bias has put low, but not below the reach of all scores, may be nothing here.
-            if self.bias is None or bool((self.rows(start, stop) > 0).logical_and(later).any()):
+            if self.bias is None or bool(
+                (self.rows(start, stop) > 0).logical_and(future_keys).any()
+            ):
                 return False
         return True
 
@@ -153,13 +155,13 @@ class FactoredAttentionMap(AttentionMap):
         return replace(self, query=self.query[:, heads], keys=keys, bias=bias)
 
     def at(self, row: int) -> "FactoredAttentionMap":
-        chosen = slice(row, row + 1)
+        rows = slice(row, row + 1)
         bias = self.bias
         if bias is not None and bias.shape[0] > 1:
-            bias = bias[chosen]
-        token_mask = None if self.token_mask is None else self.token_mask[chosen]
+            bias = bias[rows]
+        token_mask = None if self.token_mask is None else self.token_mask[rows]
         return replace(
-            self, query=self.query[chosen], keys=self.keys[chosen], token_mask=token_mask, bias=bias
+            self, query=self.query[rows], keys=self.keys[rows], token_mask=token_mask, bias=bias
         )
 
     def detached_copy(self) -> "FactoredAttentionMap":
@@ -236,8 +238,8 @@ def max_score_gap(
         return 0.0
     batch, num_kv_heads = keys.shape[:2]
     longest = _longest(query).reshape(batch, num_kv_heads, -1).amax(-1) * _longest(keys)
-    most = float(longest.max()) * abs(scale) * _ROUNDED
-    return 2 * (most if softcap is None or not most > softcap else softcap)
+    max_gap = float(longest.max()) * abs(scale) * _ROUNDED
+    return 2 * (max_gap if softcap is None or not max_gap > softcap else softcap)
 
 
 def may_differ_by(
@@ -251,16 +253,16 @@ def may_differ_by(
     # A looser bound first, which takes less time: ‖q‖ ≤ √width · max |qᵢ|.
     loose = gap - NOTHING
     if query.numel() and keys.numel():
-        greatest = (
+        maximum = (
             float(torch.linalg.vector_norm(tensor.detach(), torch.inf)) for tensor in (query, keys)
         )
-        loose -= 2 * math.prod(greatest) * query.shape[-1] * abs(scale) * _ROUNDED
+        loose -= 2 * math.prod(maximum) * query.shape[-1] * abs(scale) * _ROUNDED
     return not loose > 0 and not gap - NOTHING > max_score_gap(query, keys, scale, softcap)
 
 
 def _longest(vectors: Float[Tensor, "batch heads places head_dim"]) -> Float[Tensor, "batch heads"]:
-    precise = torch.promote_types(vectors.dtype, torch.float32)
-    lengths: Tensor = torch.linalg.vector_norm(vectors.detach(), dim=-1, dtype=precise)
+    dtype = torch.promote_types(vectors.dtype, torch.float32)
+    lengths: Tensor = torch.linalg.vector_norm(vectors.detach(), dim=-1, dtype=dtype)
     return lengths.amax(-1)
 
 
@@ -268,11 +270,11 @@ def _stretch_of(row: FactoredAttentionMap) -> tuple[int, int, bool]:
     """The first token, the one after the last, and whether there is padding in between."""
     if row.token_mask is None:
         return 0, row.shape[3], False
-    places = row.token_mask[0].nonzero().flatten()
-    if not len(places):
+    positions = row.token_mask[0].nonzero().flatten()
+    if not len(positions):
         return 0, 0, False
-    low, high = int(places[0]), int(places[-1]) + 1
-    return low, high, len(places) < high - low
+    low, high = int(positions[0]), int(positions[-1]) + 1
+    return low, high, len(positions) < high - low
 
 
 def _reach_of(pattern: Pattern, first: int, last: int, low: int, high: int) -> tuple[int, int]:
@@ -317,11 +319,11 @@ def _partial_masks_of(
 
 def _allowed_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
     """A stretch of keys that every query at first … last sees, empty where nobody knows one."""
-    whole = -(1 << 62), 1 << 62
+    all_keys = -(1 << 62), 1 << 62
     if isinstance(pattern, Everywhere):
-        return whole
+        return all_keys
     if isinstance(pattern, Causal):
-        return whole[0], first + 1
+        return all_keys[0], first + 1
     if isinstance(pattern, Window):
         return last - pattern.radius, first + pattern.radius + 1
     if isinstance(pattern, Both):
@@ -346,7 +348,7 @@ def _allowed_in(
 
 def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:
     """softmax(q kᵀ), only where the pattern may look."""
-    precise = torch.promote_types(row.query.dtype, torch.float32)
+    dtype = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = _stretch_of(row)
     origin = row.pattern_offset
     _, last = _reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
@@ -357,13 +359,13 @@ def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> 
     ends = cache(bounds)
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_pairs(*cut) * row.shape[3] for cut in cuts), default=0)
-    room = row.query.new_empty((3, largest), dtype=precise)
+    room = row.query.new_empty((3, largest), dtype=dtype)
     ready, keys = slice(0, 0), row.keys
     for heads, start, stop in cuts:
         if ready != heads:
-            ready, keys = heads, _keys_of(row, heads).to(precise).mT
+            ready, keys = heads, _keys_of(row, heads).to(dtype).mT
         low, high = _reach_of(row.pattern, origin + start, origin + stop - 1, left, right)
-        query = row.query[0, heads, start:stop].to(precise) * row.scale
+        query = row.query[0, heads, start:stop].to(dtype) * row.scale
         shape = (query.shape[0], stop - start, high - low)
         size = _pairs(heads, start, stop) * (high - low)
         scores, weights, scratch = room[:, :size].view(3, *shape)
@@ -377,16 +379,20 @@ def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> 
             weights.masked_fill_(~sees.unsqueeze(-1), 0.0)
         _hide(scores, partial_masks, low, 0.0)  # 0 · −∞ is no number
         query_offset = None if row.query_offset is None else row.query_offset + start
-        place = batch, heads, start, stop, low, high, query_offset
-        yield Block(*place, scores, weights, scratch, partial_masks, sees, ends)
+        extent = batch, heads, start, stop, low, high, query_offset
+        yield Block(*extent, scores, weights, scratch, partial_masks, sees, ends)
 
 
 def _token_ends(row: FactoredAttentionMap, left: int, last: int) -> tuple[int, int]:
     """The same where the pattern alone hides: the tokens among `left` … `last` − 1."""
     if row.token_mask is None:
         return left, last - 1
-    places = row.token_mask[0, left:last].nonzero().flatten()
-    return (left + int(places[0]), left + int(places[-1])) if len(places) else (left, left - 1)
+    positions = row.token_mask[0, left:last].nonzero().flatten()
+    return (
+        (left + int(positions[0]), left + int(positions[-1]))
+        if len(positions)
+        else (left, left - 1)
+    )
 
 
 def _hide(

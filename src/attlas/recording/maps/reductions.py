@@ -32,8 +32,8 @@ def entropy(block: Block) -> Float[Tensor, "heads rows"]:
 
 def normalized_entropy(block: Block) -> Float[Tensor, "heads rows"]:
     """Entropy / log n of the n keys that the query may see, from 0 to 1; 0 where n < 2."""
-    most = block.num_visible.clamp(min=1).log()
-    return torch.where(most > 0, block.entropy / most.clamp(min=1e-30), 0.0)
+    max_entropy = block.num_visible.clamp(min=1).log()
+    return torch.where(max_entropy > 0, block.entropy / max_entropy.clamp(min=1e-30), 0.0)
 
 
 def effective_keys(block: Block) -> Float[Tensor, "heads rows"]:
@@ -82,16 +82,18 @@ def distance(block: Block) -> Float[Tensor, "heads rows"]:
     """Σ_j w_j |i − j|, in keys: how far the query at position i looks."""
     first, rows = block.position, block.stop - block.start
     positions = torch.arange(block.low, block.high, device=block.weights.device)
-    before = min(max(first - block.low, 0), len(positions))
-    behind = min(max(first + rows - block.low, 0), len(positions))
+    num_before = min(max(first - block.low, 0), len(positions))
+    num_until = min(max(first + rows - block.low, 0), len(positions))
     row = torch.arange(rows, device=block.weights.device)
     # Keys before and behind all of the rows are as far from each of them as from the nearest one,
     # and from that one to them; sums of such terms lose no digits, as Σ w j − i would.
-    left, right = block.weights[..., :before], block.weights[..., behind:]
-    total = _far(left, first - positions[:before], row)
-    total += _far(right, positions[behind:] - (first + rows - 1), rows - 1 - row)
-    inside = (first + row.unsqueeze(-1) - positions[before:behind]).abs().to(block.weights.dtype)
-    total += torch.linalg.vecdot(block.weights[..., before:behind], inside)
+    left, right = block.weights[..., :num_before], block.weights[..., num_until:]
+    total = _far(left, first - positions[:num_before], row)
+    total += _far(right, positions[num_until:] - (first + rows - 1), rows - 1 - row)
+    distances = (
+        (first + row.unsqueeze(-1) - positions[num_before:num_until]).abs().to(block.weights.dtype)
+    )
+    total += torch.linalg.vecdot(block.weights[..., num_before:num_until], distances)
     return total
 
 
@@ -100,8 +102,8 @@ def _far(
     to_nearest: Int[Tensor, " keys"],
     from_nearest: Int[Tensor, " rows"],
 ) -> Float[Tensor, "heads rows"]:
-    both = torch.stack((to_nearest, torch.ones_like(to_nearest))).to(weights.dtype)
-    sums = linear(weights, both)
+    stacked = torch.stack((to_nearest, torch.ones_like(to_nearest))).to(weights.dtype)
+    sums = linear(weights, stacked)
     return sums[..., 0] + sums[..., 1] * from_nearest
 
 
@@ -113,8 +115,8 @@ def gini(block: Block) -> Float[Tensor, "heads rows"]:
     """
     ascending = block.weights.sort(-1).values
     count = block.num_visible.unsqueeze(-1)
-    places = torch.arange(1, block.high - block.low + 1, device=block.weights.device)
-    rank = places - (block.high - block.low - count)  # hidden keys have zeros, which come first
+    ranks = torch.arange(1, block.high - block.low + 1, device=block.weights.device)
+    rank = ranks - (block.high - block.low - count)  # hidden keys have zeros, which come first
     total = (ascending * (2 * rank - count - 1)).sum(-1)
     row_totals = ascending.sum(-1)
     return total / torch.where(row_totals == 0, 1.0, row_totals * block.num_visible.clamp(min=1))
@@ -136,11 +138,11 @@ def weight_at_offset(offset: int) -> RowStatistic:
     def of_row(block: Block) -> Float[Tensor, "heads rows"]:
         row = torch.arange(block.stop - block.start, device=block.weights.device)
         column = row + block.position + offset - block.low
-        inside = (column >= 0) & (column < block.high - block.low)
-        if not bool(inside.any()):
+        in_range = (column >= 0) & (column < block.high - block.low)
+        if not bool(in_range.any()):
             return _nothing(block)
-        place = torch.where(inside, column, 0).expand(block.weights.shape[0], -1).unsqueeze(-1)
-        return block.weights.gather(-1, place).squeeze(-1) * inside
+        columns = torch.where(in_range, column, 0).expand(block.weights.shape[0], -1).unsqueeze(-1)
+        return block.weights.gather(-1, columns).squeeze(-1) * in_range
 
     return of_row
 
@@ -264,8 +266,8 @@ class TopKReduction(Reduction):
         if bool((positive.sum(-1) < block.num_visible.clamp(max=count)).any()):
             order = block.weights
             if self._of_softmax:  # what is nothing comes in the order of its scores
-                below = block.scores - block.scores.amax(-1, keepdim=True) - 1
-                order = torch.where(order > 0, order, below)
+                log_weights = block.scores - block.scores.amax(-1, keepdim=True) - 1
+                order = torch.where(order > 0, order, log_weights)
             indices = order.masked_fill(~block.allowed, -torch.inf).topk(count, -1).indices
             weights = block.weights.gather(-1, indices)
             positive = block.allowed.expand_as(block.weights).gather(-1, indices)
@@ -340,12 +342,12 @@ def reduce_map(
 def _reduce_map(
     attention_map: BlockSource, reductions: Mapping[str, Reduction], within: tuple[int, int] | None
 ) -> dict[str, Any]:
-    every = list(reductions.values())
-    if all(reduction.shared for reduction in every) and _runs_in_threads(attention_map):
+    all_reductions = list(reductions.values())
+    if all(reduction.shared for reduction in all_reductions) and _runs_in_threads(attention_map):
 
         def work(number: int, count: int, stop: threading.Event) -> None:
             with lock:
-                copies = [reduction.for_thread(number) for reduction in every]
+                copies = [reduction.for_thread(number) for reduction in all_reductions]
             share = number, count
             torch.set_grad_enabled(False)  # of this thread, which ends here
             blocks = blocks_of(attention_map, within=within, at_once=AT_ONCE // count, share=share)
@@ -354,7 +356,7 @@ def _reduce_map(
         lock = threading.Lock()
         run_threads(work)
     else:
-        _update_all(blocks_of(attention_map, within=within), every)
+        _update_all(blocks_of(attention_map, within=within), all_reductions)
     return {name: reduction.result for name, reduction in reductions.items()}
 
 
@@ -363,8 +365,8 @@ def _runs_in_threads(attention_map: BlockSource) -> bool:
     enough.
     """
     large = math.prod(attention_map.shape) > AT_ONCE
-    several = attention_map.device.type == "cpu" and torch.get_num_threads() > 1
-    return attention_map.thread_safe and large and several
+    has_threads = attention_map.device.type == "cpu" and torch.get_num_threads() > 1
+    return attention_map.thread_safe and large and has_threads
 
 
 def _update_all(blocks: Iterable[Block], reductions: Sequence[Reduction]) -> None:
@@ -431,12 +433,12 @@ class PoolReduction(Reduction):
             raise AttlasError("how as 'sum', 'mean' or 'max'", repr(how), "choose one of them")
         self._rows, self._keys, self._how = rows, key_range, how
         self._hidden = hidden
-        for name, (low, high), cells, most in zip(
+        for name, (low, high), cells, size in zip(
             ("rows", "keys"), (rows, key_range), shape, axes, strict=True
         ):
-            if not 0 <= low < high <= most or not 1 <= cells <= high - low:
+            if not 0 <= low < high <= size or not 1 <= cells <= high - low:
                 raise AttlasError(
-                    f"a window of {name} within 0 … {most}, in at most as many cells",
+                    f"a window of {name} within 0 … {size}, in at most as many cells",
                     f"{low} … {high} in {cells} cells",
                     "ask for a part of the map, and for no more cells than it has",
                 )
@@ -458,10 +460,10 @@ class PoolReduction(Reduction):
         low, high = max(block.low, self._keys[0]), min(block.high, self._keys[1])
         if first >= last or low >= high:
             return
-        inside = slice(low - block.low, high - block.low)
-        weights = block.weights[..., inside]
+        block_columns = slice(low - block.low, high - block.low)
+        weights = block.weights[..., block_columns]
         if self._hidden and block.partial_masks:
-            allowed = block.allowed[..., inside] | (weights != 0)
+            allowed = block.allowed[..., block_columns] | (weights != 0)
             weights = torch.where(allowed, weights, -torch.inf)
         (top, bottom), row_edges = _cells(self._row_edges, first, last)
         (left, right), key_edges = _cells(self._key_edges, low, high)
@@ -470,11 +472,11 @@ class PoolReduction(Reduction):
             self._of_rows(weights[:, begin - block.start : end - block.start])
             for begin, end in pairwise(row_edges)
         ]
-        found = self._join.reduceat(
+        pooled = self._join.reduceat(
             torch.stack(stripes, 1).cpu().numpy(), key_edges[:-1] - low, axis=2
         )
         cells = self._cells[block.batch, block.heads, top:bottom, left:right]
-        self._join(cells, found, out=cells)
+        self._join(cells, pooled, out=cells)
 
     def _of_rows(self, weights: Float[Tensor, "heads rows keys"]) -> Float[Tensor, "heads keys"]:
         return weights.amax(1) if self._how == "max" else weights.sum(1)

@@ -44,7 +44,7 @@ def topk(
     """See `AttentionMap.topk`."""
     if k < 1:
         raise AttlasError("at least one greatest weight", str(k), "ask e.g. for topk(5)")
-    found: tuple[Tensor, Tensor] = reduce_map(
+    result: tuple[Tensor, Tensor] = reduce_map(
         attention_map, {"top": TopKReduction(attention_map, k)}
     )["top"]
     return found
@@ -197,9 +197,11 @@ def summarize(attention_map: BlockSource, names: tuple[str, ...], threshold: flo
             "one that holds the weights alone",
             "ask for statistics of weights, such as max_weight",
         )
-    chosen = names or [name for name in (*QUICK, *scored) if name not in without]
+    selected_names = names or [name for name in (*QUICK, *scored) if name not in without]
     return Summary(
-        **reduce_map(attention_map, {n: reduction_of(attention_map, n, threshold) for n in chosen})
+        **reduce_map(
+            attention_map, {n: reduction_of(attention_map, n, threshold) for n in selected_names}
+        )
     )
 
 
@@ -216,7 +218,9 @@ def reduction_of(
     """
     if name == "received":
         return ReceivedReduction(attention_map, query_mask)
-    of_row: Callable[..., Tensor] = (
+    statistic: Callable[..., Tensor] = (
         count_above(threshold) if name == "count_above" else _OF_ROWS[name]
     )
-    return RowReduction(attention_map, of_row, torch.int64 if name == "argmax" else torch.float32)
+    return RowReduction(
+        attention_map, statistic, torch.int64 if name == "argmax" else torch.float32
+    )

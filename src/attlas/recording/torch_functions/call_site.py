@@ -37,15 +37,15 @@ class _Walk:
         self._rest = _look_up()
 
     def __iter__(self) -> Iterator[AtWork]:
-        place = 0
+        depth = 0
         while True:
-            if place == len(self._known):
+            if depth == len(self._known):
                 more = next(self._rest, None)
                 if more is None:
                     return
                 self._known.append(more)
-            yield self._known[place]
-            place += 1
+            yield self._known[depth]
+            depth += 1
 
 
 class _ThreadState(threading.local):
@@ -61,11 +61,11 @@ _thread_state = _ThreadState()
 def one_function() -> Iterator[None]:
     """For the length of a block, in which one function of torch is heard and no module is called,
     who is at work is looked up once, however many ask."""
-    before, _thread_state.walk = _thread_state.walk, _Walk()
+    previous, _thread_state.walk = _thread_state.walk, _Walk()
     try:
         yield
     finally:
-        _thread_state.walk = before
+        _thread_state.walk = previous
 
 
 def find_call_site(names: Mapping[int, str]) -> CallSite | None:
@@ -80,7 +80,7 @@ def find_call_site(names: Mapping[int, str]) -> CallSite | None:
     ] = {}  # to any of its functions that are running, its forward among them
     variables: dict[str, Any] = {}
     texts: tuple[tuple[int, ...], ...] = ()
-    left = is_foreign = False
+    left_model = is_foreign = False
     for owner, frame, frame_locals in _running_modules():
         if isinstance(owner, nn.Softmax):
             continue  # whoever holds it looks
@@ -90,11 +90,11 @@ def find_call_site(names: Mapping[int, str]) -> CallSite | None:
             module = owner
         is_foreign = is_foreign or module is None
         if module is not None:
-            left = left or owner is not module
-            if left and (texts or id(owner) not in names):
+            left_model = left_model or owner is not module
+            if left_model and (texts or id(owner) not in names):
                 break
             parameters = _parameters(frame.f_code, frame_locals)
-            if not left:
+            if not left_model:
                 arguments |= parameters
                 variables |= frame_locals
             if frame.f_code.co_name == "forward":
@@ -118,17 +118,17 @@ def running_inputs(module: nn.Module) -> Iterator[Inputs]:
     """
     current: nn.Module | None = None
     arguments: tuple[Any, ...] = ()
-    called = False
+    is_inside = False
     for owner, frame, frame_locals in _running_modules():
         if current is None and owner is not module:
             continue
         if current is not None and owner is not current:
             yield inputs_of(*arguments)
-            arguments, called = (), False
+            arguments, is_inside = (), False
         current = owner
-        if frame.f_code is _CALL and not called:
-            arguments, called = (frame_locals["args"], frame_locals["kwargs"]), True
-        elif not called:
+        if frame.f_code is _CALL and not is_inside:
+            arguments, is_inside = (frame_locals["args"], frame_locals["kwargs"]), True
+        elif not is_inside:
             arguments = tuple(_parameters(frame.f_code, frame_locals).values())
     if current is not None:
         yield inputs_of(*arguments)
@@ -179,7 +179,7 @@ def _texts(arguments: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
         vectors = value.ndim == 3 and value.is_floating_point() and not unreadable(value)
         if not vectors:
             continue
-        overlapping = [place for place, text in enumerate(texts) if overlap(value, text)]
+        overlapping = [index for index, text in enumerate(texts) if overlap(value, text)]
         if not overlapping:
             texts.append(value)
         elif value.numel() > texts[overlapping[0]].numel():
@@ -200,7 +200,7 @@ def _look_up() -> Iterator[AtWork]:
     a function that compares two models works for neither.
     """
     frame: FrameType | None = sys._getframe(1)
-    waiting: list[AtWork] = []
+    pending: list[AtWork] = []
     while frame is not None:
         code = frame.f_code
         first, _ = _names_of(code)
@@ -208,21 +208,21 @@ def _look_up() -> Iterator[AtWork]:
         owner = frame_locals.get(first or "")
         if isinstance(owner, nn.Module):
             if _is_method(code, type(owner)):
-                yield from (at_work for at_work in waiting if at_work[0] is owner)
-                waiting = []
+                yield from (at_work for at_work in pending if at_work[0] is owner)
+                pending = []
                 yield owner, frame, frame_locals
             else:
-                waiting.append((owner, frame, frame_locals))
+                pending.append((owner, frame, frame_locals))
         frame = frame.f_back
 
 
 def _is_method(code: CodeType, kind: type[nn.Module]) -> bool:
-    found = _methods.get((id(code), kind))
-    if found is None:
+    is_method = _methods.get((id(code), kind))
+    if is_method is None:
         owner = code.co_qualname.rpartition(".")[0]
-        found = any(base.__qualname__ == owner for base in kind.__mro__)
-        _methods[id(code), kind] = found
-    return found
+        is_method = any(base.__qualname__ == owner for base in kind.__mro__)
+        _methods[id(code), kind] = is_method
+    return is_method
 
 
 _methods: dict[tuple[int, type[nn.Module]], bool] = {}
@@ -230,11 +230,11 @@ _methods: dict[tuple[int, type[nn.Module]], bool] = {}
 
 def _cache(arguments: Mapping[str, Any]) -> Any:
     """The memory of a generation; a tensor of that name is a table."""
-    named = [arguments.get(name) for name in _CACHES]
+    caches = [arguments.get(name) for name in _CACHES]
     perhaps = [arguments.get(name) for name in _PERHAPS_CACHES]
-    named += [value for value in perhaps if hasattr(value, "get_seq_length")]
+    caches += [value for value in perhaps if hasattr(value, "get_seq_length")]
     return next(
-        (value for value in named if value is not None and not isinstance(value, Tensor)), None
+        (value for value in caches if value is not None and not isinstance(value, Tensor)), None
     )
 
 
@@ -254,10 +254,10 @@ def _both(cache: Any) -> Any:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         frame_locals = frame.f_locals
-        for both in filter(None, map(frame_locals.get, _CACHES)):
-            parts = (getattr(both, f"{kind}_attention_cache", None) for kind in ("self", "cross"))
+        for caches in filter(None, map(frame_locals.get, _CACHES)):
+            parts = (getattr(caches, f"{kind}_attention_cache", None) for kind in ("self", "cross"))
             if any(part is cache for part in parts):
-                return both
+                return caches
         frame = frame.f_back
     return cache
 

@@ -105,9 +105,9 @@ class RecentCalls:
                 function = torch.zeros  # a number alone is of no text
             number, made_id = self.count, id(result)
             inputs = [
-                (tensor_id := id(each), last(tensor_id, -1))
-                for each in values
-                if isinstance(each, Tensor)
+                (tensor_id := id(item), last(tensor_id, -1))
+                for item in values
+                if isinstance(item, Tensor)
             ]
             self._ring[number % MOST_KEPT] = function, inputs, made_id, last(made_id, -1), None
             self._newest[made_id] = number
@@ -137,16 +137,16 @@ class RecentCalls:
         if function in _CUTTING:
             pieces = [result] if isinstance(result, Tensor) else result
         last = self._newest.get
-        alone = len(args) == 1 and type(args[0]) in (tuple, list) and "out" not in kwargs
-        joins = alone and function in _CUTTING
+        takes_list = len(args) == 1 and type(args[0]) in (tuple, list) and "out" not in kwargs
+        joins = takes_list and function in _CUTTING
         tensors = args[0] if joins else tensors_in((*args, *kwargs.values()))
         inputs = [
-            (tensor_id := id(each), last(tensor_id, -1))
-            for each in tensors
-            if isinstance(each, Tensor)
+            (tensor_id := id(item), last(tensor_id, -1))
+            for item in tensors
+            if isinstance(item, Tensor)
         ]
-        for place, tensor_id in enumerate(made_ids):
-            view = _view(args, pieces[place]) if place < len(pieces) else None
+        for index, tensor_id in enumerate(made_ids):
+            view = _view(args, pieces[index]) if index < len(pieces) else None
             number = self.count
             self._ring[number % MOST_KEPT] = (
                 function,
@@ -166,12 +166,12 @@ class RecentCalls:
 
     def at(self, number: int) -> RecordedCall:
         """The call of this number, which is kept."""
-        found = self._ring[number % MOST_KEPT]
-        if type(found) is RecordedCall:
-            return found
-        function, pairs, made, earlier, view = found
+        recorded = self._ring[number % MOST_KEPT]
+        if type(recorded) is RecordedCall:
+            return recorded
+        function, pairs, made_ids, earlier, view = recorded
         inputs = tuple(_as_made(pair) for pair in pairs)
-        call = RecordedCall(function, inputs, made, earlier, view, _content(function, inputs))
+        call = RecordedCall(function, inputs, made_ids, earlier, view, _content(function, inputs))
         self._ring[number % MOST_KEPT] = call  # whoever asks once asks again
         return call
 
@@ -270,8 +270,8 @@ def _joined(piece: MemoryLayout, whole: MemoryLayout) -> AxisSlice | None:
         return None
     pairs = zip(piece.shape, whole.shape, strict=True)
     longer = [after for before, after in pairs if before != after]
-    alone = len(longer) == 1 and list(whole.shape).count(longer[0]) == 1
-    return AxisSlice(longer[0], 0, 1, alone) if len(longer) == 1 else None
+    is_unique = len(longer) == 1 and list(whole.shape).count(longer[0]) == 1
+    return AxisSlice(longer[0], 0, 1, is_unique) if len(longer) == 1 else None
 
 
 def _taken(whole: MemoryLayout, part: MemoryLayout) -> AxisSlice | None:
@@ -289,14 +289,14 @@ def _taken(whole: MemoryLayout, part: MemoryLayout) -> AxisSlice | None:
     for size, stride in zip(part.shape, part.stride, strict=True):
         if size == 1 or not stride:
             continue
-        fitting = [
+        candidates = [
             axis
             for axis in unused
             if not stride % whole.stride[axis] and stride // whole.stride[axis] < unused[axis]
         ]
-        if not fitting:
+        if not candidates:
             return None
-        axis = max(fitting, key=lambda axis: whole.stride[axis])
+        axis = max(candidates, key=lambda axis: whole.stride[axis])
         if size != unused.pop(axis):
             cuts.append((size, firsts[axis], stride // whole.stride[axis]))
     cuts += [(1, firsts[axis], 1) for axis in unused]
@@ -326,8 +326,8 @@ def _named(*names: str) -> frozenset[Function]:
     """The functions of these names in torch, in torch.nn.functional and of tensors, and those that
     do the same in place."""
     owners = (torch, F, T, torch.special)
-    found = (getattr(owner, name, None) for name in names for owner in owners)
-    return frozenset(function for function in found if callable(function))
+    functions = (getattr(owner, name, None) for name in names for owner in owners)
+    return frozenset(function for function in functions if callable(function))
 
 
 LINEAR = _named(

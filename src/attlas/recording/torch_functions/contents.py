@@ -125,10 +125,10 @@ class Contents:
 
     def of(self, tensor: Any) -> Content | None:
         """What is known of this tensor."""
-        known = self._known.of(tensor)
-        if known is None:
+        entry = self._known.of(tensor)
+        if entry is None:
             return None
-        content, version = known
+        content, version = entry
         return content if self._versions(tensor) == version else None
 
     def heard(self, tensor: Tensor, axis: int) -> Content | None:
@@ -155,14 +155,14 @@ class Contents:
         content = self.of(tensors[0]) if tensors else None
         if content is not None and content.axis == axis:
             more = result.shape[axis] - tensors[0].shape[axis]
-            full = tensors[0].shape[axis] == content.stop - content.start
-            self._learn(result, _longer(content, content.stop, more) if full else None)
+            is_full = tensors[0].shape[axis] == content.stop - content.start
+            self._learn(result, _longer(content, content.stop, more) if is_full else None)
         elif 0 < axis < result.ndim - 1:  # the first is texts, the last in most models width
             self._learn(result, _new(result, axis))
 
     def written(self, tensor: Any, axis: Any, places: Any) -> None:
         """Other keys were written to these places of a tensor, in it."""
-        known = self._known.of(tensor)
+        entry = self._known.of(tensor)
         if not isinstance(places, Tensor) or not isinstance(axis, int) or not places.numel():
             return
         if places.ndim != 1 or len(places) > _MOST_PLACES or tensor.ndim < 3:
@@ -171,9 +171,9 @@ class Contents:
         begin, more = numbers[0], len(numbers)
         if numbers != list(range(begin, begin + more)):
             return
-        if known is not None and known[0].axis == axis and known[0].start <= begin:
-            self._learn(tensor, _longer(known[0], known[0].start + begin, more))
-        elif begin == 0 or known is None:
+        if entry is not None and entry[0].axis == axis and entry[0].start <= begin:
+            self._learn(tensor, _longer(entry[0], entry[0].start + begin, more))
+        elif begin == 0 or entry is None:
             self._learn(tensor, replace(_new(tensor, axis), stop=begin + more))
 
     def before_writing(self, tensor: Any) -> None:
@@ -205,7 +205,7 @@ class Contents:
         content = self.of(tensor)
         if content is None or not isinstance(result, Tensor) or result is tensor:
             return
-        before, num_keys = tensor.shape[: content.axis].numel(), tensor.shape[content.axis]
+        stride, num_keys = tensor.shape[: content.axis].numel(), tensor.shape[content.axis]
         if result.numel() != tensor.numel():  # expanded
             if result.ndim == tensor.ndim and result.shape[content.axis] == num_keys:
                 shape = (*result.shape[: content.axis], -1, *result.shape[content.axis + 1 :])
@@ -213,10 +213,10 @@ class Contents:
             return
         count = 1
         for axis, size in enumerate(result.shape):
-            if count == before and size == num_keys and (num_keys > 1 or axis >= result.ndim - 2):
+            if count == stride and size == num_keys and (num_keys > 1 or axis >= result.ndim - 2):
                 shape = (*result.shape[:axis], -1, *result.shape[axis + 1 :])
-                made = _with_view(content.made, shape)
-                self._learn(result, replace(content, axis=axis, made=made))
+                steps = _with_view(content.made, shape)
+                self._learn(result, replace(content, axis=axis, made=steps))
                 return
             count *= size
 
@@ -224,9 +224,9 @@ class Contents:
         """`result` is a tensor whose axes were put into this order."""
         content = self.of(tensor)
         if content is not None and isinstance(result, Tensor):
-            made = (*content.made, ("permute", tuple(order)))
+            steps = (*content.made, ("permute", tuple(order)))
             axis = list(order).index(content.axis)
-            self._learn(result, replace(content, axis=axis, made=made))
+            self._learn(result, replace(content, axis=axis, made=steps))
 
     def part(self, tensor: Any, index: Any, result: Any) -> None:
         """`result` is `tensor[index]`: by numbers, slices, new axes, an ellipsis, or some rows."""
@@ -243,7 +243,7 @@ class Contents:
             return
         full_index = _kept(indices, tensor.ndim)
         new_axis: int | None = None
-        place = axis = 0
+        position = axis = 0
         start, stop = content.start, content.stop
         parts: list[Any] = []
         if full_index is None or any(isinstance(index_, Tensor) for index_ in full_index):
@@ -251,15 +251,15 @@ class Contents:
         for index_ in full_index:
             if index_ is None or isinstance(index_, int):
                 parts.append(index_)
-            elif place == content.axis:
-                begin, end, stride = index_.indices(tensor.shape[place])
+            elif position == content.axis:
+                begin, end, stride = index_.indices(tensor.shape[position])
                 if stride != 1:
                     return
                 start, stop, new_axis = start + begin, min(stop, start + end), axis
                 parts.append(_WHOLE)
             else:
                 parts.append((index_.start, index_.stop, index_.step))
-            place, axis = place + (index_ is not None), axis + (not isinstance(index_, int))
+            position, axis = position + (index_ is not None), axis + (not isinstance(index_, int))
         if new_axis is not None and stop > start:
             change = () if all(index_ == _WHOLE for index_ in parts) else (("part", *parts),)
             made_so = (*content.made, *change)
@@ -273,10 +273,12 @@ class Contents:
         if not isinstance(tensor, Tensor) or tensor.ndim < 3:
             return
         full_index = _kept(index if isinstance(index, tuple) else (index,), tensor.ndim)
-        chosen = [axis for axis, index_ in enumerate(full_index or ()) if not _is_whole(index_)]
-        if full_index is None or len(chosen) != 1 or None in full_index:
+        assigned_axes = [
+            axis for axis, index_ in enumerate(full_index or ()) if not _is_whole(index_)
+        ]
+        if full_index is None or len(assigned_axes) != 1 or None in full_index:
             return
-        axis, places = chosen[0], full_index[chosen[0]]
+        axis, places = assigned_axes[0], full_index[assigned_axes[0]]
         if isinstance(places, slice):
             begin, end, stride = places.indices(tensor.shape[axis])
             places = torch.arange(begin, end, stride) if stride == 1 < end - begin + 1 else None
@@ -294,8 +296,8 @@ class Contents:
                 return
             code = frame.f_code
             owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-            held = getattr(owner, "__dict__", {})
-            name = next((name for name, value in held.items() if value is tensor), None)
+            attributes = getattr(owner, "__dict__", {})
+            name = next((name for name, value in attributes.items() if value is tensor), None)
             if name is not None:
                 self._cropping = _Cropping(ref(owner), name, ref(result), text, stop)
                 return
@@ -358,7 +360,7 @@ def _kept(index: tuple[Any, ...], axes: int) -> list[Any] | None:
     if any(isinstance(index_, bool) for index_ in index):
         return None
     missing = axes - sum(index_ is not None and index_ is not ... for index_ in index)
-    places = [place for place, index_ in enumerate(index) if index_ is ...]
-    place = places[0] if places else len(index)
+    ellipses = [axis for axis, index_ in enumerate(index) if index_ is ...]
+    axis = ellipses[0] if ellipses else len(index)
     slices = [slice(None)] * missing
-    return [*index[:place], *slices, *index[place + len(places) :]]
+    return [*index[:axis], *slices, *index[axis + len(ellipses) :]]

@@ -55,12 +55,12 @@ class TrackingContext:
 
         Layers of attlas speak for themselves; what they call is theirs.
         """
-        found = [
+        sites = [
             (listener, site)
             for listener in listeners()
             if listener.modules and (site := find_call_site(listener.modules)) is not None
         ]
-        return [pair for pair in found if not _is_attlas_layer(pair[1].module)]
+        return [pair for pair in sites if not _is_attlas_layer(pair[1].module)]
 
     def heads_named(self) -> int | None:
         """How many heads the module that is at work says that it has."""
@@ -186,11 +186,11 @@ class TrackingContext:
     @contextmanager
     def with_extra_keys(self, keys: int) -> Iterator[None]:
         """For the length of a block, so many keys behind the keys are none."""
-        before, self.extra_keys = self.extra_keys, keys
+        previous, self.extra_keys = self.extra_keys, keys
         try:
             yield
         finally:
-            self.extra_keys = before
+            self.extra_keys = previous
 
     def expect_attention(
         self, scores: ScoreInfo | None, loose: ProductInfo | None = None
@@ -207,9 +207,11 @@ class TrackingContext:
         pending = PendingMap(factors=factors)
         for listener, site in [] if _is_recomputation() else self.call_sites():
             if listener.recorder:
-                surely = bool(factors) and not _has_parameters_at(factors, site.module)
-                listener.recorder.expect_attention(site, surely)
-                pending.callbacks.append(partial(listener.recorder.confirm_attention, site, surely))
+                is_certain = bool(factors) and not _has_parameters_at(factors, site.module)
+                listener.recorder.expect_attention(site, is_certain)
+                pending.callbacks.append(
+                    partial(listener.recorder.confirm_attention, site, is_certain)
+                )
         return pending
 
     def reads_values(self, info: WeightInfo, weights: Tensor, values: Tensor) -> bool:

@@ -48,7 +48,7 @@ class Fold:
     @property
     def count(self) -> int:
         """How many heads there are."""
-        return prod(self._factors[place] for place in self.heads)
+        return prod(self._factors[index] for index in self.heads)
 
     def open(
         self, tensor: Shaped[Tensor, "..."], *, shared: bool = False
@@ -66,9 +66,12 @@ class Fold:
         unfolded = tensor.reshape(*self._found(tensor.shape), *tensor.shape[-2:])
         texts, factors = self._texts, self._factors
         unfolded = unfolded.permute(*texts, *self.heads, -2, -1)
-        found = unfolded.shape[: len(texts)], unfolded.shape[len(texts) : -2]
-        axes = [factors[place] for place in texts], [factors[place] for place in self.heads]
-        rows = _kept(found[0], axes[0], shared=False), _kept(found[1], axes[1], shared=shared)
+        leading_sizes = unfolded.shape[: len(texts)], unfolded.shape[len(texts) : -2]
+        axes = [factors[index] for index in texts], [factors[index] for index in self.heads]
+        rows = (
+            _kept(leading_sizes[0], axes[0], shared=False),
+            _kept(leading_sizes[1], axes[1], shared=shared),
+        )
         unfolded = unfolded.expand(*rows[0], *rows[1], -1, -1)
         return unfolded.reshape(prod(rows[0]), prod(rows[1]), *tensor.shape[-2:])
 
@@ -77,41 +80,51 @@ class Fold:
         if len(self.sizes) == _PLACES_AND_WIDTH and self._in_order:
             return tensor
         factors = self._factors
-        texts = [1 if tensor.shape[0] == 1 else factors[place] for place in self._texts]
-        heads = [1 if tensor.shape[1] == 1 else factors[place] for place in self.heads]
+        texts = [1 if tensor.shape[0] == 1 else factors[index] for index in self._texts]
+        heads = [1 if tensor.shape[1] == 1 else factors[index] for index in self.heads]
         order = [*self._texts, *self.heads]
         unfolded = tensor.reshape(*texts, *heads, *tensor.shape[-2:])
-        unfolded = unfolded.permute(*(order.index(place) for place in range(len(order))), -2, -1)
+        unfolded = unfolded.permute(*(order.index(index) for index in range(len(order))), -2, -1)
         ends = [0]
-        for each in self.sizes:
-            ends.append(ends[-1] + len(each))
+        for axis_sizes in self.sizes:
+            ends.append(ends[-1] + len(axis_sizes))
         sizes = [prod(unfolded.shape[start:stop]) for start, stop in pairwise(ends)]
         return unfolded.reshape(*sizes, *tensor.shape[-2:])
 
     @property
     def _factors(self) -> list[int]:
-        return [size for each in self.sizes for size in each]
+        return [size for axis_sizes in self.sizes for size in axis_sizes]
 
     @property
     def _texts(self) -> list[int]:
-        return [place for place in range(len(self._factors)) if place not in self.heads]
+        return [index for index in range(len(self._factors)) if index not in self.heads]
 
     @property
     def _in_order(self) -> bool:
-        return self.heads == range(1, 2) and all(len(each) == 1 for each in self.sizes)
+        return self.heads == range(1, 2) and all(len(axis_sizes) == 1 for axis_sizes in self.sizes)
 
     def _found(self, shape: Sequence[int]) -> list[int]:
         """The sizes of the factors in a tensor of this shape."""
         pairs = zip(self.sizes, shape[:-2], strict=True)
-        return [factor if size == prod(each) else 1 for each, size in pairs for factor in each]
+        return [
+            factor if size == prod(axis_factors) else 1
+            for axis_factors, size in pairs
+            for factor in axis_factors
+        ]
 
 
 def _kept(found: Sequence[int], expected: Sequence[int], *, shared: bool) -> list[int]:
     """The sizes of factors that are folded into one axis: 1s where all are, else all of them."""
     if all(size == 1 for size in found):
         return list(found)
-    same = next((n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), None)
-    if shared and same is not None and all(size == 1 for size in found[same:]):
+    first_difference = next(
+        (n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), None
+    )
+    if (
+        shared
+        and first_difference is not None
+        and all(size == 1 for size in found[first_difference:])
+    ):
         return list(found)
     return list(expected)
 
@@ -149,9 +162,9 @@ class Folds:
         if not isinstance(axis, int) or not isinstance(result, Tensor) or len(parts) < 2:
             return
         if result.ndim > _AXES and result.ndim == parts[0].ndim + 1 and _is_strided(result):
-            plain = list(_plain(result))
-            plain[axis] = ((len(parts), STACKED),)
-            self._learn(result, tuple(plain))
+            plain_tensors = list(_plain(result))
+            plain_tensors[axis] = ((len(parts), STACKED),)
+            self._learn(result, tuple(plain_tensors))
         elif axis == 0 and result.ndim == _AXES and _is_strided(result):
             size = parts[0].shape[0]
             if result.shape[0] == len(parts) * size:
@@ -164,28 +177,28 @@ class Folds:
             return
         if not _is_strided(before) or not _is_strided(result):
             return
-        known = self._layouts.of(before)
-        if known is not None or result.stride() != before.stride():
-            self._learn(result, known or _plain(before))
+        layout = self._layouts.of(before)
+        if layout is not None or result.stride() != before.stride():
+            self._learn(result, layout or _plain(before))
 
     def moved(self, before: Any, result: Any, order: Callable[[], Sequence[int]]) -> None:
         """`result` is another tensor whose axes changed places, into this order."""
         if not isinstance(result, Tensor) or result.ndim < _AXES or not _is_strided(result):
             return
-        known = self.layout(before)
-        if known is not None and len(known) == result.ndim:
-            self._learn(result, tuple(known[axis] for axis in order()))
+        layout = self.layout(before)
+        if layout is not None and len(layout) == result.ndim:
+            self._learn(result, tuple(layout[axis] for axis in order()))
         elif self._latest:
             self._latest.pop(_key(result), None)
 
     def parted(self, before: Tensor, pieces: Sequence[Any]) -> None:
         """`pieces` are parts of a tensor, along one of its axes."""
-        known = self._layouts.of(before)
-        if known is None:
+        layout = self._layouts.of(before)
+        if layout is None:
             return
         for piece in pieces:
             if isinstance(piece, Tensor) and piece.ndim == before.ndim:
-                self._learn(piece, known)  # also how wide it was before
+                self._learn(piece, layout)  # also how wide it was before
 
     def reshaped(self, before: Any, result: Any) -> None:
         """`result` is another tensor in another shape."""
@@ -193,15 +206,15 @@ class Folds:
             return
         if self._latest:
             self._latest.pop(_key(result), None)
-        known = self._layouts.of(before)
+        old_layout = self._layouts.of(before)
         old, new = before.shape, result.shape
-        if known is None and (old[:-1] == new[:-2] or old[:-2] == new[:-1]):
+        if old_layout is None and (old[:-1] == new[:-2] or old[:-2] == new[:-1]):
             return  # a width that was taken apart, or put together
         if before.ndim < _AXES or not _is_strided(before):
             return
-        if known is not None and tuple(map(_size, known)) != old:
-            known = None  # of more than this part
-        layout = _reshaped_layout(known or _plain(before), new)
+        if old_layout is not None and tuple(map(_size, old_layout)) != old:
+            old_layout = None  # of more than this part
+        layout = _reshaped_layout(old_layout or _plain(before), new)
         if layout is not None and layout != _plain(result):
             self._learn(result, layout)
 
@@ -236,20 +249,23 @@ def _reshaped_layout(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
     """The layout of the same numbers in another shape; None where a factor is cut in an odd way."""
     factors_left = [factor for factors in layout for factor in factors if factor[0] != 1]
     axes: list[Factors] = []
-    for wanted in shape:
+    for new_size in shape:
         axis: list[tuple[int, int]] = []
-        while _size(tuple(axis)) < wanted and factors_left:
-            (size, stride), (needed, odd) = factors_left.pop(0), divmod(wanted, _size(tuple(axis)))
-            if odd:
+        while _size(tuple(axis)) < new_size and factors_left:
+            (size, stride), (axis_factor, remainder) = (
+                factors_left.pop(0),
+                divmod(new_size, _size(tuple(axis))),
+            )
+            if remainder:
                 return None
-            if size > needed:  # the outer part of it belongs here, the rest to the next axis
-                if size % needed:
+            if size > axis_factor:  # the outer part of it belongs here, the rest to the next axis
+                if size % axis_factor:
                     return None
-                inner = size // needed
+                inner = size // axis_factor
                 factors_left.insert(0, (inner, stride))
-                size, stride = needed, stride * inner if stride > 0 else stride
+                size, stride = axis_factor, stride * inner if stride > 0 else stride
             axis.append((size, stride))
-        if _size(tuple(axis)) != wanted:
+        if _size(tuple(axis)) != new_size:
             return None
         axes.append(tuple(axis) or ((1, 1),))
     return tuple(axes)
@@ -296,7 +312,7 @@ def heads_of(
         return default  # as nearly every model has them
     factors, width = _factors_of(rows, evidence, folds)
     tensor = evidence[0]
-    places = tensor.shape[-2] if queries is None else queries
+    num_positions = tensor.shape[-2] if queries is None else queries
     shapes = [tensor.shape for tensor in evidence if tensor.ndim == len(rows) + 2]
     shared = any(shape[-3] == 1 < rows[-1] for shape in shapes)
     for heads in numbers:
@@ -305,15 +321,15 @@ def heads_of(
         fits = partial(_fits, module, heads, tensor.shape[-1])
         if len(rows) == 1:
             divides = rows[0] % heads == 0 and fits()
-            if not divides or site.has_unfolded_heads(rows[0], places, heads):
+            if not divides or site.has_unfolded_heads(rows[0], num_positions, heads):
                 continue
-        elif max(map(len, factors)) == 1 and _are_key_heads(rows, heads, places, module):
+        elif max(map(len, factors)) == 1 and _are_key_heads(rows, heads, num_positions, module):
             return default
-        found = _run_of(heads, factors, width, shared=shared) or (
+        fold = _run_of(heads, factors, width, shared=shared) or (
             _cut(heads, factors) if fits() else None
         )
-        if found is not None:
-            return found
+        if fold is not None:
+            return fold
     return default
 
 
@@ -329,8 +345,8 @@ def _factors_of(
         for candidate in aligned
         if (layout := folds.layout(candidate)) is not None
     ]
-    moved = [candidate for candidate in aligned if not candidate.is_contiguous()]
-    tensor, layout = with_layout[0] if with_layout else ((*moved, *aligned)[0], None)
+    permuted = [candidate for candidate in aligned if not candidate.is_contiguous()]
+    tensor, layout = with_layout[0] if with_layout else ((*permuted, *aligned)[0], None)
     if layout is None:
         layout = tuple(
             ((size, stride),) for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
@@ -339,8 +355,10 @@ def _factors_of(
         return tuple(((size, 0),) for size in rows), layout[-1]
     missing = len(rows) - (tensor.ndim - 2)
     factors: list[Factors] = [((size, 0),) for size in rows[:missing]]
-    for size, each in zip(rows[missing:], layout[:-2], strict=True):
-        factors.append(each if prod(count for count, _ in each) == size else ((size, 0),))
+    for size, axis_factors in zip(rows[missing:], layout[:-2], strict=True):
+        factors.append(
+            axis_factors if prod(count for count, _ in axis_factors) == size else ((size, 0),)
+        )
     return tuple(factors), layout[-1]
 
 
@@ -359,7 +377,7 @@ def _run_of(heads: int, layout: Sequence[Factors], width: Factors, *, shared: bo
         shared: Whether those along the last axis share their keys.
     """
     flat = [(axis, *factor) for axis, factors in enumerate(layout) for factor in factors]
-    found: list[tuple[int, bool, int, int, range]] = []
+    runs: list[tuple[int, bool, int, int, range]] = []
     for start in range(len(flat)):
         size = 1
         for stop in range(start + 1, len(flat) + 1):
@@ -367,16 +385,20 @@ def _run_of(heads: int, layout: Sequence[Factors], width: Factors, *, shared: bo
             if size > heads:
                 break
             ends = flat[start], flat[stop - 1]
-            several = stop - start > 1
+            is_multiple = stop - start > 1
             # Of texts and heads alone, both are not heads.
-            covers_both = several and ends[0][0] != ends[1][0] and len(layout) <= _TEXTS_AND_HEADS
-            if size != heads or covers_both or (several and 1 in (ends[0][1], ends[1][1])):
+            covers_both = (
+                is_multiple and ends[0][0] != ends[1][0] and len(layout) <= _TEXTS_AND_HEADS
+            )
+            if size != heads or covers_both or (is_multiple and 1 in (ends[0][1], ends[1][1])):
                 continue
             stride = ends[1][2]
-            far = 0 if shared and several and stop == len(flat) else _far(heads, stride, width)
-            found.append((far, several, max(stride, 0), -start, range(start, stop)))
+            key_stride = (
+                0 if shared and is_multiple and stop == len(flat) else _far(heads, stride, width)
+            )
+            runs.append((key_stride, is_multiple, max(stride, 0), -start, range(start, stop)))
     sizes = tuple(tuple(size for size, _ in factors) for factors in layout)
-    return Fold(sizes, min(found, key=lambda candidate: candidate[:4])[-1]) if found else None
+    return Fold(sizes, min(runs, key=lambda candidate: candidate[:4])[-1]) if runs else None
 
 
 def _far(heads: int, stride: int, width: Factors) -> int:
@@ -391,13 +413,13 @@ def _far(heads: int, stride: int, width: Factors) -> int:
 def _cut(heads: int, layout: Sequence[Factors]) -> Fold | None:
     """The first axis that is a multiple of so many heads, cut into texts and heads."""
     sizes = [tuple(size for size, _ in factors) for factors in layout]
-    before = 0
-    for axis, each in enumerate(sizes):
-        size = prod(each)
+    stride = 0
+    for axis, axis_size in enumerate(sizes):
+        size = prod(axis_size)
         if size > heads and size % heads == 0:
             sizes[axis] = size // heads, heads
-            return Fold(tuple(sizes), range(before + 1, before + 2))
-        before += len(each)
+            return Fold(tuple(sizes), range(stride + 1, stride + 2))
+        stride += len(axis_size)
     return None
 
 
@@ -468,9 +490,9 @@ def _are_key_heads(rows: Sequence[int], heads: int, places: int, module: nn.Modu
     """
     if len(rows) != _TEXTS_AND_HEADS or rows[-1] == heads:
         return False
-    named = next((n for name in _KEY_HEADS if (n := _number(module, name))), None)
+    num_key_heads = next((n for name in _KEY_HEADS if (n := _number(module, name))), None)
     groups = _number(module, "num_key_value_groups")
-    shared = named or (groups and heads // groups)
+    shared = num_key_heads or (groups and heads // groups)
     return rows[-1] == shared or rows[-1] * places == heads
 
 
@@ -512,9 +534,9 @@ def _key_heads(module: nn.Module, groups: int, width: int) -> int | None:
     if width_of_keys:
         return width_of_keys // width
     config = getattr(module, "config", None)
-    named = _number(config, "num_key_value_heads")
+    num_key_heads = _number(config, "num_key_value_heads")
     heads = _number(config, "num_attention_heads")
-    return named or (heads and heads // groups)
+    return num_key_heads or (heads and heads // groups)
 
 
 def _number(owner: Any, name: str) -> int | None:

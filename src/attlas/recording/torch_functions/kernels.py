@@ -210,12 +210,12 @@ class FlexCall:
         """From what the operator is given."""
         names = ("query", "key", "value", "score_mod", "block_mask", "scale")
         query, key, value, modify, blocks, scale = (
-            args[place] if place < len(args) else kwargs[name] for place, name in enumerate(names)
+            args[index] if index < len(args) else kwargs[name] for index, name in enumerate(names)
         )
-        named = {name: value for name, value in kwargs.items() if name not in names[:3]}
+        keywords = {name: value for name, value in kwargs.items() if name not in names[:3]}
 
         def run(*vectors: Tensor) -> Sequence[Tensor]:
-            result: Sequence[Tensor] = operator(*vectors, *args[3:], **named)
+            result: Sequence[Tensor] = operator(*vectors, *args[3:], **keywords)
             return result
 
         return cls(query, key, value, modify, blocks, scale, run)
@@ -272,13 +272,13 @@ class FlexCall:
         from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 
         heads = self.query.shape[1]
-        precise = torch.promote_types(self.query.dtype, torch.float32)
+        dtype = torch.promote_types(self.query.dtype, torch.float32)
         with torch.no_grad():
-            keys = self.key.to(precise).repeat_interleave(heads // self.key.shape[1], 1)
-            scores = self.query.to(precise) @ keys.mT * self.scale
-            places = (torch.arange(size, device=scores.device) for size in scores.shape)
+            keys = self.key.to(dtype).repeat_interleave(heads // self.key.shape[1], 1)
+            scores = self.query.to(dtype) @ keys.mT * self.scale
+            positions = (torch.arange(size, device=scores.device) for size in scores.shape)
             with TransformGetItemToIndex():  # so that it may look up numbers in tables
-                modified = flex._vmap_for_bhqkv(self.modify, prefix=(0,))(scores, *places)
+                modified = flex._vmap_for_bhqkv(self.modify, prefix=(0,))(scores, *positions)
         return modified > -torch.inf
 
     def _check_blocks(self, shown: Bool[Tensor, "batch heads queries keys"] | None) -> None:
@@ -288,15 +288,15 @@ class FlexCall:
         queries, num_keys = self.query.shape[2], self.key.shape[2]
         if min(height, width) >= max(queries, num_keys):
             return  # one block
-        within = [_blocks(counts, indices, height, width)[..., :queries, :num_keys]]
+        full_blocks = [_blocks(counts, indices, height, width)[..., :queries, :num_keys]]
         if whole_counts is not None:
-            within.append(
+            full_blocks.append(
                 _blocks(whole_counts, whole_indices, height, width)[..., :queries, :num_keys]
             )
-        skipped = ~(within[0] | within[-1])
-        hidden = skipped.new_zeros(()) if shown is None else ~shown
-        if bool((skipped & ~hidden).any()) or (
-            len(within) > 1 and bool((within[1] & hidden).any())
+        empty_blocks = ~(full_blocks[0] | full_blocks[-1])
+        hidden = empty_blocks.new_zeros(()) if shown is None else ~shown
+        if bool((empty_blocks & ~hidden).any()) or (
+            len(full_blocks) > 1 and bool((full_blocks[1] & hidden).any())
         ):
             raise AttlasError(
                 "a BlockMask whose mask_mod says what its blocks say",
@@ -313,8 +313,8 @@ def _blocks(
     width: int,
 ) -> Bool[Tensor, "batch heads queries keys"]:
     """The pairs in the blocks of each row, of which there are so many, in these columns."""
-    listed = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
-    shown = torch.zeros_like(listed).scatter_reduce_(-1, indices.long(), listed, "amax")
+    is_counted = torch.arange(indices.shape[-1], device=indices.device) < counts[..., None]
+    shown = torch.zeros_like(is_counted).scatter_reduce_(-1, indices.long(), is_counted, "amax")
     return shown.repeat_interleave(height, -2).repeat_interleave(width, -1)
 
 

@@ -65,8 +65,8 @@ def mask_spec_of(
     """
     if mask is None:
         return MaskSpec()
-    found, gap = parse_mask_with_gap(mask, batch, queries, num_keys)
-    return found if gap == torch.inf or not reached(gap) else as_bias(mask)
+    mask_spec, gap = parse_mask_with_gap(mask, batch, queries, num_keys)
+    return mask_spec if gap == torch.inf or not reached(gap) else as_bias(mask)
 
 
 def with_causal_pattern(
@@ -77,10 +77,10 @@ def with_causal_pattern(
     def of_call(mask: Any, batch: int, queries: int, num_keys: int, reached: Reached) -> MaskSpec:
         if mask is None:
             return MaskSpec(causal, query_offset)
-        found = parse_mask(mask, batch, queries, num_keys, reached)
-        if found.pattern != everywhere:
-            found = as_bias(mask.detach().clone())
-        return replace(found, pattern=causal, query_offset=query_offset)
+        mask_spec = parse_mask(mask, batch, queries, num_keys, reached)
+        if mask_spec.pattern != everywhere:
+            mask_spec = as_bias(mask.detach().clone())
+        return replace(mask_spec, pattern=causal, query_offset=query_offset)
 
     return of_call
 
@@ -122,8 +122,8 @@ def parse_mask_with_gap(
     if pattern.bound.ahead == 0 and 0 < newest < num_keys:
         # Keys beyond the newest query are room that a cache has not filled yet; a pattern that
         # looks back alone hides them, so they need not count as padding.
-        filled = token_mask[:, :newest]
-        padded = None if bool(filled.all()) else padded
+        token_part = token_mask[:, :newest]
+        padded = None if bool(token_part.all()) else padded
     return MaskSpec(pattern, query_offset, padded), gap
 
 
@@ -150,11 +150,11 @@ def _allowed(
     if mask.dtype == torch.bool:
         return mask, torch.inf
     numbers = mask.to(torch.promote_types(mask.dtype, torch.float32))
-    greatest = numbers.amax(-1, keepdim=True)
-    allowed = (numbers == greatest) & _above_the_least(mask)
+    maximum = numbers.amax(-1, keepdim=True)
+    allowed = (numbers == maximum) & _above_the_least(mask)
     sees = allowed.any(-1, keepdim=True)
-    gap = float(torch.where(allowed | ~sees, torch.inf, greatest - numbers).min())
-    hides = gap > NOTHING and not bool((sees & (greatest.abs() > _ABSORBING)).any())
+    gap = float(torch.where(allowed | ~sees, torch.inf, maximum - numbers).min())
+    hides = gap > NOTHING and not bool((sees & (maximum.abs() > _ABSORBING)).any())
     return (allowed, gap) if hides else (None, 0.0)
 
 
@@ -166,13 +166,13 @@ def _pattern_of(
     newest = max(num_keys - queries, 0)
     if _fits(everywhere, newest, allowed, token_mask):
         return everywhere, newest
-    places = torch.arange(num_keys, device=allowed.device)
-    last = int(torch.where(token_mask, places, -1).max())
+    positions = torch.arange(num_keys, device=allowed.device)
+    last = int(torch.where(token_mask, positions, -1).max())
     earliest = min(0, num_keys - queries)  # padding on the right would have queries begin before it
     for query_offset in dict.fromkeys((last - queries + 1, newest, 0)):
         if query_offset < earliest:
             continue
-        for pattern in _candidates(allowed, query_offset, places):
+        for pattern in _candidates(allowed, query_offset, positions):
             if _fits(pattern, query_offset, allowed, token_mask):
                 return pattern, query_offset
     return None
@@ -184,10 +184,10 @@ def _candidates(
     """Patterns with queries from `first` on that reach as far back and ahead as these pairs do."""
     queries, num_keys = allowed.shape[1:]
     query_positions = query_offset + torch.arange(queries, device=allowed.device)
-    some = allowed.any(-1)
-    earliest = torch.where(some, allowed.view(torch.uint8).argmax(-1), query_positions)
+    has_query = allowed.any(-1)
+    earliest = torch.where(has_query, allowed.view(torch.uint8).argmax(-1), query_positions)
     latest = torch.where(
-        some, num_keys - 1 - allowed.flip(-1).view(torch.uint8).argmax(-1), query_positions
+        has_query, num_keys - 1 - allowed.flip(-1).view(torch.uint8).argmax(-1), query_positions
     )
     behind, ahead = int((query_positions - earliest).max()), int((latest - query_positions).max())
     if ahead <= 0:
@@ -240,20 +240,22 @@ class MaskSpecCache:
         for axis in (0, 1):
             if mask.stride(axis) == 0:  # the same again and again; a copy would spell it out
                 mask = mask.narrow(axis, 0, 1)
-        quiet = mask.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(mask)
+        is_uncountable = mask.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(
+            mask
+        )
         # Such a tensor does not tell that it was changed, or where it is; nor does an array, whose
         # memory torch may not resize.
-        if quiet or not mask.untyped_storage().resizable():
+        if is_uncountable or not mask.untyped_storage().resizable():
             return mask_spec_of(mask.detach().clone(), batch, queries, num_keys, reached)
         # A tensor that is kept here keeps its memory, so that nobody else can have its address.
-        alike = mask.data_ptr(), self._versions(mask), mask.shape, mask.stride(), mask.dtype
-        key: Any = (*alike, batch, queries, num_keys)
+        identity = mask.data_ptr(), self._versions(mask), mask.shape, mask.stride(), mask.dtype
+        key: Any = (*identity, batch, queries, num_keys)
         if key not in self._known:
             self._remember(key, mask, *parse_mask_with_gap(_copy(mask), batch, queries, num_keys))
         self._known.move_to_end(key)
-        _, found, gap = self._known[key]
+        _, mask_spec, gap = self._known[key]
         if gap == torch.inf or not reached(gap):
-            return found
+            return mask_spec
         key = (*key, "as it is")
         if key not in self._known:
             self._remember(key, mask, as_bias(_copy(mask)), gap)
@@ -266,8 +268,8 @@ class MaskSpecCache:
             self._known.popitem(last=False)
 
     def _bytes(self) -> int:
-        held = (mask.untyped_storage() for mask, *_ in self._known.values())
-        return sum({storage.data_ptr(): storage.nbytes() for storage in held}.values())
+        storages = (mask.untyped_storage() for mask, *_ in self._known.values())
+        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
 
 def _copy(mask: Shaped[Tensor, "..."]) -> Shaped[Tensor, "..."]:

@@ -523,8 +523,8 @@ def tracking_attention(model: nn.Module) -> Iterator[None]:
             tables = (
                 table for module in modules for table in (module._parameters, module._buffers)
             )
-            learned = {id(tensor) for table in tables for tensor in table.values()}
-            tracking.origins.learned |= learned - _NONE
+            parameter_ids = {id(tensor) for table in tables for tensor in table.values()}
+            tracking.origins.learned |= parameter_ids - _NONE
         with without_compile(_is_forced_eager), observed_interfaces(modules, _active_tracking):
             yield
     finally:

@@ -116,13 +116,13 @@ class Origins:
                 calls.want(version.number, None)
         else:
             return None
-        found = self._product(call.given[:1], projections=1)
-        while found is not None:  # a matrix that is no parameter may have mixed the scores
-            (left, right), number = found
+        product = self._product(call.given[:1], projections=1)
+        while product is not None:  # a matrix that is no parameter may have mixed the scores
+            (left, right), number = product
             deeper = self._product((left,), projections=0)
             if deeper is None or self._is_of_softmax(deeper[0][0]):
                 return left.identity, right.identity, number
-            found = deeper
+            product = deeper
         return None
 
     def relation(
@@ -204,24 +204,24 @@ class Origins:
         for side, tensor_id in enumerate((query, key)):
             number = self.calls.made(tensor_id, before).number
             walk.want(number, walk.notes.get(number, set()) | {side})
-        moved: tuple[list[Any], list[Any]] = [], []
+        permutations: tuple[list[Any], list[Any]] = [], []
         for _, call, sides_of_call in walk:
             if len(sides_of_call) > 1:
                 break
             factors = self._factors(call)
             content = call.content if factors is None else factors or call.given[:1]
-            moves = call.function in MOVING
+            is_permutation = call.function in MOVING
             if call.function in JOINING:  # of several texts, or parts, in whatever order
-                moves = sum(not self._is_learned(version) for version in set(content)) > 1
+                is_permutation = sum(not self._is_learned(version) for version in set(content)) > 1
             move: Any = call.function
             cut = call.cut
             if cut is not None and cut.size == places and cut.alone:
-                moves, move = True, (cut if call.function in PARTS else move)
+                is_permutation, move = True, (cut if call.function in PARTS else move)
             for side in sides_of_call:
-                moved[side].extend([move] if moves else ())
+                permutations[side].extend([move] if is_permutation else ())
             for _, number in content[:1]:
                 walk.want(number, walk.notes.get(number, set()) | sides_of_call)
-        return sorted(map(str, moved[0])) == sorted(map(str, moved[1]))
+        return sorted(map(str, permutations[0])) == sorted(map(str, permutations[1]))
 
     def first_of(
         self, query: int, key: int, sizes: tuple[int, int], before: int | None = None
@@ -242,10 +242,10 @@ class Origins:
 
         for side, tensor in enumerate((query, key)):
             want(self.calls.made(tensor, before), {side})
-        met = False
+        found_input = False
         for _, call, sides_of_call in walk:
-            met = len(sides_of_call) > 1
-            if met:
+            found_input = len(sides_of_call) > 1
+            if found_input:
                 break
             factors = self._factors(call)
             content = call.content if factors is None else factors or call.given[:1]
@@ -254,9 +254,13 @@ class Origins:
                 cuts[side].extend([cut] if cut is not None and cut.size == sizes[side] else ())
             for version in content[:1]:
                 want(version, sides_of_call)
-        met = met or not ends or any(len(sides_of_call) > 1 for sides_of_call in ends.values())
+        found_input = (
+            found_input
+            or not ends
+            or any(len(sides_of_call) > 1 for sides_of_call in ends.values())
+        )
         query_cut, key_cut = cuts
-        if not met or not query_cut:
+        if not found_input or not query_cut:
             return None
         if (
             len(query_cut) > 1
@@ -342,18 +346,18 @@ class Origins:
         """All that these were made of: numbers of calls, below 0, and what came of none that is
         followed. What an attention gives is of the text that asks."""
         calls: CallWalk[None] = CallWalk(self.calls)
-        reached: set[int] = set()
+        reached_ids: set[int] = set()
         versions: Iterable[TensorVersion] = found.made
         while versions is not None:
             for tensor_id, number in versions:
-                followed = tensor_id not in self.learned and calls.want(number, None)
-                reached.add(-1 - number if followed else tensor_id)
+                is_followed = tensor_id not in self.learned and calls.want(number, None)
+                reached_ids.add(-1 - number if is_followed else tensor_id)
             _, call, _ = next(iter(calls), (0, None, None))
             if call is None:
                 break
             mixes = call.function in KERNELS or call.function in PRODUCTS
             versions = call.given[:1] if mixes else call.content
-        return reached.difference(self.learned)
+        return reached_ids.difference(self.learned)
 
     def _factors(
         self, call: RecordedCall, inputs: Collection[int] = ()
@@ -372,23 +376,23 @@ class Origins:
         """Return True if it was made of parameters alone, and of nothing that the model was
         given.
         """
-        found = self._whether_learned(tensor)
-        if found is not None:
-            return found
-        waiting = [tensor]
-        while waiting:
-            number = waiting[-1].number
+        is_learned = self._whether_learned(tensor)
+        if is_learned is not None:
+            return is_learned
+        pending = [tensor]
+        while pending:
+            number = pending[-1].number
             call = self.calls.at(number)
             verdicts = [self._whether_learned(version) for version in call.content]
             if False in verdicts:
                 self._verdicts[number] = False
             elif None in verdicts:
                 pairs = zip(call.content, verdicts, strict=True)
-                waiting.extend(version for version, verdict in pairs if verdict is None)
+                pending.extend(version for version, verdict in pairs if verdict is None)
                 continue
             else:
                 self._verdicts[number] = bool(verdicts) or call.function in BLANK
-            waiting.pop()
+            pending.pop()
         return bool(self._whether_learned(tensor))
 
     def _whether_learned(self, tensor: TensorVersion) -> bool | None:

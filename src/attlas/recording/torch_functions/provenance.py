@@ -162,11 +162,11 @@ class ScoreInfo:
 
     def mask(self) -> Shaped[Tensor, "..."] | None:
         """All masks in one: bool where none of them is added, float otherwise; None = no mask."""
-        allowed, added = self.shown(), [mask for mask in self.masks if mask.dtype != torch.bool]
-        if not added:
+        allowed, biases = self.shown(), [mask for mask in self.masks if mask.dtype != torch.bool]
+        if not biases:
             return allowed
-        total = added[0]
-        for mask in added[1:]:
+        total = biases[0]
+        for mask in biases[1:]:
             total = total + mask
         return total if allowed is None else torch.where(allowed, total, -torch.inf)
 
@@ -191,9 +191,9 @@ class ProductInfo:
 
     def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "ProductInfo | None":
         """The same where texts, heads and queries were folded or taken apart; None where not."""
-        found = reshaped_axes(self.axes, self.pair, before, after)
-        if found is not None:
-            return replace(self, axes=found[0], pair=found[1])
+        axes = reshaped_axes(self.axes, self.pair, before, after)
+        if axes is not None:
+            return replace(self, axes=axes[0], pair=axes[1])
         is_matrix = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
         return replace(self, folded=len(after) == 2) if is_matrix else None
 
@@ -216,28 +216,28 @@ def reshaped_axes(
     """Where two axes of one shape are in another of as many numbers, counted from the last, and how
     many there are in each if both have become one; None where they are not whole any more."""
     first, second = axes
-    behind = prod(before[second % len(before) + 1 :])
+    inner_size = prod(before[second % len(before) + 1 :])
     if pair is not None:  # may be distinguished again
-        for place in range(-1, -len(after), -1):
-            sizes = after[place - 1], after[place]
-            if sizes == pair and prod(after[place % len(after) + 1 :]) == behind:
-                return (place - 1, place), None
+        for axis in range(-1, -len(after), -1):
+            sizes = after[axis - 1], after[axis]
+            if sizes == pair and prod(after[axis % len(after) + 1 :]) == inner_size:
+                return (axis - 1, axis), None
     places = _carried(first, before, after), _carried(second, before, after)
     if places[0] is not None and places[1] is not None and (places[0] != places[1]) == (not pair):
         return (places[0], places[1]), pair
     if pair is None and second == first + 1:
         pair = before[first], before[second]
-        for place in range(-1, -len(after) - 1, -1):
-            if (after[place], prod(after[place % len(after) + 1 :])) == (prod(pair), behind):
-                return (place, place), pair
+        for axis in range(-1, -len(after) - 1, -1):
+            if (after[axis], prod(after[axis % len(after) + 1 :])) == (prod(pair), inner_size):
+                return (axis, axis), pair
     return None
 
 
 def _carried(axis: int, before: Sequence[int], after: Sequence[int]) -> int | None:
-    behind = prod(before[axis % len(before) + 1 :])
-    for place in range(-1, -len(after) - 1, -1):
-        if after[place] == before[axis] and prod(after[place % len(after) + 1 :]) == behind:
-            return place
+    inner_size = prod(before[axis % len(before) + 1 :])
+    for index in range(-1, -len(after) - 1, -1):
+        if after[index] == before[axis] and prod(after[index % len(after) + 1 :]) == inner_size:
+            return index
     return None
 
 
@@ -310,10 +310,10 @@ class WeightInfo:
         folded or taken apart; None where it was not that, or nobody knows the queries."""
         if self.queries is None:
             return None
-        found = reshaped_axes((self.queries, self.keys), self.pair, before, after)
-        if found is None:
+        axes = reshaped_axes((self.queries, self.keys), self.pair, before, after)
+        if axes is None:
             return None
-        (queries, keys), pair = found
+        (queries, keys), pair = axes
         return replace(self.elsewhere(keys, queries), pair=pair)
 
     def moved(self, weights: Tensor, order: Sequence[int]) -> "WeightInfo":
@@ -328,7 +328,9 @@ class WeightInfo:
         steps: tuple[Step, ...] = ()
         if self.origin is not None and self.origin.shape == weights.shape:
             origin = self.origin.permute(*order)
-            steps = tuple((_moved(each, order), args, kwargs) for each, args, kwargs in self.steps)
+            steps = tuple(
+                (_moved(position, order), args, kwargs) for position, args, kwargs in self.steps
+            )
         keys = order.index(self.keys % axes) - axes
         queries = None if self.queries is None else order.index(self.queries % axes) - axes
         return WeightInfo(None, origin, steps, self.pending, keys, queries, pair=self.pair)
@@ -395,28 +397,28 @@ class Provenance:
             return None, None
         for value in values:
             if isinstance(value, tuple | list):
-                found = self.first(value)
-                if found[1] is not None:
-                    return found
+                info = self.first(value)
+                if info[1] is not None:
+                    return info
             elif (fact := self.of(value)) is not None:
                 return value, fact
         return None, None
 
     def of(self, tensor: Any) -> ScoreInfo | WeightInfo | None:
         """What is known of this tensor."""
-        known = self._known.of(tensor)
-        if known is None:
+        entry = self._known.of(tensor)
+        if entry is None:
             return None
-        fact, before = known
+        fact, version = entry
         versions = self._versions_of(tensor, fact)
-        if versions == before:
+        if versions == version:
             return fact
         if isinstance(fact, ScoreInfo):
             self.learn(tensor, None)
             self.learn_loose(tensor, fact.loosely())  # a product it was all the same
             return None
         is_same, scores, origin = (
-            before_ == now_ for before_, now_ in zip(before, versions, strict=True)
+            before_ == now_ for before_, now_ in zip(version, versions, strict=True)
         )
         remaining = fact if origin else replace(fact, origin=None, steps=())
         remaining = remaining if scores else replace(remaining, scores=None)
@@ -490,17 +492,17 @@ class Provenance:
 
     def logarithms(self, tensor: Any) -> LogWeightInfo | None:
         """What is known of this tensor as a logarithm; None where it is none, or was changed."""
-        known = self._logarithms.of(tensor)
-        if known is None:
+        entry = self._logarithms.of(tensor)
+        if entry is None:
             return None
-        (itself, parts), logarithms = known
+        (itself, parts), logarithms = entry
         if itself != self.versions(tensor):
             return None
         scores: ScoreInfo | None = logarithms.scores
         if scores is not None and parts != self._versions_of(tensor, scores):
             logarithms.scores = None
-        found: LogWeightInfo = logarithms
-        return found
+        info: LogWeightInfo = logarithms
+        return info
 
     def follow(self, info: WeightInfo, weights: Tensor, result: Any, *others: WeightInfo) -> None:
         """What a function has made of these weights are other weights, if it has as many keys.

@@ -34,16 +34,16 @@ def handle_baddbmm(
 ) -> Any:
     """torch.baddbmm: a product that is added to a mask."""
     result = func(*args, **kwargs)
-    named = (kwargs[name] for name in ("input", "batch1", "batch2") if name in kwargs)
-    terms = [*args, *named]
+    operands = (kwargs[name] for name in ("input", "batch1", "batch2") if name in kwargs)
+    terms = [*args, *operands]
     if len(terms) == 3 and _may_be_scores(terms[1], terms[2], result):
         mask, left, right = terms
         alpha = float(kwargs.get("alpha", 1))
         content = _content(right, tracking.contents)
-        scored = ScoreInfo(left.detach(), right.detach(), alpha, content=content)
+        score_info = ScoreInfo(left.detach(), right.detach(), alpha, content=content)
         beta = kwargs.get("beta", 1)
         mask = mask.detach() * beta if beta not in (0, 1) else mask.detach()
-        tracking.provenance.learn(result, scored.masked(mask) if beta else scored)
+        tracking.provenance.learn(result, score_info.masked(mask) if beta else score_info)
     return result
 
 
@@ -91,17 +91,17 @@ def handle_add(sign: int) -> Handler:
         kwargs: dict[str, Any],
     ) -> Any:
         # What is changed in its place is no mask any more when it has become the sum.
-        either = sign > 0 and not in_place(func)
-        sides = [args, args[::-1]][: 2 if either else 1] if len(args) > 1 else []
-        found = [
-            (info, mine, other)
-            for mine, other, *_ in sides
-            if isinstance(info := tracking.provenance.of(mine), ScoreInfo)
+        commutes = sign > 0 and not in_place(func)
+        sides = [args, args[::-1]][: 2 if commutes else 1] if len(args) > 1 else []
+        score_infos = [
+            (info, operand, other)
+            for operand, other, *_ in sides
+            if isinstance(info := tracking.provenance.of(operand), ScoreInfo)
         ]
         result = func(*args, **kwargs)
-        if found:
-            alone = len(args) == 2 and not kwargs
-            tracking.provenance.learn(result, _plus(*found[0], sign) if alone else None)
+        if score_infos:
+            two_terms = len(args) == 2 and not kwargs
+            tracking.provenance.learn(result, _plus(*score_infos[0], sign) if two_terms else None)
         return result
 
     return handler
@@ -204,9 +204,9 @@ def _hidden(
         return None
     if number != -torch.inf and scores.numel():
         # What was hidden before is no measure of what is seen.
-        before = info.shown()
+        was_shown = info.shown()
         visible = scores.detach() > torch.finfo(scores.dtype).min / 2
-        visible = allowed & visible if before is None else allowed & visible & before
+        visible = allowed & visible if was_shown is None else allowed & visible & was_shown
         lowest = float(torch.where(visible, scores.detach(), torch.inf).min())
         if number > lowest - NOTHING or not bool(allowed.any(-1).all()):
             return None

@@ -56,8 +56,8 @@ class Contraction:
         left, comma, right = terms.partition(",")
         if len(tensors) != 2 or not comma or "," in right:
             return None
-        named = _spelled_out((left, right), out if arrow else _implied(terms), tensors)
-        return None if named is None else cls(args[0], (tensors[0], tensors[1]), *named)
+        spelled = _spelled_out((left, right), out if arrow else _implied(terms), tensors)
+        return None if spelled is None else cls(args[0], (tensors[0], tensors[1]), *spelled)
 
     @classmethod
     def over_last(cls, left: Tensor, right: Tensor) -> "Contraction":
@@ -92,9 +92,9 @@ class Contraction:
         """The sum over these axes of the one and of the other, behind which nothing is joined."""
         first = ascii_letters[: left.ndim]
         free = iter(ascii_letters[left.ndim :])
-        summed = dict(zip(right_axes, left_axes, strict=True))
+        pairs = dict(zip(right_axes, left_axes, strict=True))
         second = "".join(
-            first[summed[axis]] if axis in summed else next(free) for axis in range(right.ndim)
+            first[pairs[axis]] if axis in pairs else next(free) for axis in range(right.ndim)
         )
         out_letters = [letter for letter in first if letter not in second]
         out_letters += [letter for letter in second if letter not in first]
@@ -140,8 +140,8 @@ class Contraction:
 
     def axis_after(self, term: int, axis: int) -> int | None:
         """Where an axis of one of the tensors is in the sum, counted from the last; None = gone."""
-        place = self.out.find(self.terms[term][axis])
-        return None if place < 0 else place - len(self.out)
+        position = self.out.find(self.terms[term][axis])
+        return None if position < 0 else position - len(self.out)
 
     def as_multiplied(self, term: int, order: Sequence[int]) -> Tensor:
         """The values as a matrix product takes them behind weights with their axes in this order,
@@ -167,12 +167,12 @@ class Contraction:
         left_letters, right_letters = self.terms
         if query not in left_letters:
             left, right, left_letters, right_letters = right, left, right_letters, left_letters
-        summed = [
+        summed_letters = [
             letter for letter in left_letters if letter in right_letters and letter not in self.out
         ]
-        if len(summed) != 1:
+        if len(summed_letters) != 1:
             return None
-        expected = batch + query + summed[0], batch + summed[0] + key
+        expected = batch + query + summed_letters[0], batch + summed_letters[0] + key
         if sorted(left_letters) != sorted(expected[0]) or sorted(right_letters) != sorted(
             expected[1]
         ):
@@ -185,12 +185,12 @@ class Contraction:
     def loose(self) -> ProductInfo | None:
         """The axes of queries and keys of a product, in whatever order; None where it is none."""
         left, right = self.terms
-        summed = [letter for letter in left if letter in right and letter not in self.out]
+        summed_letters = [letter for letter in left if letter in right and letter not in self.out]
         query_letters = [letter for letter in left if letter in self.out and letter not in right]
         key_letters = [letter for letter in right if letter in self.out and letter not in left]
-        if not len(summed) == len(query_letters) == len(key_letters) == 1 or len(self.out) != len(
-            left
-        ):
+        if not len(summed_letters) == len(query_letters) == len(key_letters) == 1 or len(
+            self.out
+        ) != len(left):
             return None
         if unreadable(*self.tensors):
             return None
@@ -231,8 +231,8 @@ def _spelled_out(
 
 def _behind_dots(term: str, tensor: Tensor) -> tuple[int, ...]:
     """The sizes of the axes that stand behind the dots of a term."""
-    before, dots, after = term.partition(_DOTS)
-    return tuple(tensor.shape[len(before) : tensor.ndim - len(after)]) if dots else ()
+    prefix, dots, after = term.partition(_DOTS)
+    return tuple(tensor.shape[len(prefix) : tensor.ndim - len(after)]) if dots else ()
 
 
 # Explicit attention of a model: softmax(…) times values.
@@ -321,9 +321,11 @@ def rewritten(
     """Other weights in place of these: `change(weights, seen) → weights`, before dropout."""
     origin = weights if info.origin is None else info.origin
     allowed = attention_map.allowed_rows(0, attention_map.shape[2])
-    changed = fold.close(change(fold.open(origin), allowed))
-    changed = changed.reshape(origin.shape) if changed.numel() == origin.numel() else changed
-    return info.again(changed.to(origin.dtype))
+    new_weights = fold.close(change(fold.open(origin), allowed))
+    new_weights = (
+        new_weights.reshape(origin.shape) if new_weights.numel() == origin.numel() else new_weights
+    )
+    return info.again(new_weights.to(origin.dtype))
 
 
 def is_softmax_of_rows(result: Tensor, dim: int | None, scores: ScoreInfo | None) -> bool:
@@ -402,8 +404,8 @@ def handle_log_weights_or(handler: Handler) -> Handler:
             return handler(tracking, func, args, kwargs)
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         infos = ((tensor, tracking.provenance.logarithms(tensor)) for tensor in tensors)
-        before, logs = next((pair for pair in infos if pair[1] is not None), (None, None))
-        shape = None if before is None else before.shape
+        source, logs = next((pair for pair in infos if pair[1] is not None), (None, None))
+        shape = None if source is None else source.shape
         result = handler(tracking, func, args, kwargs)
         if logs is not None and shape is not None and isinstance(result, Tensor):
             last = logs.axis in (-1, len(shape) - 1) and result.shape[-1:] == shape[-1:]
@@ -487,8 +489,8 @@ def handle_matmul(
     right_info = None if isinstance(info, WeightInfo) else tracking.provenance.of(right)
     if isinstance(right_info, WeightInfo) and right_info.is_transposed and left.ndim >= _MATRIX:
         order = _with_rows(right.ndim, -1, _QUERIES)
-        moved = right_info.moved(right, order)
-        return func(left, _read(tracking, moved, right.mT, left.mT, right, query=-1).mT)
+        permuted = right_info.moved(right, order)
+        return func(left, _read(tracking, permuted, right.mT, left.mT, right, query=-1).mT)
     result = func(left, right)
     if isinstance(info, WeightInfo):
         if info.queries is not None and not reads and -1 not in (info.keys, info.queries):
@@ -506,17 +508,17 @@ def _mixes(tracking: TrackingContext, left: Any, right: Any, result: Tensor) -> 
     provenance = tracking.provenance
     if provenance.of(left) is None and provenance.of(right) is None and not provenance.has_loose:
         return False
-    for operand, summed in ((left, -1), (right, -2)):
+    for operand, axis in ((left, -1), (right, -2)):
         if not isinstance(operand, Tensor) or operand.ndim != result.ndim:
             continue
         info = tracking.provenance.of(operand)
         if isinstance(info, WeightInfo):
-            if info.queries is not None and summed not in (info.keys, info.queries):
+            if info.queries is not None and axis not in (info.keys, info.queries):
                 tracking.provenance.follow(info, operand, result)
                 return True
             continue
         loose = tracking.provenance.as_loose(operand)
-        if loose is not None and summed not in loose.axes:
+        if loose is not None and axis not in loose.axes:
             tracking.provenance.learn_loose(result, loose)
             return True
     return False
@@ -589,10 +591,10 @@ def _contract(
                 break  # queries are known to be elsewhere: these are values of pairs of places
             order = _with_rows(tensors[term].ndim, query, info.keys)
             weights, values = tensors[term].permute(*order), tensors[1 - term]
-            moved = info.moved(tensors[term], order)
-            aligned = contraction.as_multiplied(term, order)
-            read = _read(tracking, moved, weights, values, tensors[term], query, aligned)
-            tensors[term] = read.permute(*back(order))
+            permuted = info.moved(tensors[term], order)
+            as_matrices = contraction.as_multiplied(term, order)
+            attended = _read(tracking, permuted, weights, values, tensors[term], query, as_matrices)
+            tensors[term] = attended.permute(*back(order))
             return run(tensors[0], tensors[1])
     result = run(tensors[0], tensors[1])
     for term, info in enumerate(facts):
@@ -615,9 +617,9 @@ def _contract(
         if moved_loose is not None:
             tracking.provenance.learn_loose(result, moved_loose)
             return result
-    scored = contraction.product()
-    if scored is not None:
-        tracking.provenance.learn(result, product_of(*scored, result, tracking.contents))
+    score_info = contraction.product()
+    if score_info is not None:
+        tracking.provenance.learn(result, product_of(*score_info, result, tracking.contents))
     else:
         tracking.provenance.learn_loose(result, contraction.loose())
     return result
@@ -634,11 +636,11 @@ def handle_addmm_or(handler: Handler) -> Handler:
         kwargs: dict[str, Any],
     ) -> Any:
         names = ("batch1", "mat1", "mat")
-        name = next((each for each in names if each in kwargs), None)
+        name = next((keyword for keyword in names if keyword in kwargs), None)
         weights = args[1] if name is None and len(args) > 1 else kwargs.get(name or "")
         info = tracking.provenance.of(weights)
-        named = (kwargs[each] for each in ("batch2", "mat2", "vec") if each in kwargs)
-        values = next(named, args[2] if len(args) > 2 else None)
+        operands = (kwargs[keyword] for keyword in ("batch2", "mat2", "vec") if keyword in kwargs)
+        values = next(operands, args[2] if len(args) > 2 else None)
         tensors = isinstance(weights, Tensor) and isinstance(values, Tensor)
         if not tensors or not isinstance(info, WeightInfo) or not info.has_rows:
             return handler(tracking, func, args, kwargs)
@@ -676,9 +678,9 @@ def _read(
     if not isinstance(values, Tensor) or not tracking.reads_values(info, weights, values):
         return weights
     info.pending.confirm()
-    why = unreadable(weights)
-    if why is not None:
-        tracking.record_unreadable(why)
+    reason = unreadable(weights)
+    if reason is not None:
+        tracking.record_unreadable(reason)
         return weights
     seen_as = values if aligned is None else aligned
     fold = Fold()

@@ -40,9 +40,9 @@ def _python_name(operator: OpOverload | OpOverloadPacket) -> Callable[..., Any]:
         return operator
     name = _OWN_NAMES.get(name, name)
     for owner in (torch.nn.functional, torch, Tensor):
-        found: Callable[..., Any] | None = getattr(owner, name, None)
-        if callable(found):
-            return found
+        function: Callable[..., Any] | None = getattr(owner, name, None)
+        if callable(function):
+            return function
     attribute = vars(torch._C.TensorBase).get(name)
     return operator if attribute is None else attribute.__get__
 
@@ -80,12 +80,12 @@ def unreadable(*tensors: Any) -> str | None:
 
 def _is_odd(tensor: Any) -> bool:
     """Return True if it is a tensor of another kind than nearly all are."""
-    plain = type(tensor) in _PLAIN
-    if not plain:
+    is_plain = type(tensor) in _PLAIN
+    if not is_plain:
         return isinstance(tensor, Tensor)
     functorch = torch._C._functorch
-    odd = tensor.is_nested or tensor.is_meta or functorch.is_functorch_wrapped_tensor(tensor)
-    return bool(odd)
+    is_special = tensor.is_nested or tensor.is_meta or functorch.is_functorch_wrapped_tensor(tensor)
+    return bool(is_special)
 
 
 def _in_vmap(tensor: Tensor) -> bool:
@@ -139,8 +139,8 @@ class Versions:
         return bool(self._opened) or torch.is_inference_mode_enabled()
 
     def __call__(self, tensor: Tensor) -> tuple[int, int]:
-        counted = 0 if tensor.is_inference() else tensor._version
-        return counted, self._changes[memory(tensor)] if self._changes else 0
+        version = 0 if tensor.is_inference() else tensor._version
+        return version, self._changes[memory(tensor)] if self._changes else 0
 
     def counting(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -157,10 +157,10 @@ class Versions:
             return function  # nobody else may change tensors of inference mode
         first = args[:1] if in_place(function) or kwargs.get("inplace") else ()
         out = kwargs.get("out")
-        changed = [*first, *(out if isinstance(out, tuple | list) else (out,))]
+        written_tensors = [*first, *(out if isinstance(out, tuple | list) else (out,))]
         uncounted = [
             changed_fact
-            for changed_fact in changed
+            for changed_fact in written_tensors
             if isinstance(changed_fact, Tensor)
             and (changed_fact.is_inference() or memory(changed_fact) in self._opened)
         ]
@@ -230,8 +230,8 @@ class WhileAlive(dict[int, tuple[ref[Tensor], Fact]]):
 
     def of(self, tensor: object) -> Fact | None:
         """What is known of this tensor; None of anything else."""
-        found = self.get(id(tensor))
-        return found[1] if found is not None and found[0]() is tensor else None
+        entry = self.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else None
 
     def learn(self, tensor: Tensor, fact: Fact) -> None:
         """From now on this is known of it."""

@@ -70,8 +70,8 @@ class InterfaceCall:
             pattern = causal if looks_back and queries > 1 else everywhere
             width = named.get("sliding_window")
             if width is not None and num_keys > width:
-                near = window(width - 1)
-                pattern = both(pattern, near) if pattern == causal else near
+                band = window(width - 1)
+                pattern = both(pattern, band) if pattern == causal else band
         bias = named.get("position_bias")
         if bias is not None:
             allowed = bias if allowed is None else _together(allowed, bias)
@@ -128,8 +128,8 @@ class InterfaceCall:
         attention_map = self.attention_map()
         queries = attention_map.shape[2]
         weights = attention_map.rows(0, queries).to(self.query.dtype)
-        changed = change(weights, attention_map.allowed_rows(0, queries)).to(self.query.dtype)
-        weights = F.dropout(changed, self.dropout)
+        new_weights = change(weights, attention_map.allowed_rows(0, queries)).to(self.query.dtype)
+        weights = F.dropout(new_weights, self.dropout)
         shared = weights.shape[1] // self.values.shape[1]
         return (weights @ self.values.repeat_interleave(shared, 1)).transpose(1, 2).contiguous()
 
@@ -157,8 +157,10 @@ def _allowed(mask: Any, query: Tensor, key: Tensor) -> Tensor | None:
     allowed = rule(
         row_index.view(-1, 1, 1, 1), head_index.view(-1, 1, 1), query_index.unsqueeze(-1), key_index
     )
-    whole: Tensor = torch.as_tensor(allowed).expand(batch, heads, len(query_index), len(key_index))
-    return whole
+    full_mask: Tensor = torch.as_tensor(allowed).expand(
+        batch, heads, len(query_index), len(key_index)
+    )
+    return full_mask
 
 
 def _together(allowed: Tensor, bias: Tensor) -> Tensor:
@@ -242,12 +244,12 @@ def _telling(
         active = tracking()
         if active is None:
             return kernel(module, query, key, value, attention_mask, *rest, **named)
-        before, within, active.in_kernel = active.seen, active.in_kernel, True
+        previous, was_in_kernel, active.in_kernel = active.seen, active.in_kernel, True
         try:
             result = kernel(module, query, key, value, attention_mask, *rest, **named)
         finally:
-            active.in_kernel = within
-        if active.seen != before:
+            active.in_kernel = was_in_kernel
+        if active.seen != previous:
             return result  # it runs in functions that are watched
         return _deliver(active, module, (query, key, value, attention_mask), named, result)
 
@@ -262,10 +264,10 @@ def _deliver(
     named: Mapping[str, Any],
     result: Any,
 ) -> Any:
-    why = unreadable(*inputs)
-    call = InterfaceCall.of(module, *inputs, named) if why is None else None
+    reason = unreadable(*inputs)
+    call = InterfaceCall.of(module, *inputs, named) if reason is None else None
     if call is None:
-        tracking.record_unreadable(why or _WORDLESS)
+        tracking.record_unreadable(reason or _WORDLESS)
         return result
     interested = tracking.interested()
     if not interested:

@@ -42,9 +42,9 @@ def handle_weight_step(
     """What may be done to weights before they meet values: dropout, another type, another shape."""
     if not args:
         return func(*args, **kwargs)
-    info, before = tracking.provenance.of(args[0]), args[0]
+    info, source = tracking.provenance.of(args[0]), args[0]
     if isinstance(info, WeightInfo) and (kwargs.get("inplace") or in_place(func)):
-        before = args[0].detach().clone()
+        source = args[0].detach().clone()
     loose = tracking.provenance.loose(args[0])
     result, name = func(*args, **kwargs), python_name(func)
     if name in SHAPES:
@@ -53,14 +53,14 @@ def handle_weight_step(
     elif name in CASTS:
         tracking.folds.laid_out(args[0], result)
         tracking.contents.copied(args[0], result)
-    if isinstance(info, WeightInfo) and isinstance(result, Tensor) and result is not before:
+    if isinstance(info, WeightInfo) and isinstance(result, Tensor) and result is not source:
         if name in SHAPES and info.folded:
-            tracking.provenance.learn(result, info.unfolded(before, result))
-        elif name not in SHAPES or _keeps_rows(tracking, info, before, result):
-            fact = info.after(before, (func, args[1:], kwargs))
+            tracking.provenance.learn(result, info.unfolded(source, result))
+        elif name not in SHAPES or _keeps_rows(tracking, info, source, result):
+            fact = info.after(source, (func, args[1:], kwargs))
             tracking.provenance.learn(result, fact)
-        elif not info.has_rows or result.shape[-1:] != before.shape[-1:]:
-            tracking.provenance.learn(result, info.reshaped_axes(before.shape, result.shape))
+        elif not info.has_rows or result.shape[-1:] != source.shape[-1:]:
+            tracking.provenance.learn(result, info.reshaped_axes(source.shape, result.shape))
     elif isinstance(info, ScoreInfo) and isinstance(result, Tensor):
         if name in CASTS:
             tracking.provenance.learn(result, info)
@@ -91,8 +91,8 @@ def _keeps_rows(
     folded = result.shape[-2] not in (before.shape[-2], 1) or before.shape[1] == 1
     if not folded or before.shape[1] == before.shape[2]:
         return True
-    places = tracking.call_sites()
-    heads = heads_named(places[0][1].module) if places else None
+    call_sites = tracking.call_sites()
+    heads = heads_named(call_sites[0][1].module) if call_sites else None
     if heads in before.shape[1:3]:
         return heads == before.shape[1]
     return result.ndim == before.ndim or before.shape[1] == 1
@@ -119,8 +119,8 @@ def _order_after(
     axes: int, func: Callable[..., Any], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]
 ) -> tuple[int, ...]:
     """Into which order a function of torch puts so many axes."""
-    numbered = torch.empty(tuple(range(axes)))  # each axis has its number for a size
-    return tuple(func(numbered, *args, **dict(kwargs)).shape)
+    probe = torch.empty(tuple(range(axes)))  # each axis has its number for a size
+    return tuple(func(probe, *args, **dict(kwargs)).shape)
 
 
 def handle_permute(
@@ -157,8 +157,8 @@ def handle_permute(
         tracking.provenance.learn(result, transposed)
     elif loose is not None and result is not args[0]:
         axes = len(order())
-        moved = loose.moved([order().index(axis % axes) - axes for axis in loose.axes])
-        tracking.provenance.learn_loose(result, moved)
+        permuted = loose.moved([order().index(axis % axes) - axes for axis in loose.axes])
+        tracking.provenance.learn_loose(result, permuted)
     return result
 
 
@@ -174,8 +174,8 @@ def handle_reduction(
     if not isinstance(info, WeightInfo) and loose is None:
         return handle_other(tracking, func, args, kwargs)
     result, axes = func(*args, **kwargs), args[0].ndim
-    numbered = torch.empty(tuple(range(2, axes + 2)), device="meta")  # no axis has size 1
-    sizes = func(numbered, *args[1:], **kwargs).shape
+    probe = torch.empty(tuple(range(2, axes + 2)), device="meta")  # no axis has size 1
+    sizes = func(probe, *args[1:], **kwargs).shape
 
     def after(axis: int) -> int | None:
         size = axis % axes + 2
@@ -203,11 +203,11 @@ def handle_convolution(
     if not isinstance(info, WeightInfo) and loose is None:
         return handle_other(tracking, func, args, kwargs)
     result, axes = func(*args, **kwargs), args[0].ndim
-    mixed = () if func is F.pad else (1 - axes,)  # the colours
+    mixed_axes = () if func is F.pad else (1 - axes,)  # the colours
     if isinstance(info, WeightInfo):
-        if info.queries is not None and not {info.keys, info.queries} & {*mixed}:
+        if info.queries is not None and not {info.keys, info.queries} & {*mixed_axes}:
             tracking.provenance.learn(result, info.altered())
-    elif loose is not None and not {*loose.axes} & {*mixed}:
+    elif loose is not None and not {*loose.axes} & {*mixed_axes}:
         tracking.provenance.learn_loose(result, loose)
     return result
 
@@ -240,13 +240,13 @@ def handle_index(
     def after(axis: int) -> Iterator[tuple[int | None, int]]:
         """Where an axis is in each part, by a tensor that has a stride in that axis alone, and its
         first place there."""
-        strides = [int(place == axis % args[0].ndim) for place in range(args[0].ndim)]
+        strides = [int(dimension == axis % args[0].ndim) for dimension in range(args[0].ndim)]
         line = torch.empty_strided(args[0].shape, strides, device="meta")
         for piece in _pieces(func(line, *args[1:], **kwargs)):
-            found = [place for place in range(-piece.ndim, 0) if piece.stride(place)]
-            if len(found) > 1:  # a new axis beside it has one, too
-                found = [place for place in found if piece.shape[place] > 1]
-            yield found[0] if len(found) == 1 else None, int(piece.storage_offset())
+            axes = [dimension for dimension in range(-piece.ndim, 0) if piece.stride(dimension)]
+            if len(axes) > 1:  # a new axis beside it has one, too
+                axes = [dimension for dimension in axes if piece.shape[dimension] > 1]
+            yield axes[0] if len(axes) == 1 else None, int(piece.storage_offset())
 
     if not isinstance(info, WeightInfo):
         axes = zip(*(after(axis) for axis in loose.axes), strict=True) if loose is not None else ()
@@ -292,11 +292,11 @@ def handle_cat(
     if infos and len(infos) == len(facts) and isinstance(axis, int):
         first = infos[0]
         if all((info.keys, info.queries) == (first.keys, first.queries) for info in infos):
-            added = python_name(func) is torch.stack
-            place = axis - result.ndim * (axis >= 0)  # counted from the last
+            is_stack = python_name(func) is torch.stack
+            axis_from_end = axis - result.ndim * (axis >= 0)  # counted from the last
 
             def after(axis_: int) -> int:
-                return axis_ - 1 if added and place > axis_ - 1 else axis_
+                return axis_ - 1 if is_stack and axis_from_end > axis_ - 1 else axis_
 
             queries = None if first.queries is None else after(first.queries)
             others = (info.pending for info in infos[1:])

@@ -107,22 +107,22 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
     @cached_property
     def class_weights(self) -> Float[Tensor, " classes"] | None:
         """How much a text of each label counts; None: all alike."""
-        chosen, names = self.recipe.training.class_weights, self.vocabularies.labels.names
-        if chosen == "none":
+        kind, names = self.recipe.training.class_weights, self.vocabularies.labels.names
+        if kind == "none":
             return None
-        if isinstance(chosen, str):
+        if isinstance(kind, str):
             counts = Counter(self.splits.train.labels)
             texts = len(self.splits.train)
             weights = {name: texts / (len(counts) * count) for name, count in counts.items()}
         else:
-            unknown = sorted(chosen.keys() - set(names))
+            unknown = sorted(kind.keys() - set(names))
             if unknown:
                 raise ConfigError(
                     f"weights of the labels {self.vocabularies.labels} in training.class_weights",
                     f"one of {', '.join(map(repr, unknown))}",
                     "name labels of the training data",
                 )
-            weights = dict(chosen)
+            weights = dict(kind)
         return torch.tensor([weights.get(name, 1.0) for name in names])
 
     def build(self) -> Classifier:
@@ -147,8 +147,8 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
     ) -> Float[Tensor, ""]:
         settings = self.recipe.training
         if alpha := settings.rdrop_alpha_at(number):
-            twice = model(batch.source.repeat(2, 1), batch.source_mask.repeat(2, 1))
-            readings = twice.unflatten(0, (2, -1)).transpose(0, 1)
+            doubled_logits = model(batch.source.repeat(2, 1), batch.source_mask.repeat(2, 1))
+            readings = doubled_logits.unflatten(0, (2, -1)).transpose(0, 1)
             return rdrop_cross_entropy(
                 readings, batch.labels, settings.label_smoothing, alpha, batch.class_weights
             )
@@ -195,8 +195,8 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         assert isinstance(self._plain, LabelledBatches)
         batching, train = self.recipe.batching, self._plain.encoded.source.lengths
         fit = train <= batching.max_length
-        read = train[fit] if batching.overlong == "skip" else train.clip(max=batching.max_length)
-        return np.concatenate([read, self._valid.source.lengths])
+        lengths = train[fit] if batching.overlong == "skip" else train.clip(max=batching.max_length)
+        return np.concatenate([lengths, self._valid.source.lengths])
 
     def notes(self, batches: Bucketed[LabelledBatch]) -> list[str]:
         notes = [*super().notes(batches), describe_labels(self.splits.train)]
@@ -212,13 +212,13 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
         loss, texts = 0.0, self._valid
         names = self.vocabularies.labels.names
         empty = [""] * len(texts)
-        sources = [texts.source[place] for place in range(len(texts))]
+        sources = [texts.source[index] for index in range(len(texts))]
         for indices in batches_by_length(sources, self.recipe.batching.max_tokens):
             batch = labelled_batch(texts, indices).to(device)
             logits = model(batch.source, batch.source_mask).float()
             loss += cross_entropy(logits, batch.labels).item()
-            for place, number in zip(indices, logits.argmax(1).tolist(), strict=True):
-                empty[place] = names[number]
+            for index, number in zip(indices, logits.argmax(1).tolist(), strict=True):
+                empty[index] = names[number]
         model.train(was_training)
         scores = label_scores(self.splits.valid.labels, empty, names)
         right = sum(score.right for score in scores.values()) / len(texts)

@@ -126,9 +126,13 @@ class TranslationTask(Task[Splits, Vocabularies]):
             return
         # Sampled subwords may be as many as are let pass.
         train = recipe.batching.max_length if recipe.vocabulary.sampling else self._plain.longest
-        most = recipe.training.validation.decoding.max_source_length
-        read = int(self._translated.max(initial=0))
-        longest = 1 + max(train, self.valid_batches.longest, min(read, most) if most else read)
+        max_source_length = recipe.training.validation.decoding.max_source_length
+        longest_source = int(self._translated.max(initial=0))
+        longest = 1 + max(
+            train,
+            self.valid_batches.longest,
+            min(longest_source, max_source_length) if max_source_length else longest_source,
+        )
         if longest > model.max_positions:
             raise ConfigError(
                 f"model.max_positions of {longest} at least, the tokens of the longest side of a "
@@ -194,20 +198,22 @@ class TranslationTask(Task[Splits, Vocabularies]):
         if not settings.translate:
             return TranslationsMeasured(loss)
         corpus = self.valid_corpus()
-        found = evaluate(
+        evaluation = evaluate(
             model, corpus, self.vocabularies, settings.decoding, settings.bleu_tokenizer
         )
-        value, signature = found.bleu.value, found.bleu.signature
+        value, signature = evaluation.bleu.value, evaluation.bleu.signature
         return TranslationsMeasured(
-            loss, value, signature, found.accuracy, len(corpus),
-            free_running_loss(model, self.valid_batches, len(corpus)), found.token_accuracy,
-            found.average_length, found.reference_length,
+            loss, value, signature, evaluation.accuracy, len(corpus),
+            free_running_loss(model, self.valid_batches, len(corpus)), evaluation.token_accuracy,
+            evaluation.average_length, evaluation.reference_length,
         )  # fmt: skip
 
     def valid_corpus(self) -> Corpus:
         """What is translated at each validation."""
-        valid, most = self.splits.valid, self.recipe.training.validation.sentences
-        return valid if most is None else corpus_of(valid.pairs[:most], valid.name)
+        valid, max_sentences = self.splits.valid, self.recipe.training.validation.sentences
+        return (
+            valid if max_sentences is None else corpus_of(valid.pairs[:max_sentences], valid.name)
+        )
 
     def notes(self, batches: Bucketed[Any]) -> list[str]:
         notes, report = super().notes(batches), self.valid_batches.report
@@ -222,15 +228,15 @@ class TranslationTask(Task[Splits, Vocabularies]):
                 "the model writes: BLEU compares them as they stand"
             )
         notes += self._unfit_tokenizer()
-        most = self.recipe.training.validation.decoding.max_source_length
-        cut = int((self._translated > most).sum()) if most else 0
+        max_source_length = self.recipe.training.validation.decoding.max_source_length
+        cut = int((self._translated > max_source_length).sum()) if max_source_length else 0
         if cut:
             notes.append(
                 f"{cut:,} of {count_noun(len(self._translated), 'source')} of "
                 f"{self.splits.valid.name} "
-                f"longer than training.validation.decoding.max_source_length = {most:,}: a "
-                "validation "
-                "translates no more than so many tokens of each"
+                "longer than training.validation.decoding.max_source_length = "
+                f"{max_source_length:,}: "
+                "a validation translates no more than so many tokens of each"
             )
         return notes
 
@@ -239,12 +245,12 @@ class TranslationTask(Task[Splits, Vocabularies]):
         settings = self.recipe.training.validation
         if not settings.translate:
             return []
-        fitting = better_tokenizers(self.splits.valid.targets, settings.bleu_tokenizer)
-        if not fitting:
+        better = better_tokenizers(self.splits.valid.targets, settings.bleu_tokenizer)
+        if not better:
             return []
         return [
             f"WARNING: the targets of {self.splits.valid.name} have no spaces between words: BLEU "
             f"with the tokens of {settings.bleu_tokenizer} says little; set "
-            f'training.validation.bleu_tokenizer = "{fitting[0]}"'
-            + "".join(f' or "{other}"' for other in fitting[1:])
+            f'training.validation.bleu_tokenizer = "{better[0]}"'
+            + "".join(f' or "{other}"' for other in better[1:])
         ]

@@ -38,8 +38,8 @@ class Subwords:
         compatible = "\ufb01" not in ruled.normalize("\ufb01")
         self.form = ("nfkc" if compatible else "nfc") if composes else "none"
         # Python's rules are whole, those of the model are not: an empty precompiled_charsmap.
-        bare = model + (b"\x1a\x02\x12\x00" if composes else b"")
-        self.model: Any = sentencepiece.SentencePieceProcessor(model_proto=bare)
+        model_bytes = model + (b"\x1a\x02\x12\x00" if composes else b"")
+        self.model: Any = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
         self.of_space = [self.model.piece_to_id(f"<0x{byte:02X}>") for byte in "▁".encode()]
 
     def encode(self, text: str) -> list[int]:
@@ -68,8 +68,8 @@ class Listed:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
-        read = normalized(text, self.form)
-        tokens = read.split() if self.words else self.one.findall(read)
+        normalized_text = normalized(text, self.form)
+        tokens = normalized_text.split() if self.words else self.one.findall(normalized_text)
         return [self.ids.get(token, UNKNOWN) for token in tokens]
 
     def knows(self, id_: int) -> bool:
@@ -125,8 +125,10 @@ class Classifier:
         source = np.full(token_mask.shape, PAD, dtype=np.int64)
         for row, ids in enumerate(rows):
             source[row, : len(ids)] = ids
-        (found,) = self.model.run(["probabilities"], {"source": source, "token_mask": token_mask})
-        return [dict(zip(self.labels, row, strict=True)) for row in found.tolist()]
+        (probabilities,) = self.model.run(
+            ["probabilities"], {"source": source, "token_mask": token_mask}
+        )
+        return [dict(zip(self.labels, row, strict=True)) for row in probabilities.tolist()]
 
     def read(self, text: str, place: str) -> list[int]:
         """The ids of a text, and the end."""

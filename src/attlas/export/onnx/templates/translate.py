@@ -37,8 +37,8 @@ class Subwords:
         compatible = "\ufb01" not in ruled.normalize("\ufb01")
         self.form = ("nfkc" if compatible else "nfc") if composes else "none"
         # Python's rules are whole, those of the model are not: an empty precompiled_charsmap.
-        bare = model + (b"\x1a\x02\x12\x00" if composes else b"")
-        self.model: Any = sentencepiece.SentencePieceProcessor(model_proto=bare)
+        model_bytes = model + (b"\x1a\x02\x12\x00" if composes else b"")
+        self.model: Any = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
         self.of_space = [self.model.piece_to_id(f"<0x{byte:02X}>") for byte in "▁".encode()]
 
     def encode(self, text: str) -> list[int]:
@@ -81,8 +81,8 @@ class Listed:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
-        read = normalized(text, self.form)
-        tokens = read.split() if self.words else self.one.findall(read)
+        normalized_text = normalized(text, self.form)
+        tokens = normalized_text.split() if self.words else self.one.findall(normalized_text)
         return [self.ids.get(token, UNKNOWN) for token in tokens]
 
     def decode(self, ids: list[int]) -> str:
@@ -134,8 +134,10 @@ class Translator:
         self.least = int(facts["min_length"])
         self.positions = int(facts.get("longest", sys.maxsize))
         self.never = [PAD, BEGIN, *([UNKNOWN] if facts.get("unknown") == "forbid" else [])]
-        read = int(facts.get("max_source_length", sys.maxsize))
-        self.read = min(read, self.positions - 1)  # tokens of a source, its end not among them
+        max_source_length = int(facts.get("max_source_length", sys.maxsize))
+        self.read = min(
+            max_source_length, self.positions - 1
+        )  # tokens of a source, its end not among them
 
     def __call__(self, texts: Sequence[str], first: int = 1) -> list[str]:
         """The translations of these texts, in one batch; that of an empty one is empty.
@@ -143,15 +145,15 @@ class Translator:
         What a reader has to know of one is told on the standard error, with the number of its line;
         first: that of the first text.
         """
-        found = [""] * len(texts)
+        translations = [""] * len(texts)
         encoded = {row: self.source.encode(text) for row, text in enumerate(texts) if text.strip()}
         sources = {row: ids[: self.read] for row, ids in encoded.items()}
         hypotheses = self.search(list(sources.values())) if sources else []
         for (row, source), (ids, finished) in zip(sources.items(), hypotheses, strict=True):
-            found[row] = self.target.decode(ids).replace("\n", " ")
+            translations[row] = self.target.decode(ids).replace("\n", " ")
             for remark in remarks(len(encoded[row]) - len(source), finished):
                 print(f"line {first + row}: {remark}", file=sys.stderr)
-        return found
+        return translations
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[tuple[list[int], bool]]:
         """The most probable token each time; sources are ids without end. Of each the ids of its
@@ -164,8 +166,8 @@ class Translator:
             ids[row, : len(source) + 1] = [*source, END]
         state = self.start(ids, token_mask)
         tokens = np.full(len(sources), BEGIN, dtype=np.int64)
-        most = [int(self.factor * size) + self.constant for size in sizes.tolist()]
-        limits = np.minimum(most, self.positions - 1)
+        max_lengths = [int(self.factor * size) + self.constant for size in sizes.tolist()]
+        limits = np.minimum(max_lengths, self.positions - 1)
         finished = np.zeros(len(sources), dtype=bool)
         steps: list[Any] = []
         while not finished.all():
@@ -181,8 +183,8 @@ class Translator:
 
     def start(self, source: Any, token_mask: Any) -> dict[str, Any]:
         """What the decoder asks for before the first token."""
-        read = self.encoder.run(None, {"source": source, "token_mask": token_mask})
-        state = {"token_mask": token_mask, **dict(zip(self.encoded, read, strict=True))}
+        outputs = self.encoder.run(None, {"source": source, "token_mask": token_mask})
+        state = {"token_mask": token_mask, **dict(zip(self.encoded, outputs, strict=True))}
         for name in self.inputs:
             if name.startswith("past_") and name not in state:  # a Transformer's past is empty
                 state[name] = state[name.replace("past_", "source_")][:, :, :0]
