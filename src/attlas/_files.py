@@ -84,8 +84,8 @@ def undecodable(error: UnicodeDecodeError) -> str:
     return f"byte 0x{byte:02x}, which is not UTF-8, at byte {column} of line {line}"
 
 
-def stored_bytes(path: Path, most: int = -1) -> bytes:
-    """The bytes of a file on disk, the first `most` of them; −1 = all.
+def stored_bytes(path: Path, max_bytes: int = -1) -> bytes:
+    """The bytes of a file on disk, the first `max_bytes` of them; −1 = all.
 
     Raises:
         OSError: For a name that no file can have; for a folder; for a pipe or a device, which may
@@ -102,7 +102,7 @@ def stored_bytes(path: Path, most: int = -1) -> bytes:
             description = "Is a directory" if stat.S_ISDIR(mode) else "not a file on disk"
             raise OSError(code, description, str(path))
         with os.fdopen(os.dup(descriptor), "rb") as file:
-            return file.read(most)
+            return file.read(max_bytes)
     finally:
         os.close(descriptor)
 

@@ -22,7 +22,7 @@ _PATIENCE = 60.0  # seconds between two messages about one file, if no bar is sh
 class Bar:
     """Progress in lines: a bar on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, path: Path, total: int, done: int) -> None:
+    def __init__(self, path: Path, total: int, initial: int) -> None:
         # rich takes long to import, and most commands show no bar.
         from rich.console import Console
         from rich.progress import (
@@ -44,7 +44,7 @@ class Bar:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task(path.name, total=total, completed=done)
+        self._task = self._bar.add_task(path.name, total=total, completed=initial)
         self._last = time.monotonic()
 
     def tell(self, lines: int) -> None:

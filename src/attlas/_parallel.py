@@ -28,7 +28,7 @@ Found = TypeVar("Found")
 
 
 def map_shares(
-    work: Callable[[Sequence[Sequence[Item]]], Sequence[Sequence[Found]]],
+    function: Callable[[Sequence[Sequence[Item]]], Sequence[Sequence[Found]]],
     items: Sequence[Item],
     costs: Sequence[int],
     thread_group: int,
@@ -37,7 +37,7 @@ def map_shares(
     items.
     """
     shares = balance(costs, thread_group)
-    results = work([[items[index] for index in share] for share in shares])
+    results = function([[items[index] for index in share] for share in shares])
     flat_indices = chain.from_iterable(shares)
     by_place = dict(zip(flat_indices, chain.from_iterable(results), strict=True))
     return [by_place[index] for index in range(len(items))]
@@ -67,7 +67,7 @@ class ForkPool(Generic[Item, Found]):
 
     A child is a copy of this process at the time of the fork, with the model in memory, and with
     one thread for torch. So create the pool before there are locks, threads or open outputs. Items
-    and results travel through pipes and must be picklable; `work` need not be. Unlike threads,
+    and results travel through pipes and must be picklable; `function` need not be. Unlike threads,
     children do not wait for Python's lock between the kernels of a step.
 
     There are fewer children than asked for if the system allows no more. Without any, and after an
@@ -76,12 +76,12 @@ class ForkPool(Generic[Item, Found]):
         current item. Several threads may call `map`; the calls run one after the other.
 
     Raises:
-        AttlasError: What `work` raises in a child is raised here.
+        AttlasError: What `function` raises in a child is raised here.
         AttlasError: For a child that died.
     """
 
-    def __init__(self, work: Callable[[Item], Found], count: int) -> None:
-        self._work, self._mapping = work, Lock()
+    def __init__(self, function: Callable[[Item], Found], count: int) -> None:
+        self._work, self._mapping = function, Lock()
         self._children: dict[Connection, int] = {}  # the pipe of each, and its process id
         with suppress(OSError):  # no process more, or no memory for one
             for _ in range(count):
@@ -181,25 +181,27 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
-def _be_child(work: Callable[[Any], Any], pipe: Connection, others: Sequence[Connection]) -> None:
+def _be_child(
+    function: Callable[[Any], Any], pipe: Connection, others: Sequence[Connection]
+) -> None:
     """Serve, and exit without the parent's cleanup."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
         for other in others:
             other.close()  # or the parent's end would never be seen to close
         torch.set_num_threads(1)
-        _serve(work, pipe)
+        _serve(function, pipe)
     finally:
         os._exit(0)
 
 
-def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
+def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
     """Answer each item with (False, result) or (True, exception), until the pipe closes."""
     with suppress(EOFError, ConnectionError):
         while True:
             item = pipe.recv()
             try:
-                answer: tuple[bool, Any] = (False, work(item))
+                answer: tuple[bool, Any] = (False, function(item))
             except Exception as error:
                 answer = (True, error)
             try:
@@ -214,7 +216,7 @@ def _serve(work: Callable[[Any], Any], pipe: Connection) -> None:
 # Threads that share the blocks of an attention map.
 
 
-def run_threads(work: Callable[[int, int, threading.Event], None]) -> None:
+def run_threads(function: Callable[[int, int, threading.Event], None]) -> None:
     """Run `work(n, count, stop)` for n = 0 … count − 1 in parallel, in as many threads as kernels
     use.
 
@@ -224,7 +226,7 @@ def run_threads(work: Callable[[int, int, threading.Event], None]) -> None:
     stop, count = threading.Event(), torch.get_num_threads()
     try:
         with ThreadPoolExecutor(count, "attlas-blocks", torch.set_num_threads, (1,)) as pool:
-            futures = [pool.submit(work, number, count, stop) for number in range(count)]
+            futures = [pool.submit(function, number, count, stop) for number in range(count)]
             try:
                 for future in futures:
                     future.result()
@@ -256,14 +258,14 @@ class ThreadGroup:
         self._cores = cores
         self._pool = ThreadPoolExecutor(size, "attlas-threads") if size > 1 else None
 
-    def map(self, work: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
-        """Results of `work` for each part, in order; all parts run at the same time.
+    def map(self, function: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
+        """Results of `function` for each part, in order; all parts run at the same time.
 
         The first error among them is raised when all are done.
         """
         if self._pool is None:
-            return [work(part) for part in parts]
-        futures = [self._pool.submit(work, part) for part in parts]
+            return [function(part) for part in parts]
+        futures = [self._pool.submit(function, part) for part in parts]
         for future in futures:
             future.exception()  # waits
         return [future.result() for future in futures]
@@ -280,17 +282,17 @@ class ThreadGroup:
 
 @contextmanager
 def open_thread_group(
-    threads: int | None, device: torch.device, model: nn.Module, *, alone: bool = False
+    threads: int | None, device: torch.device, model: nn.Module, *, in_order: bool = False
 ) -> Iterator[ThreadGroup]:
     """A thread group for so many cores (None = as many as torch would use), for the block.
 
     Up to four cores, each thread has one core; beyond, each has an equal part of the cores. The
     group has a single thread, whose kernels use all cores, in three cases: on a GPU, for a model
-    that draws random numbers from torch's one generator, and with `alone`.
+    that draws random numbers from torch's one generator, and with `in_order`.
     """
     threads = torch.get_num_threads() if threads is None else threads
-    alone = alone or device.type != "cpu" or _draws_by_itself(model)
-    thread_group = ThreadGroup(1 if alone else min(threads, _MOST), threads)
+    in_order = in_order or device.type != "cpu" or _draws_by_itself(model)
+    thread_group = ThreadGroup(1 if in_order else min(threads, _MOST), threads)
     with kernel_threads(threads // thread_group.size):
         try:
             yield thread_group

@@ -46,20 +46,20 @@ class UnsupportedError(AttlasError):
     """This model, device, format or installation can't do what was asked for."""
 
 
-def quoted(value: Any, most: int = _QUOTED) -> str:
+def quoted(value: Any, max_length: int = _QUOTED) -> str:
     """Return a value as Python writes it. A long one is cut, and its length is added."""
     if not isinstance(value, str):
-        return shortened(repr(value), most)
-    return repr(value[:most]) + _rest(value, most)
+        return shortened(repr(value), max_length)
+    return repr(value[:max_length]) + _rest(value, max_length)
 
 
-def shortened(text: str, most: int = _QUOTED) -> str:
-    """Return the first `most` characters of a text. If it is cut, its length is added."""
-    return text[:most] + _rest(text, most)
+def shortened(text: str, max_length: int = _QUOTED) -> str:
+    """Return the first `max_length` characters of a text. If it is cut, its length is added."""
+    return text[:max_length] + _rest(text, max_length)
 
 
-def _rest(text: str, most: int) -> str:
-    return f"… ({len(text):,} characters)" if len(text) > most else ""
+def _rest(text: str, max_length: int) -> str:
+    return f"… ({len(text):,} characters)" if len(text) > max_length else ""
 
 
 def readable(text: str) -> str:
@@ -93,10 +93,10 @@ def unwritable(path: str | os.PathLike[str], error: Exception) -> AttlasError:
     )
 
 
-def missing_extra(what: str, extra: str) -> UnsupportedError:
+def missing_extra(feature: str, extra: str) -> UnsupportedError:
     """Return the error for a feature whose optional dependency is not installed."""
     return UnsupportedError(
-        expected=what,
+        expected=feature,
         got="an installation without it",
         hint=f"run: pip install 'attlas[{extra}]'",
     )

@@ -241,9 +241,9 @@ def _fitted(
     return checked_values(name, torch.as_tensor(values)[None], (1, count), device).bool()
 
 
-def _sink(features: MapFeatures, places: list[int], names: dict[int, str]) -> bool:
+def _sink(features: MapFeatures, positions: list[int], names: dict[int, str]) -> bool:
     """Return True if most look at the first key or a separator, with the weight of a sink."""
-    first = features.key == (places[0] if places else -1)
+    first = features.key == (positions[0] if positions else -1)
     if not first and names.get(features.key) not in SEPARATORS:
         return False
     threshold = THRESHOLDS["first" if first else "separator"]

@@ -157,13 +157,13 @@ def mixings(attention_maps: Sequence[AttentionMap], residual: float) -> tuple[Mi
     return tuple(Mixing(attention_map, residual) for attention_map in attention_maps)
 
 
-def checked_places(places: Sequence[int] | None, length: int) -> list[int]:
+def checked_places(positions: Sequence[int] | None, length: int) -> list[int]:
     """These positions, or all.
 
     Raises:
         AttlasError: For one that is not there, and for none.
     """
-    selected = list(range(length)) if places is None else list(places)
+    selected = list(range(length)) if positions is None else list(positions)
     invalid = [position for position in selected if not 0 <= position < length]
     if invalid or not selected:
         raise AttlasError(

@@ -239,19 +239,19 @@ def between_words(
 def _rows(
     attention_map: AttentionMap,
     words: Int[Tensor, " tokens"],
-    some: tuple[int, int],
+    rows: tuple[int, int],
     count: int,
     step: int,
 ) -> Float[Tensor, "heads rows words"]:
     """The rows of the words some[0] … some[1] − 1."""
-    in_sentence = (words >= some[0]) & (words < some[1])
+    in_sentence = (words >= rows[0]) & (words < rows[1])
     positions = in_sentence.nonzero().flatten()
     heads = attention_map.shape[1]
     no_rows = attention_map.rows(0, 0)
     words, in_sentence = words.to(no_rows.device), in_sentence.to(no_rows.device)
     # In float64, because the weights of many parts are summed before argmax.
     sums = torch.zeros(
-        (heads, some[1] - some[0], count), dtype=torch.float64, device=no_rows.device
+        (heads, rows[1] - rows[0], count), dtype=torch.float64, device=no_rows.device
     )
     if not len(positions):
         return sums
@@ -263,9 +263,9 @@ def _rows(
         to_words.index_add_(-1, words + 1, weights)
         block_in_sentence = in_sentence[start:stop]
         sums.index_add_(
-            1, words[start:stop][block_in_sentence] - some[0], to_words[:, block_in_sentence, 1:]
+            1, words[start:stop][block_in_sentence] - rows[0], to_words[:, block_in_sentence, 1:]
         )
-    parts = torch.bincount(words[in_sentence] - some[0], minlength=some[1] - some[0])
+    parts = torch.bincount(words[in_sentence] - rows[0], minlength=rows[1] - rows[0])
     return sums / parts.clamp(min=1).unsqueeze(-1)
 
 

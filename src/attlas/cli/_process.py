@@ -85,10 +85,10 @@ class Guarded(TyperCommand):
     With `--debug`, or ATTLAS_DEBUG=1, every error comes with its traceback.
     """
 
-    def make_context(self, *args: Any, **named: Any) -> Any:
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
         """Read the options; the error for a wrong one quotes only its beginning."""
         with _in_few_words():
-            return super().make_context(*args, **named)
+            return super().make_context(*args, **kwargs)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the options. An option with a single value may be given once, and so may a flag with

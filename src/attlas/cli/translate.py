@@ -142,7 +142,7 @@ def translate(
                 shard=divided,
                 numbered=numbered,
                 window=window,
-                trained=trained_length,
+                trained_length=trained_length,
             )
             return
         translate_lines(
@@ -152,7 +152,7 @@ def translate(
             alignments=alignments,
             numbered=numbered,
             window=window,
-            trained=trained_length,
+            trained_length=trained_length,
         )
 
 

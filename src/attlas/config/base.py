@@ -84,18 +84,18 @@ class SettingPath:
 
 
 def settings_named(
-    root: Group, key: str, table: Mapping[str, Any], before: tuple[str, ...] = ()
+    root: Group, key: str, table: Mapping[str, Any], prefix: tuple[str, ...] = ()
 ) -> list[str]:
     """Every setting of this name, in the chosen or default kinds of all groups:
     `["training.learning_rate"]` for "learning_rate".
     """
-    settings = [".".join((*before, key))] if key in root.model_fields else []
+    settings = [".".join((*prefix, key))] if key in root.model_fields else []
     for name, field in root.model_fields.items():
         group_table = table.get(name)
         inner_table = group_table if isinstance(group_table, Mapping) else {}
         group = _chosen(field, inner_table)
         if group is not None:
-            settings += settings_named(group, key, inner_table, (*before, name))
+            settings += settings_named(group, key, inner_table, (*prefix, name))
     return settings
 
 
@@ -168,15 +168,15 @@ def _depth(name: str) -> int:
     return name.count(".")
 
 
-def _every(root: Group, table: Mapping[str, Any], before: str = "") -> Iterator[str]:
+def _every(root: Group, table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """All settings, by their whole names."""
     for name, field in root.model_fields.items():
-        yield f"{before}{name}"
+        yield f"{prefix}{name}"
         group_table = table.get(name)
         inner_table = group_table if isinstance(group_table, Mapping) else {}
         group = _chosen(field, inner_table)
         if group is not None:
-            yield from _every(group, inner_table, f"{before}{name}.")
+            yield from _every(group, inner_table, f"{prefix}{name}.")
 
 
 def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tuple[str, ...]]:
@@ -195,7 +195,7 @@ def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tupl
 def _regroup(
     root: Group,
     table: dict[str, Any],
-    before: Mapping[str, Any],
+    enclosing: Mapping[str, Any],
     assigned: Collection[Keys],
     keys: Keys,
     notes: list[str],
@@ -204,7 +204,7 @@ def _regroup(
         group = table.get(name)
         if not isinstance(group, dict):
             continue
-        setting_path, previous = (*keys, name), before.get(name)
+        setting_path, previous = (*keys, name), enclosing.get(name)
         earlier = previous if isinstance(previous, Mapping) else {}
         new, old = _chosen(field, group), _chosen(field, earlier)
         tag = str(field.discriminator) if field.discriminator else ""
@@ -299,7 +299,7 @@ def descriptions(config: Group) -> Mapping[str, str]:
     return texts
 
 
-def explanations(settings: "Config", before: str = "") -> dict[str, str]:
+def explanations(settings: "Config", prefix: str = "") -> dict[str, str]:
     """The meaning of each setting and each table in this group, by its dotted name.
 
     The meaning of a setting that distinguishes kinds is the list of the kinds.
@@ -307,7 +307,7 @@ def explanations(settings: "Config", before: str = "") -> dict[str, str]:
     texts: dict[str, str] = {}
     meanings = descriptions(type(settings))
     for name, field in type(settings).model_fields.items():
-        value, dotted = getattr(settings, name), f"{before}{name}"
+        value, dotted = getattr(settings, name), f"{prefix}{name}"
         if meaning := meanings.get(name):
             texts[dotted] = meaning
         if isinstance(value, Config):
@@ -408,7 +408,7 @@ def _explained(
     table: Mapping[str, Any],
     error: ValidationError,
     location: str,
-    by: str,
+    author: str,
     assigned: Collection[Keys],
 ) -> AttlasError:
     """Turn pydantic's first complaint into one sentence a person can act on."""
@@ -419,9 +419,9 @@ def _explained(
     path = SettingPath.of(cls, first["loc"])
     if first["type"] == "extra_forbidden":
         put_in = any(keys[: len(path.keys)] == path.keys for keys in assigned)
-        return _unknown(cls, table, path, by if put_in else location, put_in=put_in)
+        return _unknown(cls, table, path, author if put_in else location, put_in=put_in)
     if any(path.keys[: len(keys)] == keys for keys in assigned):
-        location = by
+        location = author
     is_list_item = isinstance(first["loc"][-1], int)  # a value that a list lacks, not a setting
     if first["type"] == "missing" and not is_list_item:
         return ConfigError(
@@ -496,7 +496,12 @@ def _as_written(value: Any) -> str:
 
 
 def _unknown(
-    root: type[Config], table: Mapping[str, Any], place: SettingPath, location: str, *, put_in: bool
+    root: type[Config],
+    table: Mapping[str, Any],
+    setting: SettingPath,
+    location: str,
+    *,
+    put_in: bool,
 ) -> AttlasError:
     """The error for an unknown key.
 
@@ -506,21 +511,21 @@ def _unknown(
     """
     expected, key, valid = (
         f"a known setting in {location}",
-        place.keys[-1],
-        place.group.model_fields,
+        setting.keys[-1],
+        setting.group.model_fields,
     )
     valid_settings = f"valid here: {', '.join(sorted(valid))}"
-    if new := renamed(place.group, key):
-        name = ".".join((*place.keys[:-1], new))
-        return ConfigError(expected, f"`{place.name}`", f"it was renamed: write `{name}`")
-    if place.elsewhere:  # a leftover of another kind, or a wrong kind
-        group = ".".join(place.keys[:-1])
-        kinds = " or ".join(map(repr, place.elsewhere))
+    if new := renamed(setting.group, key):
+        name = ".".join((*setting.keys[:-1], new))
+        return ConfigError(expected, f"`{setting.name}`", f"it was renamed: write `{name}`")
+    if setting.elsewhere:  # a leftover of another kind, or a wrong kind
+        group = ".".join(setting.keys[:-1])
+        kinds = " or ".join(map(repr, setting.elsewhere))
         return ConfigError(
             expected,
-            f"`{place.name}`, which is of {place.tag} = {kinds}, beside {place.tag} = "
-            f"{place.kind!r}",
-            f"leave it out, or write the whole group again: {group} = {{ {place.tag} = …, … }}; "
+            f"`{setting.name}`, which is of {setting.tag} = {kinds}, beside {setting.tag} = "
+            f"{setting.kind!r}",
+            f"leave it out, or write the whole group again: {group} = {{ {setting.tag} = …, … }}; "
             f"{valid_settings}",
         )
     similar_names = get_close_matches(key, valid, n=1)
@@ -537,4 +542,4 @@ def _unknown(
         if suggestions
         else ""
     )
-    return ConfigError(expected, f"`{shortened(place.name)}`", f"{hint}{valid_settings}")
+    return ConfigError(expected, f"`{shortened(setting.name)}`", f"{hint}{valid_settings}")

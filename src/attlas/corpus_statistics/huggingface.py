@@ -222,7 +222,7 @@ class HuggingFaceReader(Reader):
         corpus_text = CorpusText(line, source, unread=num_unread, types=types)
         if target is None:
             return corpus_text
-        written_ids, _, lost = self._ids(target, written=True)
+        written_ids, _, lost = self._ids(target, as_target=True)
         if not written_ids:
             return None
         return replace(
@@ -236,10 +236,10 @@ class HuggingFaceReader(Reader):
         return tuple(map(str, self._tokenizer.convert_ids_to_tokens(list(record.ids or ()))))
 
     def _ids(
-        self, text: str, *, written: bool = False
+        self, text: str, *, as_target: bool = False
     ) -> tuple[tuple[int, ...], tuple[int, ...] | None, int]:
         """The tokens that are read, special ones included; their types; how many more there are."""
-        arguments = {"text_target" if written else "text": text, "verbose": False}
+        arguments = {"text_target" if as_target else "text": text, "verbose": False}
         encoding = full_encoding = self._tokenizer(**arguments)
         longest = self._folder.longest
         if longest is not None and len(full_encoding["input_ids"]) > longest:

@@ -221,7 +221,7 @@ AT_ONCE = 1 << 14
 
 
 def frames(
-    found: Iterable[Measured],
+    maps_measured: Iterable[Measured],
     *,
     by_token: bool,
     also: Collection[str] = (),
@@ -234,7 +234,7 @@ def frames(
     """
     names = [column.name for column in columns_of(by_token=by_token, also=also)]
     frame: Frame = {name: [] for name in names}
-    for measured in found:
+    for measured in maps_measured:
         for head in range(len(measured.of_heads[RECEIVED])):
             rows = _of_queries(measured, head) if by_token else _of_head(measured, head)
             count = len(rows[RECEIVED])

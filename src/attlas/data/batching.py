@@ -307,10 +307,10 @@ class LabelledBatches(Bucketed[LabelledBatch]):
 def labelled_batch(
     encoded: EncodedTexts,
     indices: Sequence[int],
-    most: int | None = None,
+    max_length: int | None = None,
     class_weights: Float[Tensor, " classes"] | None = None,
 ) -> LabelledBatch:
     """These texts + END, padded to the longest; of each at most so many tokens, None: all."""
-    source, token_mask = padded([[*encoded.source[i][:most].tolist(), END] for i in indices])
+    source, token_mask = padded([[*encoded.source[i][:max_length].tolist(), END] for i in indices])
     labels = torch.tensor([encoded.labels[i] for i in indices], dtype=torch.int64)
     return LabelledBatch(source, token_mask, labels, tuple(indices), class_weights)

@@ -209,13 +209,13 @@ class Corpus:
         report = replace(self.report, remarks=(*self.report.remarks, remark))
         return replace(self, report=report)
 
-    def part(self, places: list[int], name: str, report: FilterReport) -> "Corpus":
+    def part(self, indices: list[int], name: str, report: FilterReport) -> "Corpus":
         """The pairs at these indices, under another name and with a report of their own."""
         return Corpus(
             name,
-            tuple(self.pairs[index] for index in places),
-            tuple(self.lines[index] for index in places),
-            replace(report, name=name, kept=len(places)),
+            tuple(self.pairs[index] for index in indices),
+            tuple(self.lines[index] for index in indices),
+            replace(report, name=name, kept=len(indices)),
         )
 
     def fit(self, filters: FilterConfig) -> "Corpus":

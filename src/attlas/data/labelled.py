@@ -338,14 +338,14 @@ class LabelledCorpus:
         """What is to come out: the labels, by the name that pairs have for it."""
         return self.labels
 
-    def part(self, places: list[int], name: str, report: FilterReport) -> "LabelledCorpus":
+    def part(self, indices: list[int], name: str, report: FilterReport) -> "LabelledCorpus":
         """The texts at these indices, under another name and with a report of their own."""
         return LabelledCorpus(
             name,
-            tuple(self.texts[index] for index in places),
-            tuple(self.labels[index] for index in places),
-            tuple(self.places[index] for index in places),
-            replace(report, name=name, kept=len(places)),
+            tuple(self.texts[index] for index in indices),
+            tuple(self.labels[index] for index in indices),
+            tuple(self.places[index] for index in indices),
+            replace(report, name=name, kept=len(indices)),
         )
 
     def remarked(self, remark: str) -> "LabelledCorpus":
@@ -366,7 +366,9 @@ class LabelledSplits:
 _AROUND = re.compile(r"^[\s\u200b\u2060\ufeff]+|[\s\u200b\u2060\ufeff]+$")  # some have no width
 
 
-def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> LabelledCorpus:
+def labelled_corpus_of(
+    labelled_texts: LabelledTexts, unlabelled: OnFault = "error"
+) -> LabelledCorpus:
     """Build a corpus. A text of white space alone is left out, and reported.
 
     White space around a label is removed.
@@ -382,23 +384,23 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
     skipped: list[tuple[Place, str]] = []
     without = [
         location
-        for entry, location in zip(found.entries, found.places, strict=True)
+        for entry, location in zip(labelled_texts.entries, labelled_texts.places, strict=True)
         if not _trimmed(entry.label)
     ]
     if without and unlabelled == "error":
         others = f"none, nor in {len(without) - 1:,} others" if without[1:] else "none"
         raise DataError(
-            f"a label in {_where(without[0])} of {found.name}",
+            f"a label in {_where(without[0])} of {labelled_texts.name}",
             others,
             f"give each text one; {SKIPPED}",
         )
-    for entry, location in zip(found.entries, found.places, strict=True):
+    for entry, location in zip(labelled_texts.entries, labelled_texts.places, strict=True):
         text, label = as_one_line(entry.text), _trimmed(entry.label)
         try:
             f"{label}{text}".encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                f"text in Unicode in {_where(location)} of {found.name}",
+                f"text in Unicode in {_where(location)} of {labelled_texts.name}",
                 f"half of a surrogate pair, {error.object[error.start]!r}",
                 "write whole characters there",
             ) from None
@@ -410,14 +412,14 @@ def labelled_corpus_of(found: LabelledTexts, unlabelled: OnFault = "error") -> L
             skipped.append((location, "an empty text"))
     texts, labels, locations = zip(*kept_texts, strict=True) if kept_texts else ((), (), ())
     report = FilterReport(
-        found.name,
-        len(found.entries),
+        labelled_texts.name,
+        len(labelled_texts.entries),
         len(kept_texts),
         left_out=by_reason(skipped),
         example="text",
-        remarks=(*found.remarks, *_note_alike(labels)),
+        remarks=(*labelled_texts.remarks, *_note_alike(labels)),
     )
-    return LabelledCorpus(found.name, texts, labels, locations, report)
+    return LabelledCorpus(labelled_texts.name, texts, labels, locations, report)
 
 
 def label_key(label: str) -> str:
@@ -452,5 +454,5 @@ def _trimmed(label: str) -> str:
     return " ".join(_AROUND.sub("", label).split())
 
 
-def _where(place: Place) -> str:
-    return f"line {place}" if isinstance(place, int) else place
+def _where(location: Place) -> str:
+    return f"line {location}" if isinstance(location, int) else location

@@ -186,8 +186,8 @@ def _as_text(name: str, config: str | None, quoting: Quoting | None) -> Dataset 
     return {split: _Split(partial(_chained, reader, paths), form) for split, paths in files.items()}
 
 
-def _chained(read: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
-    return chain.from_iterable(map(read, paths))
+def _chained(reader: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
+    return chain.from_iterable(map(reader, paths))
 
 
 def _check_plain(settings: Any, name: str) -> None:

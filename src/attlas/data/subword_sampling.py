@@ -103,7 +103,7 @@ class Merges:
                 return pieces
             dropped_before += (turn,)
 
-    def _segmented(self, word: str, left_out: Iterator[int]) -> tuple[list[str], int]:
+    def _segmented(self, word: str, dropped: Iterator[int]) -> tuple[list[str], int]:
         """The pieces when the merges at these turns, which ascend, are left out; how many turns
         there were.
         """
@@ -115,13 +115,13 @@ class Merges:
             if (merge := self._merge(word, start, start + 1, start + 2))
         ]
         heapify(merges)
-        turns, next_out = 0, next(left_out, None)
+        turns, next_out = 0, next(dropped, None)
         while merges:
             _, start, middle, end = heappop(merges)
             if (ends[start], ends[middle]) != (middle, end):
                 continue  # a piece of it is part of another by now
             if turns == next_out:
-                next_out = next(left_out, None)
+                next_out = next(dropped, None)
             else:
                 ends[start], ends[middle], piece_starts[end] = end, 0, start
                 # A new piece has new neighbours.

@@ -195,7 +195,7 @@ def _begun(
 
 
 def _constraints(
-    model: SequenceToSequence[S], batch: SearchInput, config: DecodingConfig, most: int | None
+    model: SequenceToSequence[S], batch: SearchInput, config: DecodingConfig, max_length: int | None
 ) -> Constraints:
     sizes = batch.token_mask.sum(dim=1).tolist()
     if 0 in sizes:
@@ -206,7 +206,7 @@ def _constraints(
         )
     check_room(config, model.max_positions)
     longest = [_most(config.max_length(size), model.max_positions) for size in sizes]
-    max_lengths = longest if most is None else [min(length, most) for length in longest]
+    max_lengths = longest if max_length is None else [min(length, max_length) for length in longest]
     prefix = batch.prefix or [[]] * len(sizes)
     if max_lengths != longest:
         _check_bounded(prefix, max_lengths)

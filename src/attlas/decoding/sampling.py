@@ -147,10 +147,10 @@ def sample(
     return [best_texts(hypotheses, draws, surface) for hypotheses in samples]
 
 
-def _missing(drawn: Sequence[Hypothesis], draws: int, surface: Surface) -> int:
+def _missing(samples: Sequence[Hypothesis], draws: int, surface: Surface) -> int:
     """How many draws of one source to make next."""
-    texts = len({surface.text(hypothesis.tokens) for hypothesis in drawn}) if draws > 1 else 1
-    return min(draws - texts, _TIMES * draws - len(drawn))
+    texts = len({surface.text(hypothesis.tokens) for hypothesis in samples}) if draws > 1 else 1
+    return min(draws - texts, _TIMES * draws - len(samples))
 
 
 def _followed(
@@ -160,13 +160,15 @@ def _followed(
     constraints: Constraints,
     penalties: Penalties,
     distribution: Distribution,
-    each: Sequence[int],
+    sentences: Sequence[int],
     keys: Sequence[int],
     before_step: Callable[[], None] | None,
 ) -> list[Hypothesis]:
     """One draw for each of these rows, by these keys."""
     samples: list[Hypothesis] = []
-    rows, own_keys = (torch.tensor(indices, device=token_mask.device) for indices in (each, keys))
+    rows, own_keys = (
+        torch.tensor(indices, device=token_mask.device) for indices in (sentences, keys)
+    )
     parts = (torch.split(indices, _HYPOTHESES) for indices in (rows, own_keys))
     for sentences_of_part, hypotheses_of_part in zip(*parts, strict=True):
         draw, bound = (

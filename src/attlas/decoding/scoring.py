@@ -186,14 +186,14 @@ class Finished:
 
     @classmethod
     def none(
-        cls, sentences: int, places: int, like: Float[Tensor, "..."], *, keyed: bool
+        cls, sentences: int, capacity: int, like: Float[Tensor, "..."], *, keyed: bool
     ) -> "Finished":
         """No finished hypothesis yet; numbers have the type and the device of `like`."""
-        empty_scores = like.new_full((sentences, places), _NEVER)
-        lengths = torch.zeros(sentences, places, dtype=torch.long, device=like.device)
+        empty_scores = like.new_full((sentences, capacity), _NEVER)
+        lengths = torch.zeros(sentences, capacity, dtype=torch.long, device=like.device)
         keys = lengths if keyed else None
         return cls(
-            lengths.new_empty(sentences, places, 0), lengths, empty_scores, empty_scores, keys
+            lengths.new_empty(sentences, capacity, 0), lengths, empty_scores, empty_scores, keys
         )
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "Finished":

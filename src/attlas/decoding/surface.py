@@ -74,16 +74,16 @@ def in_one_line(text: str) -> str:
 
 
 def best_texts(
-    hypotheses: Sequence[Hypothesis], most: int, surface: Surface | None
+    hypotheses: Sequence[Hypothesis], count: int, surface: Surface | None
 ) -> list[Hypothesis]:
     """The best, at most so many, best first; with a surface the best of each text."""
     best = ranked(hypotheses)
-    if surface is None or most == 1:
-        return best[:most]
+    if surface is None or count == 1:
+        return best[:count]
     by_text: dict[str, Hypothesis] = {}
     for hypothesis in best:
         by_text.setdefault(surface.text(hypothesis.tokens), hypothesis)
-    return list(by_text.values())[:most]
+    return list(by_text.values())[:count]
 
 
 def _tensor(numbers: Iterable[int]) -> Int[Tensor, " vocabulary"]:

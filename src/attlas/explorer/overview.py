@@ -188,7 +188,7 @@ def _pass(
         reductions["special_weight"] = MassReduction(attention_map, groups, 1)
     if stop is not None:
         reductions["stop"] = CancelCheck(stop)
-    results = reduce_map(attention_map, reductions, within=rows)
+    results = reduce_map(attention_map, reductions, rows=rows)
     found = {"picture": results["picture"][0], "received": results["received"][0].double()}
     inside = slice(*rows)
     for name in (*of_queries, "special_weight"):

@@ -32,15 +32,17 @@ def all_heads(attention: MultiheadAttention) -> tuple[Linear, Linear, Linear]:
     )
 
 
-def _repeated(linear: nn.Linear, heads: int, each: int) -> Linear:
+def _repeated(linear: nn.Linear, heads: int, repeats: int) -> Linear:
     bias: Tensor | None = linear.bias
-    return _copies(linear.weight, heads, each), None if bias is None else _copies(bias, heads, each)
+    return _copies(linear.weight, heads, repeats), None if bias is None else _copies(
+        bias, heads, repeats
+    )
 
 
-def _copies(tensor: Tensor, heads: int, each: int) -> Tensor:
-    """Each head's rows `each` times, side by side."""
+def _copies(tensor: Tensor, heads: int, repeats: int) -> Tensor:
+    """Each head's rows `repeats` times, side by side."""
     by_head = tensor.reshape(heads, -1, *tensor.shape[1:])
-    return by_head.repeat_interleave(each, dim=0).flatten(0, 1)
+    return by_head.repeat_interleave(repeats, dim=0).flatten(0, 1)
 
 
 OF_LABELS = (

@@ -112,10 +112,12 @@ def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
         )
 
 
-def _write_origin(loaded: LoadedCheckpoint, to: str, quantization: str, path: Path) -> None:
+def _write_origin(
+    loaded: LoadedCheckpoint, format_name: str, quantization: str, path: Path
+) -> None:
     origin = {
         "attlas": version("attlas"),
-        "format": to,
+        "format": format_name,
         "quantization": quantization,
         "checkpoint": loaded.checkpoint,
         "weights": loaded.weights,

@@ -175,16 +175,16 @@ def _room(grid: Grid, keys: int, fmt: str | None) -> float:
     return max(min_width, min(_WIDEST, max_width))
 
 
-def _panel(figure: Figure, grid: Grid, keys: int, room: float, fmt: str | None) -> Axes:
-    axes = axes_at(figure, Bbox.from_extents(0, -_HEIGHT, room * keys, 0))
+def _panel(figure: Figure, grid: Grid, keys: int, bar_width: float, fmt: str | None) -> Axes:
+    axes = axes_at(figure, Bbox.from_extents(0, -_HEIGHT, bar_width * keys, 0))
     heights = grid.cells[0]
-    axes.bar(range(len(heights)), heights, width=0.8 if room >= _LINED else 1.0, color=_BAR)
+    axes.bar(range(len(heights)), heights, width=0.8 if bar_width >= _LINED else 1.0, color=_BAR)
     axes.set_xlim(-0.5, keys / grid.wide - 0.5)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", labelsize=SMALL, length=2, width=0.5, color=QUIET)
     if heights.min() < 0:
         axes.axhline(0.0, color=QUIET, linewidth=0.5)
-    if not grid.is_pooled and room >= _CHARACTER * max(3, most_characters(heights, fmt)):
+    if not grid.is_pooled and bar_width >= _CHARACTER * max(3, most_characters(heights, fmt)):
         for index, weight in enumerate(heights):
             axes.annotate(
                 number(float(weight), fmt),
@@ -252,7 +252,7 @@ def plot_pattern(
         cell,
         _SEEN_AND_HIDDEN,
         text_layout,
-        numbered=False,
+        with_numbers=False,
     )
     if title:
         put_title(axes, text_layout.line(title), text_layout.style(TITLE))

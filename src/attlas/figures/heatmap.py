@@ -166,11 +166,11 @@ def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads querie
     return weights.detach().to("cpu", torch.float64).reshape(missing + tuple(weights.shape))
 
 
-def _choice(name: str, of: str, count: int, choice: int | None) -> int:
+def _choice(name: str, owner: str, count: int, choice: int | None) -> int:
     if choice is None and count != 1:
         raise AttlasError(
             f"the weights of one map, or `{name}` to choose it by",
-            f"weights of {count} {of}",
+            f"weights of {count} {owner}",
             f"pass {name}=0 … {count - 1}" if count else "there is nothing to draw",
         )
     if not 0 <= (index := choice or 0) < count:
@@ -315,7 +315,7 @@ def draw_panel(
     text_layout: TextLayout,
     *,
     queries_named: bool = True,
-    numbered: bool = True,
+    with_numbers: bool = True,
     fmt: str | None = None,
 ) -> Axes:
     """Draw a map on the sheet, its first cell hanging from the corner (0, 0)."""
@@ -325,7 +325,7 @@ def draw_panel(
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     _fill(axes, map_, grid, cell, scale)
-    if numbered and (size := _size_of_numbers(grid, cell, fmt)):
+    if with_numbers and (size := _size_of_numbers(grid, cell, fmt)):
         _write_numbers(axes, grid.cells, scale, size, fmt)
     name_keys(axes, map_.source, cell.width, text_layout, key_axis, grid.wide)
     if queries_named:

@@ -166,22 +166,22 @@ _SLANTED = 1.3  # a line at 45° needs this much more room along the axis, √2 
 def name_keys(
     axes: Axes,
     tokens: Sequence[str],
-    room: float,
+    width: float,
     text_layout: TextLayout,
     name: str,
     per_tick: int = 1,
 ) -> None:
-    """Label the x axis, on the side where its ticks are; `room` is inches for each token.
+    """Label the x axis, on the side where its ticks are; `width` is inches for each token.
 
     Labels are horizontal if they fit, else inclined if there is room, else vertical.
     """
     on_top = axes.xaxis.get_ticks_position() == "top"
-    step, texts = _place(axes.xaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
+    step, texts = _place(axes.xaxis, tokens, width, width < LABEL * _LINE, text_layout, per_tick)
     _name(axes.xaxis, name, len(tokens), step, text_layout)
     widest = max(width_of(text) for text in texts)
-    if widest + 0.04 <= room * step:
+    if widest + 0.04 <= width * step:
         style = {"rotation": 0, "ha": "center", "va": "bottom" if on_top else "top"}
-    elif room * step >= LABEL * _LINE * _SLANTED:
+    elif width * step >= LABEL * _LINE * _SLANTED:
         style = {"rotation": 45, "ha": "left" if on_top else "right", "va": "center"}
     else:
         style = {"rotation": 90, "ha": "left" if on_top else "right", "va": "center"}
@@ -192,26 +192,26 @@ def name_keys(
 def name_queries(
     axes: Axes,
     tokens: Sequence[str],
-    room: float,
+    height: float,
     text_layout: TextLayout,
     name: str,
     per_tick: int = 1,
 ) -> None:
-    """Label the y axis; `room` is inches for each token."""
-    step, _ = _place(axes.yaxis, tokens, room, room < LABEL * _LINE, text_layout, per_tick)
+    """Label the y axis; `height` is inches for each token."""
+    step, _ = _place(axes.yaxis, tokens, height, height < LABEL * _LINE, text_layout, per_tick)
     _name(axes.yaxis, name, len(tokens), step, text_layout)
 
 
 def _place(
     axis: Axis,
     tokens: Sequence[str],
-    room: float,
+    size_per_token: float,
     crowded: bool,
     text_layout: TextLayout,
     per_tick: int,
 ) -> tuple[int, list[Text]]:
     size = SMALL if crowded else LABEL
-    step = _thinned(size * _LINE / room)
+    step = _thinned(size * _LINE / size_per_token)
     labelled = range(0, len(tokens), step)
     # Token i is in the middle of its share of cell i // per_tick, whose own middle is an integer.
     positions = [(i + 0.5) / per_tick - 0.5 for i in labelled]
@@ -224,8 +224,8 @@ def _place(
     return step, texts
 
 
-def _name(axis: Axis, name: str, tokens: int, every: int, text_layout: TextLayout) -> None:
-    thinned = f"every {_ordinal(every)} of {tokens:,} is named" if every > 1 else ""
+def _name(axis: Axis, name: str, tokens: int, step: int, text_layout: TextLayout) -> None:
+    thinned = f"every {_ordinal(step)} of {tokens:,} is named" if step > 1 else ""
     text = " · ".join(filter(None, (text_layout.line(name), thinned)))
     axis.set_label_text(text, color=QUIET, **text_layout.style(SMALL))
 

@@ -42,13 +42,13 @@ class Scale:
     @classmethod
     def of(
         cls,
-        least: float,
-        most: float,
+        minimum: float,
+        maximum: float,
         cmap: Ramp | None = None,
         vmin: float | None = None,
         vmax: float | None = None,
     ) -> "Scale":
-        """The scale of numbers from `least` to `most`.
+        """The scale of numbers from `minimum` to `maximum`.
 
         Args:
             cmap: None = `SEQUENTIAL`, or `DIVERGING` where a number is below 0.
@@ -62,35 +62,35 @@ class Scale:
         for name, limit in (("vmin", vmin), ("vmax", vmax)):
             if limit is not None and not math.isfinite(limit):
                 raise AttlasError(f"{name} as a number", str(limit), "pass e.g. vmin=0, vmax=1")
-        extends_below = min(least, 0.0 if vmin is None else vmin) < 0
-        ramp = ramp_of(cmap, below=extends_below)
+        extends_below = min(minimum, 0.0 if vmin is None else vmin) < 0
+        ramp = ramp_of(cmap, extends_below=extends_below)
         if extends_below and ramp.name.removesuffix("_r") in _WITH_A_MIDDLE:
-            magnitude = max(abs(least), abs(most))
+            magnitude = max(abs(minimum), abs(maximum))
             low = (-magnitude if vmax is None or vmax <= 0 else -vmax) if vmin is None else vmin
             high = (magnitude if vmin is None or vmin >= 0 else -vmin) if vmax is None else vmax
         else:
-            low = min(least, 0.0) if vmin is None else vmin
-            high = max(most, 0.0) if vmax is None else vmax
+            low = min(minimum, 0.0) if vmin is None else vmin
+            high = max(maximum, 0.0) if vmax is None else vmax
             if vmin is None and vmax is None and low == high:  # all are 0
                 high = 1.0
         if not low < high:
             raise AttlasError(
                 "vmin below vmax, which is the largest number unless it is given",
-                f"vmin = {low:g} and vmax = {high:g} for numbers from {least:g} to {most:g}",
+                f"vmin = {low:g} and vmax = {high:g} for numbers from {minimum:g} to {maximum:g}",
                 "leave both out, or choose limits around the numbers",
             )
-        return cls(ramp, _norm(ramp, low, high), _extend(least < low, most > high))
+        return cls(ramp, _norm(ramp, low, high), _extend(minimum < low, maximum > high))
 
 
-def ramp_of(cmap: Ramp | None, *, below: bool = False) -> Colormap:
-    """The colormap of this name; None = the one for numbers of which some are `below` 0.
+def ramp_of(cmap: Ramp | None, *, extends_below: bool = False) -> Colormap:
+    """The colormap of this name; None = the one for numbers of which some are `extends_below` 0.
 
     Raises:
         AttlasError: For an unknown name.
     """
     if isinstance(cmap, Colormap):
         return cmap
-    name = (DIVERGING if below else SEQUENTIAL) if cmap is None else cmap
+    name = (DIVERGING if extends_below else SEQUENTIAL) if cmap is None else cmap
     if name not in colormaps:
         matches = get_close_matches(str(name), list(colormaps), n=3)
         raise AttlasError(
@@ -110,8 +110,8 @@ def _norm(ramp: Colormap, low: float, high: float) -> Normalize:
     return Normalize(low, high)
 
 
-def _extend(below: bool, above: bool) -> Literal["neither", "min", "max", "both"]:
-    if below:
+def _extend(extends_below: bool, above: bool) -> Literal["neither", "min", "max", "both"]:
+    if extends_below:
         return "both" if above else "min"
     return "max" if above else "neither"
 

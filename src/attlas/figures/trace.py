@@ -146,11 +146,11 @@ def _places(trace: Trace) -> dict[str, _Place]:
     return places
 
 
-def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> None:
+def _check_row(call_places: dict[str, _Place], names: Sequence[str], row: int) -> None:
     """Check that each of these maps has this row, and that it is of the same text in all of
     them.
     """
-    batches = {name: places[name].attention_map.shape[0] for name in named}
+    batches = {name: call_places[name].attention_map.shape[0] for name in names}
     least, longest = min(batches.values(), default=0), max(batches.values(), default=0)
     if batches and not 0 <= row < longest:
         raise AttlasError(
@@ -158,7 +158,7 @@ def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> Non
         )
     if row and least != longest:
         of_each = {
-            count: next(n for n in named if batches[n] == count) for count in (least, longest)
+            count: next(n for n in names if batches[n] == count) for count in (least, longest)
         }
         rows = " and ".join(f"{count} rows of {name!r}" for count, name in of_each.items())
         raise AttlasError(
@@ -168,26 +168,26 @@ def _check_row(places: dict[str, _Place], named: Sequence[str], row: int) -> Non
         )
 
 
-def _map_at(trace: Trace, place: _Place, row: int) -> HeadMap:
-    batch, _, queries, num_keys = place.attention_map.shape
-    axes = axes_of(trace, place.layer, row, batch, queries, num_keys)
+def _map_at(trace: Trace, call_place: _Place, row: int) -> HeadMap:
+    batch, _, queries, num_keys = call_place.attention_map.shape
+    axes = axes_of(trace, call_place.layer, row, batch, queries, num_keys)
     xlabel, ylabel = WITHIN if axes.within else ACROSS
     return HeadMap.of(
-        place.attention_map,
+        call_place.attention_map,
         axes.keys or None,
         axes.queries or None,
         row=row,
-        head=place.head,
+        head=call_place.head,
         xlabel=xlabel,
         ylabel=ylabel,
     )
 
 
-def _unmatched(trace: Trace, place: _Place, row: int, map_: HeadMap) -> list[str]:
+def _unmatched(trace: Trace, call_place: _Place, row: int, map_: HeadMap) -> list[str]:
     """What to say of tokens of the layer that leave padding of this row unnamed."""
     notes = []
-    for rows in trace.tokens(place.layer):
-        row_length = len(rows[row]) if len(rows) == place.attention_map.shape[0] else 0
+    for rows in trace.tokens(call_place.layer):
+        row_length = len(rows[row]) if len(rows) == call_place.attention_map.shape[0] else 0
         longest_row = max(map(len, rows), default=0)
         if 0 < row_length < longest_row and _numbers(longest_row) in (map_.source, map_.target):
             tokens = f"{row_length:,} token{'s' if row_length > 1 else ''}"

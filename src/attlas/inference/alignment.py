@@ -247,12 +247,12 @@ def words_of_tokens(vocabulary: Vocabulary, ids: Sequence[int], text: str) -> li
     return words
 
 
-def _reads_as(written: str, text: str) -> bool:
+def _reads_as(decoded: str, text: str) -> bool:
     """Return True if the text begins like that, character by character, but for the unknown
     ones.
     """
-    return len(written) <= len(text) and all(
-        first in (second, _UNKNOWN) for first, second in zip(written, text, strict=False)
+    return len(decoded) <= len(text) and all(
+        first in (second, _UNKNOWN) for first, second in zip(decoded, text, strict=False)
     )
 
 

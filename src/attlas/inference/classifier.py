@@ -89,19 +89,19 @@ EMPTY, NOTHING_KNOWN, UNREAD = (
 """What there is to say, of many texts at once."""
 
 
-def classification_remarks(found: Classification) -> dict[str, str]:
+def classification_remarks(classification: Classification) -> dict[str, str]:
     """Remarks, by the sentence for many texts; none if the text was read whole and has known
     words.
     """
     notes = {}
-    if not found.text:
+    if not classification.text:
         notes[EMPTY] = "there is no word in it"
-    elif not found.known:
+    elif not classification.known:
         notes[NOTHING_KNOWN] = (
             "none of its words is in the vocabulary, so its label says nothing about it"
         )
-    if found.unread:
-        tokens = count_noun(found.unread, "token")
+    if classification.unread:
+        tokens = count_noun(classification.unread, "token")
         notes[UNREAD] = f"longer than the model can read: {tokens} of it had no part in its label"
     return notes
 
@@ -250,7 +250,9 @@ class TextClassifier:
             for line, row, unseen in zip(lines, rows, overlooked, strict=True)
         ]
 
-    def _classification(self, line: "_Line", row: Sequence[float], unread: int) -> Classification:
+    def _classification(
+        self, line: "_Line", row: Sequence[float], num_unread: int
+    ) -> Classification:
         vocabulary = self.vocabularies.text
         best = max(range(len(row)), key=row.__getitem__)
         return Classification(
@@ -258,7 +260,7 @@ class TextClassifier:
             self.labels[best],
             row[best],
             dict(zip(self.labels, row, strict=True)),
-            unread,
+            num_unread,
             recognised(vocabulary, line.ids),
             partial(_as_tokens, vocabulary, line),
             partial(_traced, self.model, line.ids),

@@ -278,11 +278,15 @@ class FastTranslator(Translator):
         return self._best(sources, hypotheses)
 
     def _best(
-        self, sources: Sequence[list[str]], found: Sequence[list[Hypothesis]]
+        self, sources: Sequence[list[str]], candidates: Sequence[list[Hypothesis]]
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source, of what CTranslate2 found for it."""
-        found = [[] if any(map(_is_unwritable, hypotheses)) else hypotheses for hypotheses in found]
-        best = [best_texts(hypotheses, self.config.n_best, self._surface) for hypotheses in found]
+        candidates = [
+            [] if any(map(_is_unwritable, hypotheses)) else hypotheses for hypotheses in candidates
+        ]
+        best = [
+            best_texts(hypotheses, self.config.n_best, self._surface) for hypotheses in candidates
+        ]
         # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
         # probable than its beginnings: what is found in time by that measure is so by any.
         complete = [
@@ -290,28 +294,30 @@ class FastTranslator(Translator):
                 [hypothesis.log_probability] * (len(hypothesis.tokens) + 1)
                 for hypothesis in hypotheses
             ]
-            for hypotheses in found
+            for hypotheses in candidates
         ]
         unsure = [
             index
-            for index, (hypotheses, sums) in enumerate(zip(found, complete, strict=True))
+            for index, (hypotheses, sums) in enumerate(zip(candidates, complete, strict=True))
             if hypotheses and self._in_time(hypotheses, sums) != best[index]
         ]
-        pairs = [(sources[index], hypothesis) for index in unsure for hypothesis in found[index]]
+        pairs = [
+            (sources[index], hypothesis) for index in unsure for hypothesis in candidates[index]
+        ]
         sums = iter(self._sums(pairs))
         for index in unsure:
-            best[index] = self._in_time(found[index], [next(sums) for _ in found[index]])
+            best[index] = self._in_time(candidates[index], [next(sums) for _ in candidates[index]])
         return best
 
     def _in_time(
-        self, found: Sequence[Hypothesis], sums: Sequence[Sequence[float]]
+        self, hypotheses: Sequence[Hypothesis], sums: Sequence[Sequence[float]]
     ) -> list[Hypothesis]:
         """The n-best list of what attlas would have found; see `found_in_time`."""
         n_best, texts = (
             self.config.n_best,
-            [self._surface.text(hypothesis.tokens) for hypothesis in found],
+            [self._surface.text(hypothesis.tokens) for hypothesis in hypotheses],
         )
-        in_time = found_in_time(found, sums, texts, n_best, self.config.length_penalty)
+        in_time = found_in_time(hypotheses, sums, texts, n_best, self.config.length_penalty)
         return best_texts(in_time, n_best, self._surface)
 
     def _sums(self, pairs: Sequence[tuple[list[str], Hypothesis]]) -> list[list[float]]:

@@ -394,9 +394,9 @@ class HuggingFaceModel:
         if max_new_tokens < 1:  # a prompt that fills all positions
             return [], False
 
-        def step(written: Tensor, *_: Any, **__: Any) -> Tensor:
+        def step(generated: Tensor, *_: Any, **__: Any) -> Tensor:
             self._before_step()
-            return torch.zeros(len(written), dtype=torch.bool, device=written.device)
+            return torch.zeros(len(generated), dtype=torch.bool, device=generated.device)
 
         self._before_step()
         with reading(self.path), torch.no_grad():
@@ -426,10 +426,10 @@ class HuggingFaceModel:
         return Reading(None, tokens, (), True, trace, blank_reason)
 
     def _continued(
-        self, ids: Int[Tensor, "1 keys"], written: Sequence[int], finished: bool
+        self, ids: Int[Tensor, "1 keys"], generated: Sequence[int], finished: bool
     ) -> Reading:
         all_ids = torch.cat(
-            [ids, torch.tensor([[*written]], dtype=ids.dtype, device=ids.device)], 1
+            [ids, torch.tensor([[*generated]], dtype=ids.dtype, device=ids.device)], 1
         )
         tokens, prompt = self._tokens(all_ids), ids.shape[1]
         trace, blank_reason = self._observed(
@@ -437,19 +437,19 @@ class HuggingFaceModel:
         )
         if trace is not None:
             trace.label([tokens], [tokens])
-        text = self.tokenizer.decode(list(written), skip_special_tokens=True)
+        text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
         return Reading(text, tokens[:prompt], tokens[prompt:], finished, trace, blank_reason)
 
     def _answered(
         self,
         arguments: Mapping[str, Int[Tensor, "1 keys"]],
-        written: Sequence[int],
+        generated: Sequence[int],
         finished: bool,
     ) -> Reading:
         source = self._tokens(arguments["input_ids"])
-        if len(written) < 2:
+        if len(generated) < 2:
             return Reading("", source, (), finished, None, "the model wrote no token")
-        row = torch.tensor([[*written]], device=self.device)
+        row = torch.tensor([[*generated]], device=self.device)
         query_tokens, expected = self._tokens(row[:, :-1]), self._tokens(row[:, 1:])
         trace, blank_reason = self._observed({**arguments, "decoder_input_ids": row[:, :-1]})
         if trace is not None:
@@ -460,7 +460,7 @@ class HuggingFaceModel:
                     trace.label_layer(layer, [source], [source])
                 elif trace.kind(layer) == "self":
                     trace.label_layer(layer, [query_tokens], [expected])
-        text = self.tokenizer.decode(list(written), skip_special_tokens=True)
+        text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
         return Reading(text, source, expected, finished, trace, blank_reason)
 
     def _tokens(self, ids: Int[Tensor, "1 keys"]) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ class ColumnTranslator:
     """batch → the batch and one more column: the translations of another, row by row.
 
     A batch is a table of columns by name, arrays or lists, as `ray.data.Dataset.map_batches` hands
-    them over. `opened` makes the translator, once in each worker: `functools.partial(Translator,
+    them over. `load` makes the translator, once in each worker: `functools.partial(Translator,
     "/shared/runs/demo")`, say, which is small enough to be sent there. Needs nothing of Ray.
     """
 
-    def __init__(self, opened: Callable[[], Translator], source: str, target: str) -> None:
+    def __init__(self, load: Callable[[], Translator], source: str, target: str) -> None:
         if source == target:
             raise AttlasError("two different columns", f"{source!r} twice", "name a new target")
-        self.translator = opened()
+        self.translator = load()
         self.source, self.target = source, target
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:

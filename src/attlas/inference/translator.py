@@ -86,7 +86,7 @@ def at_a_time(model: nn.Module) -> int:
 
 
 def parallel_map(
-    work: Callable[[Item], Found], items: Sequence[Item], model: nn.Module
+    function: Callable[[Item], Found], items: Sequence[Item], model: nn.Module
 ) -> list[Found]:
     """[work(item) for item in items], on a CPU with as many threads as torch may use.
 
@@ -99,11 +99,11 @@ def parallel_map(
     """
     threads = min(at_a_time(model), len(items))
     if threads < 2:
-        return [work(item) for item in items]
+        return [function(item) for item in items]
     num_threads = torch.get_num_threads()
     try:
         with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(work, items))
+            return list(pool.map(function, items))
     finally:
         torch.set_num_threads(num_threads)  # that of a thread is also what later ones begin with
 
@@ -593,14 +593,14 @@ class Translator:
         return _Written(hypothesis, text, partial(words_of_tokens, target, tokens, text))
 
     def _translation(
-        self, line: Line, written: "_Written", alternatives: Sequence[Translation] = ()
+        self, line: Line, record: "_Written", alternatives: Sequence[Translation] = ()
     ) -> Translation:
         source, target = self.vocabularies.source, self.vocabularies.target
-        hypothesis = written.hypothesis
+        hypothesis = record.hypothesis
         ended = [END] if hypothesis.finished else []
         tokens = tuple(target.pieces([*hypothesis.tokens, *ended]))
         return Translation(
-            text=written.text,
+            text=record.text,
             source_text=line.text,
             tokens=tokens,
             score=hypothesis.score,
@@ -617,7 +617,7 @@ class Translator:
                 hypothesis.finished,
                 tokens=tokens,
             ),
-            _words=partial(words_linked, source, line, written.words),
+            _words=partial(words_linked, source, line, record.words),
         )
 
 

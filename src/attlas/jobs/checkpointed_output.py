@@ -193,18 +193,18 @@ class ResumableOutput:
         if not progress:
             self._keep(self.progress)
 
-    def add(self, lines: int, written: bytes) -> None:
+    def add(self, lines: int, content: bytes) -> None:
         """Save the translation of further lines durably."""
         with explained(self._lines), _open(self._lines) as file:
             os.lseek(file.fileno(), self.progress.bytes, os.SEEK_SET)
-            write_whole(file.fileno(), written)
+            write_whole(file.fileno(), content)
             os.fsync(file.fileno())
-        self._digest.update(written)
+        self._digest.update(content)
         self._keep(
             self.progress.model_copy(
                 update={
                     "lines": self.progress.lines + lines,
-                    "bytes": self.progress.bytes + len(written),
+                    "bytes": self.progress.bytes + len(content),
                     "sha256": self._digest.hexdigest(),
                 }
             )
@@ -264,17 +264,17 @@ class ResumableOutput:
         write_durably(self._record, progress.model_dump_json(indent=1).encode())
         self.progress = progress
 
-    def _check(self, found: OutputProgress, origin: Origin) -> None:
+    def _check(self, progress: OutputProgress, origin: Origin) -> None:
         """Check that what was begun has this origin."""
-        keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
+        keys = [k for k in {**progress.origin, **origin} if progress.origin.get(k) != origin.get(k)]
         if not keys:
             return
-        extent = "translated" if found.whole else f"translated as far as line {found.lines:,}"
+        extent = "translated" if progress.whole else f"translated as far as line {progress.lines:,}"
         raise AttlasError(
-            f"{self.output}, {extent}, to be of {describe_origin(keys, found.origin)}",
+            f"{self.output}, {extent}, to be of {describe_origin(keys, progress.origin)}",
             describe_origin(keys, origin),
             "give what it was begun with, choose another folder, or, to begin it anew, take away "
-            f"{self.output if found.whole else self._books}",
+            f"{self.output if progress.whole else self._books}",
         )
 
     def _checked(self, file: IO[bytes]) -> Any:

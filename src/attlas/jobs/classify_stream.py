@@ -159,32 +159,34 @@ def classify_with_trace(
     write_lines(target, [_line(classification, as_json=as_json)])
 
 
-def _answer(found: Classification, number: int, traces: Path | None, *, as_json: bool) -> bytes:
+def _answer(
+    classification: Classification, number: int, traces: Path | None, *, as_json: bool
+) -> bytes:
     """The line of one of many, once its trace is kept."""
     if traces:
-        _keep(found, traces, number)
-    return _line(found, as_json=as_json)
+        _keep(classification, traces, number)
+    return _line(classification, as_json=as_json)
 
 
-def _line(found: Classification, *, as_json: bool) -> bytes:
+def _line(classification: Classification, *, as_json: bool) -> bytes:
     if as_json:
         facts = {
-            "label": found.label,
-            "probability": found.probability,
-            "probabilities": dict(found.probabilities),
-            "unread": found.unread,
-            "known": found.known,
+            "label": classification.label,
+            "probability": classification.probability,
+            "probabilities": dict(classification.probabilities),
+            "unread": classification.unread,
+            "known": classification.known,
         }
         return f"{json.dumps(facts, ensure_ascii=False)}\n".encode()
-    return f"{found.label}\t{found.probability:.4f}\n".encode()
+    return f"{classification.label}\t{classification.probability:.4f}\n".encode()
 
 
-def _keep(found: Classification, traces: Path, number: int) -> None:
+def _keep(classification: Classification, traces: Path, number: int) -> None:
     try:
         traces.mkdir(exist_ok=True)
     except OSError as error:
         raise unwritable(traces, error) from None
-    found.trace.save(traces / f"{number}{_TRACE}")
+    classification.trace.save(traces / f"{number}{_TRACE}")
 
 
 def _check_new(folder: Path) -> None:

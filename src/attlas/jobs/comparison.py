@@ -109,18 +109,18 @@ def _first_different(values: Sequence[str]) -> int | None:
     return next((i for i, value in enumerate(values) if value != values[0]), None)
 
 
-def timed_translations(translator: Translator, tested: Tested) -> tuple[list[str], float]:
+def timed_translations(translator: Translator, test_set: Tested) -> tuple[list[str], float]:
     """The translations of the scored sources, and the seconds for all sources."""
     start = time.perf_counter()
-    translations = translated(translator, tested)
+    translations = translated(translator, test_set)
     seconds = time.perf_counter() - start
-    return [translations[index].text for index in tested.places], seconds
+    return [translations[index].text for index in test_set.places], seconds
 
 
-def timed_labels(classifier: TextClassifier, tested: LabelledCorpus) -> tuple[list[str], float]:
+def timed_labels(classifier: TextClassifier, test_set: LabelledCorpus) -> tuple[list[str], float]:
     """The labels of all texts, and the seconds that they took."""
     start = time.perf_counter()
-    classifications = classified(classifier, tested)
+    classifications = classified(classifier, test_set)
     return [classification.label for classification in classifications], time.perf_counter() - start
 
 
@@ -236,10 +236,10 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
     )
 
 
-def _ratio(ways: int, both: int) -> float:
+def _ratio(tail_count: int, discordant: int) -> float:
     """Ways / 2^both, where neither fits a float."""
-    shift = max(0, ways.bit_length() - 60)
-    return math.ldexp(float(ways >> shift), shift - both)
+    shift = max(0, tail_count.bit_length() - 60)
+    return math.ldexp(float(tail_count >> shift), shift - discordant)
 
 
 def facts_of(run: Run, checkpoint: str, facts: Mapping[str, Any]) -> dict[str, Any]:

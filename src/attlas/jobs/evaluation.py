@@ -177,14 +177,14 @@ def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
     return check_tokenizer(name or validation.get("bleu_tokenizer", "13a"))
 
 
-def translated(translator: Translator, tested: Tested) -> list[Translation]:
+def translated(translator: Translator, test_set: Tested) -> list[Translation]:
     """The translations, in order; what a reader has to know of them is reported."""
     console = Console(stderr=True)
     translations = list(
         track(
-            translator.stream(tested.sources),
+            translator.stream(test_set.sources),
             "translating",
-            total=len(tested.sources),
+            total=len(test_set.sources),
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -205,7 +205,7 @@ def scored(
     run: Run,
     checkpoint: str,
     translator: Translator,
-    tested: Tested,
+    test_set: Tested,
     translations: Sequence[Translation],
     bleu_tokenizer: BleuTokenizer = "13a",
 ) -> tuple[dict[str, Any], list[bool]]:
@@ -218,10 +218,10 @@ def scored(
     Args:
         translations: Those of all sources.
     """
-    vocabulary, corpus = translator.vocabularies.target, tested.corpus
-    translations = [translations[index] for index in tested.places]
+    vocabulary, corpus = translator.vocabularies.target, test_set.corpus
+    translations = [translations[index] for index in test_set.places]
     texts = [translation.text for translation in translations]
-    scores = corpus_score(texts, tested.references, bleu_tokenizer)
+    scores = corpus_score(texts, test_set.references, bleu_tokenizer)
     better = better_tokenizers(corpus.targets, bleu_tokenizer)
     if better:
         print(
@@ -230,7 +230,7 @@ def scored(
             file=sys.stderr,
         )
     translated = [*map(vocabulary.encode, texts)]
-    expected = [[*map(vocabulary.encode, references)] for references in tested.of_each()]
+    expected = [[*map(vocabulary.encode, references)] for references in test_set.of_each()]
     right = [
         any(exactly_right([translation] * len(references), references, vocabulary))
         for translation, references in zip(translations, expected, strict=True)
@@ -248,7 +248,7 @@ def scored(
             "name": corpus.name,
             "pairs": len(translations),
             "sha256": corpus.checksum,
-            **({"references": len(tested.references)} if tested.others else {}),
+            **({"references": len(test_set.references)} if test_set.others else {}),
         },
         "decoding": translator.config.model_dump(mode="json"),
         "engine": translator.facts.get("engine", "attlas"),
@@ -263,7 +263,7 @@ def scored(
 
 def format_report(
     report: dict[str, Any],
-    tested: Tested,
+    test_set: Tested,
     translations: Sequence[Translation],
     right: Sequence[bool],
     examples: int,
@@ -274,7 +274,7 @@ def format_report(
 
     If there is none, the report shows the first ones, each with its reference.
     """
-    translations = [translations[index] for index in tested.places]
+    translations = [translations[index] for index in test_set.places]
     exact_matches = [
         (translation.source_text, translation.text) for translation in compress(translations, right)
     ]
@@ -291,7 +291,7 @@ def format_report(
         lines += [
             f"  {translation.source_text}\n  → {translation.text}\n  reference: {reference}\n"
             for translation, reference in islice(
-                zip(translations, tested.corpus.targets, strict=True), examples
+                zip(translations, test_set.corpus.targets, strict=True), examples
             )
         ]
     lines += [
@@ -436,14 +436,14 @@ def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledDat
     return LabelledData.read({**tables["data"], "test": source, "origin": ""}, "--set")
 
 
-def classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Classification]:
+def classified(classifier: TextClassifier, test_set: LabelledCorpus) -> list[Classification]:
     """What the classifier says of each text, in order."""
     console = Console(stderr=True)
     return list(
         track(
-            classifier.stream(tested.texts),
+            classifier.stream(test_set.texts),
             "classifying",
-            total=len(tested),
+            total=len(test_set),
             console=console,
             transient=True,
             disable=not console.is_terminal,
@@ -451,27 +451,28 @@ def classified(classifier: TextClassifier, tested: LabelledCorpus) -> list[Class
     )
 
 
-def _print_label_counts(classifier: TextClassifier, tested: LabelledCorpus) -> None:
-    labels_of_test = set(tested.labels)
+def _print_label_counts(classifier: TextClassifier, test_set: LabelledCorpus) -> None:
+    labels_of_test = set(test_set.labels)
     missing = Labels(tuple(label for label in classifier.labels if label not in labels_of_test))
     if len(missing):
         print(f"attlas: none of these texts has the label {missing}", file=sys.stderr)
 
 
-def _print_unread_texts(found: Sequence[Classification]) -> None:
+def _print_unread_texts(classifications: Sequence[Classification]) -> None:
     for count, remark in (
         (
-            sum(classification.unread > 0 for classification in found),
+            sum(classification.unread > 0 for classification in classifications),
             "longer than the model can read: not read whole",
         ),
         (
-            sum(not classification.known for classification in found),
+            sum(not classification.known for classification in classifications),
             "none of their words is in the vocabulary",
         ),
     ):
         if count:
             print(
-                f"attlas: {count:,} of {count_noun(len(found), 'text')}: {remark}", file=sys.stderr
+                f"attlas: {count:,} of {count_noun(len(classifications), 'text')}: {remark}",
+                file=sys.stderr,
             )
 
 
@@ -479,17 +480,17 @@ def _report(
     run: Run,
     checkpoint: str,
     classifier: TextClassifier,
-    tested: LabelledCorpus,
-    found: Sequence[Classification],
+    test_set: LabelledCorpus,
+    classifications: Sequence[Classification],
 ) -> dict[str, Any]:
     """The scores, and everything that they depend on."""
-    predicted = [classification.label for classification in found]
-    scores = label_scores(tested.labels, predicted, classifier.labels)
+    predicted = [classification.label for classification in classifications]
+    scores = label_scores(test_set.labels, predicted, classifier.labels)
     right = sum(classification.right for classification in scores.values())
-    low, high = wilson_interval(right, len(found))
+    low, high = wilson_interval(right, len(classifications))
     provenance = run.provenance()
     return {
-        "accuracy": right / len(found),
+        "accuracy": right / len(classifications),
         "interval": {"low": low, "high": high, "confidence": 0.95, "method": "Wilson"},
         "right": right,
         "macro_f1": {"value": macro_f1(scores), "signature": macro_f1_signature(scores)},
@@ -503,8 +504,8 @@ def _report(
             }
             for label, score in scores.items()
         },
-        "confusion": confusion(tested.labels, predicted, classifier.labels),
-        "data": {"name": tested.name, "texts": len(tested), "sha256": tested.checksum},
+        "confusion": confusion(test_set.labels, predicted, classifier.labels),
+        "data": {"name": test_set.name, "texts": len(test_set), "sha256": test_set.checksum},
         "run": str(run.path),
         "checkpoint": checkpoint,
         **{key: provenance.get(key) for key in ("seed", "attlas", "commit", "torch")},
@@ -513,9 +514,11 @@ def _report(
     }
 
 
-def _wrong(tested: LabelledCorpus, found: Sequence[Classification]) -> list[dict[str, Any]]:
+def _wrong(
+    test_set: LabelledCorpus, classifications: Sequence[Classification]
+) -> list[dict[str, Any]]:
     """The texts with a wrong label, the surest first."""
-    pairs = zip(tested.labels, tested.places, found, strict=True)
+    pairs = zip(test_set.labels, test_set.places, classifications, strict=True)
     mistakes = [
         (label, index, classification)
         for label, index, classification in pairs
@@ -534,9 +537,9 @@ def _wrong(tested: LabelledCorpus, found: Sequence[Classification]) -> list[dict
     ]
 
 
-def _as_text(report: Mapping[str, Any], wrong: Sequence[Mapping[str, Any]]) -> str:
+def _as_text(report: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -> str:
     lines = []
-    for mistake in wrong:
+    for mistake in mistakes:
         text = mistake["text"]
         full_text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
         lines.append(

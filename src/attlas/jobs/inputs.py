@@ -204,8 +204,8 @@ def trace_at(path: Path) -> Trace:
     return Trace.load(path)
 
 
-def check_used(options: Mapping[str, bool], of: str, reason: str) -> None:
-    """Check that none of these options was given, because `of` does not use them.
+def check_used(options: Mapping[str, bool], owner: str, reason: str) -> None:
+    """Check that none of these options was given, because `owner` does not use them.
 
     Raises:
         AttlasError: That names those that were.
@@ -213,7 +213,9 @@ def check_used(options: Mapping[str, bool], of: str, reason: str) -> None:
     option_names = [name for name, is_given in options.items() if is_given]
     if option_names:
         raise AttlasError(
-            f"options that {of} has a use for", ", ".join(option_names), f"leave that out: {reason}"
+            f"options that {owner} has a use for",
+            ", ".join(option_names),
+            f"leave that out: {reason}",
         )
 
 
@@ -320,7 +322,9 @@ def instead_of_data(options: str) -> Iterator[None]:
         raise MissingFileError(error.expected, error.got, advice) from None
 
 
-def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | str | None]) -> None:
+def check_distinct(
+    sources: Iterable[Path | str | None], destinations: Iterable[Path | str | None]
+) -> None:
     """Check that nothing is written over what is read, nothing is written twice, and the standard
     input is read once; None = no such file.
 
@@ -330,14 +334,14 @@ def check_distinct(read: Iterable[Path | str | None], written: Iterable[Path | s
         AttlasError: If a file would be read and written, or written twice, or if the standard input
             would be read twice.
     """
-    names = [path for path in read if path is not None]
+    names = [path for path in sources if path is not None]
     uses = sum(str(path) == STANDARD for path in names)
     if uses > 1:
         raise AttlasError(
             "one use of the standard input", f"{uses} uses", 'name a file in place of "-"'
         )
     identities = {_identity(path) for path in names if str(path) != STANDARD}
-    for path in written:
+    for path in destinations:
         if path is None:
             continue
         if (identity := _identity(path)) in identities:

@@ -492,10 +492,10 @@ def _assigned(table: Mapping[str, Any], assigned: Iterable[Keys]) -> Iterable[tu
             yield ".".join(keys), value
 
 
-def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for key, value in table.items():
-        name = f"{before}{key}"
+        name = f"{prefix}{key}"
         settings |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
     return settings
 

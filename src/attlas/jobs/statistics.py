@@ -124,24 +124,24 @@ class CorpusChangedError(DataError):
 
 
 @contextmanager
-def on_disk(source: str, place: Path) -> Iterator[Path]:
+def on_disk(source: str, path: Path) -> Iterator[Path]:
     """The path of a file that can be read again: the file itself, or what comes from a stream (the
-    standard input, a pipe), which is kept at `place` for the length of the block.
+    standard input, a pipe), which is kept at `path` for the length of the block.
     """
     if not _is_stream(source):
         yield Path(source)
         return
     try:
-        with explained(place), place.open("wb") as stream:
+        with explained(path), path.open("wb") as stream:
             if source == STANDARD:
                 shutil.copyfileobj(sys.stdin.buffer, stream, _EVERY)
             else:
                 with Path(source).open("rb") as arriving:
                     shutil.copyfileobj(arriving, stream, _EVERY)
-        yield place
+        yield path
     finally:
         with suppress(OSError):
-            place.unlink()
+            path.unlink()
 
 
 def check_has_words(source: str) -> None:
@@ -292,16 +292,18 @@ class StatisticsOutput(ResumableOutput):
         if path is not None and not (self.progress.whole and path.exists()):
             write_beside(path, facts)
 
-    def _check(self, found: OutputProgress, origin: Origin) -> None:
-        keys = [k for k in {**found.origin, **origin} if found.origin.get(k) != origin.get(k)]
+    def _check(self, progress: OutputProgress, origin: Origin) -> None:
+        keys = [k for k in {**progress.origin, **origin} if progress.origin.get(k) != origin.get(k)]
         if not keys:
             return
-        state = "finished" if found.whole else f"begun and done as far as line {found.lines:,}"
+        state = (
+            "finished" if progress.whole else f"begun and done as far as line {progress.lines:,}"
+        )
         raise AttlasError(
-            f"{self.output}, {state}, to be of {describe_origin(keys, found.origin)}",
+            f"{self.output}, {state}, to be of {describe_origin(keys, progress.origin)}",
             describe_origin(keys, origin),
             "give what it was begun with, choose another output, or, to begin it anew, take away "
-            f"{self.output if found.whole else self._books}",
+            f"{self.output if progress.whole else self._books}",
         )
 
 
@@ -430,8 +432,8 @@ class _Remarks:
     of which nothing was read.
     """
 
-    def __init__(self, done: int) -> None:
-        self._begun = done
+    def __init__(self, num_done: int) -> None:
+        self._begun = num_done
         self._told = False
         self.unread = 0
         self._cut, self._first_cut = 0, 0

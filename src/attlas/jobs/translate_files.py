@@ -43,7 +43,7 @@ def translate_files(
     shard: Shard,
     numbered: bool,
     window: int,
-    trained: int | None = None,
+    trained_length: int | None = None,
 ) -> None:
     """Write the translation of each file to one of the same name in `folder`.
 
@@ -65,7 +65,9 @@ def translate_files(
     if any(map(_is_file, shard_outputs.values())):
         with explained(folder):
             (folder / PROGRESS_DIR).mkdir(parents=True, exist_ok=True)
-    jobs = _Work(translator, origin, numbered, window, trained, alone=len(shard_outputs) == 1)
+    jobs = _Work(
+        translator, origin, numbered, window, trained_length, alone=len(shard_outputs) == 1
+    )
     try:
         busy = [output for output, source in shard_outputs.items() if not jobs.done(source, output)]
         for output in busy:

@@ -24,18 +24,17 @@ from attlas.recording.hooks import attention_hooks
 # Windows: lines that have arrived, to be translated together.
 
 
-def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str]]:
-    """Yield the lines in order, between 1 and `most` at a time.
+def windows(lines: Iterator[str], max_lines: int, *, full: bool) -> Iterator[list[str]]:
+    """Yield the lines in order, between 1 and `max_lines` at a time.
 
-    A window ends if no further line has arrived, so that a program that writes one line and waits
-        gets its answer. If `full`, only the last has fewer than `most`: for a file, which never
-        makes
-    one wait, and whose windows are then the same each time.
+    A window ends when no further line has arrived. A program that writes one line and waits
+    therefore gets its answer.
 
-    Raises:
-        UnsupportedError: What `lines` raises, after the lines before it.
+    Args:
+        full: Whether each window but the last has `max_lines` lines. This suits a file, which
+            never makes anyone wait: its windows are the same each time.
     """
-    arrived: Queue[str | Exception | None] = Queue(most)
+    arrived: Queue[str | Exception | None] = Queue(max_lines)
     stopped = Event()
 
     def put(item: str | Exception | None) -> None:
@@ -65,7 +64,7 @@ def windows(lines: Iterator[str], most: int, *, full: bool) -> Iterator[list[str
         item: str | Exception | None = ""
         while isinstance(item, str):
             window: list[str] = []
-            while len(window) < most:
+            while len(window) < max_lines:
                 try:
                     item = arrived.get(block=full or not window)
                 except Empty:
@@ -94,21 +93,17 @@ def translate_lines(
     alignments: Path | None = None,
     numbered: bool = False,
     window: int = _WINDOW,
-    trained: int | None = None,
+    trained_length: int | None = None,
 ) -> None:
     """Write the translations of `source` to `target`, in order, while they come in.
 
     Args:
         numbered: The n-best format instead of one line for each line.
         window: How many lines are translated together at most; fewer where no more have come in.
-        trained: Tokens of the longest text of the training; a line with many times as many is told
-            before it is translated. What was read before a mistake in the text is translated and
-            written; the mistake is raised after it.
+        trained_length: Tokens of the longest text of the training. A line that is many times
+            longer is reported before it is translated.
 
-    Raises:
-        UnsupportedError: If a file cannot be read or written or would be written over, if
-            alignments would stand among the translations, if a line is not UTF-8, and for
-            alignments of a model without attention.
+    Lines before an invalid text are translated and written. Then the error is raised.
     """
     if alignments and not attention_hooks(translator.model):
         raise UnsupportedError(
@@ -125,7 +120,7 @@ def translate_lines(
         links = open_output(alignments, files) if alignments else None
         try:
             for texts in arriving:
-                warn_long("line", texts, num_done, translator, trained)
+                warn_long("line", texts, num_done, translator, trained_length)
                 translations = list(translator.stream(texts, window=len(texts)))
                 remarks.tell(num_done + 1, [*map(remarks_on, translations)])
                 for number, translation in enumerate(translations, num_done):
@@ -172,28 +167,32 @@ def n_best_lines(number: int, best: Translation) -> Iterator[bytes]:
 
 
 def warn_long(
-    place: str, texts: Sequence[str], done: int, translator: Translator, trained: int | None
+    location: str,
+    texts: Sequence[str],
+    num_done: int,
+    translator: Translator,
+    trained_length: int | None,
 ) -> None:
     """Tell on the standard error, before others wait for it, of a line that takes very long.
 
     Args:
-        place: What stands before its number.
-        done: How many lines came before these texts.
+        location: What stands before its number.
+        num_done: How many lines came before these texts.
     """
     cut = translator.config.max_source_length or translator.model.max_positions
-    if cut or not trained:
+    if cut or not trained_length:
         return
-    max_length = _LONG * trained
-    for number, text in enumerate(texts, done + 1):
+    max_length = _LONG * trained_length
+    for number, text in enumerate(texts, num_done + 1):
         if len(text.encode()) < max_length:  # no token is shorter than a byte
             continue
         tokens = len(translator.vocabularies.source.encode(text))
         if tokens > max_length:
             print(
-                f"attlas: {place} {number}: {count_noun(tokens, 'token')}, where training had at "
-                "most "
-                f"{trained:,}: this takes long, and the lines around it wait for it; --set "
-                f"decoding.max_source_length={trained} would read so many of them",
+                f"attlas: {location} {number}: {count_noun(tokens, 'token')}, where training had "
+                "at most "
+                f"{trained_length:,}: this takes long, and the lines around it wait for it; --set "
+                f"decoding.max_source_length={trained_length} would read so many of them",
                 file=sys.stderr,
             )
 
@@ -209,9 +208,9 @@ class Remarks:
             all.
     """
 
-    def __init__(self, place: str = "", unit: str = "line", *, at_once: bool = True) -> None:
-        """`place` precedes the number of a line; `unit` is the word for a line."""
-        self._place, self._unit, self._at_once = place, unit, at_once
+    def __init__(self, location: str = "", unit: str = "line", *, at_once: bool = True) -> None:
+        """`location` precedes the number of a line; `unit` is the word for a line."""
+        self._place, self._unit, self._at_once = location, unit, at_once
         self._windows, self._untold = Counter[str](), Counter[str]()
         self._first = defaultdict[str, dict[int, str]](dict)
 
@@ -238,12 +237,12 @@ class Remarks:
             else:
                 self._print_lines_of(kind, self._first[kind], count)
 
-    def _print_lines_of(self, kind: str, found: Mapping[int, str], count: int) -> None:
+    def _print_lines_of(self, kind: str, counts: Mapping[int, str], count: int) -> None:
         if count > _LINES_LISTED:
-            line_numbers = ", ".join(map(str, islice(found, _LINES_LISTED)))
+            line_numbers = ", ".join(map(str, islice(counts, _LINES_LISTED)))
             self._print(f"{count_noun(count, self._unit)} ({line_numbers}, …): {kind}")
             return
-        for number, sentence in found.items():
+        for number, sentence in counts.items():
             self._print(f"{self._unit} {number}: {sentence}")
 
     def _print(self, text: str) -> None:

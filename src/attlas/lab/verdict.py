@@ -135,19 +135,21 @@ def interval(effects: Sequence[float]) -> tuple[float, float]:
     return mean - half_width, mean + half_width
 
 
-def _judged(effects: Sequence[float], bound: float, sign: int, what: str) -> Judgement:
+def _judged(effects: Sequence[float], bound: float, sign: int, description: str) -> Judgement:
     """Compare sign · effect with sign · bound."""
     mean = statistics.fmean(effects)
     low, high = interval(effects)
     if not math.isfinite(mean):
-        return Judgement("undecided", mean, low, high, f"{what}: {mean}, which is not finite")
+        return Judgement(
+            "undecided", mean, low, high, f"{description}: {mean}, which is not finite"
+        )
     inner, outer = (low, high) if sign > 0 else (-high, -low)
     outcome: Outcome = "undecided"
     if inner >= sign * bound:
         outcome = "holds"
     elif outer < sign * bound:
         outcome = "does not hold"
-    return Judgement(outcome, mean, low, high, f"{what}: {with_interval(mean, low, high)}")
+    return Judgement(outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}")
 
 
 def with_interval(mean: float, low: float, high: float) -> str:
@@ -162,12 +164,12 @@ def with_interval(mean: float, low: float, high: float) -> str:
     return f"{mean:.4g} ({low:.4g} to {high:.4g})"
 
 
-def _written(where: Condition) -> str:
-    return ", ".join(f"{name} {value}" for name, value in where.items())
+def _written(condition: Condition) -> str:
+    return ", ".join(f"{name} {value}" for name, value in condition.items())
 
 
-def _under(metric: str, where: Condition) -> str:
-    return f"{metric} [{_written(where)}]" if where else metric
+def _under(metric: str, condition: Condition) -> str:
+    return f"{metric} [{_written(condition)}]" if condition else metric
 
 
 @dataclass(frozen=True)

@@ -160,8 +160,8 @@ class Classifier(nn.Module):
     attentive, "pooling.attention".
     """
 
-    def __new__(cls, *parts: object, **named: object) -> Self:
-        refuse_settings(cls, (*parts, *named.values()), "build_classifier(config, size, labels)")
+    def __new__(cls, *parts: object, **kwargs: object) -> Self:
+        refuse_settings(cls, (*parts, *kwargs.values()), "build_classifier(config, size, labels)")
         return super().__new__(cls)
 
     def __init__(

@@ -122,8 +122,8 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
     source_embedding: Embedding | None
     target_embedding: Embedding
 
-    def __new__(cls, *parts: object, **named: object) -> Self:
-        refuse_settings(cls, (*parts, *named.values()), "build(config, source_size, target_size)")
+    def __new__(cls, *parts: object, **kwargs: object) -> Self:
+        refuse_settings(cls, (*parts, *kwargs.values()), "build(config, source_size, target_size)")
         return super().__new__(cls)
 
     @property

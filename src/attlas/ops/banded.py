@@ -100,13 +100,13 @@ class _Strips:
         return blocks.transpose(1, 2).flatten(0, 1)
 
     def split_keys(
-        self, kept: Float[Tensor, "batch kv_heads keys head_dim"]
+        self, keys: Float[Tensor, "batch kv_heads keys head_dim"]
     ) -> Float[Tensor, "batch_blocks kv_heads strip_and_marks head_dim"]:
         """Strips beside the batch, each followed by the marks."""
-        cut = F.pad(kept, (0, 0, *self._margins)).unfold(2, self.length, self.block)
+        cut = F.pad(keys, (0, 0, *self._margins)).unfold(2, self.length, self.block)
         strips = cut.permute(0, 2, 1, 4, 3)
         mark_keys = (
-            kept.index_select(2, self.marks).unsqueeze(1).expand(-1, self.blocks, -1, -1, -1)
+            keys.index_select(2, self.marks).unsqueeze(1).expand(-1, self.blocks, -1, -1, -1)
         )
         return torch.cat([strips, mark_keys], dim=3).flatten(0, 1)
 

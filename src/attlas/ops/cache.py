@@ -39,12 +39,12 @@ class GrowingBuffer:
         return GrowingBuffer, (self.buffer, self.length)  # a copy has a lock of its own
 
     @classmethod
-    def with_room_for(cls, stored: Kept, more: int) -> "GrowingBuffer":
-        """A copy of the stored positions, with space for `more` positions and for half as many
+    def with_room_for(cls, stored: Kept, num_new: int) -> "GrowingBuffer":
+        """A copy of the stored positions, with space for `num_new` positions and for half as many
         again.
         """
         *leading_sizes, num_keys, dim = stored.shape
-        capacity = max(_LEAST, (num_keys + more) * 3 // 2)
+        capacity = max(_LEAST, (num_keys + num_new) * 3 // 2)
         buffer = stored.new_empty(*leading_sizes, capacity, dim)
         buffer[..., :num_keys, :] = stored
         return cls(buffer, num_keys)
@@ -82,7 +82,7 @@ class GrowingBuffer:
 
 
 def append_keys(
-    stored: Kept, new: New, room: GrowingBuffer | None
+    stored: Kept, new: New, buffer: GrowingBuffer | None
 ) -> tuple[Longer, GrowingBuffer | None]:
     """The stored positions followed by the new ones, and the buffer that holds them (None: no
     buffer).
@@ -92,12 +92,12 @@ def append_keys(
     """
     if torch.is_grad_enabled() or stored.dtype != new.dtype:
         return torch.cat([stored, new], dim=-2), None
-    longer = None if room is None else room.append(stored, new)
+    longer = None if buffer is None else buffer.append(stored, new)
     if longer is None:
-        room = GrowingBuffer.with_room_for(stored, new.shape[-2])
-        longer = room.append(room.buffer[..., : room.length, :], new)
+        buffer = GrowingBuffer.with_room_for(stored, new.shape[-2])
+        longer = buffer.append(buffer.buffer[..., : buffer.length, :], new)
         assert longer is not None  # it was made to fit
-    return longer, room
+    return longer, buffer
 
 
 # Two batches as one.
@@ -205,14 +205,18 @@ class KeyValueCache:
         )
         return KeyValueCache(keys, values, token_mask)
 
-    def split_rows(self, each: int) -> "KeyValueCache":
+    def split_rows(self, rows_per_text: int) -> "KeyValueCache":
         """Split positions into caches of equal length, so many from each; with heads."""
         caches, heads = self.keys.shape[:2]
         keys, values = (
-            part.reshape(caches, heads, each, -1, part.shape[-1]).transpose(1, 2).flatten(0, 1)
+            part.reshape(caches, heads, rows_per_text, -1, part.shape[-1])
+            .transpose(1, 2)
+            .flatten(0, 1)
             for part in (self.keys, self.values)
         )
-        token_mask = None if self.token_mask is None else self.token_mask.reshape(caches * each, -1)
+        token_mask = (
+            None if self.token_mask is None else self.token_mask.reshape(caches * rows_per_text, -1)
+        )
         return KeyValueCache(keys, values, token_mask)
 
     def contiguous(self) -> "KeyValueCache":
@@ -236,13 +240,15 @@ def group_rows(
 
 def _selected(
     stored: Float[Tensor, "batch *kv_heads keys head_dim"],
-    room: GrowingBuffer | None,
+    buffer: GrowingBuffer | None,
     rows: Int[Tensor, " chosen"],
 ) -> tuple[Float[Tensor, "chosen *kv_heads keys head_dim"], GrowingBuffer | None]:
     # Beam search does this at every step: index_select copies several times faster than [rows].
-    if room is None or not room.owns(stored):
+    if buffer is None or not buffer.owns(stored):
         return stored.index_select(0, rows), None
-    states = room.select(rows, stored.shape[-2])  # also the free positions: the next ones need them
+    states = buffer.select(
+        rows, stored.shape[-2]
+    )  # also the free positions: the next ones need them
     return states.buffer[..., : states.length, :], states
 
 

@@ -80,9 +80,9 @@ def padded_lstm(
 
 
 def _placed(
-    x: Float[Tensor, "batch length dim"], places: Int[Tensor, " every"]
+    x: Float[Tensor, "batch length dim"], positions: Int[Tensor, " every"]
 ) -> Float[Tensor, "batch length dim"]:
-    return x.flatten(0, 1).index_select(0, places).view_as(x)
+    return x.flatten(0, 1).index_select(0, positions).view_as(x)
 
 
 # What PyTorch's recurrent layers can compute in half precision.

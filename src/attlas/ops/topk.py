@@ -50,9 +50,9 @@ def _ordered(
 def _first(
     values: Float[Tensor, "rows columns"],
     best: Float[Tensor, "rows count"],
-    found: Int[Tensor, "rows count"],
+    candidates: Int[Tensor, "rows count"],
 ) -> Int[Tensor, "rows count"]:
-    """The first columns that hold the `best` values; `found` are any that do."""
+    """The first columns that hold the `best` values; `candidates` are any that do."""
     least, count = best[:, -1:], best.shape[1]
     positions = torch.arange(values.shape[1], dtype=torch.int32, device=values.device)
     equal = (
@@ -60,7 +60,7 @@ def _first(
     )
     is_above = best > least  # there is no choice among these, but for their order
     number = torch.arange(count, device=values.device) - is_above.sum(dim=1, keepdim=True)
-    ids = torch.where(is_above, found, equal.gather(1, number.clamp(min=0)).long())
+    ids = torch.where(is_above, candidates, equal.gather(1, number.clamp(min=0)).long())
     ids, order = ids.sort(dim=1)
     by_value = best.gather(1, order).sort(dim=1, descending=True, stable=True).indices
     return ids.gather(1, by_value)

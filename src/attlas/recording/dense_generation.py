@@ -77,18 +77,18 @@ class GrowingDenseMap:
             return None
         return RowParents.of(parents_of(growth.alike))
 
-    def grow(self, step: DenseAttentionMap, rows: RowParents, before: int) -> None:
-        """One more call, which goes on from the first `before` queries of this."""
-        if before < self.queries:  # cropped
+    def grow(self, step: DenseAttentionMap, rows: RowParents, num_queries: int) -> None:
+        """One more call, which goes on from the first `num_queries` queries of this."""
+        if num_queries < self.queries:  # cropped
             attention_map = self.attention_map()
             cropped = (
                 self.num_keys if step.shape[3] == self.num_keys else step.shape[3] - step.shape[2]
             )
-            self._steps = [_Step(_cut(attention_map, before, cropped), None)]
+            self._steps = [_Step(_cut(attention_map, num_queries, cropped), None)]
         if step.shape[3] > self._steps[0].call.shape[3] and len(self._steps) == 1:
             self._steps = [_Step(with_newest_queries(self._steps[0].call), None)]
         self._steps.append(_Step(step, rows.parents))
-        self.queries, self.num_keys = before + step.shape[2], step.shape[3]
+        self.queries, self.num_keys = num_queries + step.shape[2], step.shape[3]
         self._whole = None
 
     def filled(self) -> None:

@@ -532,11 +532,11 @@ class GrowingFactoredMap:
         self,
         piece: MapPart,
         parents: Int[Tensor, " batch"] | None,
-        before: int,
+        num_queries: int,
         content: Content | None = None,
     ) -> None:
-        """More queries of the same keys, behind the first `before` of those that are there."""
-        self._crop_queries(before)
+        """More queries of the same keys, behind the first `num_queries` of those that are there."""
+        self._crop_queries(num_queries)
         if self._keys is not None and parents is not None:
             self._keys = self._keys[parents]
         self._append(replace(piece, parents=parents), content or self.content)
@@ -797,22 +797,22 @@ def stands_at_its_end(step: FactoredAttentionMap) -> bool:
 
 
 def _alike_rows(
-    held: Float[Tensor, "batch kv_heads keys head_dim"],
+    old_keys: Float[Tensor, "batch kv_heads keys head_dim"],
     brought: Float[Tensor, "batch kv_heads keys head_dim"],
 ) -> Bool[Tensor, "batch before"]:
     """[i, j]: whether row i of a step brought, number for number, the keys of row j of before."""
     # Rows that share their last key may still differ before it: a word that two sentences end with.
-    last = held[:, :, -1]
+    last = old_keys[:, :, -1]
     equal_rows = torch.stack([(last == row[:, -1]).flatten(1).all(1) for row in brought])
     for row, old in equal_rows.nonzero().tolist():
-        equal_rows[row, old] = torch.equal(held[old], brought[row])
+        equal_rows[row, old] = torch.equal(old_keys[old], brought[row])
     return equal_rows
 
 
-def parents_of(alike: Bool[Tensor, "batch before"]) -> Int[Tensor, " batch"] | None:
+def parents_of(equal_rows: Bool[Tensor, "batch before"]) -> Int[Tensor, " batch"] | None:
     """From which row each row of a step goes on: from itself where it may, else from the first."""
-    if not bool(alike.any(1).all()):
+    if not bool(equal_rows.any(1).all()):
         return None
-    first = alike.to(torch.uint8).argmax(1)
-    identity = torch.arange(len(alike), device=alike.device)
-    return torch.where(alike.diagonal(), identity, first)
+    first = equal_rows.to(torch.uint8).argmax(1)
+    identity = torch.arange(len(equal_rows), device=equal_rows.device)
+    return torch.where(equal_rows.diagonal(), identity, first)

@@ -61,7 +61,7 @@ class CallSite:
             return False if len(key_text) == 1 else None
         return True if query_text and key_text and not set(query_text) & set(key_text) else None
 
-    def may_hold_text(self, batch: int, places: int) -> bool:
+    def may_hold_text(self, batch: int, num_positions: int) -> bool:
         """Return True if so many places in turn may be those of a text that was given, or of all of
         them one behind the other; of no text nobody can say that they are not.
 
@@ -73,19 +73,24 @@ class CallSite:
             {pair[1 - axis] for axis, size in enumerate(pair) if size == batch} or set(pair)
             for pair in pairs
         ]
-        sums_fit = (sum(combination) == places for combination in product(*lengths))
-        fits = any(places in lengths_of_text for lengths_of_text in lengths) or any(sums_fit)
-        return not pairs or fits or bool(self._texts_of(batch, places))  # some have places last
+        sums_fit = (sum(combination) == num_positions for combination in product(*lengths))
+        fits = any(num_positions in lengths_of_text for lengths_of_text in lengths) or any(sums_fit)
+        return (
+            not pairs or fits or bool(self._texts_of(batch, num_positions))
+        )  # some have places last
 
-    def _texts_of(self, batch: int, places: int) -> list[tuple[int, ...]]:
-        return [text for text in self.texts if not Counter((batch, places)) - Counter(text)]
+    def _texts_of(self, batch: int, num_positions: int) -> list[tuple[int, ...]]:
+        return [text for text in self.texts if not Counter((batch, num_positions)) - Counter(text)]
 
-    def has_unfolded_heads(self, rows: int, places: int, heads: int) -> bool:
+    def has_unfolded_heads(self, rows: int, num_positions: int, heads: int) -> bool:
         """Return True if so many rows are as many texts as were given, each for one head alone, and
         not that many times fewer, each for all heads.
         """
         counts = [Counter(text[:2]) for text in self.texts]
-        return Counter((rows, places)) in counts and Counter((rows // heads, places)) not in counts
+        return (
+            Counter((rows, num_positions)) in counts
+            and Counter((rows // heads, num_positions)) not in counts
+        )
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -131,10 +136,10 @@ class RecorderProtocol(Protocol):
             content: The content of its keys, if known.
         """
 
-    def expect_attention(self, site: CallSite, surely: bool) -> None:
+    def expect_attention(self, site: CallSite, is_certain: bool) -> None:
         """Note a softmax at this place, which may be attention, or certainly is."""
 
-    def confirm_attention(self, site: CallSite, surely: bool) -> None:
+    def confirm_attention(self, site: CallSite, is_certain: bool) -> None:
         """Note that the expected attention at this place has been recorded."""
 
     def record_unreadable(self, site: CallSite, reason: str) -> None:

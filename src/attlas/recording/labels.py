@@ -77,14 +77,14 @@ def _check(
     rows: Tokens,
     attention_maps: Sequence[AttentionMap],
     lengths: set[int],
-    most: int = 0,
+    max_length: int = 0,
 ) -> None:
     longest = max(map(len, rows), default=0)
     batches = {attention_map.shape[0] for attention_map in attention_maps}
     advice = "label with the tokens of this very trace, special ones included"
     if longest - 1 in lengths:
         advice += "; the last token of a generation has no query: leave it out, as in ids[:, :-1]"
-    if longest and longest not in lengths and longest > most:
+    if longest and longest not in lengths and longest > max_length:
         axes = [f"{length:,}" for length in sorted(lengths)]
         sizes = " or ".join(axes if len(axes) < 6 else [*axes[:2], "…", axes[-1]])
         raise AttlasError(

@@ -25,9 +25,9 @@ def token_mask_of(attention_map: AttentionMap) -> Bool[Tensor, "batch keys"]:
     batch, _, queries, num_keys = attention_map.shape
     if isinstance(attention_map, FactoredAttentionMap) and attention_map.token_mask is not None:
         return attention_map.token_mask
-    silent = isinstance(attention_map, DenseAttentionMap) and attention_map.allowed is None
+    lacks_mask = isinstance(attention_map, DenseAttentionMap) and attention_map.allowed is None
     if (
-        silent
+        lacks_mask
         or (isinstance(attention_map, FactoredAttentionMap) and attention_map.bias is None)
         or not queries
     ):
@@ -39,11 +39,11 @@ def token_mask_of(attention_map: AttentionMap) -> Bool[Tensor, "batch keys"]:
         else attention_map.allowed_rows
     )
     step = max(1, _AT_ONCE // max(1, num_keys))
-    some = [
+    masks = [
         see(start, min(start + step, queries)).flatten(1, 2).any(1)
         for start in range(0, queries, step)
     ]
-    return torch.stack(some).any(0).expand(batch, num_keys)
+    return torch.stack(masks).any(0).expand(batch, num_keys)
 
 
 def query_mask(
@@ -67,5 +67,7 @@ def query_mask(
         or not num_keys
     ):
         return torch.ones((batch, queries), dtype=torch.bool, device=token_mask.device)
-    place = query_offset + torch.arange(queries, device=token_mask.device)
-    return token_mask[:, place.clamp(0, num_keys - 1)] & (place >= 0) & (place < num_keys)
+    positions = query_offset + torch.arange(queries, device=token_mask.device)
+    return (
+        token_mask[:, positions.clamp(0, num_keys - 1)] & (positions >= 0) & (positions < num_keys)
+    )

@@ -139,11 +139,11 @@ class Recorder:
                         cropped.append((call, step, link))
                 asks = site.cross_attention is not False
                 if asks and self._extends_cross_attention(
-                    site, call, attention_map, content, same=same_cache
+                    site, call, attention_map, content, same_cache=same_cache
                 ):
                     return True
             elif isinstance(attention_map, DenseAttentionMap) and self._extends_weights(
-                site, call, attention_map, same=same_cache
+                site, call, attention_map, same_cache=same_cache
             ):
                 return True
         return bool(cropped) and self._extends_cropped_call(site, cropped, content)
@@ -252,12 +252,14 @@ class Recorder:
         attention_map: FactoredAttentionMap,
         content: Content | None,
         *,
-        same: bool,
+        same_cache: bool,
     ) -> bool:
         """Return True if a call asks the source of an earlier one again, in the same generation."""
         growth = self._growth_of(site, call, attention_map.shape[2])
         growing_map = call.kept
-        if not isinstance(growing_map, GrowingFactoredMap) or not (same or growth is not None):
+        if not isinstance(growing_map, GrowingFactoredMap) or not (
+            same_cache or growth is not None
+        ):
             return False
         path = site.path
         rows = growing_map.find_parents(
@@ -281,12 +283,12 @@ class Recorder:
         return True
 
     def _extends_weights(
-        self, site: CallSite, call: "_Call", attention_map: DenseAttentionMap, *, same: bool
+        self, site: CallSite, call: "_Call", attention_map: DenseAttentionMap, *, same_cache: bool
     ) -> bool:
         """Return True if weights go on from those of an earlier call, in the same generation."""
         growth = self._growth_of(site, call, attention_map.shape[2])
         growing_map = call.kept
-        if not isinstance(growing_map, GrowingDenseMap) or not (same or growth is not None):
+        if not isinstance(growing_map, GrowingDenseMap) or not (same_cache or growth is not None):
             return False
         if growth is not None and growth.branched:
             return False
@@ -345,20 +347,20 @@ class Recorder:
         if self.last_calls is not None:
             self.trace.keep_last(path, self.last_calls)
 
-    def expect_attention(self, site: CallSite, surely: bool) -> None:
+    def expect_attention(self, site: CallSite, is_certain: bool) -> None:
         """A softmax was taken here: of queries and keys, or of a module whose name may say that it
         is about attention."""
         self.softmaxed.add(site.path)
-        self._count_expected(site, surely, 1)
+        self._count_expected(site, is_certain, 1)
 
-    def confirm_attention(self, site: CallSite, surely: bool) -> None:
+    def confirm_attention(self, site: CallSite, is_certain: bool) -> None:
         """What was expected here has come."""
-        self._count_expected(site, surely, -1)
+        self._count_expected(site, is_certain, -1)
 
-    def _count_expected(self, site: CallSite, surely: bool, count: int) -> None:
+    def _count_expected(self, site: CallSite, is_certain: bool, count: int) -> None:
         if _by_name(site):
             self._unreadable[site.path, _NOT_MULTIPLIED] += count
-        elif surely:
+        elif is_certain:
             self._unreadable[site.path, _NOT_FOLLOWED] += count
 
     def record_unreadable(self, site: CallSite, reason: str) -> None:

@@ -267,7 +267,7 @@ class Trace(_MapsByPath):
         self, tokenizer: Any, input_ids: Any = None, *, decoder_input_ids: Any = None
     ) -> None: ...
 
-    def label(self, *inputs: Any, **named: Any) -> None:
+    def label(self, *inputs: Any, **kwargs: Any) -> None:
         """Name the keys (source) and the queries (target) of each text: `label(tokenizer, ids)`.
 
         `label(tokenizer, input_ids)` takes the tokens from a tokenizer, one to an id (see
@@ -281,7 +281,7 @@ class Trace(_MapsByPath):
                 `attlas.recording.labels`). Of a trace without attention maps `save` finds the
                 latter.
         """
-        source, target = _sides(inputs, named)
+        source, target = _sides(inputs, kwargs)
         keys = self.source if source is None else rows_of(source)
         queries = self.target if target is None else rows_of(target)
         if self._calls:
@@ -625,19 +625,19 @@ def _explorer() -> Any:
     return import_module("attlas.explorer.one_file")
 
 
-def _sides(inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+def _sides(inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """Source and target that `label` was called with; None = left out."""
     first, *others = inputs or (None,)
-    by_ids = {"tokenizer", "input_ids", "decoder_input_ids"} & set(named)
+    by_ids = {"tokenizer", "input_ids", "decoder_input_ids"} & set(kwargs)
     if by_ids or (inputs and not isinstance(first, list | tuple)):
-        tokenizer = named.pop("tokenizer") if "tokenizer" in named else first
-        ids = named.pop("input_ids", None) if not others else others.pop(0)
-        decoder_ids = named.pop("decoder_input_ids", None) if not others else others.pop(0)
+        tokenizer = kwargs.pop("tokenizer") if "tokenizer" in kwargs else first
+        ids = kwargs.pop("input_ids", None) if not others else others.pop(0)
+        decoder_ids = kwargs.pop("decoder_input_ids", None) if not others else others.pop(0)
         sides = [
             None if side is None else tokens_of(tokenizer, side) for side in (ids, decoder_ids)
         ]
         has_no_ids = ids is None and decoder_ids is None
-        if has_no_ids or named or others:
+        if has_no_ids or kwargs or others:
             tokens_of(tokenizer, ())  # which says what is no tokenizer
             raise AttlasError(
                 "a tokenizer and the ids of the texts",
@@ -652,20 +652,20 @@ def _sides(inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
             f"a list and a {type(others[0]).__name__}",
             "write trace.label(tokenizer, input_ids), the tokenizer first",
         )
-    invalid = set(named) - {"source", "target"}
-    if invalid or len(inputs) > 2 or (inputs and "source" in named):
+    invalid = set(kwargs) - {"source", "target"}
+    if invalid or len(inputs) > 2 or (inputs and "source" in kwargs):
         raise AttlasError(
             "labels of source and target",
-            f"{len(inputs)} lists and {', '.join(sorted(named)) or 'nothing else'}",
+            f"{len(inputs)} lists and {', '.join(sorted(kwargs)) or 'nothing else'}",
             "write trace.label(source, target)",
         )
-    source = first if inputs else named.get("source")
-    return source, others[0] if others else named.get("target")
+    source = first if inputs else kwargs.get("source")
+    return source, others[0] if others else kwargs.get("target")
 
 
-def _nearest(layer: object, known: Iterable[str]) -> list[str]:
+def _nearest(layer: object, layer_paths: Iterable[str]) -> list[str]:
     """The paths that somebody may have meant: those that hold what was written, or are like it."""
-    paths = list(known)
+    paths = list(layer_paths)
     if not isinstance(layer, str) or not layer:
         return []
     holding = [path for path in paths if f".{layer.strip('.')}." in f".{path}."]

@@ -126,7 +126,7 @@ def require_translator(loaded: LoadedCheckpoint, taker: str) -> LoadedTranslator
 
 
 def unsupported(
-    taker: str, expected: str, found: str, formats: Sequence[str] = ("onnx",)
+    taker: str, expected: str, got: str, formats: Sequence[str] = ("onnx",)
 ) -> AttlasError:
     """The error for a model that a format cannot hold.
 
@@ -137,7 +137,7 @@ def unsupported(
     alternatives = f"{', '.join(options)}, or " if options else ""
     return UnsupportedError(
         f"{expected} for {taker}",
-        found,
+        got,
         f"use {alternatives}--to safetensors, which holds every model",
     )
 

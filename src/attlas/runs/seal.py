@@ -205,11 +205,11 @@ def _other_run(run: Path, seal: Mapping[str, Any]) -> tuple[list[str], list[str]
     return of_data, _differing(seal["recipe"], initial_facts["recipe"])
 
 
-def _differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _differing(sealed: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     return [
-        f"{key} = {quoted(after.get(key))} instead of {quoted(before.get(key))}"
-        for key in sorted({*before, *after})
-        if before.get(key) != after.get(key)
+        f"{key} = {quoted(current.get(key))} instead of {quoted(sealed.get(key))}"
+        for key in sorted({*sealed, *current})
+        if sealed.get(key) != current.get(key)
     ]
 
 

@@ -47,12 +47,12 @@ AveragingConfig = Annotated[
 ]
 
 
-def mean_weights(many: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+def mean_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """(1 / n) Σ_i weights_i, summed in float64; of what is not a float, the last."""
     sums: dict[str, Tensor] = {}
     last: Mapping[str, Tensor] = {}
     count = 0
-    for last in many:
+    for last in states:
         count += 1
         for name, tensor in last.items():
             if tensor.is_floating_point():

@@ -202,13 +202,13 @@ class TrainingConfig(Config):
             )
         return self
 
-    def too_late(self, planned: int | None) -> str | None:
+    def too_late(self, planned_updates: int | None) -> str | None:
         """What to say where the updates planned (None: no limit) end before R-Drop begins."""
-        if not self.rdrop_alpha or planned is None or self.rdrop_after < planned:
+        if not self.rdrop_alpha or planned_updates is None or self.rdrop_after < planned_updates:
             return None
         return (
             f"WARNING: training.rdrop_alpha begins after update {self.rdrop_after:,} of "
-            f"about {planned:,}, so it has no effect: lower training.rdrop_after, or leave "
+            f"about {planned_updates:,}, so it has no effect: lower training.rdrop_after, or leave "
             "both out, in another folder"
         )
 

@@ -186,11 +186,11 @@ class Learner(Generic[M, B]):
     ) -> float:
         """The summed loss of this process's shares, whose gradient is now the parameters'."""
 
-        def work(place: int) -> tuple[float, Gradient]:
+        def work(share_number: int) -> tuple[float, Gradient]:
             gradient: Gradient = [None] * len(self.parameters)
             total = 0.0
-            with self._chance(place, number) as chance:
-                for batch in shares[place]:
+            with self._chance(share_number, number) as chance:
+                for batch in shares[share_number]:
                     if batch is None:
                         continue
                     with self.precision.autocast():
@@ -258,10 +258,12 @@ class Learner(Generic[M, B]):
         return scaler.get_scale() / weight if scaler.is_enabled() else 1.0
 
     @contextmanager
-    def _chance(self, place: int, number: int) -> Iterator[torch.Generator]:
+    def _chance(self, share_number: int, number: int) -> Iterator[torch.Generator]:
         """All that is drawn for one share of an update, in whichever thread or process."""
         device, host = (
-            torch.Generator(on).manual_seed(derive_seed(self.seed, f"{purpose} {place}", number))
+            torch.Generator(on).manual_seed(
+                derive_seed(self.seed, f"{purpose} {share_number}", number)
+            )
             for purpose, on in (("feeding", self.device), ("dropout", torch.device("cpu")))
         )
         with torch.enable_grad(), dropout_generator(host):

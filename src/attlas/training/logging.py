@@ -126,10 +126,10 @@ class TensorBoard:
 
 
 class Clock:
-    """Seconds of training over all sessions; `before` are those of the earlier ones."""
+    """Seconds of training over all sessions; `earlier_seconds` are those of the earlier ones."""
 
-    def __init__(self, before: float) -> None:
-        self._begun = time.monotonic() - before
+    def __init__(self, earlier_seconds: float) -> None:
+        self._begun = time.monotonic() - earlier_seconds
 
     def seconds(self) -> float:
         """Until now."""

@@ -276,7 +276,7 @@ def optimizer_state(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[
 def load_optimizer_state(
     optimizer: torch.optim.Optimizer,
     model: nn.Module,
-    saved: Mapping[str, Tensor],
+    saved_state: Mapping[str, Tensor],
     part: Callable[[Tensor, Tensor], Tensor] = lambda tensor, like: tensor,
 ) -> None:
     """Put back what `optimizer_state` gave; `part` takes from a moment what belongs to a parameter
@@ -289,7 +289,7 @@ def load_optimizer_state(
     order = {number: index for index, number in enumerate(parameter_ids)}
     numbers = {name: order[id(p)] for name, p in model.named_parameters()}
     state: dict[int, dict[str, Tensor]] = {}
-    for name, value in saved.items():
+    for name, value in saved_state.items():
         parameter, _, key = name.rpartition("/")
         if parameter not in numbers:
             raise CheckpointError(

@@ -290,14 +290,14 @@ def check_same_as_main(leading: Recipe, recipe: Recipe) -> None:
         )
 
 
-def _changed(before: Recipe, after: Recipe) -> list[str]:
+def _changed(old_recipe: Recipe, new_recipe: Recipe) -> list[str]:
     """The settings that differ and may not."""
-    return changed_settings(unchangeable(before.tables()), unchangeable(after.tables()))
+    return changed_settings(unchangeable(old_recipe.tables()), unchangeable(new_recipe.tables()))
 
 
-def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def changed_settings(old_settings: Mapping[str, Any], new_settings: Mapping[str, Any]) -> list[str]:
     """The settings of these tables that differ, "model.embed_dim = 64 instead of 32"."""
-    old, new = flat(before), flat(after)
+    old, new = flat(old_settings), flat(new_settings)
     return [
         f"{key} = {quoted(new.get(key))} instead of {quoted(old.get(key))}"
         for key in sorted(old.keys() | new.keys())

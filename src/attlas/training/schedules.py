@@ -28,17 +28,17 @@ class Schedule(Config, ABC):
             return update / self.warmup
         return self.after(update)
 
-    def misfit(self, planned: int | None) -> str | None:
+    def misfit(self, planned_updates: int | None) -> str | None:
         """A remark if the schedule does not fit the planned updates (None: no limit).
 
         Here: where it goes far beyond them. A quarter more is let pass: such numbers are round.
         """
         name, length = self.length
-        if planned is None or length <= 1.25 * planned:
+        if planned_updates is None or length <= 1.25 * planned_updates:
             return None
         return (
             f"WARNING: the schedule is made for {length:,} updates, the training ends after about "
-            f"{planned:,}: set training.schedule.{name}; {_KEEPS}"
+            f"{planned_updates:,}: set training.schedule.{name}; {_KEEPS}"
         )
 
     @property
@@ -97,17 +97,21 @@ class _Falling(Schedule, ABC):
     def length(self) -> tuple[str, int]:
         return "total_steps", self.total_steps
 
-    def misfit(self, planned: int | None) -> str | None:
+    def misfit(self, planned_updates: int | None) -> str | None:
         """As of every schedule, and where it comes to nothing before the training ends.
 
         A twentieth is let pass: not all epochs have as many updates.
         """
-        idle = 0 if planned is None or self.final > _NOTHING else planned - self.total_steps
-        if planned is None or idle <= 0.05 * planned:
-            return super().misfit(planned)
+        idle = (
+            0
+            if planned_updates is None or self.final > _NOTHING
+            else planned_updates - self.total_steps
+        )
+        if planned_updates is None or idle <= 0.05 * planned_updates:
+            return super().misfit(planned_updates)
         return (
             f"WARNING: after update {self.total_steps:,} the rate is about 0, so {idle:,} of about "
-            f"{planned:,} updates teach nothing: set training.schedule.total_steps, or a "
+            f"{planned_updates:,} updates teach nothing: set training.schedule.total_steps, or a "
             f"training.schedule.final above 0; {_KEEPS}"
         )
 

@@ -54,7 +54,7 @@ def finish(
     reason: str,
     manager: CheckpointManager,
     validator: Validator,
-    planned: int | None,
+    planned_updates: int | None,
 ) -> Outcome:
     """Validate what was not yet validated, also the average; let `best` name the best of all.
 
@@ -85,7 +85,7 @@ def finish(
     outcome = Outcome(
         **logger.clock.moment(state),
         reason=reason,
-        planned=planned,
+        planned=planned_updates,
         criterion=validator.criterion.criterion,
         best=None if best is None else best[0],
         checkpoint=name,
@@ -512,7 +512,7 @@ def _trained(
             begin_with(model, folder, report)
         threads = recipe.training.threads
         thread_group = stack.enter_context(
-            open_thread_group(threads, device, model, alone=process_group.size > 1)
+            open_thread_group(threads, device, model, in_order=process_group.size > 1)
         )
         learner = Learner(
             model, recipe.training, recipe.seed, device, task.loss, thread_group, process_group

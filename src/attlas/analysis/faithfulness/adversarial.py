@@ -246,9 +246,12 @@ class _Search:
         distance_left = _INSIDE * bound - weights.distance
         scaled = f * (distance_left / steep[:, 0].clamp(min=least**0.5))[:, None, None]
 
-        def at_most(x: _Weights, most: float) -> _Weights:
+        def at_most(x: _Weights, maximum: float) -> _Weights:
             x = centred(x[:, None])[:, 0].masked_fill(~free, 0.0)
-            return x * (most / x.abs().flatten(1).amax(-1).clamp(min=most + least))[:, None, None]
+            return (
+                x
+                * (maximum / x.abs().flatten(1).amax(-1).clamp(min=maximum + least))[:, None, None]
+            )
 
         step_size = at_most(_GAIN * c, size)
         output_change = (
@@ -289,10 +292,10 @@ class _Search:
             good = reached(share)
             low, high = torch.where(good, share, low), torch.where(good, high, share)
 
-    def keep(self, found: _Found, bound: float) -> None:
+    def keep(self, weights: _Found, bound: float) -> None:
         """Keep what is better."""
-        self.near = self.near.or_better(found, bound)
-        self.best = self.best.or_better(found, self.within)
+        self.near = self.near.or_better(weights, bound)
+        self.best = self.best.or_better(weights, self.within)
 
     def measured(self, q: _Weights) -> _Found:
         """What these weights do."""

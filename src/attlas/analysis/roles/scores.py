@@ -357,11 +357,11 @@ def _slope(
     query_2: Float[Tensor, "batch heads"],
     key: Float[Tensor, "batch heads"],
     key_2: Float[Tensor, "batch heads"],
-    both: Float[Tensor, "batch heads"],
+    moments: Float[Tensor, "batch heads"],
 ) -> Float[Tensor, "batch heads"]:
     """ρ of the means of i, i², j, j² and ij."""
     of_query, of_key = query_2 - query**2, key_2 - key**2
     scale = (of_query.clamp(min=0) * of_key.clamp(min=0)).sqrt()
     still = (of_key < _ONE_PLACE) | (scale <= 0)
-    slope = torch.where(still, 0.0, (both - query * key) / torch.where(still, 1.0, scale))
+    slope = torch.where(still, 0.0, (moments - query * key) / torch.where(still, 1.0, scale))
     return slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond

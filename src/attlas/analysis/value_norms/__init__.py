@@ -71,13 +71,13 @@ def _distance(
     attention_map: AttentionMap,
     values: ValueMap,
     call_values: Float[Tensor, "batch value_heads keys value_dim"],
-    read: Float[Tensor, "batch queries all_heads"] | None,
+    context: Float[Tensor, "batch queries all_heads"] | None,
 ) -> float | None:
     """The relative error of the heads' outputs against Σ_j α_hij v_hj, in some queries; None if it
     is small or unknown.
     """
     batch, heads, queries, _ = attention_map.shape
-    if read is None or read.shape[:2] != (batch, queries) or not queries:
+    if context is None or context.shape[:2] != (batch, queries) or not queries:
         return None
     shared = heads // call_values.shape[1]
     repeated = call_values.repeat_interleave(shared, 1) if shared > 1 else call_values
@@ -86,13 +86,13 @@ def _distance(
         weights = attention_map.rows(query, query + 1)
         sees = (weights.sum((1, 2, 3)) > 0).nonzero().flatten()  # nothing is said of the others
         computed = (weights.to(repeated) @ repeated)[:, :, 0].flatten(1)
-        recorded = read[:, query].to(computed)
+        recorded = context[:, query].to(computed)
         if computed.shape != recorded.shape:
             return None
         if len(sees):
             off = max(off, float((computed - recorded)[sees].abs().max()))
             maximum = max(maximum, float(recorded[sees].abs().max()))
-    tolerance = max(_NEAR, 4 * torch.finfo(read.dtype).eps) * maximum
+    tolerance = max(_NEAR, 4 * torch.finfo(context.dtype).eps) * maximum
     return off / maximum if off > tolerance else None
 
 

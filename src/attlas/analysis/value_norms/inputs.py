@@ -109,8 +109,8 @@ class _Given:
 
     calls: list[ValueInputs]
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        value = named["value"] if "value" in named else args[2]
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        value = kwargs["value"] if "value" in kwargs else args[2]
         source = _kept(value)
         if value.ndim == _AXES and not getattr(module, "batch_first", False):
             source = source.transpose(0, 1)
@@ -123,8 +123,8 @@ class _Made:
 
     calls: list[ValueInputs]
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        self.calls.append(ValueInputs(_kept(args[0] if args else named["input"])))
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.calls.append(ValueInputs(_kept(args[0] if args else kwargs["input"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ class _Read:
     calls: list[ValueInputs]
     layer: nn.Module
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.calls and self.calls[-1].read is None and not _drops(self.layer):
-            context = _kept(args[0] if args else named["input"])
+            context = _kept(args[0] if args else kwargs["input"])
             self.calls[-1] = replace(self.calls[-1], read=context)
 
 

@@ -127,14 +127,14 @@ def find_projections(model: nn.Module, layer: str) -> Projections | nn.Multihead
     return None
 
 
-def _changing(module: nn.Module, found: Projections | nn.MultiheadAttention) -> str | None:
+def _changing(module: nn.Module, projections: Projections | nn.MultiheadAttention) -> str | None:
     """Say what a layer does besides projecting: clip, normalise or gate values or heads' outputs.
 
     Some keep a gate in queries that are twice as wide. Of h heads, g of them with keys of their
     own, queries, keys, values and what heads read are h a, g a, g b and h b wide: else there is
     something more.
     """
-    if isinstance(found, nn.MultiheadAttention):
+    if isinstance(projections, nn.MultiheadAttention):
         return None
     for owner in (module, getattr(module, "config", None)):
         for name in _CHANGING:
@@ -143,8 +143,8 @@ def _changing(module: nn.Module, found: Projections | nn.MultiheadAttention) -> 
     for name, _ in (*module.named_children(), *module.named_parameters(recurse=False)):
         if "gate" in name.split("_"):
             return name
-    value, output_dim = _size(found.value)[1], _size(found.output)[0]
-    for query_name, key_name in _QUERIES if found.layout == "values" else ():
+    value, output_dim = _size(projections.value)[1], _size(projections.output)[0]
+    for query_name, key_name in _QUERIES if projections.layout == "values" else ():
         query, key = _linear(module, query_name), _linear(module, key_name)
         if query is None or key is None:
             continue
@@ -314,8 +314,11 @@ def _apart(
     )
 
 
-def _unsupported(found: Projections, layer: str, heads: int) -> AttlasError:
-    value_dim, output_dim = matrix_of(found.value)[0].shape[1], matrix_of(found.output)[0].shape[0]
+def _unsupported(projections: Projections, layer: str, heads: int) -> AttlasError:
+    value_dim, output_dim = (
+        matrix_of(projections.value)[0].shape[1],
+        matrix_of(projections.output)[0].shape[0],
+    )
     return UnsupportedError(
         f"projections of the values of {heads} heads in layer {layer!r}",
         f"{value_dim} numbers made of a key, of which {output_dim} come out of all heads",

@@ -270,10 +270,10 @@ class GraphPatternAttention:
         context = self._of_blocks(query, heads, bound.back, bound.ahead)
         return self._with_marks(context, query, heads) if self.marks else context
 
-    def _of_all(self, asked: str, heads: Heads, places: str) -> str:
+    def _of_all(self, asked: str, heads: Heads, positions: str) -> str:
         """What queries at these places (queries,) read of all keys."""
         n = self.n
-        query, key = n.apart(places, 1), n.apart(n.up_to(self.count), 0)
+        query, key = n.apart(positions, 1), n.apart(n.up_to(self.count), 0)
         mask = n.of("And", allowed(n, self.pattern, query, key), n.apart(self.token_mask, 1, 2))
         return attended(self.graph, asked, heads, mask)
 

@@ -116,17 +116,17 @@ class GraphRecurrence:
                 part.append(end)
         return graph.node("Transpose", x, perm=[1, 0, 2]), final
 
-    def step(self, entering: str, before: list[str]) -> tuple[str, list[str]]:
+    def step(self, entering: str, previous: list[str]) -> tuple[str, list[str]]:
         """(batch, dim), and of each part what was before (batch, layers, hidden_dim) → the top
         layer's h (batch, hidden_dim), and what is after.
         """
         graph = self.graph
         x = graph.node("Unsqueeze", entering, graph.integers(0))
-        layers: list[list[str]] = [[] for _ in before]
+        layers: list[list[str]] = [[] for _ in previous]
         for layer in range(self.rnn.num_layers):
             states = [
                 graph.node("Unsqueeze", self.of(state, layer), graph.integers(0))
-                for state in before
+                for state in previous
             ]
             _, *ends = self._layer(layer, x, "", *states)
             x = ends[0]  # of the one step of the one direction
@@ -219,12 +219,12 @@ class GraphLayers:
         vectors = embedded(self.graph, ids, embedding)
         return self.graph.node("Mul", vectors, self.graph.number(math.sqrt(self.embed_dim)))
 
-    def positions(self, places: str) -> RotaryAngles:
+    def positions(self, token_positions: str) -> RotaryAngles:
         """p · 10000^(−2i/d), in double precision as in `attlas.layers.positional`."""
         graph = self.graph
         width = self.embed_dim // self.num_heads if self.rotary else self.embed_dim
         frequencies = np.exp(np.arange(0, width, 2) * (-math.log(10_000.0) / width))
-        double_positions = graph.node("Cast", places, to=_DOUBLE)
+        double_positions = graph.node("Cast", token_positions, to=_DOUBLE)
         angles = graph.node(
             "Mul",
             graph.node("Unsqueeze", double_positions, graph.integers(1)),
@@ -234,7 +234,7 @@ class GraphLayers:
             graph.node("Cast", graph.node(operator, angles), to=_FLOAT_OF_GRAPH_LAYERS)
             for operator in ("Sin", "Cos")
         )
-        return RotaryAngles(places, sine, cosine)
+        return RotaryAngles(token_positions, sine, cosine)
 
     def placed(self, x: str, positions: Positions, turns: RotaryAngles) -> str:
         """The embeddings with their positions."""

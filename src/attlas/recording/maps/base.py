@@ -520,9 +520,9 @@ def _named(item: int | slice | Tensor, size: int) -> list[int]:
     return sorted({number % size for number in numbers})
 
 
-def _within(item: int | slice | Tensor, named: list[int], size: int) -> Any:
+def _within(item: int | slice | Tensor, index_numbers: list[int], size: int) -> Any:
     """The same index into the named places alone."""
-    numbers = {position: number for number, position in enumerate(named)}
+    numbers = {position: number for number, position in enumerate(index_numbers)}
     if isinstance(item, int):
         return numbers[item % size]
     if isinstance(item, slice):

@@ -160,32 +160,36 @@ class BlockSource(Protocol):
 def blocks_of(
     attention_map: BlockSource,
     *,
-    within: tuple[int, int] | None = None,
+    rows: tuple[int, int] | None = None,
     at_once: int = AT_ONCE,
     share: tuple[int, int] = (0, 1),
 ) -> Iterator[Block]:
     """Every row of every map once; a block is good until the next one is asked for.
 
     Args:
-        within: The rows that matter, first and one past the last; None = all.
+        rows: The rows that matter, first and one past the last; None = all.
         share: (n, of): of each `of` blocks only the one with number n.
     """
-    within = (0, attention_map.shape[2]) if within is None else within
+    rows = (0, attention_map.shape[2]) if rows is None else rows
     rows_per_block = share[0], None, share[1]
     for batch in range(attention_map.shape[0]):
         row = attention_map.at(batch)
-        yield from row.iter_blocks(batch, islice(_cuts(row, within, at_once), *rows_per_block))
+        yield from row.iter_blocks(batch, islice(_cuts(row, rows, at_once), *rows_per_block))
 
 
-def _cuts(attention_map: BlockSource, within: tuple[int, int], at_once: int) -> Iterator[Cut]:
+def _cuts(attention_map: BlockSource, row_range: tuple[int, int], at_once: int) -> Iterator[Cut]:
     """Heads, first row and the one after the last of each block."""
     _, heads, _, num_keys = attention_map.shape
-    queries = within[1] - within[0]
+    queries = row_range[1] - row_range[0]
     rows = min(max(_LEAST_ROWS, at_once // max(1, num_keys)), _MOST_ROWS, max(1, queries))
     heads_at_once = min(max(1, at_once // max(1, rows * num_keys)), max(1, heads))
     for head in range(0, heads, heads_at_once):
-        for start in range(within[0], within[1], rows):
-            yield slice(head, min(head + heads_at_once, heads)), start, min(start + rows, within[1])
+        for start in range(row_range[0], row_range[1], rows):
+            yield (
+                slice(head, min(head + heads_at_once, heads)),
+                start,
+                min(start + rows, row_range[1]),
+            )
 
 
 def blocks_of_weights(

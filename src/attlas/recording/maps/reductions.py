@@ -185,11 +185,11 @@ class RowReduction(Reduction):
     shared = True
 
     def __init__(
-        self, attention_map: BlockSource, of_row: RowStatistic, like: torch.dtype = torch.float32
+        self, attention_map: BlockSource, of_row: RowStatistic, dtype: torch.dtype = torch.float32
     ) -> None:
         self._shape = attention_map.shape[:3]
         self._of_row = of_row
-        self._like = like  # of an attention map without a block
+        self._like = dtype  # of an attention map without a block
         self._numbers: Tensor | None = None
         self._lock = threading.Lock()
 
@@ -326,21 +326,21 @@ def reduce_map(
     attention_map: BlockSource,
     reductions: Mapping[str, Reduction],
     *,
-    within: tuple[int, int] | None = None,
+    rows: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """The results of them all, from one pass over the blocks.
 
     Numbers without a graph, in full precision, whatever autocast and grad mode say here.
 
     Args:
-        within: The rows that matter, as of `blocks_of`.
+        rows: The rows that matter, as of `blocks_of`.
     """
     with torch.no_grad(), torch.autocast(attention_map.device.type, enabled=False):
-        return _reduce_map(attention_map, reductions, within)
+        return _reduce_map(attention_map, reductions, rows)
 
 
 def _reduce_map(
-    attention_map: BlockSource, reductions: Mapping[str, Reduction], within: tuple[int, int] | None
+    attention_map: BlockSource, reductions: Mapping[str, Reduction], rows: tuple[int, int] | None
 ) -> dict[str, Any]:
     all_reductions = list(reductions.values())
     if all(reduction.shared for reduction in all_reductions) and _runs_in_threads(attention_map):
@@ -350,13 +350,13 @@ def _reduce_map(
                 copies = [reduction.for_thread(number) for reduction in all_reductions]
             share = number, count
             torch.set_grad_enabled(False)  # of this thread, which ends here
-            blocks = blocks_of(attention_map, within=within, at_once=AT_ONCE // count, share=share)
+            blocks = blocks_of(attention_map, rows=rows, at_once=AT_ONCE // count, share=share)
             _update_all(takewhile(lambda _: not stop.is_set(), blocks), copies)
 
         lock = threading.Lock()
         run_threads(work)
     else:
-        _update_all(blocks_of(attention_map, within=within), all_reductions)
+        _update_all(blocks_of(attention_map, rows=rows), all_reductions)
     return {name: reduction.result for name, reduction in reductions.items()}
 
 

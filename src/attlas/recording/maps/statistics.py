@@ -72,10 +72,10 @@ def mass(
     count = int(numbers.max()) + 1 if numbers.numel() else 0
     if count < 1:
         raise AttlasError("at least one group", "none", "number the groups from 0")
-    found: Tensor = reduce_map(
+    result: Tensor = reduce_map(
         attention_map, {"mass": MassReduction(attention_map, numbers, count)}
     )["mass"]
-    return found
+    return result
 
 
 def pool_map(
@@ -103,8 +103,8 @@ def pool_map(
     }
     if stop is not None:
         reductions["stop"] = CancelCheck(stop)
-    found: Tensor = reduce_map(attention_map, reductions, within=rows)["pooled"]
-    return found
+    pooled: Tensor = reduce_map(attention_map, reductions, rows=rows)["pooled"]
+    return pooled
 
 
 # The summary.

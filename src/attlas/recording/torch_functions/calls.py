@@ -175,10 +175,10 @@ class RecentCalls:
         self._ring[number % MOST_KEPT] = call  # whoever asks once asks again
         return call
 
-    def made(self, identity: int, before: int | None = None) -> TensorVersion:
+    def made(self, identity: int, before_call: int | None = None) -> TensorVersion:
         """The tensor that has this identity now, or had it before the call of this number."""
         number = self._newest.get(identity, -1)
-        while before is not None and number >= max(before, self.oldest):
+        while before_call is not None and number >= max(before_call, self.oldest):
             number = self.at(number).earlier
         return TensorVersion(identity, number)
 

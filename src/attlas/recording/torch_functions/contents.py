@@ -160,14 +160,14 @@ class Contents:
         elif 0 < axis < result.ndim - 1:  # the first is texts, the last in most models width
             self._learn(result, _new(result, axis))
 
-    def written(self, tensor: Any, axis: Any, places: Any) -> None:
+    def written(self, tensor: Any, axis: Any, index: Any) -> None:
         """Other keys were written to these places of a tensor, in it."""
         entry = self._known.of(tensor)
-        if not isinstance(places, Tensor) or not isinstance(axis, int) or not places.numel():
+        if not isinstance(index, Tensor) or not isinstance(axis, int) or not index.numel():
             return
-        if places.ndim != 1 or len(places) > _MOST_PLACES or tensor.ndim < 3:
+        if index.ndim != 1 or len(index) > _MOST_PLACES or tensor.ndim < 3:
             return
-        numbers, axis = places.tolist(), axis % tensor.ndim
+        numbers, axis = index.tolist(), axis % tensor.ndim
         begin, more = numbers[0], len(numbers)
         if numbers != list(range(begin, begin + more)):
             return
@@ -320,9 +320,9 @@ def _new(tensor: Tensor, axis: int) -> Content:
     return Content(KeyText(num_keys), 0, num_keys, axis, tensor.shape[0])
 
 
-def _longer(content: Content, begin: int, more: int) -> Content:
+def _longer(content: Content, begin: int, num_new: int) -> Content:
     """The text of a content with more keys behind the first `begin` of it."""
-    text, stop = content.text, begin + more
+    text, stop = content.text, begin + num_new
     if content.stop == begin == text.written:
         text.written, text.cropped = stop, None
     else:  # somebody has written there before, or not up to there
@@ -330,13 +330,13 @@ def _longer(content: Content, begin: int, more: int) -> Content:
     return replace(content, text=text, stop=stop)
 
 
-def _with_view(made: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _with_view(steps: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
     """One more view: where it folds heads that were repeated, that is what has been done."""
-    if len(made) > 1 and made[-1][0] == "expand" and made[-2] == _NEW_AXIS:
-        repeated = made[-1][1]
+    if len(steps) > 1 and steps[-1][0] == "expand" and steps[-2] == _NEW_AXIS:
+        repeated = steps[-1][1]
         if repeated[3:] == (-1, shape[-1]) and shape[1:3] == (repeated[1] * repeated[2], -1):
-            return (*made[:-2], (REPEATED, repeated[2]))
-    return (*made, ("view", shape))
+            return (*steps[:-2], (REPEATED, repeated[2]))
+    return (*steps, ("view", shape))
 
 
 REPEATED = "repeated"

@@ -93,42 +93,42 @@ class TrackingContext:
 
     def deliver(
         self,
-        interested: ListenerSites,
+        sites: ListenerSites,
         attention_map: AttentionMap,
-        made_of: tuple[int, int, int] | None,
-        before: int | None = None,
+        input_ids: tuple[int, int, int] | None,
+        before_call: int | None = None,
         content: Content | None = None,
     ) -> None:
-        """Hand an attention map to everyone who observes, without keys that are no keys.
+        """Give an attention map to every listener, without keys that no text has.
 
         Args:
-            made_of: The identities of queries, keys and values, at the call before which they were
-                these; None = not known.
-            content: What the keys hold, where that is known.
+            input_ids: The identities of queries, keys and values. None = not known.
+            before_call: The call before which the tensors had these identities.
+            content: What the keys hold. None = not known.
         """
-        if self.extra_keys and any(listener.recorder for listener, _ in interested):
+        if self.extra_keys and any(listener.recorder for listener, _ in sites):
             attention_map, content = drop_last_keys(attention_map, self.extra_keys), None
         if content is not None and isinstance(attention_map, FactoredAttentionMap):
             heads, num_kv_heads = attention_map.query.shape[1], attention_map.keys.shape[1]
             content = content.once() if num_kv_heads * content.repeats == heads else content
-        for listener, site in interested:
+        for listener, site in sites:
             if listener.recorder and not _is_recomputation():
-                doubted = self._doubts(site, attention_map, made_of, before)
+                doubted = self._doubts(site, attention_map, input_ids, before_call)
                 delivered = without_position(attention_map) if doubted else attention_map
-                related = self._with_kind(site, made_of, before)
-                placed = self._with_position(related, delivered, made_of, before)
+                related = self._with_kind(site, input_ids, before_call)
+                placed = self._with_position(related, delivered, input_ids, before_call)
                 listener.recorder.record_call(placed, delivered, content)
 
     def _with_kind(
-        self, site: CallSite, made_of: tuple[int, int, int] | None, before: int | None
+        self, site: CallSite, input_ids: tuple[int, int, int] | None, before_call: int | None
     ) -> CallSite:
         """The same place, with what the origin of queries and keys says of their relation."""
-        if made_of is None:
+        if input_ids is None:
             return site
         verdict = self.origins.relation(
-            *made_of,
+            *input_ids,
             running_inputs(site.module),
-            before=before,
+            before_call=before_call,
             cached=site.cache is not None,
             cross_by_name=site.cross_attention,
         )
@@ -141,34 +141,36 @@ class TrackingContext:
         self,
         site: CallSite,
         attention_map: AttentionMap,
-        made_of: tuple[int, int, int] | None,
-        before: int | None,
+        input_ids: tuple[int, int, int] | None,
+        before_call: int | None,
     ) -> CallSite:
         """The same place, with what the origin of queries and keys says of where queries stand."""
         if attention_map.position is not None or site.cache is not None:
             return site
         batch, _, queries, num_keys = attention_map.shape
         cross_attention = site.is_cross_attention(batch, queries, num_keys)
-        if made_of is None:  # a product of learned queries, which is taken for a projection, say
+        if input_ids is None:  # a product of learned queries, which is taken for a projection, say
             return replace(site, position_unknown=bool(cross_attention))
-        query, key, _ = made_of
+        query, key, _ = input_ids
         if cross_attention:
-            return replace(site, position_unknown=self.origins.is_learned(query, before))
+            return replace(site, position_unknown=self.origins.is_learned(query, before_call))
         if queries != num_keys:
-            find_position = partial(self.origins.first_of, query, key, (queries, num_keys), before)
+            find_position = partial(
+                self.origins.first_of, query, key, (queries, num_keys), before_call
+            )
             return replace(
                 site, first_query_position=cache(find_position)
             )  # each earlier call may ask it
         return replace(
-            site, position_unknown=not self.origins.in_order(query, key, queries, before)
+            site, position_unknown=not self.origins.in_order(query, key, queries, before_call)
         )
 
     def _doubts(
         self,
         site: CallSite,
         attention_map: AttentionMap,
-        made_of: tuple[int, int, int] | None,
-        before: int | None,
+        input_ids: tuple[int, int, int] | None,
+        before_call: int | None,
     ) -> bool:
         """Return True if a mask says that queries stand elsewhere than where they were taken from a
         text.
@@ -178,9 +180,9 @@ class TrackingContext:
         """
         queries, num_keys = attention_map.shape[2:]
         is_placed = attention_map.position is None or site.cache is not None
-        if is_placed or made_of is None or queries == num_keys:
+        if is_placed or input_ids is None or queries == num_keys:
             return False
-        first = self.origins.first_of(*made_of[:2], (queries, num_keys), before)
+        first = self.origins.first_of(*input_ids[:2], (queries, num_keys), before_call)
         return first is not None and first != attention_map.position
 
     @contextmanager
@@ -256,11 +258,9 @@ class TrackingContext:
             if listener.recorder and not _is_recomputation():
                 listener.recorder.record_unreadable(site, reason)
 
-    def patch_function(
-        self, interested: ListenerSites
-    ) -> Callable[[Tensor, Tensor], Tensor] | None:
+    def patch_function(self, sites: ListenerSites) -> Callable[[Tensor, Tensor], Tensor] | None:
         """Every intervention in turn, as one function of weights and what is seen; None = none."""
-        patches = [(listener.patch, site) for listener, site in interested if listener.patch]
+        patches = [(listener.patch, site) for listener, site in sites if listener.patch]
         if not patches:
             return None
 

@@ -113,19 +113,19 @@ class Fold:
         ]
 
 
-def _kept(found: Sequence[int], expected: Sequence[int], *, shared: bool) -> list[int]:
+def _kept(sizes: Sequence[int], expected: Sequence[int], *, shared: bool) -> list[int]:
     """The sizes of factors that are folded into one axis: 1s where all are, else all of them."""
-    if all(size == 1 for size in found):
-        return list(found)
+    if all(size == 1 for size in sizes):
+        return list(sizes)
     first_difference = next(
-        (n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b), None
+        (n for n, (a, b) in enumerate(zip(sizes, expected, strict=True)) if a != b), None
     )
     if (
         shared
         and first_difference is not None
-        and all(size == 1 for size in found[first_difference:])
+        and all(size == 1 for size in sizes[first_difference:])
     ):
-        return list(found)
+        return list(sizes)
     return list(expected)
 
 
@@ -171,50 +171,50 @@ class Folds:
                 folded = (len(parts), STACKED), (size, result.stride(0))
                 self._learn(result, (folded, *_plain(result)[1:]))
 
-    def laid_out(self, before: Any, result: Any) -> None:
+    def laid_out(self, original: Any, result: Any) -> None:
         """`result` has the numbers of another tensor, perhaps in another order in memory."""
-        if not isinstance(result, Tensor) or result is before or result.ndim < _AXES:
+        if not isinstance(result, Tensor) or result is original or result.ndim < _AXES:
             return
-        if not _is_strided(before) or not _is_strided(result):
+        if not _is_strided(original) or not _is_strided(result):
             return
-        layout = self._layouts.of(before)
-        if layout is not None or result.stride() != before.stride():
-            self._learn(result, layout or _plain(before))
+        layout = self._layouts.of(original)
+        if layout is not None or result.stride() != original.stride():
+            self._learn(result, layout or _plain(original))
 
-    def moved(self, before: Any, result: Any, order: Callable[[], Sequence[int]]) -> None:
+    def moved(self, original: Any, result: Any, order: Callable[[], Sequence[int]]) -> None:
         """`result` is another tensor whose axes changed places, into this order."""
         if not isinstance(result, Tensor) or result.ndim < _AXES or not _is_strided(result):
             return
-        layout = self.layout(before)
+        layout = self.layout(original)
         if layout is not None and len(layout) == result.ndim:
             self._learn(result, tuple(layout[axis] for axis in order()))
         elif self._latest:
             self._latest.pop(_key(result), None)
 
-    def parted(self, before: Tensor, pieces: Sequence[Any]) -> None:
+    def parted(self, original: Tensor, pieces: Sequence[Any]) -> None:
         """`pieces` are parts of a tensor, along one of its axes."""
-        layout = self._layouts.of(before)
+        layout = self._layouts.of(original)
         if layout is None:
             return
         for piece in pieces:
-            if isinstance(piece, Tensor) and piece.ndim == before.ndim:
+            if isinstance(piece, Tensor) and piece.ndim == original.ndim:
                 self._learn(piece, layout)  # also how wide it was before
 
-    def reshaped(self, before: Any, result: Any) -> None:
+    def reshaped(self, original: Any, result: Any) -> None:
         """`result` is another tensor in another shape."""
         if not isinstance(result, Tensor) or result.ndim < _AXES or not _is_strided(result):
             return
         if self._latest:
             self._latest.pop(_key(result), None)
-        old_layout = self._layouts.of(before)
-        old, new = before.shape, result.shape
+        old_layout = self._layouts.of(original)
+        old, new = original.shape, result.shape
         if old_layout is None and (old[:-1] == new[:-2] or old[:-2] == new[:-1]):
             return  # a width that was taken apart, or put together
-        if before.ndim < _AXES or not _is_strided(before):
+        if original.ndim < _AXES or not _is_strided(original):
             return
         if old_layout is not None and tuple(map(_size, old_layout)) != old:
             old_layout = None  # of more than this part
-        layout = _reshaped_layout(old_layout or _plain(before), new)
+        layout = _reshaped_layout(old_layout or _plain(original), new)
         if layout is not None and layout != _plain(result):
             self._learn(result, layout)
 
@@ -483,7 +483,7 @@ def heads_named(module: nn.Module) -> int | None:
     return None
 
 
-def _are_key_heads(rows: Sequence[int], heads: int, places: int, module: nn.Module) -> bool:
+def _are_key_heads(rows: Sequence[int], heads: int, num_positions: int, module: nn.Module) -> bool:
     """Return True if the last of these axes has the heads of keys, of which several heads share
     one: so many as the module says, or those of which each has as many heads as there are
     places.
@@ -493,7 +493,7 @@ def _are_key_heads(rows: Sequence[int], heads: int, places: int, module: nn.Modu
     num_key_heads = next((n for name in _KEY_HEADS if (n := _number(module, name))), None)
     groups = _number(module, "num_key_value_groups")
     shared = num_key_heads or (groups and heads // groups)
-    return rows[-1] == shared or rows[-1] * places == heads
+    return rows[-1] == shared or rows[-1] * num_positions == heads
 
 
 def shared_keys(

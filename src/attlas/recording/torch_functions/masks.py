@@ -179,7 +179,7 @@ def _pattern_of(
 
 
 def _candidates(
-    allowed: Bool[Tensor, "batch queries keys"], query_offset: int, places: Int[Tensor, " keys"]
+    allowed: Bool[Tensor, "batch queries keys"], query_offset: int, positions: Int[Tensor, " keys"]
 ) -> list[Pattern]:
     """Patterns with queries from `first` on that reach as far back and ahead as these pairs do."""
     queries, num_keys = allowed.shape[1:]

@@ -132,7 +132,7 @@ class Origins:
         value: int,
         levels: Iterable[Inputs],
         *,
-        before: int | None = None,
+        before_call: int | None = None,
         cached: bool = False,
         cross_by_name: bool | None = None,
     ) -> Verdict:
@@ -140,7 +140,7 @@ class Origins:
         "unknown".
 
         Args:
-            before: The call after which queries and keys may be gone, and others have their
+            before_call: The call after which queries and keys may be gone, and others have their
                 identity.
             levels: What the module was given whose attention it is, then what the one was given
                 that called it, and so on. The module decides that has projected queries and keys:
@@ -149,23 +149,23 @@ class Origins:
             cached: Whether the module has a memory of earlier steps.
             cross_by_name: Whether its names say that it was given another text.
         """
-        sides = [[self.calls.made(tensor_id, before)] for tensor_id in (query, key, value)]
+        sides = [[self.calls.made(tensor_id, before_call)] for tensor_id in (query, key, value)]
         projected = False
         last: Verdict = "unknown"
         no_inputs: Inputs = {}
         for level in chain(islice(levels, _LEVELS), (no_inputs,)):
             inputs = level
-            if before is not None:  # what came to be since may have an identity of before
+            if before_call is not None:  # what came to be since may have an identity of before
                 made_by = {tensor_id: self.calls.made(tensor_id).number for tensor_id in inputs}
                 inputs = {
                     tensor_id: tensor
                     for tensor_id, tensor in inputs.items()
-                    if made_by[tensor_id] < before
+                    if made_by[tensor_id] < before_call
                 }
             query_side, key_side, value_side = self._found(sides, inputs)
             if level is not no_inputs and not query_side.inputs and not key_side.inputs:
                 continue  # it was given the weights
-            before = None  # what a module was given is still there
+            before_call = None  # what a module was given is still there
             projects = query_side.projected or key_side.projected
             verdict = _verdict(query_side, key_side, inputs, cached)
             if (
@@ -196,13 +196,15 @@ class Origins:
             sides = [query_side.made, key_side.made, value_side.made]
         return "unknown" if cross_by_name is not None else last
 
-    def in_order(self, query: int, key: int, places: int, before: int | None = None) -> bool:
+    def in_order(
+        self, query: int, key: int, num_positions: int, before_call: int | None = None
+    ) -> bool:
         """Return True if so many places lie in queries as they do in keys: nothing has moved or
         chosen those of the one, since what both were made of, that has not those of the other.
         """
         walk: CallWalk[set[int]] = CallWalk(self.calls)
         for side, tensor_id in enumerate((query, key)):
-            number = self.calls.made(tensor_id, before).number
+            number = self.calls.made(tensor_id, before_call).number
             walk.want(number, walk.notes.get(number, set()) | {side})
         permutations: tuple[list[Any], list[Any]] = [], []
         for _, call, sides_of_call in walk:
@@ -215,7 +217,7 @@ class Origins:
                 is_permutation = sum(not self._is_learned(version) for version in set(content)) > 1
             move: Any = call.function
             cut = call.cut
-            if cut is not None and cut.size == places and cut.alone:
+            if cut is not None and cut.size == num_positions and cut.alone:
                 is_permutation, move = True, (cut if call.function in PARTS else move)
             for side in sides_of_call:
                 permutations[side].extend([move] if is_permutation else ())
@@ -224,7 +226,7 @@ class Origins:
         return sorted(map(str, permutations[0])) == sorted(map(str, permutations[1]))
 
     def first_of(
-        self, query: int, key: int, sizes: tuple[int, int], before: int | None = None
+        self, query: int, key: int, sizes: tuple[int, int], before_call: int | None = None
     ) -> int | Literal["unknown"] | None:
         """Where the first query stands among the keys, as the part says that queries are of the
         text of both; None where they are no part of it that is known.
@@ -241,7 +243,7 @@ class Origins:
                 ends.setdefault(version.identity, set()).update(sides)
 
         for side, tensor in enumerate((query, key)):
-            want(self.calls.made(tensor, before), {side})
+            want(self.calls.made(tensor, before_call), {side})
         found_input = False
         for _, call, sides_of_call in walk:
             found_input = len(sides_of_call) > 1
@@ -270,11 +272,11 @@ class Origins:
             return "unknown"
         return query_cut[0].first - (key_cut[0].first if key_cut else 0)
 
-    def is_learned(self, tensor: int, before: int | None = None) -> bool:
+    def is_learned(self, tensor: int, before_call: int | None = None) -> bool:
         """Return True if it was made of parameters alone, by calls before this one; None = by
         all.
         """
-        return self._is_learned(self.calls.made(tensor, before))
+        return self._is_learned(self.calls.made(tensor, before_call))
 
     def _found(self, sides: Sequence[Iterable[TensorVersion]], inputs: Inputs) -> list[SideOrigins]:
         """What the tensors of each side were made of, up to the inputs and to what both of the
@@ -342,12 +344,12 @@ class Origins:
             return "cross"
         return "self" if alone else "neither"
 
-    def _reached(self, found: SideOrigins) -> set[int]:
+    def _reached(self, side: SideOrigins) -> set[int]:
         """All that these were made of: numbers of calls, below 0, and what came of none that is
         followed. What an attention gives is of the text that asks."""
         calls: CallWalk[None] = CallWalk(self.calls)
         reached_ids: set[int] = set()
-        versions: Iterable[TensorVersion] = found.made
+        versions: Iterable[TensorVersion] = side.made
         while versions is not None:
             for tensor_id, number in versions:
                 is_followed = tensor_id not in self.learned and calls.want(number, None)
@@ -468,10 +470,10 @@ def _verdict(
     return "neither" if results and not cached else "self"
 
 
-def _places(found: SideOrigins, inputs: Inputs) -> set[int]:
+def _places(side: SideOrigins, inputs: Inputs) -> set[int]:
     """The same without conditions: vectors, one for a text, beside texts that have places."""
-    texts = {tensor_id for tensor_id in found.inputs if inputs[tensor_id].ndim > 2}
-    return (texts or found.inputs) | found.others
+    texts = {tensor_id for tensor_id in side.inputs if inputs[tensor_id].ndim > 2}
+    return (texts or side.inputs) | side.others
 
 
 def _are_two_texts(

@@ -126,16 +126,16 @@ class ScoreInfo:
         masks = tuple(m if m.dtype == torch.bool else m.clamp(min=lowest) for m in self.masks)
         return replace(self, masks=masks)
 
-    def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "ScoreInfo | None":
+    def reshaped_axes(self, old_shape: torch.Size, new_shape: torch.Size) -> "ScoreInfo | None":
         """The same of scores whose axes before queries and keys were folded or taken apart, from
         one shape to the other; None where it was not that."""
-        if len(after) < 2 or before[-2:] != after[-2:]:
+        if len(new_shape) < 2 or old_shape[-2:] != new_shape[-2:]:
             return None
 
         def part(tensor: Tensor) -> Tensor:
             tensor = tensor if tensor.ndim > 1 else tensor.expand(1, -1)
             last = tensor.shape[-2:]
-            return tensor.expand(*before[:-2], *last).reshape(*after[:-2], *last)
+            return tensor.expand(*old_shape[:-2], *last).reshape(*new_shape[:-2], *last)
 
         masks = tuple(part(mask) for mask in self.masks)
         return replace(self, left=part(self.left), right=part(self.right), masks=masks)
@@ -189,17 +189,19 @@ class ProductInfo:
     folded: bool = False
     pair: tuple[int, int] | None = None
 
-    def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "ProductInfo | None":
+    def reshaped_axes(self, old_shape: torch.Size, new_shape: torch.Size) -> "ProductInfo | None":
         """The same where texts, heads and queries were folded or taken apart; None where not."""
-        axes = reshaped_axes(self.axes, self.pair, before, after)
+        axes = reshaped_axes(self.axes, self.pair, old_shape, new_shape)
         if axes is not None:
             return replace(self, axes=axes[0], pair=axes[1])
-        is_matrix = len(after) > 1 and before[-1:] == after[-1:] and self.axes == (-2, -1)
-        return replace(self, folded=len(after) == 2) if is_matrix else None
+        is_matrix = (
+            len(new_shape) > 1 and old_shape[-1:] == new_shape[-1:] and self.axes == (-2, -1)
+        )
+        return replace(self, folded=len(new_shape) == 2) if is_matrix else None
 
-    def moved(self, places: Sequence[int | None]) -> "ProductInfo | None":
+    def moved(self, axes: Sequence[int | None]) -> "ProductInfo | None":
         """The same with its two axes in these places, counted from the last; None = gone."""
-        first, second = places
+        first, second = axes
         return None if first is None or second is None else replace(self, axes=(first, second))
 
     def beside(self, keys: int) -> int | None:
@@ -210,33 +212,39 @@ class ProductInfo:
 def reshaped_axes(
     axes: tuple[int, int],
     pair: tuple[int, int] | None,
-    before: Sequence[int],
-    after: Sequence[int],
+    old_shape: Sequence[int],
+    new_shape: Sequence[int],
 ) -> tuple[tuple[int, int], tuple[int, int] | None] | None:
     """Where two axes of one shape are in another of as many numbers, counted from the last, and how
     many there are in each if both have become one; None where they are not whole any more."""
     first, second = axes
-    inner_size = prod(before[second % len(before) + 1 :])
+    inner_size = prod(old_shape[second % len(old_shape) + 1 :])
     if pair is not None:  # may be distinguished again
-        for axis in range(-1, -len(after), -1):
-            sizes = after[axis - 1], after[axis]
-            if sizes == pair and prod(after[axis % len(after) + 1 :]) == inner_size:
+        for axis in range(-1, -len(new_shape), -1):
+            sizes = new_shape[axis - 1], new_shape[axis]
+            if sizes == pair and prod(new_shape[axis % len(new_shape) + 1 :]) == inner_size:
                 return (axis - 1, axis), None
-    places = _carried(first, before, after), _carried(second, before, after)
+    places = _carried(first, old_shape, new_shape), _carried(second, old_shape, new_shape)
     if places[0] is not None and places[1] is not None and (places[0] != places[1]) == (not pair):
         return (places[0], places[1]), pair
     if pair is None and second == first + 1:
-        pair = before[first], before[second]
-        for axis in range(-1, -len(after) - 1, -1):
-            if (after[axis], prod(after[axis % len(after) + 1 :])) == (prod(pair), inner_size):
+        pair = old_shape[first], old_shape[second]
+        for axis in range(-1, -len(new_shape) - 1, -1):
+            if (new_shape[axis], prod(new_shape[axis % len(new_shape) + 1 :])) == (
+                prod(pair),
+                inner_size,
+            ):
                 return (axis, axis), pair
     return None
 
 
-def _carried(axis: int, before: Sequence[int], after: Sequence[int]) -> int | None:
-    inner_size = prod(before[axis % len(before) + 1 :])
-    for index in range(-1, -len(after) - 1, -1):
-        if after[index] == before[axis] and prod(after[index % len(after) + 1 :]) == inner_size:
+def _carried(axis: int, old_shape: Sequence[int], new_shape: Sequence[int]) -> int | None:
+    inner_size = prod(old_shape[axis % len(old_shape) + 1 :])
+    for index in range(-1, -len(new_shape) - 1, -1):
+        if (
+            new_shape[index] == old_shape[axis]
+            and prod(new_shape[index % len(new_shape) + 1 :]) == inner_size
+        ):
             return index
     return None
 
@@ -305,12 +313,12 @@ class WeightInfo:
         pending = self.pending.combined_with(*others)
         return WeightInfo(None, pending=pending, keys=keys, queries=queries, pair=self.pair)
 
-    def reshaped_axes(self, before: torch.Size, after: torch.Size) -> "WeightInfo | None":
+    def reshaped_axes(self, old_shape: torch.Size, new_shape: torch.Size) -> "WeightInfo | None":
         """The same where other axes than those of queries and keys, or the two of them, were
         folded or taken apart; None where it was not that, or nobody knows the queries."""
         if self.queries is None:
             return None
-        axes = reshaped_axes((self.queries, self.keys), self.pair, before, after)
+        axes = reshaped_axes((self.queries, self.keys), self.pair, old_shape, new_shape)
         if axes is None:
             return None
         (queries, keys), pair = axes

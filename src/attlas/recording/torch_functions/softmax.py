@@ -66,7 +66,7 @@ class Contraction:
 
     @classmethod
     def of_dots(
-        cls, function: Any, args: Sequence[Any], named: Mapping[str, Any]
+        cls, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> "Contraction | None":
         """From the arguments of `torch.tensordot` or `torch.inner`; None where they are named."""
         if len(args) < 2 or not all(isinstance(tensor, Tensor) for tensor in args[:2]):
@@ -74,7 +74,7 @@ class Contraction:
         left, right = args[:2]
         if function is torch.inner:
             return cls.over_last(left, right) if min(left.ndim, right.ndim) else None
-        dims = args[2] if len(args) > 2 else named.get("dims", 2)
+        dims = args[2] if len(args) > 2 else kwargs.get("dims", 2)
         if isinstance(dims, int):
             dims = range(left.ndim - dims, left.ndim), range(dims)
         if isinstance(dims, Tensor) or len(dims) != 2:

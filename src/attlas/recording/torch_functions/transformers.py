@@ -50,12 +50,12 @@ class InterfaceCall:
         key: Tensor,
         value: Tensor,
         mask: Any,
-        named: Mapping[str, Any],
+        kwargs: Mapping[str, Any],
     ) -> "InterfaceCall | None":
         """From the arguments of transformers' interface; None for what cannot be read."""
-        if any(named.get(name) is not None for name in _UNREADABLE):
+        if any(kwargs.get(name) is not None for name in _UNREADABLE):
             return None
-        if mask is None and _packed(named.get("position_ids")):
+        if mask is None and _packed(kwargs.get("position_ids")):
             return None
         queries, num_keys = query.shape[2], key.shape[2]
         token_mask, allowed = None, _allowed(mask, query, key)
@@ -65,17 +65,17 @@ class InterfaceCall:
             return None
         pattern: Pattern = everywhere
         if allowed is None:
-            looks_back = named.get("is_causal")
+            looks_back = kwargs.get("is_causal")
             looks_back = getattr(module, "is_causal", False) if looks_back is None else looks_back
             pattern = causal if looks_back and queries > 1 else everywhere
-            width = named.get("sliding_window")
+            width = kwargs.get("sliding_window")
             if width is not None and num_keys > width:
                 band = window(width - 1)
                 pattern = both(pattern, band) if pattern == causal else band
-        bias = named.get("position_bias")
+        bias = kwargs.get("position_bias")
         if bias is not None:
             allowed = bias if allowed is None else _together(allowed, bias)
-        scale = named.get("scaling")
+        scale = kwargs.get("scaling")
         return cls(
             query,
             key,
@@ -84,8 +84,8 @@ class InterfaceCall:
             pattern,
             token_mask,
             allowed,
-            named.get("softcap"),
-            float(named.get("dropout") or 0.0),
+            kwargs.get("softcap"),
+            float(kwargs.get("dropout") or 0.0),
         )
 
     def attention_map(
@@ -239,19 +239,19 @@ def _telling(
         value: Tensor,
         attention_mask: Any = None,
         *rest: Any,
-        **named: Any,
+        **kwargs: Any,
     ) -> Any:
         active = tracking()
         if active is None:
-            return kernel(module, query, key, value, attention_mask, *rest, **named)
+            return kernel(module, query, key, value, attention_mask, *rest, **kwargs)
         previous, was_in_kernel, active.in_kernel = active.seen, active.in_kernel, True
         try:
-            result = kernel(module, query, key, value, attention_mask, *rest, **named)
+            result = kernel(module, query, key, value, attention_mask, *rest, **kwargs)
         finally:
             active.in_kernel = was_in_kernel
         if active.seen != previous:
             return result  # it runs in functions that are watched
-        return _deliver(active, module, (query, key, value, attention_mask), named, result)
+        return _deliver(active, module, (query, key, value, attention_mask), kwargs, result)
 
     telling.attlas_tells_of = kernel  # type: ignore[attr-defined]
     return telling
@@ -261,11 +261,11 @@ def _deliver(
     tracking: TrackingContext,
     module: nn.Module,
     inputs: tuple[Tensor, Tensor, Tensor, Any],
-    named: Mapping[str, Any],
+    kwargs: Mapping[str, Any],
     result: Any,
 ) -> Any:
     reason = unreadable(*inputs)
-    call = InterfaceCall.of(module, *inputs, named) if reason is None else None
+    call = InterfaceCall.of(module, *inputs, kwargs) if reason is None else None
     if call is None:
         tracking.record_unreadable(reason or _WORDLESS)
         return result

@@ -76,7 +76,7 @@ def handle_weight_step(
 
 
 def _keeps_rows(
-    tracking: TrackingContext, info: WeightInfo, before: Tensor, result: Tensor
+    tracking: TrackingContext, info: WeightInfo, original: Tensor, result: Tensor
 ) -> bool:
     """Return True if weights in another shape are read as they were: as texts, heads, queries and
     keys.
@@ -84,18 +84,18 @@ def _keeps_rows(
     Not those of a layer with a single key head that has its heads behind its queries, and folds
     both into one axis; which of the two it is, is told by the number of heads that it names.
     """
-    if not info.has_rows or result.shape[-1:] != before.shape[-1:]:
+    if not info.has_rows or result.shape[-1:] != original.shape[-1:]:
         return False
-    if before.ndim != 4 or result.ndim < 3:
+    if original.ndim != 4 or result.ndim < 3:
         return True
-    folded = result.shape[-2] not in (before.shape[-2], 1) or before.shape[1] == 1
-    if not folded or before.shape[1] == before.shape[2]:
+    folded = result.shape[-2] not in (original.shape[-2], 1) or original.shape[1] == 1
+    if not folded or original.shape[1] == original.shape[2]:
         return True
     call_sites = tracking.call_sites()
     heads = heads_named(call_sites[0][1].module) if call_sites else None
-    if heads in before.shape[1:3]:
-        return heads == before.shape[1]
-    return result.ndim == before.ndim or before.shape[1] == 1
+    if heads in original.shape[1:3]:
+        return heads == original.shape[1]
+    return result.ndim == original.ndim or original.shape[1] == 1
 
 
 def handle_nan_to_num(
