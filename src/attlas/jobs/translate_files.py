@@ -53,7 +53,7 @@ def translate_files(
 
     Args:
         origin: What beside its text a translation depends on.
-        numbered, window, trained: As in `translate_lines`; what is done is kept after each window.
+        numbered, window, trained_length: As in `translate_lines`. Each finished window is saved.
 
     Raises:
         AttlasError: If an output would be written over what is read or over another, if the disk is

@@ -172,21 +172,13 @@ class MapPart:
         """
         num_keys = call.shape[3]
         keys = call.keys[:, :, num_keys - new :]
-        map_without_mask = FactoredAttentionMap(
-            call.query, keys, call.scale, everywhere, 0, None, None
-        )
+        base = FactoredAttentionMap(call.query, keys, call.scale, everywhere, 0, None, None)
         bias = call.bias
         if part is not None:
-            map_without_mask, bias = part(map_without_mask, bias)
-        map_without_mask = map_without_mask.detached_copy()
+            base, bias = part(base, bias)
+        base = base.detached_copy()
         return cls(
-            map_without_mask.query,
-            map_without_mask.keys,
-            call.pattern,
-            call.query_offset,
-            call.token_mask,
-            bias,
-            num_keys,
+            base.query, base.keys, call.pattern, call.query_offset, call.token_mask, bias, num_keys
         )
 
     @property
@@ -344,19 +336,18 @@ class GrowingFactoredMap:
         its keys, without room behind them that a cache has made and not filled yet. It stays so
         where the list that this gives is filled."""
         previous = self._whole
-        maps: list[Any] = []
+        links: list[Any] = []
         if len(self._steps) == 1:
-            full_map = self.attention_map()
-            trimmed = _trim_unfilled(with_newest_queries(full_map))
-            if (
-                self.content is not None and full_map.shape[2] == 1
-            ):  # of which room it may see nothing
+            full = self.attention_map()
+            trimmed = _trim_unfilled(with_newest_queries(full))
+            # The query may see nothing of the free positions at the end.
+            if self.content is not None and full.shape[2] == 1:
                 trimmed = trim_keys_to(trimmed, self.content.stop - self._origin)
-            if trimmed is not full_map:
-                previous = full_map
+            if trimmed is not full:
+                previous = full
                 self._hold(trimmed)
-        yield maps
-        if not maps and previous is not None and self._whole is not previous:
+        yield links
+        if not links and previous is not None and self._whole is not previous:
             self._hold(previous)
 
     def find_link(
@@ -377,9 +368,9 @@ class GrowingFactoredMap:
         if not self.stands_at_its_end or not stands_at_its_end(step):
             return None
         if content is not None and self.content is not None:
-            shared_content = content.common(self.content)
-            if shared_content is not None:
-                return self._by_content(step, content, shared_content.stop, shared_content.rows)
+            match = content.common(self.content)
+            if match is not None:
+                return self._by_content(step, content, match.stop, match.rows)
         return self._by_numbers(chosen(step), crops) if self.fits(step, batch=True) else None
 
     def _by_content(
@@ -435,33 +426,26 @@ class GrowingFactoredMap:
         )
         if not both_see_all or step.shape[3] != self.num_keys or not self.fits(step, batch=True):
             return None
-        batch, is_exact = step.shape[0], growth is not None and growth.alike is None
-        shared_content = None
+        batch, exact = step.shape[0], growth is not None and growth.alike is None
+        match = None
         if content is not None and self.content is not None:
-            shared_content = content.common(self.content)
-        if shared_content is not None and content is not None and self.content is not None:
-            is_whole = content.start == self.content.start and shared_content.stop == content.stop
+            match = content.common(self.content)
+        if match is not None and content is not None and self.content is not None:
+            is_whole = content.start == self.content.start and match.stop == content.stop
             is_whole = is_whole and content.stop - content.start == self.num_keys
             if is_whole and growth is None and batch == 1:
                 return RowParents(None)
-            if (
-                is_whole
-                and growth is not None
-                and is_exact
-                and _equal(growth.parents, shared_content.rows)
-            ):
-                return RowParents(shared_content.rows)
+            if is_whole and growth is not None and exact and _equal(growth.parents, match.rows):
+                return RowParents(match.rows)
         equal_rows = _alike_rows(self._source_keys(), chosen(step).keys)
-        if growth is not None and is_exact:
+        if growth is not None and exact:
             identity = torch.arange(batch, device=equal_rows.device)
             parents = identity if growth.parents is None else growth.parents
             return RowParents(growth.parents) if bool(equal_rows[identity, parents].all()) else None
         if growth is None and bool((equal_rows.sum(1) > 1).any()):
             return None  # hypotheses of one text, of which nobody knows which went on
-        candidates = (
-            equal_rows if growth is None or growth.alike is None else equal_rows & growth.alike
-        )
-        return RowParents.of(parents_of(candidates))
+        equal = equal_rows if growth is None or growth.alike is None else equal_rows & growth.alike
+        return RowParents.of(parents_of(equal))
 
     def _source_keys(self) -> Tensor:
         """The keys, in the order of the rows of the last call."""
@@ -564,10 +548,10 @@ def append_self_attention_step(earlier: AttentionMap, step: AttentionMap) -> Ext
     if not isinstance(earlier, FactoredAttentionMap) or not isinstance(step, FactoredAttentionMap):
         return None
     map_, new_queries = GrowingFactoredMap(earlier), with_newest_queries(step)
-    with map_.as_cached_step() as cached_maps:
+    with map_.as_cached_step() as links:
         step = trim_keys_to(new_queries, map_.num_keys + new_queries.shape[2])
-        cached_maps += [link for link in [map_.find_link(step, None)] if link is not None]
-    link = cached_maps[0] if cached_maps else None
+        links += [link for link in [map_.find_link(step, None)] if link is not None]
+    link = links[0] if links else None
     if link is None or link.alike is None:
         return None
     map_.grow(MapPart.of(step, step.shape[2]), link, None)
@@ -616,12 +600,8 @@ def _mask_spec_of_all(
 ) -> tuple[Pattern, Tensor | None, Tensor | None]:
     """What the queries of all steps see: as a pattern and padding, or else spelled out."""
     cross_attention = len(steps) > 1 and not steps[-1].keys.shape[2]
-    pattern_spec = _as_pattern(steps, num_keys, batch, cross_attention)
-    return (
-        (*pattern_spec, None)
-        if pattern_spec is not None
-        else (everywhere, None, _spelled_out(steps, num_keys))
-    )
+    spec = _as_pattern(steps, num_keys, batch, cross_attention)
+    return (*spec, None) if spec is not None else (everywhere, None, _spelled_out(steps, num_keys))
 
 
 def _as_pattern(

@@ -159,7 +159,7 @@ class Recorder:
         # Where nobody knows where the queries of the first call stand, all may look ahead.
         inner_part = not growing_map.has_position and _is_inner_part(site, attention_map)
         attention_map = with_newest_queries(attention_map)
-        with growing_map.as_cached_step() as cached_maps:
+        with growing_map.as_cached_step() as links:
             num_keys = growing_map.num_keys + attention_map.shape[2]
             if content is not None:
                 num_keys = content.stop - content.start
@@ -169,7 +169,7 @@ class Recorder:
                 step, content, lambda map_: self._part(map_, path), crops=crops
             )
             link = None if inner_part else link
-            cached_maps += [] if link is None else [link]
+            links += [] if link is None else [link]
         return step, link
 
     def _part(self, attention_map: FactoredAttentionMap, path: str) -> FactoredAttentionMap:

@@ -47,7 +47,7 @@ def topk(
     result: tuple[Tensor, Tensor] = reduce_map(
         attention_map, {"top": TopKReduction(attention_map, k)}
     )["top"]
-    return found
+    return result
 
 
 def mass(
