@@ -133,7 +133,7 @@ def write_durably(path: Path, content: bytes) -> None:
                 os.close(descriptor)
             os.replace(temporary, path)
         except OSError:
-            _removed(temporary)
+            _remove_quietly(temporary)
             raise
         sync(path.parent)
 
@@ -173,7 +173,7 @@ def explained(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _removed(path: Path) -> None:
+def _remove_quietly(path: Path) -> None:
     # If even that fails, the next start removes it. The first error is the one to report.
     with suppress(OSError):
         path.unlink(missing_ok=True)

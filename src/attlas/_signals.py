@@ -22,7 +22,7 @@ _first: float | None = None  # when Ctrl-C came since the command began
 
 def leave_at_once() -> None:
     """From now on Ctrl-C ends the process at once, because no work has begun."""
-    if _ours():
+    if _has_own_handler():
         signal.signal(signal.SIGINT, _leave)
 
 
@@ -31,14 +31,14 @@ def leave_in_order() -> None:
     seconds; after that it ends the process at once.
     """
     global _first
-    if _ours():
+    if _has_own_handler():
         _first = None
         signal.signal(signal.SIGINT, _interrupt)
 
 
 def stay() -> None:
     """From now on ignore Ctrl-C, because the program is about to end."""
-    if _ours():
+    if _has_own_handler():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -54,7 +54,7 @@ def loading() -> Iterator[None]:
             signal.signal(signal.SIGINT, previous)
 
 
-def _ours() -> bool:
+def _has_own_handler() -> bool:
     is_main_thread = threading.current_thread() is threading.main_thread()
     ours = (signal.default_int_handler, _leave, _interrupt)
     return is_main_thread and signal.getsignal(signal.SIGINT) in ours

@@ -50,15 +50,15 @@ def quoted(value: Any, max_length: int = _QUOTED) -> str:
     """Return a value as Python writes it. A long one is cut, and its length is added."""
     if not isinstance(value, str):
         return shortened(repr(value), max_length)
-    return repr(value[:max_length]) + _rest(value, max_length)
+    return repr(value[:max_length]) + _length_note(value, max_length)
 
 
 def shortened(text: str, max_length: int = _QUOTED) -> str:
     """Return the first `max_length` characters of a text. If it is cut, its length is added."""
-    return text[:max_length] + _rest(text, max_length)
+    return text[:max_length] + _length_note(text, max_length)
 
 
-def _rest(text: str, max_length: int) -> str:
+def _length_note(text: str, max_length: int) -> str:
     return f"… ({len(text):,} characters)" if len(text) > max_length else ""
 
 

@@ -23,7 +23,12 @@ from attlas.layers import (
 )
 from attlas.ops import attention as dense
 from attlas.ops import attention as written
-from attlas.ops.attention import _dropped, fused_attention, math_attention, math_is_faster
+from attlas.ops.attention import (
+    _attend_with_dropout,
+    fused_attention,
+    math_attention,
+    math_is_faster,
+)
 from attlas.patterns import Pattern, causal, either, everywhere, landmarks, window
 from attlas.recording import observe
 
@@ -114,7 +119,7 @@ def test_what_dropout_leaves_is_what_its_twin_reads(keys: int, learns: tuple[int
     for place in {0, 1, 2} - set(learns):
         given_[place].requires_grad_(False)
     mask, results = masked(4, 2, 5, keys), []
-    for read in (fused_attention, _dropped):
+    for read in (fused_attention, _attend_with_dropout):
         torch.manual_seed(5)
         y = read(*given_, mask, 0.5, 0.4, False)
         gradients = torch.autograd.grad(y.sin().sum(), [given_[place] for place in learns])
@@ -136,7 +141,7 @@ def test_its_gradient_can_be_differentiated(keys: int, dropout: float) -> None:
         query_offset = torch.autograd.grad(y.tanh().sum(), asked, create_graph=True)
         return torch.autograd.grad(sum(one.square().sum() for one in query_offset), asked)
 
-    for one, other in zip(second(fused_attention), second(_dropped), strict=True):
+    for one, other in zip(second(fused_attention), second(_attend_with_dropout), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 

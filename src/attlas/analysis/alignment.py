@@ -60,7 +60,7 @@ def grow_diagonal(
     are visited by source, then by target, and the neighbours of each in a fixed order. If
     neighbours compete for a word, the first one wins.
     """
-    return frozenset(_grown(forward, backward, free, neighbours))
+    return frozenset(_grow_links(forward, backward, free, neighbours))
 
 
 def grow_diagonal_final(
@@ -77,12 +77,12 @@ def grow_diagonal_final(
         free_finally: The rule for this last step, None = the same; free_finally="both" after
             free="either" is known as grow-diag-final-and.
     """
-    links = _grown(forward, backward, free, neighbours)
+    links = _grow_links(forward, backward, free, neighbours)
     sources, targets = {i for i, _ in links}, {j for _, j in links}
     rule = free_finally or free
     for direction in (forward, backward):
         for link in sorted(direction):
-            if link not in links and _may(link, sources, targets, rule):
+            if link not in links and _may_add(link, sources, targets, rule):
                 _add(link, links, sources, targets)
     return frozenset(links)
 
@@ -107,7 +107,7 @@ def symmetrize(forward: AbstractSet[Link], backward: AbstractSet[Link], method: 
     return METHODS[method](forward, backward)
 
 
-def _grown(
+def _grow_links(
     forward: AbstractSet[Link],
     backward: AbstractSet[Link],
     free: Free,
@@ -125,12 +125,16 @@ def _grown(
                 continue
             for row_step, right in neighbours:
                 link = i + row_step, j + right
-                if link in candidates and link not in links and _may(link, sources, targets, free):
+                if (
+                    link in candidates
+                    and link not in links
+                    and _may_add(link, sources, targets, free)
+                ):
                     _add(link, links, sources, targets)
     return links
 
 
-def _may(link: Link, sources: set[int], targets: set[int], free: Free) -> bool:
+def _may_add(link: Link, sources: set[int], targets: set[int], free: Free) -> bool:
     num_aligned = (link[0] in sources) + (link[1] in targets)
     return num_aligned == 0 if free == "both" else num_aligned < 2
 

@@ -205,10 +205,10 @@ def describe(
     token_mask = (
         token_mask_of(map_)
         if token_mask is None
-        else _fitted("tokens", token_mask, num_keys, device)
+        else _check_mask("tokens", token_mask, num_keys, device)
     )
     asked_queries = (
-        None if queries is None else _fitted("real queries", queries, num_queries, device)
+        None if queries is None else _check_mask("real queries", queries, num_queries, device)
     )
     positions = token_mask[0].nonzero().flatten().tolist()
     if len(tokens) not in (0, num_keys, len(positions)):
@@ -235,7 +235,7 @@ def describe(
     )
 
 
-def _fitted(
+def _check_mask(
     name: str, values: object, count: int, device: torch.device
 ) -> Bool[Tensor, "one count"]:
     return checked_values(name, torch.as_tensor(values)[None], (1, count), device).bool()
@@ -281,7 +281,7 @@ def _where(
     if cross_attention and abs(features.slope) >= THRESHOLDS["diagonal"]:
         way = "diagonal" if features.slope > 0 else "anti-diagonal"
         return f"They look along the {way}: query and key correlate with {features.slope:.2f}."
-    key = _named(features.key, names)
+    key = _key_text(features.key, names)
     share_text = (
         f"{_percent(features.key_share)} have their greatest weight there, and it gets "
         + (f"{_percent(features.key_weight)} of all weight")
@@ -291,8 +291,8 @@ def _where(
         return f"Most look at {key}: {share_text}{', as a sink does' if sink else ''}."
     if not cross_attention and features.offset_share > MOST:
         return (
-            f"Most look {_aside(features.offset)}: {_percent(features.offset_share)} have their "
-            f"greatest weight there, and give it {_percent(features.offset_weight)} on average."
+            f"Most look {_offset_text(features.offset)}: {_percent(features.offset_share)} have "
+            f"their greatest weight there, and give it {_percent(features.offset_weight)} on average."
         )
     if features.queries == 1:
         return f"It looks most at {key}, with {_percent(features.key_weight)} of its weight."
@@ -335,14 +335,14 @@ def _direction(features: MapFeatures) -> str:
     return f"It has no steady direction: {direction}."
 
 
-def _aside(offset: int) -> str:
+def _offset_text(offset: int) -> str:
     if offset == 0:
         return "at their own place"
     count = "one key" if abs(offset) == 1 else f"{abs(offset):,} keys"
     return f"{count} {'ahead' if offset > 0 else 'back'}"
 
 
-def _named(key: int, names: dict[int, str]) -> str:
+def _key_text(key: int, names: dict[int, str]) -> str:
     return f"key {key:,} ({_quoted(names[key])})" if key in names else f"key {key:,}"
 
 

@@ -111,7 +111,7 @@ def translate(
         got = " ".join([*option_names, *others])
         advice = "for a single text, use --input, --output and --alignments alone"
         if files and into is None:
-            got, advice = _meant(run, files, others, got)
+            got, advice = _explain_files(run, files, others, got)
         raise AttlasError(
             "FILES --into FOLDER, and perhaps --shard, to translate files into a folder",
             got,
@@ -156,7 +156,9 @@ def translate(
         )
 
 
-def _meant(run: Path, files: list[Path], others: Mapping[str, str], got: str) -> tuple[str, str]:
+def _explain_files(
+    run: Path, files: list[Path], others: Mapping[str, str], got: str
+) -> tuple[str, str]:
     """Explain FILES without --into: what was given, and what to do.
 
     Args:

@@ -101,7 +101,7 @@ def settings_named(
 
 def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
     """Every setting of nearly this name, in any of the groups that `settings_named` looks at."""
-    names = sorted({name.rpartition(".")[2] for name in _every(root, table)})
+    names = sorted({name.rpartition(".")[2] for name in _all_settings(root, table)})
     matches = get_close_matches(key, names, n=2, cutoff=0.75)
     return [
         name for match in matches for name in sorted(settings_named(root, match, table), key=_depth)
@@ -168,7 +168,7 @@ def _depth(name: str) -> int:
     return name.count(".")
 
 
-def _every(root: Group, table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _all_settings(root: Group, table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """All settings, by their whole names."""
     for name, field in root.model_fields.items():
         yield f"{prefix}{name}"
@@ -176,7 +176,7 @@ def _every(root: Group, table: Mapping[str, Any], prefix: str = "") -> Iterator[
         inner_table = group_table if isinstance(group_table, Mapping) else {}
         group = _chosen(field, inner_table)
         if group is not None:
-            yield from _every(group, inner_table, f"{prefix}{name}.")
+            yield from _all_settings(group, inner_table, f"{prefix}{name}.")
 
 
 def drop_idle_settings(root: Group, table: Overridden) -> tuple[Overridden, tuple[str, ...]]:
@@ -340,7 +340,7 @@ class _ExplainsErrors(ModelMetaclass):
             try:
                 return super().__call__(*args, **settings)
             except ValidationError as error:
-                raise _explained(self, settings, error, self.__name__, SET, ()) from None
+                raise _explain(self, settings, error, self.__name__, SET, ()) from None
 
 
 class Config(BaseModel, metaclass=_ExplainsErrors):
@@ -377,7 +377,7 @@ class Config(BaseModel, metaclass=_ExplainsErrors):
                 location = table.by
             assigned = table.assigned if isinstance(table, Overridden) else ()
             by = table.by if isinstance(table, Overridden) else SET
-            raise _explained(cls, table, error, location, by, assigned) from None
+            raise _explain(cls, table, error, location, by, assigned) from None
 
 
 def _is_new(cls: type[Config], table: Overridden, error: ValidationError) -> bool:
@@ -403,7 +403,7 @@ def _first_complaint(cls: type[Config], error: ValidationError) -> ErrorDetails:
     return complaints[0]
 
 
-def _explained(
+def _explain(
     cls: type[Config],
     table: Mapping[str, Any],
     error: ValidationError,
@@ -440,12 +440,12 @@ def _explained(
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         return ConfigError(
             expected=f"`{path.name}` in {location}: a table of settings",
-            got=_shown(first["input"]),
+            got=_shortened_value(first["input"]),
             hint=f"set what is in it: `{path.name}.… = …`",
         )
     return ConfigError(
         expected=f"`{path.name}` in {location}: {_wish(first)}",
-        got="a shorter list" if first["type"] == "missing" else _shown(first["input"]),
+        got="a shorter list" if first["type"] == "missing" else _shortened_value(first["input"]),
         hint=_correction(first),
     )
 
@@ -477,7 +477,7 @@ def _wish(complaint: ErrorDetails) -> str:
     return _WISHES.get(complaint["type"], f"{message[:1].lower()}{message[1:]}")
 
 
-def _shown(value: Any) -> str:
+def _shortened_value(value: Any) -> str:
     """As `_as_written`, of what is long the beginning."""
     return quoted(value) if isinstance(value, str) else shortened(_as_written(value))
 

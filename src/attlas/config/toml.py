@@ -194,13 +194,15 @@ def write_toml(table: Mapping[str, Any], comments: Mapping[str, str] | None = No
     """
     if comments is None:
         return tomli_w.dumps(_without_none(table))
-    return "\n".join(_commented(table, comments, ())).strip() + "\n"
+    return "\n".join(_table_lines(table, comments, ())).strip() + "\n"
 
 
 _LINE = 100  # characters
 
 
-def _commented(table: Mapping[str, Any], comments: Mapping[str, str], keys: Keys) -> Iterator[str]:
+def _table_lines(
+    table: Mapping[str, Any], comments: Mapping[str, str], keys: Keys
+) -> Iterator[str]:
     """The lines of a table; its own values come before the tables in it, as TOML demands."""
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     for key, value in table.items():
@@ -212,7 +214,7 @@ def _commented(table: Mapping[str, Any], comments: Mapping[str, str], keys: Keys
         name = (*keys, key)
         yield ""
         yield from _with_comment(_header(name), comments.get(".".join(name), ""))
-        yield from _commented(value, comments, name)
+        yield from _table_lines(value, comments, name)
 
 
 def _assignment(key: str, value: Any) -> str:

@@ -283,7 +283,8 @@ class HuggingFaceReader(Reader):
         ends = self.model.generation_config.eos_token_id
         ends = {ends} if isinstance(ends, int) else set(ends or ())
         return [
-            _written(text, row, ends) for text, row in zip(texts, generated.tolist(), strict=True)
+            _with_generated(text, row, ends)
+            for text, row in zip(texts, generated.tolist(), strict=True)
         ]
 
     def _run(self, texts: Sequence[CorpusText]) -> None:
@@ -300,7 +301,7 @@ class HuggingFaceReader(Reader):
         return ("target", "source" if trace.kind(layer) == "cross" else "target")
 
 
-def _written(text: CorpusText, row: Sequence[int], ends: set[int]) -> CorpusText:
+def _with_generated(text: CorpusText, row: Sequence[int], ends: set[int]) -> CorpusText:
     """A row begins with the token that begins every target, which may be the one that ends it."""
     end = next((index for index, id_ in enumerate(row[1:], 2) if id_ in ends), None)
     written_ids = tuple(row[1:end])

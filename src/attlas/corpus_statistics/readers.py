@@ -373,7 +373,7 @@ class TranslatorReader(Reader):
         right = (*vocabularies.target.encode(target), END)
         written_ids = right[: self.model.max_positions]
         lost = len(right) - len(written_ids)
-        return replace(_written(corpus_text, written_ids), unread=corpus_text.unread + lost)
+        return replace(_with_target(corpus_text, written_ids), unread=corpus_text.unread + lost)
 
     def named(self, record: MapRecord) -> tuple[str, ...]:
         vocabularies = self._translator.vocabularies
@@ -394,7 +394,7 @@ class TranslatorReader(Reader):
         for text in texts:
             if (hypothesis := best.get(text.line)) is not None:
                 written_ids = (*hypothesis.tokens, *([END] if hypothesis.finished else []))
-                text = replace(_written(text, written_ids), finished=hypothesis.finished)
+                text = replace(_with_target(text, written_ids), finished=hypothesis.finished)
             texts_with_target.append(text)
         return texts_with_target
 
@@ -409,7 +409,7 @@ class TranslatorReader(Reader):
         return _SIDES[self.model.attention_kind(layer)]
 
 
-def _written(text: CorpusText, written_ids: Sequence[int]) -> CorpusText:
+def _with_target(text: CorpusText, written_ids: Sequence[int]) -> CorpusText:
     return replace(text, decoder_input=(BEGIN, *written_ids[:-1]), expected=tuple(written_ids))
 
 

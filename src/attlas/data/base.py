@@ -70,7 +70,7 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
         groups[_words(text)].append(index)
     held_back: set[int] = set()
     remaining_of = Counter(corpus.labels) if isinstance(corpus, LabelledCorpus) else None
-    for text in sorted(groups, key=lambda text: _lot(seed, text)):
+    for text in sorted(groups, key=lambda text: _hash_of(seed, text)):
         group = groups[text]
         if len(held_back) + len(group) > held_back_size:
             continue
@@ -130,7 +130,7 @@ def _words(text: str) -> str:
     return " ".join(text.split())
 
 
-def _lot(seed: int, text: str) -> bytes:
+def _hash_of(seed: int, text: str) -> bytes:
     return hashlib.sha256(f"{seed} {text}".encode()).digest()
 
 

@@ -126,7 +126,7 @@ def _labelled(entry: Mapping[str, Any], text: str, label: str, location: str) ->
         if key not in entry:
             raise DataError(f"a field {key!r} in {location}", f"the fields {sorted(entry)}", _MEND)
     if not isinstance(entry[text], str):
-        raise DataError(f"text in field {text!r} of {location}", _shown(entry[text]), _MEND)
+        raise DataError(f"text in field {text!r} of {location}", _json_kind(entry[text]), _MEND)
     return Labelled(entry[text], _name(entry[label], f"field {label!r} of {location}"))
 
 
@@ -145,7 +145,7 @@ def json_object(line: str, location: str) -> dict[str, Any]:
     else:
         if isinstance(entry, dict):
             return entry
-        description = _shown(entry)
+        description = _json_kind(entry)
     raise DataError(f"a JSON object in {location}", description, _ONE_A_LINE)
 
 
@@ -170,7 +170,7 @@ def _name(label: object, location: str) -> str:
         label = int(label)
     if not isinstance(label, int):  # bool is an int
         advice = f"{_MEND}; {SKIPPED}" if label is None else _MEND
-        raise DataError(f"text or a whole number in {location}", _shown(label), advice)
+        raise DataError(f"text or a whole number in {location}", _json_kind(label), advice)
     return json.dumps(label)
 
 
@@ -179,7 +179,7 @@ def _is_missing(label: object) -> bool:
     return label is None or label != label
 
 
-def _shown(value: object) -> str:
+def _json_kind(value: object) -> str:
     """What there is, in words or as JSON writes it."""
     return _KINDS.get(type(value)) or json.dumps(value)
 
@@ -206,7 +206,7 @@ def _entries(
     """The two fields of each row below the header."""
     remaining = iter(rows)
     first, header = next(remaining, (1, []))
-    text_at, label_at = (_place(field, header, name, form) for field in fields)
+    text_at, label_at = (_column_index(field, header, name, form) for field in fields)
     entries: list[tuple[Place, Labelled]] = []
     for number, row in remaining:
         if len(row) != len(header):
@@ -220,7 +220,7 @@ def _entries(
     return entries
 
 
-def _place(field: str, header: list[str], name: str, form: TableFormat) -> int:
+def _column_index(field: str, header: list[str], name: str, form: TableFormat) -> int:
     if header.count(field) != 1:
         advice = "name the right field (data.text, data.label)"
         if quoted_header(header, form):

@@ -68,10 +68,10 @@ def _compositions() -> Iterator[tuple[str, str]]:
         if composed != character:
             yield character, composed
         elif parts != character:
-            yield from ((way, character) for way in sorted(_ways(parts, character)))
+            yield from ((way, character) for way in sorted(_spellings_of(parts, character)))
 
 
-def _ways(parts: str, character: str) -> set[str]:
+def _spellings_of(parts: str, character: str) -> set[str]:
     """In how many ways a character may be written: its marks in any order, some composed."""
     orders = {parts[0] + "".join(marks) for marks in permutations(parts[1:])}
     orders |= {

@@ -290,7 +290,7 @@ def _of_columns(
     if not rows:
         return [], []
     _, first = rows[0]
-    source, target = (_place(column, first, name, form) for column in columns)
+    source, target = (_column_index(column, first, name, form) for column in columns)
     other = [(number, len(row)) for number, row in rows if len(row) != len(first)]
     if other:
         number, count = other[0]
@@ -311,7 +311,7 @@ def _of_columns(
     ]
 
 
-def _place(column: int | str, first: list[str], name: str, form: TableFormat) -> int:
+def _column_index(column: int | str, first: list[str], name: str, form: TableFormat) -> int:
     """The index of a column, given by its number from 1 or by its name in the header."""
     hint = f"separate the columns by {form.separators}, or set data.separator, or set data.columns"
     if isinstance(column, int):

@@ -183,10 +183,12 @@ def _as_text(name: str, config: str | None, quoting: Quoting | None) -> Dataset 
     files = {str(split): download(list(paths)) for split, paths in settings.data_files.items()}
     if kind == "json" and not all(_is_read(path) for paths in files.values() for path in paths):
         return None
-    return {split: _Split(partial(_chained, reader, paths), form) for split, paths in files.items()}
+    return {
+        split: _Split(partial(_read_all, reader, paths), form) for split, paths in files.items()
+    }
 
 
-def _chained(reader: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
+def _read_all(reader: Callable[[str], Rows], paths: Sequence[str]) -> Rows:
     return chain.from_iterable(map(reader, paths))
 
 
@@ -473,10 +475,10 @@ class ToyData(DataSettings):
         pairs: list[Pair] = []
         while len(pairs) < size:
             sequence = draw.choices(range(self.symbols), k=draw.randint(*self.length))
-            source = _written(sequence)
+            source = _as_symbols(sequence)
             side = dealt[source] if dealt else _SIDES[self._lot(source)[0] % len(_SIDES)]
             if side == split:
-                pairs.append(Pair(source, _written(answer(sequence))))
+                pairs.append(Pair(source, _as_symbols(answer(sequence))))
         return corpus_of(pairs, f"{self.task} {split}")
 
     def _dealt(self) -> dict[str, str]:
@@ -494,7 +496,7 @@ class ToyData(DataSettings):
                 "allow more lengths or more symbols",
             )
         sequences = (
-            _written(sequence)
+            _as_symbols(sequence)
             for length in range(shortest, longest + 1)
             for sequence in product(range(self.symbols), repeat=length)
         )
@@ -505,7 +507,7 @@ class ToyData(DataSettings):
         return hashlib.sha256(f"{self.seed} {source}".encode()).digest()
 
 
-def _written(sequence: Sequence[int]) -> str:
+def _as_symbols(sequence: Sequence[int]) -> str:
     return " ".join(map(str, sequence))
 
 

@@ -114,11 +114,11 @@ class Vocabularies:
         Raises:
             AttlasError: If the files are missing or damaged.
         """
-        shared = _found(folder, "tokenizer")
+        shared = _vocabulary_file(folder, "tokenizer")
         if shared:
             vocabulary = load_vocabulary(shared)
             return cls(vocabulary, vocabulary)
-        source, target = _found(folder, "source"), _found(folder, "target")
+        source, target = _vocabulary_file(folder, "source"), _vocabulary_file(folder, "target")
         if source and target:
             return cls(load_vocabulary(source), load_vocabulary(target))
         raise CheckpointError(
@@ -184,7 +184,7 @@ def build_vocabulary(config: VocabularyConfig, texts: Iterable[str], name: str) 
             return train_subwords(texts, kind, config.size, name, form, symbols)
 
 
-def _found(folder: Path, name: str) -> Path | None:
+def _vocabulary_file(folder: Path, name: str) -> Path | None:
     candidates = ((folder / name).with_suffix(suffix) for suffix in _LOADERS)
     return next((path for path in candidates if path.is_file()), None)
 

@@ -101,7 +101,7 @@ class BeamSearch(Search[S]):
         next_search = replace(
             self,
             constraints=constraints,
-            state=_moved(state, parents.flatten(), sentences * width),
+            state=_select_rows(state, parents.flatten(), sentences * width),
             token_mask=token_mask,
             at=sentence_ids,
             tokens=torch.cat([self.tokens.flatten(0, 1)[parents], token_ids.unsqueeze(-1)], dim=-1),
@@ -233,7 +233,7 @@ def beam_search(
     )  # fmt: skip
 
 
-def _moved(state: S, rows: Int[Tensor, " chosen"], step: int) -> S:
+def _select_rows(state: S, rows: Int[Tensor, " chosen"], step: int) -> S:
     """The state of these rows; left as it is where they are all of its `step` rows, in order."""
     if len(rows) == step and torch.equal(rows, torch.arange(step, device=rows.device)):
         return state

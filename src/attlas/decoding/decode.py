@@ -151,7 +151,7 @@ def _search(
     surface: Surface | None,
     first: int,
 ) -> Search[S]:
-    state, penalties = _begun(model, batch, config)
+    state, penalties = _start(model, batch, config)
     if config.method == "greedy":
         return greedy_search(model, state, batch.token_mask, constraints, penalties, first)
     return beam_search(
@@ -176,7 +176,7 @@ def _sampled(
     before_step: Callable[[], None] | None,
     surface: Surface | None,
 ) -> list[list[Hypothesis]]:
-    state, penalties = _begun(model, batch, config)
+    state, penalties = _start(model, batch, config)
     distribution = Distribution(config.temperature, config.top_k, config.top_p)
     return sample(
         model, batch.source, state, batch.token_mask, constraints, penalties, distribution,
@@ -184,7 +184,7 @@ def _sampled(
     )  # fmt: skip
 
 
-def _begun(
+def _start(
     model: SequenceToSequence[S], batch: SearchInput, config: DecodingConfig
 ) -> tuple[S, Penalties]:
     """The state before the first token, and what hypotheses are ranked by."""
@@ -205,7 +205,7 @@ def _constraints(
             "leave empty sentences out",
         )
     check_room(config, model.max_positions)
-    longest = [_most(config.max_length(size), model.max_positions) for size in sizes]
+    longest = [_limit_length(config.max_length(size), model.max_positions) for size in sizes]
     max_lengths = longest if max_length is None else [min(length, max_length) for length in longest]
     prefix = batch.prefix or [[]] * len(sizes)
     if max_lengths != longest:
@@ -246,7 +246,7 @@ def check_room(config: DecodingConfig, positions: int | None) -> None:
         )
 
 
-def _most(tokens: int, positions: int | None) -> int:
+def _limit_length(tokens: int, positions: int | None) -> int:
     """So many tokens, or as many as the model has positions for behind the begin token."""
     return tokens if positions is None else min(tokens, positions - 1)
 

@@ -29,14 +29,14 @@ def splitmix64_uniform(seeds: Int[Tensor, " rows"], number: int) -> Float[Tensor
     z ← (z ⊕ z ≫ 30) · a,  z ← (z ⊕ z ≫ 27) · b,  z ← z ⊕ z ≫ 31; all numbers at once, and none of
     those before. Of the type of `sums`.
     """
-    hashed = _mixed(seeds + _signed((number + 1) * _STEP))
+    hashed = _mixed(seeds + _as_signed((number + 1) * _STEP))
     uniform = _shifted(hashed, 64 - _BITS).to(sums(seeds.device)) * 2.0**-_BITS
     return uniform.clamp(max=1.0 - 1e-6)  # below 1 also after rounding
 
 
 def _mixed(z: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
-    z = (z ^ _shifted(z, 30)) * _signed(_FIRST)
-    z = (z ^ _shifted(z, 27)) * _signed(_SECOND)
+    z = (z ^ _shifted(z, 30)) * _as_signed(_FIRST)
+    z = (z ^ _shifted(z, 27)) * _as_signed(_SECOND)
     return z ^ _shifted(z, 31)
 
 
@@ -45,7 +45,7 @@ def _shifted(z: Int[Tensor, " rows"], bits: int) -> Int[Tensor, " rows"]:
     return (z >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def _signed(number: int) -> int:
+def _as_signed(number: int) -> int:
     """The same 64 bits, the first of which is a sign."""
     low = number % 2**64
     return low - 2**64 if low >= 2**63 else low
@@ -128,7 +128,7 @@ def sample(
             num_drawn = len(samples[row])
             sentences += [row] * count
             keys += [_key(seed, *owners[row], [num_drawn + number]) for number in range(count)]
-        found = _followed(
+        found = _sample_rows(
             model,
             state,
             token_mask,
@@ -153,7 +153,7 @@ def _missing(samples: Sequence[Hypothesis], draws: int, surface: Surface) -> int
     return min(draws - texts, _TIMES * draws - len(samples))
 
 
-def _followed(
+def _sample_rows(
     model: SequenceToSequence[S],
     state: S,
     token_mask: Bool[Tensor, "batch keys"],

@@ -67,7 +67,7 @@ def export(
     check_free(folder)  # before the model is read
     loaded = load_checkpoint(run, checkpoint, search)
     with new_folder(folder) as temporary:
-        remarks = [*_written(loaded, to, temporary, quantization), _OF_SUMS]
+        remarks = [*_write(loaded, to, temporary, quantization), _OF_SUMS]
         _write_origin(loaded, to, quantization, temporary / ORIGIN)
         lines = [f"# {to}, exported by attlas", *(f"- {remark}" for remark in remarks)]
         (temporary / README).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
@@ -75,7 +75,7 @@ def export(
     return Exported(folder, files, tuple(remarks))
 
 
-def _written(loaded: LoadedCheckpoint, to: str, folder: Path, quantization: str) -> list[str]:
+def _write(loaded: LoadedCheckpoint, to: str, folder: Path, quantization: str) -> list[str]:
     match to:
         case "safetensors":
             return write_weights(loaded, folder)

@@ -130,7 +130,7 @@ def _bars(
     grids = [Grid.of(map_) for map_ in maps]
     columns = min(columns, len(maps))
     bar_width = max(
-        _room(grid, len(map_.source), fmt) for grid, map_ in zip(grids, maps, strict=True)
+        _bar_width(grid, len(map_.source), fmt) for grid, map_ in zip(grids, maps, strict=True)
     )
     text_layout = TextLayout.of(
         [title, axis, label or "", *panels], query or (), *(map_.source for map_ in maps)
@@ -160,7 +160,7 @@ def _bars(
     return figure
 
 
-def _room(grid: Grid, keys: int, fmt: str | None) -> float:
+def _bar_width(grid: Grid, keys: int, fmt: str | None) -> float:
     """Inches for each key: as many as is comfortable, and as the numbers of a format need."""
     max_width = _ACROSS / keys
     if fmt is None:

@@ -54,14 +54,14 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
     east = sorted(filter(_is_cjk, missing))
     if east and find_spec(_EXTRA) is None:
         raise UnsupportedError(
-            f"a font that has {_some(east)}",
+            f"a font that has {_list_characters(east)}",
             "a machine where no installed font does",
             "run: pip install 'attlas[cjk]' (or install a system font such as Noto Sans CJK)",
         )
     if missing:
         warnings.warn(
-            f"no installed font has {_some(sorted(missing))}: shown as code points; install a font "
-            "of that script (the Noto fonts cover nearly all) and draw the figure again",
+            f"no installed font has {_list_characters(sorted(missing))}: shown as code points; "
+            "install a font of that script (the Noto fonts cover nearly all) and draw the figure again",
             MissingGlyphs,
             stacklevel=3,
         )
@@ -123,7 +123,7 @@ def _is_cjk(character: str) -> bool:
     return punctuation or unicodedata.name(character, "").startswith(scripts)
 
 
-def _some(characters: list[str]) -> str:
+def _list_characters(characters: list[str]) -> str:
     """Up to eight of them, and how many more there are."""
     shown = ", ".join(f"{c} (U+{ord(c):04X})" for c in characters[:8])
     more = len(characters) - 8
@@ -160,12 +160,12 @@ class TextLayout:
         if all(unicodedata.category(c) == "Cf" for c in token):
             return _shortened([_code_point(c) for c in token])
         _, missing = self._fonts
-        return _shortened([_shown(c, missing) for c in token])
+        return _shortened([_printable(c, missing) for c in token])
 
     def line(self, text: str) -> str:
         """A title: as it is, but for what a font or a line cannot hold."""
         _, missing = self._fonts
-        return "".join(c if c == " " else _shown(c, missing) for c in text)
+        return "".join(c if c == " " else _printable(c, missing) for c in text)
 
     def style(self, size: float) -> dict[str, Any]:
         """Keyword arguments of a matplotlib text of this size in points.
@@ -182,7 +182,7 @@ class TextLayout:
         return families(c for c in characters if not _is_unprintable(c))
 
 
-def _shown(character: str, missing: frozenset[str]) -> str:
+def _printable(character: str, missing: frozenset[str]) -> str:
     mark = _mark(character)
     if unicodedata.category(mark) == "Cf" and mark in missing:
         return ""  # joiners and directions: nothing to see

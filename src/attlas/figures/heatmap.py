@@ -460,7 +460,7 @@ def heatmap(
     """
     map_ = HeadMap.of(weights, source, target, row=row, head=head, xlabel=xlabel, ylabel=ylabel)
     style = _Style([cmap], vmin, vmax, fmt, label, shared=True)
-    return _drawn([(title, map_)], 1, _SIDE, style)
+    return _draw([(title, map_)], 1, _SIDE, style)
 
 
 def heatmaps(
@@ -518,7 +518,7 @@ def heatmaps(
         )
     columns = min(columns, len(maps))
     style = _Style(ramps, vmin, vmax, fmt, label, shared)
-    return _drawn(list(head_maps.items()), columns, _side(columns), style, title)
+    return _draw(list(head_maps.items()), columns, _side(columns), style, title)
 
 
 def pixels_of(maps: Sequence[HeadMap], columns: int = 4) -> tuple[int, int]:
@@ -566,7 +566,7 @@ class _Style:
         ]
 
 
-def _drawn(
+def _draw(
     maps: list[tuple[str, HeadMap]], columns: int, side: float, style: _Style, title: str = ""
 ) -> Figure:
     check_format(style.fmt)

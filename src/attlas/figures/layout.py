@@ -176,7 +176,9 @@ def name_keys(
     Labels are horizontal if they fit, else inclined if there is room, else vertical.
     """
     on_top = axes.xaxis.get_ticks_position() == "top"
-    step, texts = _place(axes.xaxis, tokens, width, width < LABEL * _LINE, text_layout, per_tick)
+    step, texts = _place_labels(
+        axes.xaxis, tokens, width, width < LABEL * _LINE, text_layout, per_tick
+    )
     _name(axes.xaxis, name, len(tokens), step, text_layout)
     widest = max(width_of(text) for text in texts)
     if widest + 0.04 <= width * step:
@@ -198,11 +200,13 @@ def name_queries(
     per_tick: int = 1,
 ) -> None:
     """Label the y axis; `height` is inches for each token."""
-    step, _ = _place(axes.yaxis, tokens, height, height < LABEL * _LINE, text_layout, per_tick)
+    step, _ = _place_labels(
+        axes.yaxis, tokens, height, height < LABEL * _LINE, text_layout, per_tick
+    )
     _name(axes.yaxis, name, len(tokens), step, text_layout)
 
 
-def _place(
+def _place_labels(
     axis: Axis,
     tokens: Sequence[str],
     size_per_token: float,

@@ -149,7 +149,7 @@ class FastTranslator(Translator):
             )
         exported = loaded.transformer(_TAKER)[1]
         self._longest, self._learned = longest(exported), exported.positions == "learned"
-        quantization = _checked(Path(folder), loaded).quantization
+        quantization = _read_origin(Path(folder), loaded).quantization
         engine = "ctranslate2" if quantization == "float32" else f"ctranslate2-{quantization}"
         origin = {"run": str(loaded.run.path), "checkpoint": checkpoint, "engine": engine}
         self._set_up(loaded.model, loaded.vocabularies, config, origin)
@@ -369,7 +369,7 @@ def _check(config: DecodingConfig) -> None:
             )
 
 
-def _checked(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
+def _read_origin(folder: Path, loaded: LoadedCheckpoint) -> _Origin:
     """What the folder says of itself, which is an export of this checkpoint."""
     expected = f"an export of checkpoint {loaded.checkpoint} of {loaded.run.path} at {folder}"
     quantized = ["--quantization", "int8"] if folder.name.endswith("int8") else []

@@ -173,7 +173,7 @@ class ResumableOutput:
         self._lines, self._record = self._books / "lines", _record(output)
         self._place = _real(output)
         progress = read_progress(output)
-        existing = _there(output)
+        existing = _output_exists(output)
         if progress is None and existing:
             raise _foreign(output)
         if progress and progress.whole and not existing:
@@ -253,7 +253,7 @@ class ResumableOutput:
             raise _foreign(self.output)
 
     def _stands(self) -> bool:
-        return _there(self.output)
+        return _output_exists(self.output)
 
     def _drop_lines(self) -> None:
         with explained(self._lines):
@@ -310,13 +310,13 @@ def text_of(output: Path, fingerprint: FileFingerprint | None) -> str | None:
         or progress.fingerprint != fingerprint
     ):
         return None
-    if not _there(output):
+    if not _output_exists(output):
         return None
     text = progress.origin.get(TEXT)
     return text if isinstance(text, str) else None
 
 
-def _there(output: Path) -> bool:
+def _output_exists(output: Path) -> bool:
     with explained(output):
         return output.exists()
 

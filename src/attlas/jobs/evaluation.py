@@ -125,10 +125,12 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
             else f"name {missing[0]} too, or leave out {option_names[0]} for the run's own "
             "test set",
         )
-    return _tested(read_lines(source), [read_lines(reference) for reference in references])
+    return _aligned_test_set(
+        read_lines(source), [read_lines(reference) for reference in references]
+    )
 
 
-def _tested(ours: Lines, references: Sequence[Lines]) -> Tested:
+def _aligned_test_set(ours: Lines, references: Sequence[Lines]) -> Tested:
     for reference in references:
         if len(ours) != len(reference):
             raise DataError(
@@ -304,22 +306,22 @@ def format_report(
         f"average length: {report['average_length']:.1f} tokens, of the references "
         f"{report['reference_length']:.1f}",
         f"data: {data['name']}, {count_noun(data['pairs'], 'pair')}, sha256 {data['sha256']}",
-        f"search: {_searched(report['decoding'])}{_by(report['engine'])}",
+        f"search: {_searched(report['decoding'])}{_engine_note(report['engine'])}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
-        *_trained(report),
+        *_memory_lines(report),
         "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
     ]
     return "\n".join(lines)
 
 
-def _trained(report: Mapping[str, Any]) -> list[str]:
+def _memory_lines(report: Mapping[str, Any]) -> list[str]:
     peak = report["peak_memory"]
     memory = describe_memory(peak.get("cpu"), peak.get("gpu"))
     return [f"training: {memory}"] if memory else []
 
 
-def _by(engine: str) -> str:
+def _engine_note(engine: str) -> str:
     return "" if engine == "attlas" else f", by {engine}"
 
 
@@ -389,7 +391,7 @@ def labelled_test_set(
     if source is not None and valid:
         raise AttlasError("--source or --valid", "both", "leave one of them out")
     if source is not None:
-        corpus = _at(source, data, settings).corpus("test")
+        corpus = _data_at(source, data, settings).corpus("test")
         print(corpus.report, file=sys.stderr)
     elif settings:
         raise AttlasError(
@@ -415,7 +417,7 @@ def labelled_test_set(
     return corpus
 
 
-def _at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledData:
+def _data_at(source: str, data: LabelledData, settings: Iterable[str]) -> LabelledData:
     """This file or folder as the test set of a run, whose fields `settings` may name anew."""
     tables = overridden({"data": data.model_dump()}, settings)
     others = [".".join(keys) for keys in sorted(tables.assigned - _FIELDS)]
@@ -557,7 +559,7 @@ def _as_text(report: Mapping[str, Any], mistakes: Sequence[Mapping[str, Any]]) -
         f"data: {data['name']}, {count_noun(data['texts'], 'text')}, sha256 {data['sha256']}",
         f"run: {report['run']}, checkpoint {report['checkpoint']}, seed {report['seed']}, "
         f"attlas {report['attlas']}, torch {report['torch']}, commit {report['commit']}",
-        *_trained(report),
+        *_memory_lines(report),
         "evaluated by: attlas {attlas}, commit {commit}".format(**report["evaluated"]),
     ]
     return "\n".join(lines)

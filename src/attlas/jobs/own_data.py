@@ -91,7 +91,7 @@ def recipe_for(
     """
     _check_files(option, files)
     values = overridden({}, settings)
-    fixed = dict(_assigned(values, values.assigned))
+    fixed = dict(_assigned_values(values, values.assigned))
     fixed.pop("data.train", None)
     current_folder = Path.cwd()
     reader = _labelled_texts if option == "--labels" else _pairs
@@ -253,7 +253,7 @@ def size_of_pairs(corpus: Corpus) -> DataSize:
         len(of_source | of_target),
         common=num_shared / max(1, sum(letters.values())),
         word_length=sum(map(len, targets)) / max(1, words),
-        decomposed=_decomposed((*sources, *targets)),
+        decomposed=_is_decomposed((*sources, *targets)),
     )
 
 
@@ -265,11 +265,11 @@ def size_of_texts(corpus: LabelledCorpus) -> DataSize:
         max(map(len, corpus.texts)),
         len(set().union(*corpus.texts)),
         Counter(corpus.labels),
-        decomposed=_decomposed(corpus.texts),
+        decomposed=_is_decomposed(corpus.texts),
     )
 
 
-def _decomposed(texts: Iterable[str]) -> bool:
+def _is_decomposed(texts: Iterable[str]) -> bool:
     return not all(unicodedata.is_normalized("NFC", text) for text in texts)
 
 
@@ -482,7 +482,9 @@ def _fields_of_texts(path: str, data_settings: Mapping[str, Any]) -> list[Choice
 # From choices to a recipe.
 
 
-def _assigned(table: Mapping[str, Any], assigned: Iterable[Keys]) -> Iterable[tuple[str, Any]]:
+def _assigned_values(
+    table: Mapping[str, Any], assigned: Iterable[Keys]
+) -> Iterable[tuple[str, Any]]:
     """The values that were put in, by their dotted names."""
     for keys in sorted(assigned):
         value: Any = table

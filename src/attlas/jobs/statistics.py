@@ -562,8 +562,8 @@ def _work(
             "tokens": options.max_tokens,
         }
         facts = {
-            "from": _spelled(str(options.model)),
-            "corpus": _spelled(name_of(options.corpus)),
+            "from": _name_as_text(str(options.model)),
+            "corpus": _name_as_text(name_of(options.corpus)),
             "lines": corpus.lines,
             **origin,
         }
@@ -586,7 +586,7 @@ def _work(
         measure(measuring, corpus, part, table, facts)
 
 
-def _spelled(name: str) -> str:
+def _name_as_text(name: str) -> str:
     """A name of a file as a table can hold it: bytes that are no UTF-8 as they are written."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 

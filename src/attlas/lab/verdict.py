@@ -164,12 +164,12 @@ def with_interval(mean: float, low: float, high: float) -> str:
     return f"{mean:.4g} ({low:.4g} to {high:.4g})"
 
 
-def _written(condition: Condition) -> str:
+def _condition_text(condition: Condition) -> str:
     return ", ".join(f"{name} {value}" for name, value in condition.items())
 
 
-def _under(metric: str, condition: Condition) -> str:
-    return f"{metric} [{_written(condition)}]" if condition else metric
+def _metric_text(metric: str, condition: Condition) -> str:
+    return f"{metric} [{_condition_text(condition)}]" if condition else metric
 
 
 @dataclass(frozen=True)
@@ -181,11 +181,11 @@ class _Bound(Rule):
 
     def judge(self, table: Measurements) -> Judgement:
         values = list(table.values(self.metric, self.where).values())
-        return _judged(values, self.bound, self._sign, _under(self.metric, self.where))
+        return _judged(values, self.bound, self._sign, _metric_text(self.metric, self.where))
 
     def __str__(self) -> str:
         relation = "≥" if self._sign > 0 else "≤"
-        return f"{_under(self.metric, self.where)} {relation} {self.bound:g}"
+        return f"{_metric_text(self.metric, self.where)} {relation} {self.bound:g}"
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,8 @@ class _Comparison(Rule):
         return _judged(effects, self.bound, 1, self._what())
 
     def _what(self) -> str:
-        return f"{self.metric} [{_written(self.more)}] {self._operator} [{_written(self.less)}]"
+        more, less = _condition_text(self.more), _condition_text(self.less)
+        return f"{self.metric} [{more}] {self._operator} [{less}]"
 
     def __str__(self) -> str:
         return f"{self._what()} ≥ {self.bound:g}"
@@ -269,7 +270,8 @@ class Monotone(Rule):
 
     def _what(self) -> str:
         direction = "rising" if self.rising else "falling"
-        return f"smallest {direction} step of {_under(self.metric, self.where)} along {self.along}"
+        metric = _metric_text(self.metric, self.where)
+        return f"smallest {direction} step of {metric} along {self.along}"
 
     def __str__(self) -> str:
         return f"{self._what()} ≥ {0.0 - self.slack:g}"
@@ -297,14 +299,14 @@ class Exponent(Rule):
             outcome = "holds"
         elif high < self.low or low > self.high:
             outcome = "does not hold"
-        description = f"exponent of {_under(self.metric, self.where)} in {self.along}"
+        description = f"exponent of {_metric_text(self.metric, self.where)} in {self.along}"
         return Judgement(
             outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}"
         )
 
     def __str__(self) -> str:
         return (
-            f"{self.low:g} ≤ exponent of {_under(self.metric, self.where)} in {self.along} "
+            f"{self.low:g} ≤ exponent of {_metric_text(self.metric, self.where)} in {self.along} "
             f"≤ {self.high:g}"
         )
 

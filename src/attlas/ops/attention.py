@@ -118,7 +118,7 @@ class _Read(torch.autograd.Function):
         weights = softmax_of(scores)
         ctx.scale, ctx.shape = scale, shape
         ctx.save_for_backward(query, keys, values, allowed, dropped, weights)
-        return torch.bmm(_used(weights, dropped), values)
+        return torch.bmm(_apply_dropout(weights, dropped), values)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -141,7 +141,7 @@ def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
         of_scores = _before_softmax(of_used, weights)
     of_these = None
     if values_need_grad:
-        of_these = torch.bmm(_used(weights, dropped).transpose(1, 2), gradient)
+        of_these = torch.bmm(_apply_dropout(weights, dropped).transpose(1, 2), gradient)
     return (
         _product(of_scores, keys, ctx.scale) if query_needs_grad else None,
         _product(of_scores.transpose(1, 2), query, ctx.scale) if keys_need_grad else None,
@@ -162,7 +162,7 @@ def _in_turn(
     scores = (torch.bmm(query, keys.transpose(1, 2)) * scale).view(shape)
     scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
     weights = torch.softmax(scores, dim=-1)
-    y = torch.bmm(_used(weights.view(len(query), -1, shape[-1]), dropped), values)
+    y = torch.bmm(_apply_dropout(weights.view(len(query), -1, shape[-1]), dropped), values)
     differentiable = [tensor for tensor in inputs if tensor.requires_grad]
     gradients = iter(torch.autograd.grad(y, differentiable, gradient, create_graph=True))
     return [next(gradients) if tensor.requires_grad else None for tensor in inputs]
@@ -204,7 +204,7 @@ def _before_softmax(gradient: Tensor, weights: Tensor) -> Tensor:
     return gradient.addcmul_(weights, gradient.sum(-1, keepdim=True), value=-1)
 
 
-def _used(weights: Tensor, dropped: Tensor | None) -> Tensor:
+def _apply_dropout(weights: Tensor, dropped: Tensor | None) -> Tensor:
     return weights if dropped is None else weights * dropped.view_as(weights)
 
 
@@ -356,7 +356,7 @@ def fused_attention(
         keys, values = keys.repeat_interleave(repeats, 1), values.repeat_interleave(repeats, 1)
         grouped = False
     if dropout and query.device.type == "cpu":
-        return _dropped(query, keys, values, mask, scale, dropout, causal)
+        return _attend_with_dropout(query, keys, values, mask, scale, dropout, causal)
     context: Tensor = F.scaled_dot_product_attention(
         query,
         keys,
@@ -370,7 +370,7 @@ def fused_attention(
     return context
 
 
-def _dropped(
+def _attend_with_dropout(
     query: Float[Tensor, "batch heads queries head_dim"],
     keys: Float[Tensor, "batch kv_heads keys head_dim"],
     values: Float[Tensor, "batch kv_heads keys value_dim"],

@@ -110,10 +110,10 @@ def pad_and_concat(
 ) -> Shaped[Tensor, "all_rows *most"]:
     """The rows of both, one after the other; the shorter ones are padded at their end."""
     sizes = [max(pair) for pair in zip(first.shape[1:], second.shape[1:], strict=True)]
-    return torch.cat([_filled(part, sizes, fill) for part in (first, second)])
+    return torch.cat([_pad_to(part, sizes, fill) for part in (first, second)])
 
 
-def _filled(
+def _pad_to(
     part: Shaped[Tensor, "rows *sizes"], sizes: list[int], fill: int
 ) -> Shaped[Tensor, "rows *most"]:
     missing = [size - length for size, length in zip(sizes, part.shape[1:], strict=True)]
@@ -171,8 +171,8 @@ class KeyValueCache:
     def select(self, rows: Int[Tensor, " chosen"]) -> "KeyValueCache":
         """These batch rows, in this order, repeats allowed: what beam search does."""
         token_mask = None if self.token_mask is None else self.token_mask[rows]
-        keys, key_buffer = _selected(self.keys, self._buffers[0], rows)
-        values, value_buffer = _selected(self.values, self._buffers[1], rows)
+        keys, key_buffer = _select_states(self.keys, self._buffers[0], rows)
+        values, value_buffer = _select_states(self.values, self._buffers[1], rows)
         return replace(
             self,
             keys=keys,
@@ -238,7 +238,7 @@ def group_rows(
     return vectors.reshape(caches, -1, heads, dim).transpose(1, 2)
 
 
-def _selected(
+def _select_states(
     stored: Float[Tensor, "batch *kv_heads keys head_dim"],
     buffer: GrowingBuffer | None,
     rows: Int[Tensor, " chosen"],

@@ -229,7 +229,7 @@ def _pays_by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return (
         not torch.compiler.is_compiling()  # first, because the rest must not run under tracing
         and all(is_plain_cpu_float32(tensor) for tensor in (x, weight, bias) if tensor is not None)
-        and _enough(x, weight, _LEAST)
+        and _is_large_enough(x, weight, _LEAST)
         and onednn_is_faster()
         and _fit(x, weight, bias)
         and bool(torch.backends.mkldnn.enabled)
@@ -241,10 +241,10 @@ def _pays_by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
 def _pays_in_bf16(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     return all(
         is_plain_cpu_float32(tensor) for tensor in (x, weight, bias) if tensor is not None
-    ) and _enough(x, weight, _LEAST_HALVES)
+    ) and _is_large_enough(x, weight, _LEAST_HALVES)
 
 
-def _enough(x: Tensor, weight: Tensor, least: int) -> bool:
+def _is_large_enough(x: Tensor, weight: Tensor, least: int) -> bool:
     """Return True if the product is large enough to pay off."""
     rows = x.numel() // max(1, x.shape[-1]) if x.ndim else 0
     return rows >= _FEWEST_ROWS and rows * weight.numel() >= least

@@ -65,7 +65,7 @@ def padded_lstm(
         inputs = F.dropout(embedded, rnn.dropout, rnn.training) if layer else embedded
         outputs = []
         for backwards in (False, True) if rnn.bidirectional else (False,):
-            x = inputs.flip(1) if backwards else _placed(inputs, rolled)
+            x = inputs.flip(1) if backwards else _reorder(inputs, rolled)
             of_input, *others = next(weights)
             output, h, c = torch._VF.lstm(
                 torch.cat([x, absent], dim=2),
@@ -73,13 +73,13 @@ def padded_lstm(
                 [torch.cat([of_input, shut], dim=1), *others],
                 *(rnn.bias, 1, 0.0, rnn.training, False, True),  # one layer, forwards, batch first
             )
-            outputs.append(output.flip(1) if backwards else _placed(output, unrolled))
+            outputs.append(output.flip(1) if backwards else _reorder(output, unrolled))
             final.append((h, c))
         embedded = torch.cat(outputs, dim=2)
     return embedded, tuple(torch.cat(part) for part in zip(*final, strict=True))
 
 
-def _placed(
+def _reorder(
     x: Float[Tensor, "batch length dim"], positions: Int[Tensor, " every"]
 ) -> Float[Tensor, "batch length dim"]:
     return x.flatten(0, 1).index_select(0, positions).view_as(x)

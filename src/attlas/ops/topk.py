@@ -22,19 +22,19 @@ def largest(
     """
     blocks = values.shape[1] // _BLOCK
     if blocks < 4 * count:
-        return _ordered(values, count)
+        return _sorted_topk(values, count)
     head, tail = values[:, : blocks * _BLOCK], blocks * _BLOCK
-    _, blocks_read = _ordered(head.reshape(len(values), blocks, _BLOCK).amax(2), count)
+    _, blocks_read = _sorted_topk(head.reshape(len(values), blocks, _BLOCK).amax(2), count)
     offsets = torch.arange(_BLOCK, device=values.device)
     # In the order of the columns, so that the first of equals is the first here too.
     indices = (blocks_read.sort(1).values.unsqueeze(2) * _BLOCK + offsets).flatten(1)
     remaining = torch.arange(tail, values.shape[1], device=values.device)
     indices = torch.cat([indices, remaining.expand(len(values), -1)], dim=1)
-    best, columns = _ordered(values.gather(1, indices), count)
+    best, columns = _sorted_topk(values.gather(1, indices), count)
     return best, indices.gather(1, columns)
 
 
-def _ordered(
+def _sorted_topk(
     values: Float[Tensor, "rows columns"], count: int
 ) -> tuple[Float[Tensor, "rows count"], Int[Tensor, "rows count"]]:
     # One more than is asked for, to see whether the last one has an equal that was left out.

@@ -84,7 +84,7 @@ class GrowingDenseMap:
             cropped = (
                 self.num_keys if step.shape[3] == self.num_keys else step.shape[3] - step.shape[2]
             )
-            self._steps = [_Step(_cut(attention_map, num_queries, cropped), None)]
+            self._steps = [_Step(_crop(attention_map, num_queries, cropped), None)]
         if step.shape[3] > self._steps[0].call.shape[3] and len(self._steps) == 1:
             self._steps = [_Step(with_newest_queries(self._steps[0].call), None)]
         self._steps.append(_Step(step, rows.parents))
@@ -161,7 +161,7 @@ def _put_together(steps: list[_Step], queries: int, num_keys: int) -> DenseAtten
     )
 
 
-def _cut(attention_map: DenseAttentionMap, queries: int, num_keys: int) -> DenseAttentionMap:
+def _crop(attention_map: DenseAttentionMap, queries: int, num_keys: int) -> DenseAttentionMap:
     allowed = attention_map.allowed
     if allowed is not None:
         allowed = allowed.expand(-1, -1, *attention_map.shape[2:])[:, :, :queries, :num_keys]

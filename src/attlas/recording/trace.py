@@ -281,7 +281,7 @@ class Trace(_MapsByPath):
                 `attlas.recording.labels`). Of a trace without attention maps `save` finds the
                 latter.
         """
-        source, target = _sides(inputs, kwargs)
+        source, target = _source_and_target(inputs, kwargs)
         keys = self.source if source is None else rows_of(source)
         queries = self.target if target is None else rows_of(target)
         if self._calls:
@@ -625,7 +625,7 @@ def _explorer() -> Any:
     return import_module("attlas.explorer.one_file")
 
 
-def _sides(inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def _source_and_target(inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """Source and target that `label` was called with; None = left out."""
     first, *others = inputs or (None,)
     by_ids = {"tokenizer", "input_ids", "decoder_input_ids"} & set(kwargs)

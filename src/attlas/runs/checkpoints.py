@@ -56,7 +56,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     described = {"facts": json.dumps(dict(checkpoint.facts)), "seal": json.dumps(checkpoint.seal)}
     sums = {
         "told_sha256": _metadata_sum(described),
-        "sha256": trace_checksum(tensors, _joined(described)),
+        "sha256": trace_checksum(tensors, _sealed_text(described)),
     }
     metadata = json.dumps({**described, **sums})
     write_durably(path, safetensors.torch.save(tensors, {_METADATA: metadata}))
@@ -83,7 +83,7 @@ def _read(path: Path) -> Checkpoint:
     tensors = {name: t.clone() for name, t in safetensors.torch.load(content).items()}
     header = parse_json(content[8 : 8 + int.from_bytes(content[:8], "little")])
     metadata = _metadata(header)
-    if trace_checksum(tensors, _joined(metadata)) != metadata["sha256"]:
+    if trace_checksum(tensors, _sealed_text(metadata)) != metadata["sha256"]:
         raise ValueError(_OTHER_BYTES)
     return Checkpoint(under(_MODEL, tensors), under(_TRAINING, tensors), **_parsed(metadata))
 
@@ -122,13 +122,13 @@ def _parsed(metadata: Mapping[str, str]) -> dict[str, Any]:
     return {"facts": facts, "seal": seal}
 
 
-def _joined(metadata: Mapping[str, str]) -> str:
+def _sealed_text(metadata: Mapping[str, str]) -> str:
     """The facts and the seal as they are written; of older checkpoints the facts alone."""
     return metadata["facts"] + (f"\n{metadata['seal']}" if "seal" in metadata else "")
 
 
 def _metadata_sum(metadata: Mapping[str, str]) -> str:
-    return trace_checksum({}, _joined(metadata))
+    return trace_checksum({}, _sealed_text(metadata))
 
 
 @contextmanager

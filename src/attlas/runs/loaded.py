@@ -63,7 +63,7 @@ class LoadedTranslator(LoadedCheckpoint):
         """Open a checkpoint; `AttlasError` where there is none, or where it is damaged, and for a
         run that classifies.
         """
-        run, name = _named(run, checkpoint)
+        run, name = _run_and_name(run, checkpoint)
         return cls(run, name, run.model(name), run.vocabularies(), search)
 
     @property
@@ -91,7 +91,7 @@ class LoadedClassifier(LoadedCheckpoint):
     @classmethod
     def of(cls, run: Run | Path | str, checkpoint: str = BEST) -> "LoadedClassifier":
         """Open a checkpoint; `AttlasError` as for a translator, the other way."""
-        run, name = _named(run, checkpoint)
+        run, name = _run_and_name(run, checkpoint)
         return cls(run, name, run.classifier(name), run.labelled_vocabularies())
 
     @property
@@ -163,7 +163,7 @@ def check_whole_layers(taker: str, config: TransformerConfig) -> None:
         raise unsupported(taker, "layers with residual connections", "residual = false")
 
 
-def _named(run: Run | Path | str, checkpoint: str) -> tuple[Run, str]:
+def _run_and_name(run: Run | Path | str, checkpoint: str) -> tuple[Run, str]:
     """The run, and the own name of its checkpoint."""
     run = run if isinstance(run, Run) else Run(run)
     name = run.store.named(checkpoint) if checkpoint in (BEST, LAST) else checkpoint

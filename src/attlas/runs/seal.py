@@ -51,7 +51,7 @@ def seal_of(run: Path) -> dict[str, Any]:
     began that no session may change; data: the SHA-256 of what it learns from. Both are those of
     its provenance, of which versions and machine are no part.
     """
-    initial_facts = _began(run) or {}
+    initial_facts = _initial_facts(run) or {}
     recipe = initial_facts.get("recipe") or unchangeable(read_toml(run / CONFIG))
     return {"files": _digests(run), "recipe": recipe, "data": initial_facts.get("data", {})}
 
@@ -142,7 +142,7 @@ def _digests(run: Path) -> dict[str, str]:
     return digests
 
 
-def _began(run: Path) -> dict[str, Any] | None:
+def _initial_facts(run: Path) -> dict[str, Any] | None:
     """What a run began with, of its provenance; None where that is lost, or tells nothing."""
     path = run / PROVENANCE
     try:
@@ -185,7 +185,7 @@ def _other_files(run: Path, seal: Mapping[str, Any]) -> list[str]:
 def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:
     """Of the model and of the vocabulary: which differ, in words."""
     location = str(run / CONFIG)
-    sealed = _nested(seal["recipe"])
+    sealed = _nested_tables(seal["recipe"])
     sealed_answers = flat(_answering(sealed, f"the seal of a checkpoint of {run}"))
     current_answers = flat(_answering(read_toml(run / CONFIG), location))
     return _differing(sealed_answers, current_answers)
@@ -193,7 +193,7 @@ def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:
 
 def _other_run(run: Path, seal: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """What the provenance tells otherwise of the data, and of the recipe: in words."""
-    initial_facts = _began(run)
+    initial_facts = _initial_facts(run)
     if initial_facts is None:
         return [], []
     sealed, current = seal["data"], initial_facts["data"]
@@ -218,7 +218,7 @@ def _answering(tables: Mapping[str, Any], location: str) -> dict[str, Any]:
     return _Answering.read({name: tables[name] for name in names}, location).model_dump(mode="json")
 
 
-def _nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
+def _nested_tables(dotted: Mapping[str, Any]) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     for name, value in dotted.items():
         *keys, last = name.split(".")

@@ -214,7 +214,7 @@ class Learner(Generic[M, B]):
         for parameter, *parts in zip(
             self.parameters, *(gradients for _, gradients in results), strict=True
         ):
-            parameter.grad = _own(_sum(parts), parameter, seen_ids)
+            parameter.grad = _owned_gradient(_sum(parts), parameter, seen_ids)
         return sum(loss for loss, _ in results)
 
     def _in_processes(
@@ -315,7 +315,9 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
     return total
 
 
-def _own(gradient: Tensor | None, parameter: Tensor, seen_ids: set[int]) -> Tensor | None:
+def _owned_gradient(
+    gradient: Tensor | None, parameter: Tensor, seen_ids: set[int]
+) -> Tensor | None:
     """As its parameter lies in memory, and alone there.
 
     `torch.autograd.grad` gives what the last operation made: of `torch.cat` a part of a wider

@@ -18,7 +18,7 @@ from attlas.ops.linear import linear
 # Sharing the work of a step.
 
 
-def _itself(tensor: Tensor, like: Tensor | None = None) -> Tensor:
+def _identity(tensor: Tensor, like: Tensor | None = None) -> Tensor:
     return tensor
 
 
@@ -36,8 +36,8 @@ class Parallelism:
     map: Callable[[Callable[[Tensor], None], Sequence[Tensor]], Any] = field(
         default_factory=lambda: ThreadGroup().map
     )
-    whole: Callable[[Tensor], Tensor] = _itself
-    part: Callable[[Tensor, Tensor], Tensor] = _itself
+    whole: Callable[[Tensor], Tensor] = _identity
+    part: Callable[[Tensor, Tensor], Tensor] = _identity
 
 
 # Adam, as torch has it.

@@ -253,9 +253,9 @@ def check_same(original: Recipe, recipe: Recipe, folder: Path) -> None:
     Raises:
         ConfigError: That names the settings which differ and may not.
     """
-    if changes := _changed(original, recipe):
+    if changes := _changed_fixed_settings(original, recipe):
         config_path, go_on = folder / CONFIG, f"attlas train {quote(str(folder))}"
-        edited = config_path.is_file() and _changed(
+        edited = config_path.is_file() and _changed_fixed_settings(
             original, Recipe.read(read_toml(config_path), str(config_path))
         )
         advice = f"put these back in {config_path}, then run: " if edited else ""
@@ -273,7 +273,7 @@ def check_same_as_main(leading: Recipe, recipe: Recipe) -> None:
     Raises:
         ConfigError: That names the settings which differ and may not.
     """
-    changes = _changed(leading, recipe)
+    changes = _changed_fixed_settings(leading, recipe)
     main_distribution, own_distribution = (
         leading.training.distribution,
         recipe.training.distribution,
@@ -290,7 +290,7 @@ def check_same_as_main(leading: Recipe, recipe: Recipe) -> None:
         )
 
 
-def _changed(old_recipe: Recipe, new_recipe: Recipe) -> list[str]:
+def _changed_fixed_settings(old_recipe: Recipe, new_recipe: Recipe) -> list[str]:
     """The settings that differ and may not."""
     return changed_settings(unchangeable(old_recipe.tables()), unchangeable(new_recipe.tables()))
 

@@ -105,12 +105,12 @@ def prepare_run(
         if recipe.data.passing:
             check_given_again(folder, f"give it again: attlas train {folder} < DATA")
         if not has_checkpoint:
-            report(_news(f"no checkpoint yet in {folder}: starting over"))
+            report(_preparing(f"no checkpoint yet in {folder}: starting over"))
     splits, kind = splits or recipe.data.load(), task_of(recipe)
     examples = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
     is_initialized = has_checkpoint or recipe.training.init_from
     report(
-        _news(
+        _preparing(
             f"encoding {examples}"
             if is_initialized
             else f"building vocabularies from {examples}, encoding"
@@ -207,7 +207,7 @@ def _of_a_beginning(path: Path) -> bool:
     )
 
 
-def _news(step: str) -> Preparing:
+def _preparing(step: str) -> Preparing:
     return Preparing(update=0, epoch=0, seconds=0.0, what=step)
 
 

@@ -168,7 +168,7 @@ def _total_steps(size: DataSize, chosen: Chosen) -> tuple[int, str]:
     )
 
 
-def _every(size: DataSize, chosen: Chosen) -> tuple[int, str]:
+def _validation_interval(size: DataSize, chosen: Chosen) -> tuple[int, str]:
     parts = 4
     return max(1, _steps_of(size, chosen) // parts), f"{parts} times in the training"
 
@@ -176,17 +176,17 @@ def _every(size: DataSize, chosen: Chosen) -> tuple[int, str]:
 def _max_steps(size: DataSize, chosen: Chosen) -> tuple[int, str] | None:
     if "training.max_epochs" in chosen:
         return None
-    steps, passes = _planned(size, chosen)
+    steps, passes = _plan_updates(size, chosen)
     remark = ", the most" if steps == _MOST_STEPS else ""
     return steps, f"each {size.example} is read about {passes:,.0f} times{remark}"
 
 
 def _steps_of(size: DataSize, chosen: Chosen) -> int:
     """The updates of the whole training, also where max_epochs ends it."""
-    return int(chosen.get("training.max_steps") or _planned(size, chosen)[0])
+    return int(chosen.get("training.max_steps") or _plan_updates(size, chosen)[0])
 
 
-def _planned(size: DataSize, chosen: Chosen) -> tuple[int, float]:
+def _plan_updates(size: DataSize, chosen: Chosen) -> tuple[int, float]:
     """How many updates are to be made, and how often each example is then read."""
     passes = float(chosen.get("training.max_epochs") or _passes(size))
     updates = passes * size.examples / _examples_in_batch(size, chosen)
@@ -253,7 +253,7 @@ def _size_of_pairs(size: DataSize, chosen: Chosen) -> tuple[int, str]:
     return chosen_size, "25 · √pairs: few pairs show few words often enough to learn them"
 
 
-def _shared(size: DataSize, chosen: Chosen) -> tuple[bool, str]:
+def _share_vocabulary(size: DataSize, chosen: Chosen) -> tuple[bool, str]:
     if size.common < 0.5:
         return False, "the languages have different letters"
     return True, "the languages have the same letters"
@@ -304,7 +304,7 @@ _PAIRS: dict[str, Rule] = {
     "data.held_back": _held_back,
     "vocabulary.kind": _fixed("bpe", "subwords: no word is unknown"),
     "vocabulary.size": _size_of_pairs,
-    "vocabulary.shared": _shared,
+    "vocabulary.shared": _share_vocabulary,
     "vocabulary.normalization": _normalization,
     "batching.max_tokens": _tokens_of_pairs,
     "model.kind": _fixed("transformer", "faster to train than a recurrent model"),
@@ -320,7 +320,7 @@ _PAIRS: dict[str, Rule] = {
     "training.learning_rate": _learning_rate,
     "training.label_smoothing": _LABEL_SMOOTHING,
     **_SCHEDULE,
-    "training.validation.every": _every,
+    "training.validation.every": _validation_interval,
     "training.validation.criterion": _criterion_of_pairs,
     "training.validation.sentences": _fixed(300, "at most so many are translated each time"),
     "training.validation.bleu_tokenizer": _bleu_tokenizer,
@@ -396,7 +396,7 @@ _TEXTS: dict[str, Rule] = {
     "training.class_weights": _class_weights,
     **_SCHEDULE,
     "training.averaging.kind": _averaging,
-    "training.validation.every": _every,
+    "training.validation.every": _validation_interval,
     "training.validation.criterion": _criterion_of_texts,
 }
 

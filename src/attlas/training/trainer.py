@@ -483,10 +483,10 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
         )
     device = usable(device_of_rank(device_called(recipe.training.device)))
     with open_process_group(device, recipe.training.distribution) as process_group:
-        return _trained(recipe, folder, report, device, process_group)
+        return _train_in_group(recipe, folder, report, device, process_group)
 
 
-def _trained(
+def _train_in_group(
     recipe: Recipe, folder: Path, report: Report, device: torch.device, process_group: ProcessGroup
 ) -> Outcome:
     """The same, in a frame whose learner is gone before the process group is."""

@@ -101,7 +101,7 @@ class InductionTarget(RoleTarget):
     again: Bool[Tensor, "batch keys"] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "again", _again(self.tokens, self.token_mask))
+        object.__setattr__(self, "again", _occurred_before(self.tokens, self.token_mask))
 
     def exists(self, row: int, query: Int[Tensor, " rows"]) -> Bool[Tensor, "#rows"]:
         num_keys = self.tokens.shape[1]
@@ -130,7 +130,7 @@ def rarest_tokens(
     return (numbers == numbers.amin(1, keepdim=True)) & (numbers < torch.inf)
 
 
-def _again(
+def _occurred_before(
     tokens: Int[Tensor, "batch keys"], token_mask: Bool[Tensor, "batch keys"]
 ) -> Bool[Tensor, "batch keys"]:
     """Return True if the same token stood at an earlier token of the text."""

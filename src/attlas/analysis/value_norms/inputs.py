@@ -111,7 +111,7 @@ class _Given:
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         value = kwargs["value"] if "value" in kwargs else args[2]
-        source = _kept(value)
+        source = _copied(value)
         if value.ndim == _AXES and not getattr(module, "batch_first", False):
             source = source.transpose(0, 1)
         self.calls.append(ValueInputs(source))
@@ -124,7 +124,7 @@ class _Made:
     calls: list[ValueInputs]
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.calls.append(ValueInputs(_kept(args[0] if args else kwargs["input"])))
+        self.calls.append(ValueInputs(_copied(args[0] if args else kwargs["input"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class _Read:
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self.calls and self.calls[-1].read is None and not _drops(self.layer):
-            context = _kept(args[0] if args else kwargs["input"])
+            context = _copied(args[0] if args else kwargs["input"])
             self.calls[-1] = replace(self.calls[-1], read=context)
 
 
@@ -153,6 +153,6 @@ def _drops(layer: nn.Module) -> bool:
     return any(rate > 0 for rate in rates if not isinstance(rate, bool))
 
 
-def _kept(tensor: Tensor) -> Tensor:
+def _copied(tensor: Tensor) -> Tensor:
     """A copy, with an axis for texts."""
     return (tensor.unsqueeze(0) if tensor.ndim < _AXES else tensor).detach().clone()

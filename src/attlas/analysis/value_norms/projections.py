@@ -280,7 +280,7 @@ def value_map(model: nn.Module, layer: str, heads: int) -> ValueMap:
         raise _unsupported(projections, layer, heads)
     columns = columns.to(value.device)
     value_bias = None if value_bias is None else value_bias[columns]
-    return _apart(value[:, columns], value_bias, output, bias, width)
+    return _split_heads(value[:, columns], value_bias, output, bias, width)
 
 
 def _of_torch(module: nn.MultiheadAttention) -> ValueMap:
@@ -289,7 +289,7 @@ def _of_torch(module: nn.MultiheadAttention) -> ValueMap:
     weight = module.in_proj_weight[2 * embed_dim :] if value_weight is None else value_weight
     bias = None if module.in_proj_bias is None else precise(module.in_proj_bias[2 * embed_dim :])
     output, output_bias = matrix_of(module.out_proj)
-    value_map_ = _apart(precise(weight).T, bias, output, output_bias, width)
+    value_map_ = _split_heads(precise(weight).T, bias, output, output_bias, width)
     extra = []
     if module.bias_v is not None:
         extra.append(precise(module.bias_v).reshape(heads, 1, width))
@@ -298,7 +298,7 @@ def _of_torch(module: nn.MultiheadAttention) -> ValueMap:
     return replace(value_map_, extra=torch.cat(extra, 1)) if extra else value_map_
 
 
-def _apart(
+def _split_heads(
     value: Float[Tensor, "key_dim all_values"],
     value_bias: Float[Tensor, " all_values"] | None,
     output: Float[Tensor, "all_heads embed_dim"],

@@ -35,7 +35,7 @@ def seen_whole(model: Classifier, config: ClassifierConfig) -> int | None:
     patterns = parse_patterns(config.patterns, config.layers)
     if config.pooling != "first" or all(pattern == everywhere for pattern in patterns):
         return None
-    max_length = min(_MOST, _BEYOND + config.layers * max(map(_greatest, patterns)))
+    max_length = min(_MOST, _BEYOND + config.layers * max(map(_largest_distance, patterns)))
     if model.max_positions is not None:
         max_length = min(max_length, model.max_positions - 1)  # and END
     tokens = 1
@@ -49,11 +49,11 @@ def seen_whole(model: Classifier, config: ClassifierConfig) -> int | None:
     return max_length if max_length == _MOST else None
 
 
-def _greatest(pattern: Pattern) -> int:
+def _largest_distance(pattern: Pattern) -> int:
     """The greatest place or distance that it names: far beyond, it does what it does before."""
     match pattern:
         case Both(left, right) | Either(left, right):
-            return max(_greatest(left), _greatest(right))
+            return max(_largest_distance(left), _largest_distance(right))
         case Window(number) | Strided(number):
             return number
         case Landmarks(indices):

@@ -253,8 +253,8 @@ def transformer_decoder(model: Transformer, config: TransformerConfig) -> Graph:
     graph = Graph("decoder")
     tokens = graph.input("tokens", np.int64, ("batch",))
     token_mask = graph.input("token_mask", np.bool_, ("batch", "keys"))
-    sources = _kept(graph, config, "source_", "keys")
-    pasts = _kept(graph, config, "past_", "steps")
+    sources = _cache_inputs(graph, config, "source_", "keys")
+    pasts = _cache_inputs(graph, config, "past_", "steps")
     layers = GraphLayers(graph, config)
     steps = graph.node("Shape", pasts[0].keys, start=2, end=3)
     positions = layers.positions(steps)
@@ -294,7 +294,7 @@ def _each(side: Any) -> list[Any]:
     return list(side.layers)
 
 
-def _kept(graph: Graph, config: TransformerConfig, prefix: str, axis: str) -> list[Heads]:
+def _cache_inputs(graph: Graph, config: TransformerConfig, prefix: str, axis: str) -> list[Heads]:
     """Keys and values of each layer, as inputs."""
     shape = ("batch", config.num_heads, axis, config.embed_dim // config.num_heads)
     return [

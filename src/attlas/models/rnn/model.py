@@ -171,10 +171,10 @@ def _attention_hidden_dim(config: RecurrentConfig) -> int:
 def _attention(config: RecurrentConfig) -> ScoredAttention:
     if config.attention == "local":
         return _local(config, config.local or LocalConfig())
-    return _scored(config.attention, config)
+    return _build_score(config.attention, config)
 
 
-def _scored(score: str, config: RecurrentConfig) -> ScoredAttention:
+def _build_score(score: str, config: RecurrentConfig) -> ScoredAttention:
     query, source, dropout = config.hidden_dim, config.source_dim, config.attention_dropout
     hidden_dim = _attention_hidden_dim(config)
     if score == "additive":
@@ -187,7 +187,7 @@ def _scored(score: str, config: RecurrentConfig) -> ScoredAttention:
 
 
 def _local(config: RecurrentConfig, local: LocalConfig) -> ScoredAttention:
-    inner = _scored(local.score, config)
+    inner = _build_score(local.score, config)
     if local.centre == "monotonic":
         return LocalMonotonicAttention(inner, local.radius)
     return LocalPredictiveAttention(

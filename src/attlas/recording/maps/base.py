@@ -451,7 +451,7 @@ def _parts_of(
             continue
         axis = len(index_lists)
         size = shape[axis]
-        positions = _named(item, size)
+        positions = _positions_of(item, size)
         if axis == 2:
             positions = [row for run in _runs(positions) for row in run]
         elif axis == 3:
@@ -502,7 +502,7 @@ def _is_number(item: Any) -> bool:
     return isinstance(item, int) and not isinstance(item, bool)
 
 
-def _named(item: int | slice | Tensor, size: int) -> list[int]:
+def _positions_of(item: int | slice | Tensor, size: int) -> list[int]:
     """The places of an axis that an index names, ascending.
 
     Raises:

@@ -88,8 +88,8 @@ def distance(block: Block) -> Float[Tensor, "heads rows"]:
     # Keys before and behind all of the rows are as far from each of them as from the nearest one,
     # and from that one to them; sums of such terms lose no digits, as Σ w j − i would.
     left, right = block.weights[..., :num_before], block.weights[..., num_until:]
-    total = _far(left, first - positions[:num_before], row)
-    total += _far(right, positions[num_until:] - (first + rows - 1), rows - 1 - row)
+    total = _sum_of_distances(left, first - positions[:num_before], row)
+    total += _sum_of_distances(right, positions[num_until:] - (first + rows - 1), rows - 1 - row)
     distances = (
         (first + row.unsqueeze(-1) - positions[num_before:num_until]).abs().to(block.weights.dtype)
     )
@@ -97,7 +97,7 @@ def distance(block: Block) -> Float[Tensor, "heads rows"]:
     return total
 
 
-def _far(
+def _sum_of_distances(
     weights: Float[Tensor, "heads rows keys"],
     to_nearest: Int[Tensor, " keys"],
     from_nearest: Int[Tensor, " rows"],
@@ -124,12 +124,12 @@ def gini(block: Block) -> Float[Tensor, "heads rows"]:
 
 def first_weight(block: Block) -> Float[Tensor, "heads rows"]:
     """The weight of the first token: an attention sink (Xiao et al., 2024)."""
-    return _on(block, block.ends()[0])
+    return _weight_on(block, block.ends()[0])
 
 
 def last_weight(block: Block) -> Float[Tensor, "heads rows"]:
     """The weight of the last token."""
-    return _on(block, block.ends()[1])
+    return _weight_on(block, block.ends()[1])
 
 
 def weight_at_offset(offset: int) -> RowStatistic:
@@ -147,7 +147,7 @@ def weight_at_offset(offset: int) -> RowStatistic:
     return of_row
 
 
-def _on(block: Block, key: int) -> Float[Tensor, "heads rows"]:
+def _weight_on(block: Block, key: int) -> Float[Tensor, "heads rows"]:
     if not block.low <= key < block.high:
         return _nothing(block)
     return block.weights[..., key - block.low]
@@ -220,7 +220,7 @@ class ReceivedReduction(Reduction):
         self, attention_map: BlockSource, query_mask: Bool[Tensor, "batch queries"] | None = None
     ) -> None:
         batch, heads, _, num_keys = attention_map.shape
-        self._sums = _room((batch, heads, num_keys), torch.float64)
+        self._sums = _new_tensor((batch, heads, num_keys), torch.float64)
         self._like = torch.float32
         self._map, self._query_mask = attention_map, query_mask
         self._apart: dict[int, ReceivedReduction] = {}
@@ -253,7 +253,7 @@ class TopKReduction(Reduction):
 
     def __init__(self, attention_map: BlockSource, k: int) -> None:
         shape = (*attention_map.shape[:3], k)
-        self._weights, self._keys = _room(shape), _room(shape, torch.int64, -1)
+        self._weights, self._keys = _new_tensor(shape), _new_tensor(shape, torch.int64, -1)
         self._of_softmax = attention_map.of_softmax
         self._lock = threading.Lock()
 
@@ -297,7 +297,7 @@ class MassReduction(Reduction):
         self, attention_map: BlockSource, groups: Int[Tensor, "#batch keys"], count: int
     ) -> None:
         self._groups = groups.expand(attention_map.shape[0], -1)
-        self._masses = _room((*attention_map.shape[:3], count))
+        self._masses = _new_tensor((*attention_map.shape[:3], count))
         self._lock = threading.Lock()
 
     def update(self, block: Block) -> None:
@@ -316,7 +316,9 @@ class MassReduction(Reduction):
 
 
 @torch.inference_mode(False)
-def _room(shape: Sequence[int], dtype: torch.dtype = torch.float32, number: int = 0) -> Tensor:
+def _new_tensor(
+    shape: Sequence[int], dtype: torch.dtype = torch.float32, number: int = 0
+) -> Tensor:
     """A tensor that every thread may write to, whatever mode the caller's is in: one that was made
     in inference mode takes nothing outside of it."""
     return torch.full(tuple(shape), number, dtype=dtype, device="cpu")

@@ -103,7 +103,7 @@ def find_call_site(names: Mapping[int, str]) -> CallSite | None:
         return None
     cache = _cache(variables)
     if cache is not None and _has_two(module):
-        cache = _both(cache)
+        cache = _outer_cache(cache)
     return CallSite(
         names[id(module)], module, cache, _finds_cross_attention(module, arguments), texts
     )
@@ -246,7 +246,7 @@ def _has_two(module: nn.Module) -> bool:
     return getattr(config, "is_encoder_decoder", None) is True
 
 
-def _both(cache: Any) -> Any:
+def _outer_cache(cache: Any) -> Any:
     """The cache of two of which this is one, where a caller has it: Whisper's layers go on with the
     one that they need, and what they remember belongs together."""
     if hasattr(cache, "self_attention_cache"):
@@ -267,7 +267,7 @@ def _finds_cross_attention(module: nn.Module, arguments: Mapping[str, Any]) -> b
         (arguments.get(query_name), arguments.get(key_name)) for query_name, key_name in _PAIRS
     ):
         if isinstance(query, Tensor) and isinstance(key, Tensor):
-            if _same(key, query):
+            if _same_memory(key, query):
                 return False
             if isinstance(module, nn.MultiheadAttention):
                 return _finds_other_text(query, key, arguments.get("value"))
@@ -276,7 +276,9 @@ def _finds_cross_attention(module: nn.Module, arguments: Mapping[str, Any]) -> b
     if not sources and isinstance(query, Tensor):
         sources = [arguments[name] for name in _PERHAPS if name in arguments]
         sources = [
-            source for source in sources if isinstance(source, Tensor) and not _same(source, query)
+            source
+            for source in sources
+            if isinstance(source, Tensor) and not _same_memory(source, query)
         ]
     if sources:
         queries = [query] if isinstance(query, Tensor) else []
@@ -301,11 +303,11 @@ def _finds_other_text(query: Tensor, key: Tensor, value: Any) -> bool | None:
         return None
     if share_memory(query, key):
         return None
-    made_apart = isinstance(value, Tensor) and not _same(value, key)
+    made_apart = isinstance(value, Tensor) and not _same_memory(value, key)
     return None if made_apart and query.shape == key.shape else True
 
 
-def _same(first: Tensor, second: Tensor) -> bool:
+def _same_memory(first: Tensor, second: Tensor) -> bool:
     """Return True if both are one and the same memory: a tensor may have been transposed twice."""
     if first is second:
         return True

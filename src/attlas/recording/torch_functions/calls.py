@@ -51,7 +51,7 @@ class RecordedCall(NamedTuple):
         more now; None if unknown."""
         if self.view is None:
             return None
-        return _joined(*self.view) if self.function in JOINING else _taken(*self.view)
+        return _joined_axis(*self.view) if self.function in JOINING else _slice_of(*self.view)
 
 
 class MemoryLayout(NamedTuple):
@@ -265,7 +265,7 @@ def _view(args: Sequence[Any], result: Any) -> tuple[MemoryLayout, MemoryLayout]
     return layouts[0], layouts[1]
 
 
-def _joined(piece: MemoryLayout, whole: MemoryLayout) -> AxisSlice | None:
+def _joined_axis(piece: MemoryLayout, whole: MemoryLayout) -> AxisSlice | None:
     if len(piece.shape) != len(whole.shape):
         return None
     pairs = zip(piece.shape, whole.shape, strict=True)
@@ -274,7 +274,7 @@ def _joined(piece: MemoryLayout, whole: MemoryLayout) -> AxisSlice | None:
     return AxisSlice(longer[0], 0, 1, is_unique) if len(longer) == 1 else None
 
 
-def _taken(whole: MemoryLayout, part: MemoryLayout) -> AxisSlice | None:
+def _slice_of(whole: MemoryLayout, part: MemoryLayout) -> AxisSlice | None:
     sizes = {
         axis: size for axis, size in enumerate(whole.shape) if size > 1 and whole.stride[axis] > 0
     }
@@ -322,7 +322,7 @@ def tensors_in(values: Iterable[Any], depth: int = 3) -> Iterator[Tensor]:
             yield from tensors_in(value.values(), depth - 1)
 
 
-def _named(*names: str) -> frozenset[Function]:
+def _functions_named(*names: str) -> frozenset[Function]:
     """The functions of these names in torch, in torch.nn.functional and of tensors, and those that
     do the same in place."""
     owners = (torch, F, T, torch.special)
@@ -330,43 +330,45 @@ def _named(*names: str) -> frozenset[Function]:
     return frozenset(function for function in functions if callable(function))
 
 
-LINEAR = _named(
+LINEAR = _functions_named(
     *("linear", "bilinear", "embedding", "embedding_bag", "lstm", "gru", "rnn_tanh", "rnn_relu"),
     *(f"conv{more}{axes}d" for more in ("", "_transpose") for axes in (1, 2, 3)),
 )
-PRODUCTS = LINEAR | _named(
+PRODUCTS = LINEAR | _functions_named(
     *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "mv", "einsum", "tensordot", "inner"),
     *("addmm", "addbmm", "baddbmm", "baddbmm_", "chain_matmul", "bilinear"),
 )
-KERNELS = set(_named("scaled_dot_product_attention", "multi_head_attention_forward"))
+KERNELS = set(_functions_named("scaled_dot_product_attention", "multi_head_attention_forward"))
 """Functions that are whole attentions: what they give is of the text of their queries."""
 
-SOFTMAXES = _named("softmax", "_softmax", "_safe_softmax", "softmin", "gumbel_softmax")
-SOFTMAXES |= _named("log_softmax", "_log_softmax")
-JOINING = _named("cat", "concat", "concatenate", "stack", "hstack", "vstack")
-_SETTING = _named(
+SOFTMAXES = _functions_named("softmax", "_softmax", "_safe_softmax", "softmin", "gumbel_softmax")
+SOFTMAXES |= _functions_named("log_softmax", "_log_softmax")
+JOINING = _functions_named("cat", "concat", "concatenate", "stack", "hstack", "vstack")
+_SETTING = _functions_named(
     *("__setitem__", "copy_", "index_copy", "index_copy_", "index_put", "index_put_"),
     *("scatter", "scatter_", "scatter_add", "scatter_add_", "index_add", "index_add_"),
     *("masked_scatter", "masked_scatter_", "slice_scatter", "select_scatter"),
 )
 JOINING |= _SETTING
-_OF_LISTS = JOINING | _named("einsum", "lstm", "gru", "rnn_tanh", "rnn_relu", "block_diag")
-PARTS = {_chosen} | _named(
+_OF_LISTS = JOINING | _functions_named(
+    "einsum", "lstm", "gru", "rnn_tanh", "rnn_relu", "block_diag"
+)
+PARTS = {_chosen} | _functions_named(
     *("__getitem__", "unbind", "chunk", "split", "tensor_split", "select", "narrow")
 )
-MOVING = _named(
+MOVING = _functions_named(
     *("roll", "flip", "fliplr", "flipud", "rot90", "gather", "index_select", "take_along_dim"),
     *("take", "masked_select", "sort", "unfold", "as_strided", "pad"),
 ) | {_chosen}
-_CUTTING = PARTS - {_chosen} | _named("cat", "concat", "concatenate")
+_CUTTING = PARTS - {_chosen} | _functions_named("cat", "concat", "concatenate")
 _CHOOSING = frozenset((torch.where,))
-_FIRST = {_chosen} | _named(
+_FIRST = {_chosen} | _functions_named(
     *("layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "normalize"),
     *("dropout", "prelu", "masked_fill", "masked_fill_", "gather", "index_select", "__getitem__"),
     *("take_along_dim", "masked_select", "expand_as", "view_as", "reshape_as", "type_as", "to"),
     *("native_layer_norm", "pad", "interpolate"),
 )
-BLANK = _named(
+BLANK = _functions_named(
     *("zeros", "ones", "full", "empty", "arange", "eye", "linspace", "zeros_like", "ones_like"),
     *("full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "zero_"),
 )

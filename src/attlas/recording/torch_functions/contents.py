@@ -241,7 +241,7 @@ class Contents:
         ):
             self.chosen(tensor, indices[0], result)
             return
-        full_index = _kept(indices, tensor.ndim)
+        full_index = _expand_index(indices, tensor.ndim)
         new_axis: int | None = None
         position = axis = 0
         start, stop = content.start, content.stop
@@ -272,7 +272,7 @@ class Contents:
         """Other keys were written to `tensor[index]`, in it."""
         if not isinstance(tensor, Tensor) or tensor.ndim < 3:
             return
-        full_index = _kept(index if isinstance(index, tuple) else (index,), tensor.ndim)
+        full_index = _expand_index(index if isinstance(index, tuple) else (index,), tensor.ndim)
         assigned_axes = [
             axis for axis, index_ in enumerate(full_index or ()) if not _is_whole(index_)
         ]
@@ -349,7 +349,7 @@ def _is_whole(index: Any) -> bool:
     return isinstance(index, slice) and (index.start, index.stop, index.step) == _WHOLE
 
 
-def _kept(index: tuple[Any, ...], axes: int) -> list[Any] | None:
+def _expand_index(index: tuple[Any, ...], axes: int) -> list[Any] | None:
     """An index with a slice in place of what an ellipsis stands for, and of what is not named; None
     where it is of another kind."""
     if not all(

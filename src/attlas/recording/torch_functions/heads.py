@@ -69,8 +69,8 @@ class Fold:
         leading_sizes = unfolded.shape[: len(texts)], unfolded.shape[len(texts) : -2]
         axes = [factors[index] for index in texts], [factors[index] for index in self.heads]
         rows = (
-            _kept(leading_sizes[0], axes[0], shared=False),
-            _kept(leading_sizes[1], axes[1], shared=shared),
+            _folded_sizes(leading_sizes[0], axes[0], shared=False),
+            _folded_sizes(leading_sizes[1], axes[1], shared=shared),
         )
         unfolded = unfolded.expand(*rows[0], *rows[1], -1, -1)
         return unfolded.reshape(prod(rows[0]), prod(rows[1]), *tensor.shape[-2:])
@@ -113,7 +113,7 @@ class Fold:
         ]
 
 
-def _kept(sizes: Sequence[int], expected: Sequence[int], *, shared: bool) -> list[int]:
+def _folded_sizes(sizes: Sequence[int], expected: Sequence[int], *, shared: bool) -> list[int]:
     """The sizes of factors that are folded into one axis: 1s where all are, else all of them."""
     if all(size == 1 for size in sizes):
         return list(sizes)
@@ -326,7 +326,7 @@ def heads_of(
         elif max(map(len, factors)) == 1 and _are_key_heads(rows, heads, num_positions, module):
             return default
         fold = _run_of(heads, factors, width, shared=shared) or (
-            _cut(heads, factors) if fits() else None
+            _split_axis(heads, factors) if fits() else None
         )
         if fold is not None:
             return fold
@@ -339,7 +339,7 @@ def _factors_of(
     """Of what each of these axes is folded, and the width: as the first of these tensors says that
     is known to have been laid out otherwise, or that lies in memory otherwise, else as the first.
     """
-    aligned = [candidate for candidate in evidence if _aligned(candidate, rows)] or evidence[:1]
+    aligned = [candidate for candidate in evidence if _axes_match(candidate, rows)] or evidence[:1]
     with_layout = [
         (candidate, layout)
         for candidate in aligned
@@ -351,7 +351,7 @@ def _factors_of(
         layout = tuple(
             ((size, stride),) for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
         )
-    if not _aligned(tensor, rows):
+    if not _axes_match(tensor, rows):
         return tuple(((size, 0),) for size in rows), layout[-1]
     missing = len(rows) - (tensor.ndim - 2)
     factors: list[Factors] = [((size, 0),) for size in rows[:missing]]
@@ -362,7 +362,7 @@ def _factors_of(
     return tuple(factors), layout[-1]
 
 
-def _aligned(tensor: Tensor, rows: Sequence[int]) -> bool:
+def _axes_match(tensor: Tensor, rows: Sequence[int]) -> bool:
     """Return True if it has these axes, from the last on, or some of them."""
     axes = tensor.shape[:-2]
     if len(axes) > len(rows):
@@ -394,14 +394,16 @@ def _run_of(heads: int, layout: Sequence[Factors], width: Factors, *, shared: bo
                 continue
             stride = ends[1][2]
             key_stride = (
-                0 if shared and is_multiple and stop == len(flat) else _far(heads, stride, width)
+                0
+                if shared and is_multiple and stop == len(flat)
+                else _stride_order(heads, stride, width)
             )
             runs.append((key_stride, is_multiple, max(stride, 0), -start, range(start, stop)))
     sizes = tuple(tuple(size for size, _ in factors) for factors in layout)
     return Fold(sizes, min(runs, key=lambda candidate: candidate[:4])[-1]) if runs else None
 
 
-def _far(heads: int, stride: int, width: Factors) -> int:
+def _stride_order(heads: int, stride: int, width: Factors) -> int:
     """0 where heads so far apart in memory lie around their width, 1 where they lie inside of it,
     2 where they lie elsewhere."""
     size, inner_stride = prod(size for size, _ in width), width[-1][1]
@@ -410,7 +412,7 @@ def _far(heads: int, stride: int, width: Factors) -> int:
     return 1 if inner_stride == heads * stride > 0 else 2
 
 
-def _cut(heads: int, layout: Sequence[Factors]) -> Fold | None:
+def _split_axis(heads: int, layout: Sequence[Factors]) -> Fold | None:
     """The first axis that is a multiple of so many heads, cut into texts and heads."""
     sizes = [tuple(size for size, _ in factors) for factors in layout]
     stride = 0

@@ -109,7 +109,7 @@ def without_compile(is_forced: Callable[[], bool]) -> Iterator[None]:
     try:
         yield
     finally:
-        _leave()
+        _stop_tracking()
 
 
 def _compiler() -> Any:
@@ -127,7 +127,7 @@ def _enter(is_forced: Callable[[], bool]) -> None:
             compiler._stance = _EagerStance(stance, is_forced)
 
 
-def _leave() -> None:
+def _stop_tracking() -> None:
     global _blocks
     with _lock:
         _blocks -= 1

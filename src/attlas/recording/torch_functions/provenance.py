@@ -224,7 +224,7 @@ def reshaped_axes(
             sizes = new_shape[axis - 1], new_shape[axis]
             if sizes == pair and prod(new_shape[axis % len(new_shape) + 1 :]) == inner_size:
                 return (axis - 1, axis), None
-    places = _carried(first, old_shape, new_shape), _carried(second, old_shape, new_shape)
+    places = _carried_axis(first, old_shape, new_shape), _carried_axis(second, old_shape, new_shape)
     if places[0] is not None and places[1] is not None and (places[0] != places[1]) == (not pair):
         return (places[0], places[1]), pair
     if pair is None and second == first + 1:
@@ -238,7 +238,7 @@ def reshaped_axes(
     return None
 
 
-def _carried(axis: int, old_shape: Sequence[int], new_shape: Sequence[int]) -> int | None:
+def _carried_axis(axis: int, old_shape: Sequence[int], new_shape: Sequence[int]) -> int | None:
     inner_size = prod(old_shape[axis % len(old_shape) + 1 :])
     for index in range(-1, -len(new_shape) - 1, -1):
         if (
@@ -337,7 +337,8 @@ class WeightInfo:
         if self.origin is not None and self.origin.shape == weights.shape:
             origin = self.origin.permute(*order)
             steps = tuple(
-                (_moved(position, order), args, kwargs) for position, args, kwargs in self.steps
+                (_permuted_function(position, order), args, kwargs)
+                for position, args, kwargs in self.steps
             )
         keys = order.index(self.keys % axes) - axes
         queries = None if self.queries is None else order.index(self.queries % axes) - axes
@@ -366,7 +367,9 @@ def back(order: Sequence[int]) -> list[int]:
     return sorted(range(len(order)), key=order.__getitem__)
 
 
-def _moved(function: Callable[..., Tensor], order: Sequence[int]) -> Callable[..., Tensor]:
+def _permuted_function(
+    function: Callable[..., Tensor], order: Sequence[int]
+) -> Callable[..., Tensor]:
     """The function, of weights whose axes were put into this order."""
     return lambda weights, *args, **kwargs: function(
         weights.permute(*back(order)), *args, **kwargs

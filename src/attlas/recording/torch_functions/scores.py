@@ -101,13 +101,13 @@ def handle_add(sign: int) -> Handler:
         result = func(*args, **kwargs)
         if score_infos:
             two_terms = len(args) == 2 and not kwargs
-            tracking.provenance.learn(result, _plus(*score_infos[0], sign) if two_terms else None)
+            tracking.provenance.learn(result, _add(*score_infos[0], sign) if two_terms else None)
         return result
 
     return handler
 
 
-def _plus(info: ScoreInfo, scores: Tensor, other: Any, sign: int) -> ScoreInfo | None:
+def _add(info: ScoreInfo, scores: Tensor, other: Any, sign: int) -> ScoreInfo | None:
     number = _as_number(other)
     if number is not None:
         return replace(info, shifted=info.shifted or number != 0)
@@ -130,7 +130,7 @@ def handle_masked_fill(
     if isinstance(info, ScoreInfo):
         arguments = [*args[1:], *(kwargs[name] for name in ("mask", "value") if name in kwargs)]
         if len(arguments) == 2:
-            fact = _hidden(info, args[0], *arguments, hides=True)
+            fact = _hide_scores(info, args[0], *arguments, hides=True)
     result = func(*args, **kwargs)
     if isinstance(info, ScoreInfo):
         tracking.provenance.learn(result, fact)
@@ -167,7 +167,7 @@ def handle_setitem(
     # An index is aligned from the first axis on, a mask from the last.
     of_all = isinstance(args[1], Tensor) and args[1].shape == args[0].shape
     if isinstance(info, ScoreInfo) and of_all:
-        fact = _hidden(info, args[0], args[1], args[2], hides=True)
+        fact = _hide_scores(info, args[0], args[1], args[2], hides=True)
     func(*args, **kwargs)
     if info is not None:
         tracking.provenance.learn(args[0], fact)
@@ -182,11 +182,13 @@ def handle_where(
     """torch.where(mask, scores, −∞)."""
     result = func(*args, **kwargs)
     if len(args) == 3 and isinstance(info := tracking.provenance.of(args[1]), ScoreInfo):
-        tracking.provenance.learn(result, _hidden(info, args[1], args[0], args[2], hides=False))
+        tracking.provenance.learn(
+            result, _hide_scores(info, args[1], args[0], args[2], hides=False)
+        )
     return result
 
 
-def _hidden(
+def _hide_scores(
     info: ScoreInfo, scores: Tensor, mask: Any, value: Any, *, hides: bool
 ) -> ScoreInfo | None:
     """Scores of which some were replaced by a number, which is as good as −∞; None where it isn't.

@@ -56,7 +56,7 @@ class Contraction:
         left, comma, right = terms.partition(",")
         if len(tensors) != 2 or not comma or "," in right:
             return None
-        spelled = _spelled_out((left, right), out if arrow else _implied(terms), tensors)
+        spelled = _spelled_out((left, right), out if arrow else _implied_output(terms), tensors)
         return None if spelled is None else cls(args[0], (tensors[0], tensors[1]), *spelled)
 
     @classmethod
@@ -203,7 +203,7 @@ class Contraction:
 _DOTS = "..."
 
 
-def _implied(terms: str) -> str:
+def _implied_output(terms: str) -> str:
     """What an equation without an arrow stands for: axes that one tensor alone has, by letter."""
     letters = sorted(letter for letter in set(terms) - set(".,") if terms.count(letter) == 1)
     return _DOTS * (_DOTS in terms) + "".join(letters)
@@ -258,7 +258,7 @@ def explicit_attention_map(
     origin = weights if info.origin is None else info.origin
     scores = info.scores
     if scores is None or not _makes(scores, origin):
-        return _held(fold.open(origin))
+        return _dense_map(fold.open(origin))
     mask = scores.mask()
     return factored_map(
         fold.open(scores.left),
@@ -305,7 +305,7 @@ def _makes(scores: ScoreInfo, weights: Tensor) -> bool:
     return one_each and (*map(max, left, right), *rows) == weights.shape
 
 
-def _held(weights: Float[Tensor, "batch heads queries keys"]) -> DenseAttentionMap:
+def _dense_map(weights: Float[Tensor, "batch heads queries keys"]) -> DenseAttentionMap:
     """The map itself: a key that no head looks at, exactly 0 after a softmax, was hidden."""
     shown = (weights != 0).any(1, keepdim=True)
     return DenseAttentionMap(weights, None if bool(shown.all()) else shown, None)

@@ -55,7 +55,7 @@ class InterfaceCall:
         """From the arguments of transformers' interface; None for what cannot be read."""
         if any(kwargs.get(name) is not None for name in _UNREADABLE):
             return None
-        if mask is None and _packed(kwargs.get("position_ids")):
+        if mask is None and _is_packed(kwargs.get("position_ids")):
             return None
         queries, num_keys = query.shape[2], key.shape[2]
         token_mask, allowed = None, _allowed(mask, query, key)
@@ -134,7 +134,7 @@ class InterfaceCall:
         return (weights @ self.values.repeat_interleave(shared, 1)).transpose(1, 2).contiguous()
 
 
-def _packed(positions: Any) -> bool:
+def _is_packed(positions: Any) -> bool:
     """Return True if several texts follow each other in one row, which kernels keep apart by
     position.
     """
@@ -198,7 +198,7 @@ def observed_interfaces(
         yield
     finally:
         for name in names:
-            _leave(table, name)
+            _restore(table, name)
 
 
 def _table() -> Any:
@@ -218,7 +218,7 @@ def _enter(table: Any, name: str, tracking: Callable[[], TrackingContext | None]
             table[name] = _telling(table[name], tracking)
 
 
-def _leave(table: Any, name: str) -> None:
+def _restore(table: Any, name: str) -> None:
     with _lock:
         _in_use[name] -= 1
         entry = table.get(name)

@@ -360,7 +360,7 @@ def handle_gate_or(handler: Handler) -> Handler:
     A gate, a mask of heads, a threshold and a sum to 1: what comes of it is what is read, and not
     what the softmax gave.
     """
-    return _either(handler, lambda info, tensors: True)
+    return _weights_or(handler, lambda info, tensors: True)
 
 
 def handle_step_or(handler: Handler) -> Handler:
@@ -369,10 +369,10 @@ def handle_step_or(handler: Handler) -> Handler:
     What is made of a softmax and another tensor are other weights only where the softmax is known
     to be of queries and keys: it may have been of a text's features.
     """
-    return _either(handler, lambda info, others: info.queries is not None or not others)
+    return _weights_or(handler, lambda info, others: info.queries is not None or not others)
 
 
-def _either(handler: Handler, follows: Callable[[WeightInfo, int], bool]) -> Handler:
+def _weights_or(handler: Handler, follows: Callable[[WeightInfo, int], bool]) -> Handler:
     """A handler that makes other weights of weights, and calls `handler` for everything else.
 
     Args:
