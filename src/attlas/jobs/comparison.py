@@ -243,7 +243,11 @@ def _ratio(tail_count: int, discordant: int) -> float:
 
 
 def facts_of(run: Run, checkpoint: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Size and training of a run; facts: of its translator or classifier."""
+    """Size and training of a run.
+
+    Args:
+        facts: Of its translator or classifier.
+    """
     events = run.events()
     last: dict[str, Any] = next((event for event in reversed(events) if "seconds" in event), {})
     return {

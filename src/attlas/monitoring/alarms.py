@@ -19,22 +19,22 @@ class Thresholds(Config):
     """The thresholds of the alarms."""
 
     max_logit: float = Field(default=100.0, gt=0.0)
-    """Logit growth: the largest score of a head is above this. QK-clip's τ is 100."""
+    """Logit growth: the largest score of a head is above this. The τ of QK-clip is 100."""
     min_entropy: float = Field(default=0.02, ge=0.0, le=1.0)
     """Entropy collapse: the normalised entropy of a head has fallen below this."""
     entropy_fall: float = Field(default=0.1, ge=0.0, le=1.0)
-    """… and has lost at least this much since the first reading."""
+    """Entropy collapse needs a fall of the normalised entropy by this since the first reading."""
     uniform_entropy: float = Field(default=0.999, ge=0.0, le=1.0)
     """Dead head: its normalised entropy is above this, so every query looks at all keys alike."""
     constant_share: float = Field(default=0.999, ge=0.0, le=1.0)
-    """Dead head: one key of each text receives more than this share from all queries."""
+    """Dead head: one key of each text receives more than this share of what all queries give."""
     dead_readings: int = Field(default=10, ge=1)
-    """A head is dead after so many readings in a row. New models begin with uniform heads."""
+    """A head is dead after so many readings in a row; new models begin with uniform heads."""
     sink_share: float = Field(default=0.8, ge=0.0, le=1.0)
     """Sink growth: the mean weight of the first token is above this."""
     sink_growth: float = Field(default=0.3, ge=0.0, le=1.0)
-    """… and has grown by at least this much since the first reading. Many trained models have
-    sinks.
+    """Sink growth needs a growth of that weight by this since the first reading; many trained
+    models have sinks.
     """
 
 

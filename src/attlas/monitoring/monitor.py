@@ -55,12 +55,12 @@ class Watch:
         model: nn.Module,
         *,
         every: int,
-        path: Path | str | None,
-        log: Log | None,
-        on_alarm: Callable[[Alarm], object],
         thresholds: Thresholds,
-        step: int | None,
-        process_group: Any,
+        path: Path | str | None = None,
+        log: Log | None = None,
+        on_alarm: Callable[[Alarm], object] | None = warn,
+        step: int | None = None,
+        process_group: Any = None,
     ) -> None:
         self.model, self.every = model, every
         self.history: list[dict[str, Any]] = []
@@ -145,14 +145,18 @@ class Watch:
         """What it watches."""
         return f"<attlas.watch of {type(self.model).__name__}, step {self._step:,}>"
 
+    def resume(self, records: Sequence[dict[str, Any]]) -> None:
+        """Go on from the records of an earlier session: with their history and their alarms."""
+        for record in records:
+            self.history.append(record)
+            self._alarms.advance(record["step"], heads_of(record))
+
     # The file.
 
     def _open(self, path: Path, step: int | None) -> None:
         if path.exists():
             records = read_history(path)
-            self.history = [r for r in records if step is None or r["step"] <= step]
-            for record in self.history:
-                self._alarms.advance(record["step"], heads_of(record))
+            self.resume([r for r in records if step is None or r["step"] <= step])
             if step is None and self.history:
                 self._step = self.history[-1]["step"]
         if self._is_main:
@@ -239,8 +243,9 @@ class Watch:
                 self._file.write(record)
             if self._log is not None:
                 self._log(found.flat())
-            for alarm in found.alarms:
-                self._on_alarm(alarm)
+            if self._on_alarm is not None:
+                for alarm in found.alarms:
+                    self._on_alarm(alarm)
         return found
 
     def _gathered(self, totals: dict[str, LayerTotals]) -> dict[str, LayerTotals]:
@@ -304,7 +309,7 @@ def watch(
     every: int = 50,
     path: Path | str | None = None,
     log: Log | None = None,
-    on_alarm: Callable[[Alarm], object] = warn,
+    on_alarm: Callable[[Alarm], object] | None = warn,
     thresholds: Thresholds | Mapping[str, float] | None = None,
     step: int | None = None,
     process_group: Any = None,
@@ -323,7 +328,8 @@ def watch(
         every: Steps between two readings.
         path: A file for the readings, one JSON object a line. An existing one goes on.
         log: A function of a flat dict for each reading, such as `wandb.log`.
-        on_alarm: A function of each alarm that begins; by default it is a warning of Python.
+        on_alarm: A function of each alarm that begins; by default it is a warning of Python. None =
+            nobody is told, and the readings have them.
         thresholds: Of the alarms: `Thresholds`, or a dict of those that differ from the defaults.
         step: The steps that were done before. None = the last one in the file, or 0.
         process_group: The processes that share the batches. None = all of torch.distributed.

@@ -44,6 +44,7 @@ class StatisticsRecorder(Recorder):
         self._totals: dict[str, LayerTotals] = {}
         self._pending: dict[str, PendingSteps] = {}
         self._self_masks: dict[str, TokenMask] = {}
+        self._steps: dict[str, int] = {}
 
     def record_call(self, site: CallSite, attention_map: AttentionMap, content: Any = None) -> None:
         """One call at this place."""
@@ -104,8 +105,8 @@ class StatisticsRecorder(Recorder):
         )
         is_self = not cross_attention and queries == num_keys
         if bool(mask.all()):
-            given = [m for m in self._masks if tuple(m.shape) == (batch, queries)]
-            if given and (cross_attention or (is_self and attention_map.causal)):
+            given = self._given_masks(path, batch, queries)
+            if given and (queries == 1 or cross_attention or (is_self and attention_map.causal)):
                 mask = given[0].to(mask.device)
             elif cross_attention:
                 found = self._mask_beside(path, (batch, queries))
@@ -113,6 +114,21 @@ class StatisticsRecorder(Recorder):
         if is_self:
             self._self_masks[path] = mask
         return mask
+
+    def _given_masks(self, path: str, batch: int, queries: int) -> list[TokenMask]:
+        """The masks that were given for so many queries; of a call of one query, which is a step,
+        its column.
+        """
+        found = [mask for mask in self._masks if tuple(mask.shape) == (batch, queries)]
+        if queries > 1 or found:
+            return found
+        step = self._steps.get(path, 0)
+        self._steps[path] = step + 1
+        return [
+            mask[:, step : step + 1]
+            for mask in self._masks
+            if mask.shape[0] == batch and step < mask.shape[1]
+        ]
 
     def _mask_beside(self, path: str, shape: tuple[int, int]) -> TokenMask | None:
         """The queries of tokens in self-attention of the same block; None = there is none."""

@@ -10,7 +10,7 @@ from attlas.runs.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from attlas.runs.run import METRICS, Run, load_weights
+from attlas.runs.run import METRICS, WATCH, Run, load_weights
 from attlas.runs.seal import CONFIG, PROVENANCE
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "LAST",
     "METRICS",
     "PROVENANCE",
+    "WATCH",
     "Checkpoint",
     "CheckpointStore",
     "Run",

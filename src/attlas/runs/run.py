@@ -34,6 +34,7 @@ from attlas.runs.checkpoints import BEST, CHECKPOINTS, LAST, Checkpoint, Checkpo
 from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
 
 METRICS = "metrics.jsonl"
+WATCH = "watch.jsonl"
 
 FILES = {
     CONFIG: "the recipe, with every change by `--set`",
@@ -41,6 +42,7 @@ FILES = {
     **dict.fromkeys(vocabulary_names(), "a vocabulary: it turns texts into ids"),
     LABELS: "the labels of a classifier",
     METRICS: "one JSON object a line: losses, scores, speed",
+    WATCH: "one JSON object a line: attention of every head, alarms; with `training.watch.every`",
     f"{CHECKPOINTS}/": "one safetensors file for each checkpoint, with a SHA-256",
     BEST: "the name of the best checkpoint",
     LAST: "the name of the last checkpoint",

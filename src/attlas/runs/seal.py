@@ -30,6 +30,7 @@ CHANGEABLE = {
     "training.threads",
     "training.distribution",
     "training.tensorboard",
+    "training.watch",
     "training.validation.patience",
     "training.validation.decoding.autocast",  # as the device, which may lack its numbers
 }

@@ -54,6 +54,7 @@ class TrainingState:
         epoch_totals: Totals since the epoch began, without times.
         saved: The updates whose checkpoints are kept, newest last.
         journal: The length of `metrics.jsonl` in bytes.
+        watched: The length of `watch.jsonl` in bytes.
     """
 
     update: int = 0
@@ -68,6 +69,7 @@ class TrainingState:
     window: RunningTotals = RunningTotals()
     epoch_totals: RunningTotals = RunningTotals()
     journal: int = 0
+    watched: int = 0
 
     @property
     def kept(self) -> set[int]:
@@ -87,8 +89,9 @@ class TrainingState:
             CheckpointError: For a checkpoint without them, such as an averaged one.
         """
         try:
-            # Checkpoints of before epochs were told have no totals of theirs.
-            facts = {"epoch_totals": {}, **facts}
+            # Checkpoints of before epochs were told have no totals of theirs; those of before
+            # attention was watched have no readings.
+            facts = {"epoch_totals": {}, "watched": 0, **facts}
             numbers = {name: facts[name] for name in cls.__dataclass_fields__}
             epoch_totals = RunningTotals(**numbers["epoch_totals"])
             best = numbers["best"] and tuple(numbers["best"])

@@ -10,6 +10,7 @@ from attlas.config import Config
 from attlas.decoding import DecodingConfig
 from attlas.errors import ConfigError
 from attlas.metrics import BleuTokenizer, check_tokenizer
+from attlas.monitoring import Thresholds
 from attlas.training.averaging import AveragingConfig, LastAveraging, NoAveraging
 from attlas.training.optimizers import AdamConfig, OptimizerConfig
 from attlas.training.scheduled_sampling import ConstantSampling, ScheduledSamplingConfig
@@ -92,6 +93,15 @@ class ValidationConfig(Config):
         return old is None or (sign * new[0], -new[1]) > (sign * old[0], -old[1])
 
 
+class WatchConfig(Thresholds):
+    """The monitor of attention, see `attlas.watch`: statistics of every head in watch.jsonl, alarms
+    on the screen. It changes nothing of what is learnt.
+    """
+
+    every: int | None = Field(default=None, ge=1)
+    """Updates between two readings; the first update is read, too. Left out: nothing is read."""
+
+
 class TrainingConfig(Config):
     """How a model is trained.
 
@@ -167,6 +177,8 @@ class TrainingConfig(Config):
     """Whether weights are averaged."""
     validation: ValidationConfig = ValidationConfig()
     """When and how to measure."""
+    watch: WatchConfig = WatchConfig()
+    """The monitor of attention."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 import torch.distributed as dist
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -246,6 +246,15 @@ class WeightedBatch(Protocol):
     @property
     def weight(self) -> float:
         """The sum of the weights of its predictions, over which the loss is averaged."""
+
+
+@runtime_checkable
+class MaskedBatch(Protocol):
+    """A batch whose predictions stand beside padding."""
+
+    @property
+    def expected_mask(self) -> Bool[Tensor, "batch queries"]:
+        """True where a token is predicted."""
 
 
 def batch_weight(batch: TrainingBatch) -> float:

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from attlas.monitoring import Reading
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -68,6 +70,18 @@ class Trained(Event):
     grad_norm: float
     teacher_forcing: float | None
     done: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched(Event):
+    """The attention of an update was read; a line of `watch.jsonl`, not of `metrics.jsonl`."""
+
+    kind: ClassVar[str] = "watched"
+    reading: Reading
+
+    def record(self) -> dict[str, Any]:
+        """As one line of `watch.jsonl`."""
+        return self.reading.record()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

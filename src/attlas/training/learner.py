@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from attlas._parallel import ThreadGroup
 from attlas.errors import AttlasError
+from attlas.monitoring import Reading, Watch, read_history
 from attlas.ops.dropout import dropout_generator
 from attlas.runs import Checkpoint, load_weights
 from attlas.runs.checkpoints import under
@@ -22,6 +23,7 @@ from attlas.training.distributed import (
     Command,
     DistributedModel,
     Loss,
+    MaskedBatch,
     Objective,
     ProcessGroup,
     TrainingBatch,
@@ -56,6 +58,7 @@ class Update:
 
     Args:
         weight: What the loss is averaged over, the tokens where they all weigh 1.
+        reading: The attention of this update, if it was read.
         grad_norm: Of the gradient before clipping; it may be infinite under float16, whose scaler
             then skips the step.
     """
@@ -65,6 +68,7 @@ class Update:
     learning_rate: float
     grad_norm: float
     weight: float
+    reading: Reading | None = None
 
 
 _OPTIMIZER, AVERAGE = "optimizer/", "average/"
@@ -113,6 +117,7 @@ class Learner(Generic[M, B]):
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         parallelism = Parallelism(self.thread_group.map, self._whole, self._part)
         self.optimizer = settings.optimizer.build(self.model, settings.learning_rate, parallelism)
+        self._watch: Watch | None = None
         self.average: dict[str, Tensor] | None = None
         if isinstance(settings.averaging, MovingAveraging):
             self.average = {n: t.detach().clone() for n, t in self.model.state_dict().items()}
@@ -156,7 +161,35 @@ class Learner(Generic[M, B]):
         scaler.update()
         if self.average is not None and isinstance(settings.averaging, MovingAveraging):
             update_average(self.average, self.model, settings.averaging.share(number))
-        return Update(loss, tokens, rate, norm, weight)
+        reading = None if self._watch is None else self._watch.step()
+        return Update(loss, tokens, rate, norm, weight, reading)
+
+    def watch_from(self, update: int, path: Path | None = None) -> None:
+        """Watch the attention of the updates after this one, if the settings say so.
+
+        Args:
+            path: The file of the readings so far, from which alarms go on.
+        """
+        settings = self.settings.watch
+        if settings.every is None:
+            return
+        self._watch = Watch(
+            self.model, every=settings.every, thresholds=settings, step=update, on_alarm=None
+        )
+        if path is not None and path.exists():
+            self._watch.resume(read_history(path))
+
+    @contextmanager
+    def _watched(self, batch: B | None, number: int, order: tuple[int, int]) -> Iterator[None]:
+        """Read the attention of a batch, if this update is read; sums are made in this order."""
+        if self._watch is None or not self._watch.reads_next:
+            yield
+            return
+        mask = batch.expected_mask if isinstance(batch, MaskedBatch) else None
+        if mask is not None and self.settings.rdrop_alpha_at(number):
+            mask = mask.repeat(2, 1)  # each batch is read twice
+        with self._watch.forward(mask, order):
+            yield
 
     def as_whole(self, fresh: Callable[[], M]) -> M:
         """The model, to be measured: itself where this process holds all of it, else a fresh one
@@ -190,10 +223,11 @@ class Learner(Generic[M, B]):
             gradient: Gradient = [None] * len(self.parameters)
             total = 0.0
             with self._chance(share_number, number) as chance:
-                for batch in shares[share_number]:
+                for index, batch in enumerate(shares[share_number]):
                     if batch is None:
                         continue
-                    with self.precision.autocast():
+                    reading = self._watched(batch, number, (share_number, index))
+                    with reading, self.precision.autocast():
                         loss = self.loss(
                             self.model, batch.to(self.device), number, self._scale(weight), chance,
                             self.parameters,
@@ -225,7 +259,8 @@ class Learner(Generic[M, B]):
         with self._chance(self.process_group.rank, number) as chance:
             for part_number, batch in enumerate(batches, 1):
                 with distributed.joined(part_number == len(batches)) as objective:
-                    with self.precision.autocast():
+                    reading = self._watched(batch, number, (0, part_number))
+                    with reading, self.precision.autocast():
                         device_batch = None if batch is None else batch.to(self.device)
                         loss = objective(device_batch, number, self._scale(weight), chance)
                     total += loss.item()

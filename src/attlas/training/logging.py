@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from attlas._files import explained, open_descriptor, write_whole
 from attlas.errors import missing_extra
-from attlas.runs import METRICS
+from attlas.runs import METRICS, WATCH
 from attlas.training.checkpointing import TrainingState
-from attlas.training.events import Event, Report, Trained, Validated
+from attlas.training.events import Event, Report, Trained, Validated, Watched
 
 _EVERY = 2**16  # bytes that are searched at a time
 
@@ -109,6 +109,9 @@ class TensorBoard:
 
     def write(self, event: Event) -> None:
         """The numbers of an event, if it has any to draw."""
+        if isinstance(event, Watched):
+            for name, value in event.reading.flat().items():
+                self._writer.add_scalar(name, value, event.update)
         if not isinstance(event, Trained | Validated):
             return
         for name, value in event.record().items():
@@ -148,7 +151,14 @@ class EventLogger:
     """`with EventLogger(…) as logger: logger.log(event)`; what came after `state` is forgotten."""
 
     def __init__(
-        self, folder: Path, state: TrainingState, clock: Clock, report: Report, *, curves: bool
+        self,
+        folder: Path,
+        state: TrainingState,
+        clock: Clock,
+        report: Report,
+        *,
+        curves: bool,
+        watches: bool = False,
     ) -> None:
         self.clock, self._report = clock, report
         with ExitStack() as files:
@@ -156,18 +166,28 @@ class EventLogger:
             self._boards = [
                 files.enter_context(TensorBoard(folder, state.update)) for _ in range(curves)
             ]
+            # A run that was watched before, and is not now, keeps its readings up to here.
+            watches = watches or (folder / WATCH).exists()
+            self.readings = (
+                files.enter_context(MetricsFile(folder / WATCH, state.watched)) if watches else None
+            )
             self._files = files.pop_all()
 
     def log(self, event: Event) -> None:
         """Write the event to all of them."""
-        self.journal.write(event)
+        if not isinstance(event, Watched):
+            self.journal.write(event)
+        elif self.readings is not None:
+            self.readings.write(event)
         for board in self._boards:
             board.write(event)
         self._report(event)
 
     def stamped(self, state: TrainingState) -> TrainingState:
-        """The state, with the time and the length of the synced `metrics.jsonl`."""
-        return replace(state, seconds=self.clock.seconds(), journal=self.journal.sync())
+        """The state, with the time and the lengths of the synced files."""
+        watched = state.watched if self.readings is None else self.readings.sync()
+        journal = self.journal.sync()
+        return replace(state, seconds=self.clock.seconds(), journal=journal, watched=watched)
 
     def __enter__(self) -> Self:
         return self

@@ -17,6 +17,7 @@ from attlas.training.events import (
     Started,
     Trained,
     Validated,
+    Watched,
 )
 
 _PAUSE = 10.0  # seconds between plain lines
@@ -62,6 +63,9 @@ class Progress:
                 self._trained(event)
             case Validated():
                 self._line(_validated(event))
+            case Watched():
+                for alarm in event.reading.alarms:
+                    self._line(f"WARNING: {alarm}")
             case EpochFinished() if not self.console.is_terminal:
                 self._line(_epoch(event))
             case Interrupted():

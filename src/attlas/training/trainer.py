@@ -18,7 +18,7 @@ from attlas._signals import Interrupts
 from attlas.data import Bucketed
 from attlas.errors import AttlasError, DataError
 from attlas.ops.linear import check_autocast
-from attlas.runs import AVERAGED, BEST, LAST, CheckpointStore, Run, load_weights, numbered
+from attlas.runs import AVERAGED, BEST, LAST, WATCH, CheckpointStore, Run, load_weights, numbered
 from attlas.training.checkpointing import CheckpointManager, RunningTotals, TrainingState
 from attlas.training.config import TrainingConfig
 from attlas.training.distributed import (
@@ -36,6 +36,7 @@ from attlas.training.events import (
     Started,
     Trained,
     Validated,
+    Watched,
     silent,
 )
 from attlas.training.initialization import begin_with
@@ -228,7 +229,11 @@ def run_session(task: AnyTask, learner: Learner[Any, Any], folder: Path, report:
             learner.process_group.send(Command.FINISHED)
             return previous_outcome
     manager.roll_back(state)
-    with EventLogger(folder, state, clock, report, curves=settings.tensorboard) as logger:
+    watches = settings.watch.every is not None
+    with EventLogger(
+        folder, state, clock, report, curves=settings.tensorboard, watches=watches
+    ) as logger:
+        learner.watch_from(state.update, folder / WATCH)
         session = TrainingSession(task, learner, manager, logger, state)
         logger.log(session.started())
 
@@ -296,6 +301,9 @@ class TrainingSession:
         previous = self.state
         self.learner.process_group.send(Command.UPDATE)
         self.state, update = self.loop.advance(previous)
+        if update.reading is not None:
+            moment = {**self.logger.clock.moment(self.state), "epoch": previous.epoch}
+            self.logger.log(Watched(**moment, reading=update.reading))
         window, batches = self.state.window, len(self.loop.epoch(previous.epoch)[1])
         interval = self.settings.validation.every
         ended = self.state.epoch > previous.epoch
@@ -436,6 +444,7 @@ def follow_main_process(task: AnyTask, learner: Learner[Any, Any], folder: Path)
     state = CheckpointManager(learner, task.recipe.training, folder).restored(
         learner.process_group.broadcast(0)
     )
+    learner.watch_from(state.update)
     loop = EpochLoop(task, learner)
     with Interrupts(lambda: None):
         while (command := learner.process_group.receive()) is not Command.FINISHED:

@@ -289,7 +289,7 @@ class WeightInfo:
 
     @property
     def is_transposed(self) -> bool:
-        """Whether the last two axes are surely keys and queries, in this order."""
+        """Return True if the last two axes are surely keys and queries, in this order."""
         return not self.folded and self.keys == -2 and self.queries == -1
 
     def after(self, origin: Tensor, step: Step) -> "WeightInfo":
