@@ -8,6 +8,7 @@ import pytest
 MODULES = (
     "figures.bars",
     "figures.heatmap",
+    "figures.history",
     "figures.lines",
     "inference.classifier",
     "inference.translator",

@@ -3,6 +3,7 @@
 from attlas.figures.bars import bar_panels, bars, plot_pattern
 from attlas.figures.fonts import MissingGlyphs
 from attlas.figures.heatmap import MOST_CELLS, MOST_PIXELS, HeadMap, heatmap, heatmaps
+from attlas.figures.history import plot_history
 from attlas.figures.lines import lines, plot_statistics
 from attlas.figures.saving import save
 from attlas.figures.trace import UnmatchedTokens, maps_of, plot_trace
@@ -19,6 +20,7 @@ __all__ = [
     "heatmaps",
     "lines",
     "maps_of",
+    "plot_history",
     "plot_pattern",
     "plot_statistics",
     "plot_trace",
