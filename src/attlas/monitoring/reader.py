@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,7 @@ class PendingSteps:
     queries: Array
 
 
+@dataclass(eq=False, slots=True)
 class StatisticsRecorder(Recorder):
     """Takes the statistics of each call at once, and keeps no map.
 
@@ -38,13 +39,11 @@ class StatisticsRecorder(Recorder):
             it: of causal self-attention and of cross-attention, by their shape.
     """
 
-    def __init__(self, masks: Sequence[TokenMask] = ()) -> None:
-        super().__init__(Trace())
-        self._masks = [mask.detach() for mask in masks]
-        self._totals: dict[str, LayerTotals] = {}
-        self._pending: dict[str, PendingSteps] = {}
-        self._self_masks: dict[str, TokenMask] = {}
-        self._steps: dict[str, int] = {}
+    masks: Sequence[TokenMask] = ()
+    _totals: dict[str, LayerTotals] = field(default_factory=dict)
+    _pending: dict[str, PendingSteps] = field(default_factory=dict)
+    _self_masks: dict[str, TokenMask] = field(default_factory=dict)
+    _steps: dict[str, int] = field(default_factory=dict)
 
     def record_call(self, site: CallSite, attention_map: AttentionMap, content: Any = None) -> None:
         """One call at this place."""
@@ -119,14 +118,14 @@ class StatisticsRecorder(Recorder):
         """The masks that were given for so many queries; of a call of one query, which is a step,
         its column.
         """
-        found = [mask for mask in self._masks if tuple(mask.shape) == (batch, queries)]
+        found = [mask for mask in self.masks if tuple(mask.shape) == (batch, queries)]
         if queries > 1 or found:
             return found
         step = self._steps.get(path, 0)
         self._steps[path] = step + 1
         return [
             mask[:, step : step + 1]
-            for mask in self._masks
+            for mask in self.masks
             if mask.shape[0] == batch and step < mask.shape[1]
         ]
 
@@ -154,7 +153,7 @@ def is_recomputation() -> bool:
 @contextmanager
 def reading(model: nn.Module, masks: Sequence[TokenMask] = ()) -> Iterator[StatisticsRecorder]:
     """Read every attention call of `model` in this thread, for the length of a block."""
-    recorder = StatisticsRecorder(masks)
+    recorder = StatisticsRecorder(Trace(), masks=masks)
     listener = Listener(attention_hooks(model), recorder.record, None, modules_of(model), recorder)
     with listening(listener), tracking_attention(model):
         yield recorder
