@@ -33,6 +33,10 @@ export interface Link {
   readonly threshold: number;
   /** Whether statistics leave out sinks and special tokens. */
   readonly apart: boolean;
+  /** What is doubted: an output, the weight in hundredths that a key gets, a token that is erased. */
+  readonly output: number | null;
+  readonly weight: number;
+  readonly erased: number | null;
 }
 
 export const MOST_HEADS = 6; // that can be selected, the one that is shown among them
@@ -56,6 +60,9 @@ export const nowhere: Link = {
   joined: false,
   threshold: 5,
   apart: false,
+  output: null,
+  weight: 0,
+  erased: null,
 };
 
 /**
@@ -66,6 +73,7 @@ export const nowhere: Link = {
  *     o=weight the order of the list   s scale   m statistic   sort=1
  *     sel other heads, layer.head   tab of the inspector   d=s words are what is looked at
  *     w=1 pieces joined to words   t least weight of a line in hundredths   x=1 sinks left out
+ *     out an output that is doubted   wt a weight set by hand, in hundredths   er a token erased
  */
 export function written(link: Link): string {
   const parts: string[] = [];
@@ -91,6 +99,9 @@ export function written(link: Link): string {
   say("w", link.joined ? 1 : null);
   say("t", link.threshold === nowhere.threshold ? null : link.threshold);
   say("x", link.apart ? 1 : null);
+  say("out", link.output);
+  say("wt", link.weight === nowhere.weight ? null : link.weight);
+  say("er", link.erased);
   if (parts.length > beside) parts.splice(beside, 0, `v=${VERSION}`);
   return parts.length > 0 ? `#${parts.join("&")}` : "";
 }
@@ -130,10 +141,13 @@ export function read(hash: string): Link {
     joined: part("w", yes) ?? false,
     threshold: part("t", share) ?? nowhere.threshold,
     apart: part("x", yes) ?? false,
+    output: part("out", number),
+    weight: part("wt", share) ?? nowhere.weight,
+    erased: part("er", number),
   };
 }
 
-const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x"]);
+const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x", "out", "wt", "er"]);
 
 function yes(value: string): true | null {
   return value === "1" ? true : null;

@@ -1,4 +1,4 @@
-import type { Excerpt } from "./excerpt.ts";
+import type { Excerpt, Span } from "./excerpt.ts";
 import type { Tile } from "./tile.ts";
 
 /** What is known of the model; a fact that is not known is left out or null. */
@@ -13,7 +13,7 @@ export interface Facts {
   readonly bleu_signature?: string | null;
   readonly example?: string | null;
   /** What it does with a text; "translate" where nothing is said. */
-  readonly task?: "translate" | "read" | "continue" | "answer" | null;
+  readonly task?: "translate" | "read" | "continue" | "answer" | "classify" | null;
 }
 
 /** What is shown. `texts` = how those of a trace begin; null where a model translates. */
@@ -45,6 +45,67 @@ export interface Answer {
   readonly blank: string;
   readonly layers: readonly Layer[];
   readonly remarks: readonly string[];
+  /** What can be doubted of it; null or left out where its model cannot be run again. */
+  readonly doubt?: Doubtful | null;
+}
+
+/** The tokens that can be erased, the outputs, which of them is of most interest, and of each layer
+ * whether its row t is the query of output t, and its key s token s of the source. */
+export interface Doubtful {
+  readonly source: readonly string[];
+  readonly outputs: readonly string[];
+  readonly first: number;
+  readonly rows: readonly boolean[];
+  readonly keys: readonly boolean[];
+}
+
+/** Which output, and which row of which head; `head` null = all. `weight` is a share of the row. */
+export interface DoubtQuestion {
+  readonly layer: number;
+  readonly head: number | null;
+  readonly output: number;
+  readonly row: number;
+  readonly key: number | null;
+  readonly weight: number;
+  readonly erased: Span | null;
+}
+
+export type Ranked = readonly (readonly [string, number])[];
+
+/** What one change did to an output; or why it is impossible. */
+export interface Effect {
+  readonly name: "uniform" | "permuted" | "off" | "weight" | "erased" | "adversary";
+  readonly impossible?: string;
+  /** Of the logarithm of the probability: the mean over draws, and their standard deviation. */
+  readonly delta?: number | null;
+  readonly spread?: number | null;
+  readonly probability?: number;
+  readonly top?: Ranked;
+}
+
+export interface Effects {
+  readonly output: string;
+  readonly probability: number;
+  readonly top: Ranked;
+  readonly draws: number;
+  readonly changes: readonly Effect[];
+  readonly key: number;
+  readonly erased: readonly [number, number] | null;
+  /** Of the row, key by key; the gradient is that of the logarithm of the probability. */
+  readonly weights: readonly number[];
+  readonly seen: readonly boolean[];
+  readonly gradient: readonly number[] | null;
+}
+
+/** Other weights of the same output: how far they are from the model's, and from it at the most. */
+export interface Adversary {
+  readonly changes: readonly Effect[];
+  readonly divergence: number;
+  readonly at_most: number;
+  readonly distance: number;
+  /** Whether all rows of the head have other weights, or this one alone. */
+  readonly whole: boolean;
+  readonly weights: readonly number[];
 }
 
 /** The tokens of a part of a map; none where nobody named them. */
@@ -79,4 +140,7 @@ export interface Door {
   statistics(map: string, signal: AbortSignal): Promise<Statistics>;
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
+  /** Of a door to a model: what an output becomes when a head looks elsewhere. */
+  doubt?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects>;
+  adversary?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary>;
 }

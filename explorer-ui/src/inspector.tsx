@@ -3,7 +3,8 @@ import { type ComponentType, render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { ComparePanel } from "./compare-panel.tsx";
 import { DistributionPanel } from "./distribution-panel.tsx";
-import type { Door } from "./door.ts";
+import type { Answer, Door } from "./door.ts";
+import { DoubtPanel } from "./doubt-panel.tsx";
 import type { Explorer } from "./explorer.ts";
 import { LinesPanel } from "./lines-panel.tsx";
 import { ExplorerOf, useExplorer } from "./panel.ts";
@@ -21,13 +22,13 @@ export interface Tab {
   /** Letters, as the link has it. */
   readonly id: string;
   readonly title: string;
-  /** Whether it has something to say of what this door shows. */
-  accepts(door: Door): boolean;
+  /** Whether it has something to say of this answer of this door. */
+  accepts(door: Door, answer: Answer | null): boolean;
   mount(room: HTMLElement, explorer: Explorer): Panel;
 }
 
 /** A tab whose panel follows the explorer's signals by itself. */
-function tab(id: string, title: string, Content: ComponentType, accepts: (door: Door) => boolean = () => true): Tab {
+function tab(id: string, title: string, Content: ComponentType, accepts: Tab["accepts"] = () => true): Tab {
   return {
     id,
     title,
@@ -49,6 +50,7 @@ export const TABS: readonly Tab[] = [
   tab("lines", "Lines", LinesPanel),
   tab("statistics", "Statistics", StatisticsPanel),
   tab("compare", "Compare", ComparePanel),
+  tab("doubt", "Doubt", DoubtPanel, (door, answer) => door.doubt !== undefined && answer?.doubt != null),
 ];
 
 /** The tabs under the map; the one that is open is in the link. */
@@ -57,7 +59,7 @@ export function Inspector() {
   const room = useRef<HTMLDivElement>(null);
   const mounted = useRef<{ id: string; panel: Panel } | null>(null);
   const focused = useSignal(false);
-  const tabs = TABS.filter((one) => one.accepts(explorer.door));
+  const tabs = TABS.filter((one) => one.accepts(explorer.door, explorer.now.answer.value));
   const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? tabs[0];
   useEffect(() => {
     if (room.current === null || open === undefined) return;
@@ -69,6 +71,9 @@ export function Inspector() {
   }, [open?.id]);
   useSignalEffect(() => mounted.current?.panel.update(explorer.whole.value));
   useEffect(() => {
+    const list = room.current?.parentElement?.querySelector<HTMLElement>(".tabs");
+    const chosen = list?.querySelector<HTMLElement>("[aria-selected=true]");
+    if (list && chosen) list.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - list.offsetLeft - list.clientWidth;
     if (focused.value) (room.current?.parentElement?.querySelector("[aria-selected=true]") as HTMLElement)?.focus();
   }, [open?.id]);
   const choose = (id: string | undefined, focus: boolean) => {

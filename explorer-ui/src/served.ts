@@ -1,4 +1,4 @@
-import type { Answer, Door, Model, Part, Statistics, Tokens } from "./door.ts";
+import type { Adversary, Answer, Door, DoubtQuestion, Effects, Model, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
@@ -41,6 +41,17 @@ export class Served implements Door {
     return (await this.json(`${path(map, layer)}/tokens?${ranges(excerpt)}`, { signal })) as Tokens;
   }
 
+  async doubt(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects> {
+    const { layer, key, weight, erased } = question;
+    const edit = `&weight=${weight}${key === null ? "" : `&key=${key}`}`;
+    const without = erased === null ? "" : `&erased=${erased.from}:${erased.to}`;
+    return (await this.json(`${path(map, layer)}/doubt?${asked(question)}${edit}${without}`, { signal })) as Effects;
+  }
+
+  async adversary(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary> {
+    return (await this.json(`${path(map, question.layer)}/adversary?${asked(question)}`, { signal })) as Adversary;
+  }
+
   private async json(path: string, request: RequestInit): Promise<unknown> {
     return (await this.fetched(path, request)).json();
   }
@@ -69,6 +80,10 @@ export class Served implements Door {
 
 function path(map: string, layer: number): string {
   return `api/maps/${encodeURIComponent(map)}/${layer}`;
+}
+
+function asked({ head, output, row }: DoubtQuestion): string {
+  return `output=${output}&row=${row}${head === null ? "" : `&head=${head}`}`;
 }
 
 function ranges({ rows, keys }: Excerpt): string {

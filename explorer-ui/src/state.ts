@@ -60,6 +60,9 @@ export interface State {
   readonly joined: boolean;
   readonly threshold: number;
   readonly apart: boolean;
+  readonly output: number | null;
+  readonly weight: number;
+  readonly erased: number | null;
 }
 
 /** A picture of every head, by layer, and numbers of each. */
@@ -97,6 +100,9 @@ export const empty: State = {
   joined: nowhere.joined,
   threshold: nowhere.threshold,
   apart: nowhere.apart,
+  output: nowhere.output,
+  weight: nowhere.weight,
+  erased: nowhere.erased,
 };
 
 const idle = { translating: null, reading: false, slow: false, problem: null } as const;
@@ -129,7 +135,8 @@ export function answered(
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
   const selected = present(state.selected, answer);
-  const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected };
+  const doubted = { output: null, erased: null };
+  const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected, ...doubted };
   return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
 }
 
@@ -277,14 +284,18 @@ export function link(state: State): Link {
     joined: state.joined,
     threshold: state.threshold,
     apart: state.apart,
+    output: state.output,
+    weight: state.weight,
+    erased: state.erased,
   };
 }
 
 /** The state in which what a link says of the view is so; its text, head and part come from the door. */
 export function restored(state: State, link: Link): State {
   const { order, scale, statistic, sorted, selected, tab, side, joined, threshold, apart } = link;
+  const { output, weight, erased } = link;
   const chosen = state.chosen || link.head !== null;
-  const view = { order, scale, statistic, sorted, tab, side, joined, threshold, apart };
+  const view = { order, scale, statistic, sorted, tab, side, joined, threshold, apart, output, weight, erased };
   return { ...state, ...view, selected: present(selected, state.answer), chosen };
 }
 

@@ -91,6 +91,7 @@ export function taskWords(task: Facts["task"]): { button: string; doing: string;
     return { button: "Continue", doing: "Writing", result: "Continuation", field: "Your prompt" };
   }
   if (task === "answer") return { button: "Answer", doing: "Answering", result: "Answer", field: "Your text" };
+  if (task === "classify") return { button: "Classify", doing: "Reading", result: "Label", field: "Your text" };
   return { button: "Translate", doing: "Translating", result: "Translation", field: "Your sentence" };
 }
 

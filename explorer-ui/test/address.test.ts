@@ -23,6 +23,9 @@ const whole: Link = {
   joined: true,
   threshold: 12,
   apart: true,
+  output: 511,
+  weight: 100,
+  erased: 300,
 };
 
 test("a link gives back the sentence it was made from", () => {
@@ -40,6 +43,7 @@ test("a link gives back each part of the state that it was made from", () => {
     { layer: 0, head: 0 },
     { order: "sentence", scale: "root", statistic: null, sorted: false },
     { selected: [], tab: null, side: "target", joined: false, threshold: 5, apart: false },
+    { output: null, weight: 0, erased: null },
   ];
   for (const other of others) {
     const link = { ...whole, ...other };
@@ -72,6 +76,8 @@ const DAMAGED = [
   "#text=a&v=1&s=rainbow",
   "#text=a&v=1&m=<img>",
   "#v=1&row=1e9",
+  "#text=a&v=1&wt=101",
+  "#text=a&v=1&out=-1",
 ];
 
 for (const hash of DAMAGED) {

@@ -39,6 +39,16 @@ def test_identical_values_leave_every_weight_free():
     assert found.distance.max() < 1e-9
 
 
+def test_logits_may_be_more_precise_than_the_weights():
+    torch.manual_seed(0)
+    model = told(torch.randn(4, 5).softmax(-1))
+    options = {"seed": 0, "starts": 2, "steps": 15}
+    single = adversarial_weights(model, model, **options)
+    double = adversarial_weights(model, lambda: model().double(), **options)
+    assert (double.distance <= 0.01).all()
+    torch.testing.assert_close(double.divergence, single.divergence, atol=1e-3, rtol=0)
+
+
 def test_an_output_that_is_the_weights_cannot_be_kept_by_other_weights():
     torch.manual_seed(0)
     model = told(torch.randn(4, 5).softmax(-1))

@@ -117,6 +117,7 @@ def test_tabs_of_the_inspector_are_reached_with_keys_and_kept_by_the_link(reader
         reader.driver.run("return page.querySelector('[role=tab][aria-selected=true]').id")
         == "tab-compare"
     )
+    assert not reader.driver.run("return page.querySelector('#tab-doubt')")  # a trace has no model
 
 
 def test_a_second_head_is_selected_with_space_or_shift_and_compared(

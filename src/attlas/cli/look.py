@@ -1,7 +1,6 @@
 """`attlas look`: the explorer in the browser."""
 
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -59,9 +58,10 @@ def look(
 ) -> None:
     """Open the explorer in the browser.
 
-    With a run: type a sentence, read its translation, and see where the model looked. With a model
-    of Hugging Face and its tokenizer: type a text; an encoder reads it, a decoder goes on with it,
-    and an encoder–decoder answers it. With a saved trace of any model: see where the model looked.
+    With a run: type a sentence, read its translation or its label, and see where the model looked.
+    With a model of Hugging Face and its tokenizer: type a text; an encoder reads it, a decoder goes
+    on with it, and an encoder–decoder answers it. With a saved trace of any model: see where the
+    model looked.
 
     No code of a model's folder runs. Nothing is sent to another machine, unless --download fetches
     a model. Ctrl-C ends the explorer.
@@ -77,11 +77,10 @@ def look(
     """
     with loading():
         from attlas._output import check_replaceable
-        from attlas.errors import UnsupportedError
         from attlas.explorer import serve
-        from attlas.explorer.backends import TranslatorProtocol
+        from attlas.explorer.backends import LabellingTranslator, TranslatorProtocol
         from attlas.explorer.one_file import check_html, content_of, page_with, write
-        from attlas.inference import Translator
+        from attlas.inference import TextClassifier, Translator
         from attlas.inference.huggingface import HuggingFaceModel
         from attlas.jobs.inputs import (
             check_distinct,
@@ -123,14 +122,13 @@ def look(
         check_shown(subject)
         opened_run, checkpoint = run_at(subject, checkpoint)
         if opened_run.classifies:
-            keep = f'attlas classify {quote(str(subject))} "a text" --attention text.safetensors'
-            raise UnsupportedError(
-                "a run that translates, or a trace",
-                f"a classifier at {subject}",
-                f"run: {keep}; then: attlas look text.safetensors",
-            )
-        config = decoding_of(opened_run, settings, num_beams)
-        shown = Translator(opened_run, config, checkpoint=checkpoint, device=device)
+            searched = {"--num-beams": num_beams is not None, "--set": bool(settings)}
+            check_used(searched, "a classifier", "it does not search")
+            classifier = TextClassifier(opened_run, checkpoint=checkpoint, device=device)
+            shown = LabellingTranslator(classifier)
+        else:
+            config = decoding_of(opened_run, settings, num_beams)
+            shown = Translator(opened_run, config, checkpoint=checkpoint, device=device)
     if export is not None:
         content = content_of(shown, text, subject.name, "exact" if exact else "display")
         write(page_with(content), export)

@@ -50,6 +50,11 @@ def app(
                                       → numbers for each head, and which head is shown first
         GET  /api/maps/{id}/{layer}   ?heads=a:b&rows=a:b&keys=a:b&shape=h,w&bits=8|16
                                       &curve=linear|root → a tile
+        GET  /api/maps/{id}/{layer}/doubt
+                                      ?head=h&output=o&row=r&key=k&weight=0.5&erased=a:b
+                                      → what an output becomes when the head looks elsewhere
+        GET  /api/maps/{id}/{layer}/adversary
+                                      ?head=h&output=o&row=r → other weights of the same output
         GET  /api/maps/{id}/{layer}/tokens
                                       ?rows=a:b&keys=a:b → its tokens, [] where nobody named them
 

@@ -5,7 +5,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,8 +17,11 @@ from starlette.routing import Route
 
 from attlas.errors import AttlasError
 from attlas.explorer.cancellation import SearchTurns, run_while_connected
+from attlas.explorer.doubt import DoubtRoutes, what_can_be_doubted
 from attlas.explorer.maps import MapRoutes, TextMaps
 from attlas.explorer.messages import BusyError, TranslationRequest, json_no_store, path_number
+from attlas.inference.classifier import Classification, TextClassifier
+from attlas.inference.forward_pass import ForwardPass
 from attlas.inference.translator import translation_remarks
 from attlas.recording import Trace
 from attlas.runs import Run
@@ -93,6 +96,108 @@ class BoundedTranslatorProtocol(Protocol):
         """
 
 
+@runtime_checkable
+class RepeatableProtocol(Protocol):
+    """What a model did with a text, where it can be run again."""
+
+    @property
+    def forward_pass(self) -> ForwardPass | None:
+        """The pass of the trace; None where the model predicts nothing."""
+
+
+# A classifier reads a text as a translator does; its label stands where a translation would.
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledText:
+    """A classified text, as the page shows it."""
+
+    found: Classification
+
+    @property
+    def text(self) -> str:
+        """The label and its probability."""
+        unknown = "" if self.found.known else " (none of its words is in the vocabulary)"
+        return f"{self.found.label} · {100 * self.found.probability:.1f} %{unknown}"
+
+    @property
+    def source_tokens(self) -> Sequence[str]:
+        """The tokens that were read."""
+        return self.found.tokens
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """None: it writes nothing."""
+        return ()
+
+    @property
+    def score(self) -> float:
+        """The logarithm of the label's probability."""
+        return math.log(self.found.probability) if self.found.probability > 0 else -math.inf
+
+    @property
+    def finished(self) -> bool:
+        """True: there is nothing to end."""
+        return True
+
+    @property
+    def cut(self) -> int:
+        """How many tokens had no part in the label."""
+        return self.found.unread
+
+    @property
+    def trace(self) -> Trace:
+        """The attention of every layer."""
+        return self.found.trace
+
+    @property
+    def blank(self) -> str:
+        """Nothing: there is a trace."""
+        return ""
+
+    @property
+    def forward_pass(self) -> ForwardPass:
+        """The pass of the trace; an output for each label."""
+        return self.found.forward_pass
+
+
+class LabellingTranslator:
+    """A classifier, to be asked as a translator is."""
+
+    def __init__(self, classifier: TextClassifier, most_read: int | None = None) -> None:
+        self._classifier, self._most_read = classifier, most_read
+
+    @property
+    def facts(self) -> Mapping[str, str | int | float | None]:
+        """Its name, and how large it is."""
+        known = self._classifier.facts
+        name = Path(str(known["run"])).resolve().name if "run" in known else None
+        return {"name": name, "task": "classify", "parameters": int(known["parameters"])}
+
+    def bounded(
+        self, *, source: int, target: int, before_step: Callable[[], None]
+    ) -> "LabellingTranslator":
+        """The same, which refuses longer texts; it reads in one step."""
+        return LabellingTranslator(self._classifier, source)
+
+    def __call__(self, text: str, prefix: str = "") -> LabelledText:
+        """Classify one text.
+
+        Raises:
+            AttlasError: For a text that is too long, and for a prefix.
+        """
+        if prefix.strip():
+            raise AttlasError("a text alone", "a prefix beside it", "leave it out")
+        size = len(self._classifier.vocabularies.text.encode(text))
+        if self._most_read is not None and size > self._most_read:
+            raise AttlasError(
+                f"a text of at most {self._most_read:,} tokens",
+                f"{size:,}",
+                "type a shorter text; `attlas classify` takes whole files",
+            )
+        return LabelledText(self._classifier(text))
+
+
 # Sentences as they are in the corpus that comes with attlas, and as in captions of pictures.
 _EVERYDAY = {
     "en": "I do not want to go to school today.",
@@ -116,7 +221,7 @@ class ModelFacts:
     Languages are codes such as "de". bleu is that of the best validation, over `bleu_sentences`
     sentences, with sacrebleu's signature. attention: the score function, or "none". task: what the
     model does with a text. It may "translate", "continue" or "answer" it (an encoder–decoder of
-    unknown use), or "read" it and write nothing.
+    unknown use), "classify" it, or "read" it and write nothing.
     """
 
     name: str | None
@@ -309,8 +414,9 @@ class TranslatorBackend:
         self._translator = translator
         self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
         self._maps = maps
-        self._room = asyncio.Semaphore(_AT_ONCE)
         self._turns = SearchTurns()  # one model: two steps at once are both slower
+        self._doubt = DoubtRoutes(maps, self._turns)
+        self._room = asyncio.Semaphore(_AT_ONCE)
         self._asked = 0
 
     @property
@@ -319,6 +425,7 @@ class TranslatorBackend:
         return [
             Route("/model", self._model),
             Route("/translate", self._translate, methods=["POST"]),
+            *self._doubt.routes,
         ]
 
     async def _model(self, request: Request) -> Response:
@@ -354,6 +461,9 @@ class TranslatorBackend:
             return self._of(looked)
 
     def _of(self, looked: TranslationProtocol) -> dict[str, Any]:
+        text_maps = TextMaps.of(looked.trace) if looked.trace is not None else None
+        if text_maps is not None and isinstance(looked, RepeatableProtocol):
+            text_maps = replace(text_maps, forward_pass=looked.forward_pass)
         return {
             "text": looked.text,
             "score": looked.score if math.isfinite(looked.score) else None,
@@ -361,7 +471,6 @@ class TranslatorBackend:
             "target": list(looked.tokens),
             "remarks": translation_remarks(looked.cut, looked.finished),
             "blank": looked.blank,
-            **self._maps.map_message(
-                TextMaps.of(looked.trace) if looked.trace is not None else None
-            ),
+            "doubt": what_can_be_doubted(text_maps) if text_maps is not None else None,
+            **self._maps.map_message(text_maps),
         }

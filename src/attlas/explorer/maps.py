@@ -24,6 +24,7 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.explorer.cancellation import Found, run_while_connected
 from attlas.explorer.messages import json_no_store, no_store, path_number
+from attlas.inference.forward_pass import ForwardPass
 from attlas.recording import AttentionMap, DenseAttentionMap, Trace
 from attlas.recording.maps.statistics import pool_map
 from attlas.recording.trace import Axes, axes_of
@@ -35,13 +36,16 @@ from attlas.recording.trace import Axes, axes_of
 class Layer:
     """One layer's map of one text: an attention map of a single batch row, and what its axes are.
 
-    kind: what it relates, None = nobody knows.
+    kind: what it relates, None = nobody knows. path: of its module. before: how many queries other
+    maps have that the same module computed earlier.
     """
 
     name: str
     attention_map: AttentionMap
     axes: Axes
     kind: Literal["self", "cross"] | None = None
+    path: str = ""
+    before: int = 0
 
     @property
     def heads(self) -> int:
@@ -61,9 +65,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class TextMaps:
-    """Every map of one text."""
+    """Every map of one text. forward_pass: what made them, None = it cannot be run again."""
 
     layers: tuple[Layer, ...]
+    forward_pass: ForwardPass | None = None
 
     @classmethod
     def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "TextMaps":
@@ -100,7 +105,8 @@ def _tensors(attention_map: AttentionMap) -> list[torch.Tensor]:
 def _layers(trace: Trace, name: str, row: int, batch: int | None) -> Iterator[Layer]:
     """A layer for each of its calls; calls of one query each are the rows of one map, where what
     they look at stays or grows by one key a time. Calls are counted from 0, as in the trace."""
-    every = enumerate(trace.calls(name))
+    every = list(enumerate(trace.calls(name)))
+    queries_of = [call.shape[2] for _, call in every]
     chosen = [
         (number, call)
         for number, call in every
@@ -118,7 +124,8 @@ def _layers(trace: Trace, name: str, row: int, batch: int | None) -> Iterator[La
             numbers = f"call {first}" if first == last else f"calls {first}–{last}"
             of = f", {numbers}" if len(runs) > 1 else ""
             axes = axes_of(trace, name, row, sizes[first], queries, num_keys)
-            yield Layer(f"{name or 'model'}{of}", call, axes, trace.kind(name))
+            before = sum(queries_of[:first])
+            yield Layer(f"{name or 'model'}{of}", call, axes, trace.kind(name), name, before)
 
 
 def _runs(calls: list[tuple[int, AttentionMap]]) -> Iterator[list[tuple[int, AttentionMap]]]:
@@ -369,9 +376,9 @@ class MapWindow:
         What is left out means all of it, at full size, with 16 bits, and the curve "linear".
         """
         check_names(query, _NAMES)
-        heads = _range(query, "heads", layer.heads)
-        rows = _range(query, "rows", layer.queries)
-        key_range = _range(query, "keys", layer.num_keys)
+        heads = read_range(query, "heads", layer.heads)
+        rows = read_range(query, "rows", layer.queries)
+        key_range = read_range(query, "keys", layer.num_keys)
         height, width = _shape(query, rows[1] - rows[0], key_range[1] - key_range[0])
         bits = query.get("bits", "16")
         if bits not in ("8", "16"):
@@ -421,7 +428,8 @@ class MapWindow:
         )
 
 
-def _range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int]:
+def read_range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int]:
+    """The half-open range that a parameter spells, as 2:5; all of it where it is left out."""
     text = query.get(name)
     if text is None:
         return 0, size

@@ -14,6 +14,7 @@ from attlas._text import as_one_line, count_noun, whole_text
 from attlas.data import LabelledVocabularies, Subwords, Vocabulary, batches_by_length, padded
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.errors import AttlasError
+from attlas.inference.forward_pass import ForwardPass, classification_pass
 from attlas.models import Classifier
 from attlas.models.encoder_decoder import check_evaluating
 from attlas.recording import Trace, observe
@@ -45,6 +46,7 @@ class Classification:
     known: bool
     _tokens: Callable[[], tuple[str, ...]] = field(repr=False, compare=False)
     _look: Callable[[Sequence[str]], Trace] = field(repr=False, compare=False)
+    _forward_pass: Callable[[Sequence[str]], ForwardPass] = field(repr=False, compare=False)
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
@@ -58,6 +60,11 @@ class Classification:
         It uses the model's weights at the first access, so access it before training further.
         """
         return self._look(self.tokens)
+
+    @property
+    def forward_pass(self) -> ForwardPass:
+        """The pass of the trace, to be run again."""
+        return self._forward_pass(self.tokens)
 
 
 # Whether a vocabulary knows any part of a text.
@@ -264,6 +271,7 @@ class TextClassifier:
             recognised(vocabulary, line.ids),
             partial(_as_tokens, vocabulary, line),
             partial(_traced, self.model, line.ids),
+            partial(classification_pass, self.model, line.ids, labels=self.labels, first=best),
         )
 
 

@@ -5,18 +5,25 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attlas._hardware import device_named
 from attlas.errors import AttlasError, CheckpointError, UnsupportedError
+from attlas.inference.forward_pass import (
+    ForwardPass,
+    Output,
+    Side,
+    copies_at_once,
+    without_places,
+)
 from attlas.recording import Trace, observe
 from attlas.recording.labels import tokens_of
 
@@ -207,6 +214,8 @@ class Reading:
         tokens: One label for each token that was written.
         finished: Whether the model ended what it wrote itself.
         trace: The attention of every layer, labelled; None where `blank` says why there is none.
+        forward_pass: The pass of the trace, with the head of the model, to be run again; None where
+            there is no trace, or the model predicts nothing.
     """
 
     text: str | None
@@ -215,6 +224,7 @@ class Reading:
     finished: bool
     trace: Trace | None
     blank: str = ""
+    forward_pass: ForwardPass | None = field(default=None, repr=False, compare=False)
 
     @property
     def score(self) -> float:
@@ -228,6 +238,7 @@ class Reading:
 
 
 Task = Literal["read", "continue", "answer"]
+_NO_DISTRIBUTION = ("regression", "multi_label_classification")  # of problems: no softmax of labels
 _NEW: Mapping[Task, int] = {"read": 0, "continue": 64, "answer": 256}
 
 
@@ -293,6 +304,7 @@ class HuggingFaceModel:
         with quiet(transformers), explain_loading(self.path):
             model, loading_info = _pretrained(kind, self.path)
             headless = any(_of_a_head(name) for name in loading_info["missing_keys"])
+            self._predicts = not headless
             if task == "continue" and headless:  # a body, which can read, and write nothing
                 model, loading_info = _pretrained(transformers.AutoModel, self.path)
                 task = "read"
@@ -423,7 +435,8 @@ class HuggingFaceModel:
         trace, blank_reason = self._observed(arguments)
         if trace is not None:
             trace.label([tokens], [tokens])
-        return Reading(None, tokens, (), True, trace, blank_reason)
+        run = self._pass_of_reading(arguments, tokens) if trace is not None else None
+        return Reading(None, tokens, (), True, trace, blank_reason, run)
 
     def _continued(
         self, ids: Int[Tensor, "1 keys"], generated: Sequence[int], finished: bool
@@ -438,7 +451,8 @@ class HuggingFaceModel:
         if trace is not None:
             trace.label([tokens], [tokens])
         text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
-        return Reading(text, tokens[:prompt], tokens[prompt:], finished, trace, blank_reason)
+        run = self._pass_of_continuation(all_ids, tokens, prompt) if trace is not None else None
+        return Reading(text, tokens[:prompt], tokens[prompt:], finished, trace, blank_reason, run)
 
     def _answered(
         self,
@@ -461,7 +475,125 @@ class HuggingFaceModel:
                 elif trace.kind(layer) == "self":
                     trace.label_layer(layer, [query_tokens], [expected])
         text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
-        return Reading(text, source, expected, finished, trace, blank_reason)
+        run = self._pass_of_answer(arguments, row, trace, source) if trace is not None else None
+        return Reading(text, source, expected, finished, trace, blank_reason, run)
+
+    # The passes of the traces, to be run again.
+
+    def _pass_of_reading(
+        self, arguments: Mapping[str, Int[Tensor, "1 keys"]], tokens: tuple[str, ...]
+    ) -> ForwardPass | None:
+        """Of a text that is labelled, or of which each token is predicted from all of them."""
+        kind, config = type(self.model).__name__, self.model.config
+        if not self._predicts:
+            return None
+        if kind.endswith("ForSequenceClassification"):
+            several = getattr(config, "problem_type", None) in _NO_DISTRIBUTION
+            if several or config.num_labels < 2:
+                return None
+            labels = tuple(config.id2label[label] for label in range(config.num_labels))
+            outputs = tuple(Output(name, None, label) for label, name in enumerate(labels))
+            # Without an id of padding it reads one text at a time.
+            padded = getattr(config, "pad_token_id", None) is not None
+            copies = copies_at_once(len(labels)) if padded else 1
+            with torch.no_grad(), reading(self.path):
+                first = int(self._logits_of(arguments, None, 1, range(0))[0].argmax())
+
+            def names(ids: Sequence[int]) -> Sequence[str]:
+                return [labels[id_] for id_ in ids]
+
+            return self._pass(arguments, tokens, outputs, first, _source, copies, names)
+        if not kind.endswith("ForMaskedLM"):
+            return None
+        ids = arguments["input_ids"][0].tolist()
+        special = set(self.tokenizer.all_special_ids)
+        masked = [place for place, id_ in enumerate(ids) if id_ == self.tokenizer.mask_token_id]
+        words = [place for place, id_ in enumerate(ids) if id_ not in special]
+        outputs = tuple(Output(token, place, None) for place, token in enumerate(tokens))
+        return self._pass(arguments, tokens, outputs, [*masked, *words, 0][0], _text)
+
+    def _pass_of_continuation(
+        self, ids: Int[Tensor, "1 keys"], tokens: tuple[str, ...], prompt: int
+    ) -> ForwardPass | None:
+        """Output t is the token after token t; after the last one, the most probable one."""
+        following = [*ids[0, 1:].tolist(), None]
+        names = [*tokens[1:], "(next token)"]
+        outputs = tuple(
+            Output(name, place, id_)
+            for place, (name, id_) in enumerate(zip(names, following, strict=True))
+        )
+        arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        return self._pass(arguments, tokens, outputs, prompt - 1, _text)
+
+    def _pass_of_answer(
+        self,
+        arguments: Mapping[str, Int[Tensor, "1 keys"]],
+        row: Int[Tensor, "1 queries"],
+        trace: Trace,
+        source: tuple[str, ...],
+    ) -> ForwardPass | None:
+        """Output t is token t of what was written."""
+        expected = row[0, 1:].tolist()
+        outputs = tuple(
+            Output(name, place, id_)
+            for place, (name, id_) in enumerate(
+                zip(self._tokens(row[:, 1:]), expected, strict=True)
+            )
+        )
+        special = set(self.tokenizer.all_special_ids)
+        first = next((place for place, id_ in enumerate(expected) if id_ not in special), 0)
+        encoder = path_of_encoder(self.model)
+        own = {layer for layer in trace if trace.kind(layer) == "self"}
+
+        def side(layer: str) -> Side:
+            if layer.startswith(encoder):
+                return "source"
+            return "target" if layer in own else "across"
+
+        decoder_input = {"decoder_input_ids": row[:, :-1]}
+        return self._pass(arguments, source, outputs, first, side, beside=decoder_input)
+
+    def _pass(
+        self,
+        arguments: Mapping[str, Int[Tensor, "1 keys"]],
+        source: tuple[str, ...],
+        outputs: tuple[Output, ...],
+        first: int,
+        side: Callable[[str], Side],
+        copies: int | None = None,
+        names: Callable[[Sequence[int]], Sequence[str]] | None = None,
+        beside: Mapping[str, Int[Tensor, "1 queries"]] | None = None,
+    ) -> ForwardPass:
+        if copies is None:
+            positions = max(len(source), len(outputs))
+            # A model that is put together of two has no size of a vocabulary in its own settings.
+            copies = copies_at_once(positions * len(self.tokenizer))
+
+        def logits(position: int | None, copies: int, without: range) -> Tensor:
+            with reading(self.path):
+                return self._logits_of(arguments, position, copies, without, beside or {})
+
+        def tokens(ids: Sequence[int]) -> Sequence[str]:
+            return self._tokens(torch.tensor([[*ids]]))
+
+        return ForwardPass(
+            self.model, source, outputs, first, side, copies, logits, names or tokens
+        )
+
+    def _logits_of(
+        self,
+        arguments: Mapping[str, Int[Tensor, "1 keys"]],
+        position: int | None,
+        copies: int,
+        without: range,
+        beside: Mapping[str, Int[Tensor, "1 queries"]] | None = None,
+    ) -> Float[Tensor, "copies labels"]:
+        read = {name: without_places(row, without, copies) for name, row in arguments.items()}
+        read |= {name: row.expand(copies, -1) for name, row in (beside or {}).items()}
+        given: Tensor = self.model(**read, **self._without_cache).logits
+        if position is None:
+            return given
+        return given[:, position if beside else _place_without(position, without, self.task)]
 
     def _tokens(self, ids: Int[Tensor, "1 keys"]) -> tuple[str, ...]:
         return tokens_of(self.tokenizer, ids)[0]
@@ -486,6 +618,29 @@ def _language(tokenizer: Any, side: str) -> str | None:
     """The code of a language that a tokenizer for translation names, such as "de"."""
     code = getattr(tokenizer, side, None)
     return code if isinstance(code, str) and re.fullmatch("[a-z]{2,3}", code) else None
+
+
+def _source(layer: str) -> Side:
+    return "source"
+
+
+def _text(layer: str) -> Side:
+    return "text"
+
+
+def _place_without(position: int, without: range, task: Task) -> int:
+    """Where the logits of a position are without some tokens; of a decoder, what comes after a
+    token that is left out is predicted at the one before."""
+    left = position - len(range(without.start, min(without.stop, position + 1)))
+    if position in without and task == "read":
+        raise AttlasError(
+            "an output at a token that stays in the text",
+            "one at a token that is erased",
+            "choose another token",
+        )
+    if left < 0:
+        raise AttlasError("a token before the one that is predicted", "none", "erase a later token")
+    return left
 
 
 def _nothing() -> None:

@@ -35,6 +35,7 @@ from attlas.inference.alignment import (
     words_linked,
     words_of_tokens,
 )
+from attlas.inference.forward_pass import ForwardPass, translation_pass
 from attlas.models.encoder_decoder import SequenceToSequence
 from attlas.ops.linear import check_autocast, is_bf16_matmul, is_traced_or_transformed
 from attlas.recording import Trace
@@ -141,6 +142,7 @@ class Translation:
         repr=False, compare=False
     )
     _words: Callable[[tuple[Link, ...]], tuple[Link, ...]] = field(repr=False, compare=False)
+    _forward_pass: Callable[[Sequence[str]], ForwardPass | None] = field(repr=False, compare=False)
 
     @cached_property
     def source_tokens(self) -> tuple[str, ...]:
@@ -164,6 +166,11 @@ class Translation:
     def blank(self) -> str:
         """Why there is no trace; "" where there is one."""
         return self.teacher_forced.blank
+
+    @property
+    def forward_pass(self) -> ForwardPass | None:
+        """The teacher-forced pass of the trace, to be run again; None where there is no trace."""
+        return self._forward_pass(self.source_tokens)
 
     @property
     def alignment(self) -> tuple[Link, ...]:
@@ -618,6 +625,15 @@ class Translator:
                 tokens=tokens,
             ),
             _words=partial(words_linked, source, line, record.words),
+            _forward_pass=partial(
+                translation_pass,
+                self.model,
+                line.ids,
+                hypothesis.tokens,
+                hypothesis.finished,
+                target,
+                tokens=tokens,
+            ),
         )
 
 
@@ -635,8 +651,12 @@ def _check_text(text: object, advice: str) -> None:
 
 
 def _empty(line: Line) -> Translation:
-    return Translation("", line.text, (), 0.0, 0.0, True, 0, (), tuple, _nothing, tuple)
+    return Translation("", line.text, (), 0.0, 0.0, True, 0, (), tuple, _nothing, tuple, _no_pass)
 
 
 def _nothing(source_tokens: Sequence[str]) -> TeacherForcedTrace:
     return TeacherForcedTrace(None, (), "the text is empty")
+
+
+def _no_pass(source_tokens: Sequence[str]) -> None:
+    return None

@@ -301,7 +301,9 @@ class _Search:
         """What these weights do."""
         output = self.rows.output_of(self.weights_of(q))
         distance = jensen_shannon(self.own, torch.where(self.counted[..., None], q, self.own))
-        return _Found(q, self.mean(distance), total_variation(self.rows.output, output))
+        # Logits may be more precise than the weights are.
+        moved = total_variation(self.rows.output, output).to(q.dtype)
+        return _Found(q, self.mean(distance), moved)
 
     def mean(self, of_rows: Float[Tensor, "batch rows"]) -> _Batch:
         """Over the rows of tokens that have a choice."""

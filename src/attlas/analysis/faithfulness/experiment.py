@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import torch
-from jaxtyping import Bool, Float
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attlas._hardware import without_cudnn
@@ -407,15 +408,21 @@ class AttentionRows:
         new_weights = torch.where(sum_left > 0, remaining / sum_left, 0.0) * total
         return torch.where(self.query_mask[..., None], new_weights, self.weights)
 
-    def gradients(self) -> Float[Tensor, "batch rows keys"]:
-        """∂ p(ŷ) / ∂ α_rj, ŷ the label that is decided for.
+    def gradients(
+        self, labels: Int[Tensor, " batch"] | None = None
+    ) -> Float[Tensor, "batch rows keys"]:
+        """∂ p(y) / ∂ α_rj, y one of the labels of each example; None = that which is decided for.
 
         The other weights of the map stay as they are; those of later layers move with what they
         read. 0 on keys that the row does not see, which can get no weight, and in rows of padding.
         """
         with gradients_enabled():
             weights = self.weights.clone().requires_grad_()
-            decided = (self.output_of(weights) * self.decision).sum()
+            output = self.output_of(weights)
+            chosen = self.decision
+            if labels is not None:
+                chosen = F.one_hot(labels, output.shape[-1]).to(output)
+            decided = (output * chosen).sum()
             counts = self.allowed & self.query_mask[..., None]
             return weight_gradient(decided, weights).masked_fill(~counts, 0.0)
 

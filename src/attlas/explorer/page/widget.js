@@ -72,16 +72,16 @@ function d(e, n, r) {
 	};
 }
 // node_modules/preact/dist/preact.mjs
-var f, p, m, h, g, _, v, y, b, x, S, ee, C = Symbol.for("pv"), w = {}, T = [], E = /^m(i|n|o|s|text|space)$/, te = Array.isArray, D = T.slice, O = Object.assign;
-function ne(e) {
+var f, p, m, h, g, _, v, y, b, x, S, ee, C = Symbol.for("pv"), w = {}, T = [], E = /^m(i|n|o|s|text|space)$/, te = Array.isArray, ne = T.slice, D = Object.assign;
+function re(e) {
 	e && e.parentNode && e.remove();
 }
-function k(e, t, n) {
+function O(e, t, n) {
 	var r, i, a, o = {}, s = arguments.length;
 	for (a in t) a == "key" ? r = t[a] : a == "ref" && typeof e != "function" ? i = t[a] : o[a] = t[a];
-	return s > 2 && (o.children = s > 3 ? D.call(arguments, 2) : n), A(e, o, r, i, null);
+	return s > 2 && (o.children = s > 3 ? ne.call(arguments, 2) : n), k(e, o, r, i, null);
 }
-function A(e, t, n, r, i) {
+function k(e, t, n, r, i) {
 	var a = {
 		type: e,
 		props: t,
@@ -99,44 +99,44 @@ function A(e, t, n, r, i) {
 	};
 	return !i && f.vnode && f.vnode(a), a;
 }
-function j(e) {
+function A(e) {
 	return e.children;
 }
-function re(e, t) {
+function ie(e, t) {
 	this.props = e, this.context = t, this.__g = 0;
 }
-function M(e, t) {
-	if (t == null) return e.__ && M(e.__, e.__i + 1);
+function j(e, t) {
+	if (t == null) return e.__ && j(e.__, e.__i + 1);
 	for (var n; t < e.__k.length; t++) if ((n = e.__k[t]) && n.__e) return n.__e;
-	return typeof e.type != "function" || e.props.__P ? null : M(e);
+	return typeof e.type != "function" || e.props.__P ? null : j(e);
 }
-function N(e) {
+function M(e) {
 	var t, n = e.__v, r = n.__e, i = [], a = [], o = e.__P;
-	o && ((t = O({ constructor: C }, n)).__v = n.__v + 1, f.vnode && f.vnode(t), me(o, t, n, e.__n, o.namespaceURI, 32 & n.__u ? [r] : null, i, r || M(n), 32 & n.__u, a), t.__v = n.__v, t.__.__k[t.__i] = t, _e(i, t, a), n.__ = n.__e = null, t.__e != r && ie(t));
-}
-function ie(e) {
-	if ((e = e.__) && e.__c && !e.props.__P) return e.__e = null, e.__k.some(function(t) {
-		return t && (e.__e = t.__e);
-	}), ie(e);
+	o && ((t = D({ constructor: C }, n)).__v = n.__v + 1, f.vnode && f.vnode(t), he(o, t, n, e.__n, o.namespaceURI, 32 & n.__u ? [r] : null, i, r || j(n), 32 & n.__u, a), t.__v = n.__v, t.__.__k[t.__i] = t, ve(i, t, a), n.__ = n.__e = null, t.__e != r && ae(t));
 }
 function ae(e) {
-	(8 & e.__g || (e.__g |= 8, h.push(e), _++)) && g == f.debounceRendering || ((g = f.debounceRendering) || queueMicrotask)(oe);
+	if ((e = e.__) && e.__c && !e.props.__P) return e.__e = null, e.__k.some(function(t) {
+		return t && (e.__e = t.__e);
+	}), ae(e);
 }
-function oe() {
+function oe(e) {
+	(8 & e.__g || (e.__g |= 8, h.push(e), _++)) && g == f.debounceRendering || ((g = f.debounceRendering) || queueMicrotask)(se);
+}
+function se() {
 	try {
-		for (var e, t = 1; h.length;) h.length > t && h.sort(v), e = h.shift(), t = h.length, 8 & e.__g && N(e);
+		for (var e, t = 1; h.length;) h.length > t && h.sort(v), e = h.shift(), t = h.length, 8 & e.__g && M(e);
 	} finally {
-		(_ = h.length) && (g || queueMicrotask)(oe);
+		(_ = h.length) && (g || queueMicrotask)(se);
 	}
 }
-function se(e, t, n, r, i, a, o, s, c, l, u) {
+function ce(e, t, n, r, i, a, o, s, c, l, u) {
 	var d, f, p, m, h, g, _ = r.__k || T, v = t.length;
-	for (c = ce(n, t, _, c, v), d = 0; d < v; d++) (p = n.__k[d]) != null && (f = ~p.__i && _[p.__i] || w, p.__i = d, g = me(e, p, f, i, a, o, s, c, l, u), m = p.__e, (f.ref != p.ref || 8 & f.__u) && (f.ref && ye(f.ref, null, p, f), p.ref && u.push(p.ref, p.__c || m, p)), h ||= m, 4 & p.__u ? (c = le(p, c, e, !f.__v), f.__e && (f.__e = null)) : typeof p.type == "function" && g !== void 0 ? c = g : m && (c = m.nextSibling), p.__u &= -21);
+	for (c = le(n, t, _, c, v), d = 0; d < v; d++) (p = n.__k[d]) != null && (f = ~p.__i && _[p.__i] || w, p.__i = d, g = he(e, p, f, i, a, o, s, c, l, u), m = p.__e, (f.ref != p.ref || 8 & f.__u) && (f.ref && be(f.ref, null, p, f), p.ref && u.push(p.ref, p.__c || m, p)), h ||= m, 4 & p.__u ? (c = ue(p, c, e, !f.__v), f.__e && (f.__e = null)) : typeof p.type == "function" && g !== void 0 ? c = g : m && (c = m.nextSibling), p.__u &= -21);
 	return n.__e = h, c;
 }
-function ce(e, t, n, r, i) {
+function le(e, t, n, r, i) {
 	var a, o, s, c, l, u, d, f, p, m = n.length, h = m, g = 0, _ = 0, v = e.__k = Array(i);
-	for (a = 0; a < i; a++) (o = t[a]) != null && typeof o != "boolean" && typeof o != "function" ? (typeof o != "object" || o.constructor === String ? o = v[a] = A(null, o) : te(o) ? o = v[a] = A(j, { children: o }) : o.constructor === C && o.__b ? o = v[a] = A(o.type, o.props, o.key, o.ref, o.__v) : v[a] = o, c = a + g, o.__ = e, o.__b = e.__b + 1, s = null, ~(l = o.__i = ue(o, n, c, h)) && (h--, (s = n[l]) && (s.__u |= 2)), s && s.__v ? (o.__u |= 16, l == c - 1 ? g-- : l == c + 1 ? g++ : l != c && (l > c ? g-- : g++, _ = 1)) : (~l || (i > m ? g-- : i < m && g++), typeof o.type != "function" && (o.__u |= 4))) : v[a] = null;
+	for (a = 0; a < i; a++) (o = t[a]) != null && typeof o != "boolean" && typeof o != "function" ? (typeof o != "object" || o.constructor === String ? o = v[a] = k(null, o) : te(o) ? o = v[a] = k(A, { children: o }) : o.constructor === C && o.__b ? o = v[a] = k(o.type, o.props, o.key, o.ref, o.__v) : v[a] = o, c = a + g, o.__ = e, o.__b = e.__b + 1, s = null, ~(l = o.__i = de(o, n, c, h)) && (h--, (s = n[l]) && (s.__u |= 2)), s && s.__v ? (o.__u |= 16, l == c - 1 ? g-- : l == c + 1 ? g++ : l != c && (l > c ? g-- : g++, _ = 1)) : (~l || (i > m ? g-- : i < m && g++), typeof o.type != "function" && (o.__u |= 4))) : v[a] = null;
 	if (_) {
 		for (u = [], d = [], a = 0; a < i; a++) if ((o = v[a]) && 16 & o.__u) {
 			for (g = 0, f = u.length; g < f;) u[p = g + f >> 1] < o.__i ? g = p + 1 : f = p;
@@ -144,21 +144,21 @@ function ce(e, t, n, r, i) {
 		}
 		for (g = u.length; a--;) d[a] && (d[a] == g ? g-- : v[a].__u |= 4);
 	}
-	if (h) for (a = 0; a < m; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = M(s)), be(s, s));
+	if (h) for (a = 0; a < m; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = j(s)), xe(s, s));
 	return r;
 }
-function le(e, t, n, r) {
+function ue(e, t, n, r) {
 	var i, a, o, s;
 	if (typeof e.type == "function") {
 		if (e.props.__P) return t;
-		if (i = e.__k) for (a = 0; a < i.length; a++) i[a] && (i[a].__ = e, t = le(i[a], t, n, !1));
+		if (i = e.__k) for (a = 0; a < i.length; a++) i[a] && (i[a].__ = e, t = ue(i[a], t, n, !1));
 		return t;
 	}
-	for (t && !t.parentNode && (t = M(e)) && !t.parentNode && (t = null), o = e.__e, s = t; s && s.nodeType == 8;) s = s.nextSibling;
+	for (t && !t.parentNode && (t = j(e)) && !t.parentNode && (t = null), o = e.__e, s = t; s && s.nodeType == 8;) s = s.nextSibling;
 	for (o != s && (!r && n.moveBefore && o.parentNode ? n.moveBefore(o, t) : n.insertBefore(o, t || null)), t = o; (t &&= t.nextSibling) && t.nodeType == 8 && !t.data.startsWith("$s"););
 	return t;
 }
-function ue(e, t, n, r) {
+function de(e, t, n, r) {
 	var i, a = e.key, o = e.type, s = t[n], c = s && !(2 & s.__u);
 	if (s === null && a == null || c && a == s.key && o == s.type) return n;
 	if (r > +!!c) {
@@ -167,18 +167,18 @@ function ue(e, t, n, r) {
 	}
 	return -1;
 }
-function de(e, t, n) {
+function fe(e, t, n) {
 	n ??= "", t[0] == "-" ? e.setProperty(t, n) : e[t] = n;
 }
-function fe(e, t, n, r, i) {
+function pe(e, t, n, r, i) {
 	var a, o;
 	if (t == "style") {
 		if (typeof n == "string") e.style.cssText = n;
 		else {
-			if (typeof r == "string" && (e.style.cssText = r = ""), r) for (t in r) n && t in n || de(e.style, t);
-			if (n) for (t in n) r && n[t] == r[t] || de(e.style, t, n[t]);
+			if (typeof r == "string" && (e.style.cssText = r = ""), r) for (t in r) n && t in n || fe(e.style, t);
+			if (n) for (t in n) r && n[t] == r[t] || fe(e.style, t, n[t]);
 		}
-	} else if (t[0] == "o" && t[1] == "n") typeof n != "function" && (n = null), typeof r != "function" && (r = null), (e.__e ||= {})[t] = n, n && r || (o = S[t] || (S[t] = pe(t)), (e.__a ||= {})[t] = x, a = t != (t = t.replace(b, "$1")), (t = t.slice(2))[0] < "a" && (t = t.toLowerCase()), n ? e.addEventListener(t, o, a) : e.removeEventListener(t, o, a));
+	} else if (t[0] == "o" && t[1] == "n") typeof n != "function" && (n = null), typeof r != "function" && (r = null), (e.__e ||= {})[t] = n, n && r || (o = S[t] || (S[t] = me(t)), (e.__a ||= {})[t] = x, a = t != (t = t.replace(b, "$1")), (t = t.slice(2))[0] < "a" && (t = t.toLowerCase()), n ? e.addEventListener(t, o, a) : e.removeEventListener(t, o, a));
 	else {
 		if (i == "http://www.w3.org/2000/svg") t = t.replace(/xlink(H|:h)/, "h").replace(/sName$/, "s");
 		else if (t != "width" && t != "height" && t != "href" && t != "list" && t != "form" && t != "tabIndex" && t != "download" && t != "rowSpan" && t != "colSpan" && t != "role" && t != "popover" && t in e) try {
@@ -189,7 +189,7 @@ function fe(e, t, n, r, i) {
 		n == null || !1 === n && t[4] != "-" ? e.removeAttribute(t) : e.setAttribute(t, t == "popover" && n == 1 ? "" : n);
 	}
 }
-function pe(e) {
+function me(e) {
 	return function(t) {
 		var n = this.__e;
 		if (n) {
@@ -199,42 +199,42 @@ function pe(e) {
 		}
 	};
 }
-function me(e, t, n, r, i, a, o, s, c, l) {
-	var u, d, p, m, h, g, _, v, y, b, x, S, ee, w, E, D, k, A, N = t.type;
+function he(e, t, n, r, i, a, o, s, c, l) {
+	var u, d, p, m, h, g, _, v, y, b, x, S, ee, w, E, ne, O, k, M = t.type;
 	if (t.constructor !== C) return null;
-	128 & n.__u && (c = 32 & n.__u, u = n.__c.__z) && (t.__u |= c, d = a = [], u.nodeType == 8 ? s = he(u, a) : a.push(u), s = a[0] || s), (u = f.__b) && u(t);
-	n: if (typeof N == "function") {
+	128 & n.__u && (c = 32 & n.__u, u = n.__c.__z) && (t.__u |= c, d = a = [], u.nodeType == 8 ? s = ge(u, a) : a.push(u), s = a[0] || s), (u = f.__b) && u(t);
+	n: if (typeof M == "function") {
 		p = o.length;
 		try {
-			if (v = t.props, y = (u = N.prototype) && u.render, b = (u = N.contextType) && r[u.__c], x = u ? b ? b.props.value : u.__ : r, (m = n.__c) ? (t.__c = m, 2 & m.__g && (m.__g |= 1)) : (y ? t.__c = m = new N(v, x) : (t.__c = m = new re(v, x), m.constructor = N, m.render = xe), b && b.sub(m), m.state || (m.state = {}), m.__n = r, m.__g |= 8, m.__h = [], m.__k = []), y && (m.__s || (m.__s = m.state), N.getDerivedStateFromProps && (m.__s == m.state && (m.__s = O({}, m.__s)), O(m.__s, N.getDerivedStateFromProps(v, m.__s)))), h = m.props, g = m.state, m.__v = t, n.__c) {
-				if (v !== h && y && !N.getDerivedStateFromProps && m.componentWillReceiveProps && m.componentWillReceiveProps(v, x), t.__v == n.__v && !(8 & m.__g) || !(4 & m.__g) && m.shouldComponentUpdate && !1 === m.shouldComponentUpdate(v, m.__s, x)) {
+			if (v = t.props, y = (u = M.prototype) && u.render, b = (u = M.contextType) && r[u.__c], x = u ? b ? b.props.value : u.__ : r, (m = n.__c) ? (t.__c = m, 2 & m.__g && (m.__g |= 1)) : (y ? t.__c = m = new M(v, x) : (t.__c = m = new ie(v, x), m.constructor = M, m.render = Se), b && b.sub(m), m.state || (m.state = {}), m.__n = r, m.__g |= 8, m.__h = [], m.__k = []), y && (m.__s || (m.__s = m.state), M.getDerivedStateFromProps && (m.__s == m.state && (m.__s = D({}, m.__s)), D(m.__s, M.getDerivedStateFromProps(v, m.__s)))), h = m.props, g = m.state, m.__v = t, n.__c) {
+				if (v !== h && y && !M.getDerivedStateFromProps && m.componentWillReceiveProps && m.componentWillReceiveProps(v, x), t.__v == n.__v && !(8 & m.__g) || !(4 & m.__g) && m.shouldComponentUpdate && !1 === m.shouldComponentUpdate(v, m.__s, x)) {
 					t.__v != n.__v && (m.props = v, m.state = m.__s, m.__g &= -9), t.__e = n.__e, t.__k = n.__k, t.__k.some(function(e) {
 						e && (e.__ = t);
-					}), T.push.apply(m.__h, m.__k), m.__k = [], m.__h.length && o.push(m), s = M(n);
+					}), T.push.apply(m.__h, m.__k), m.__k = [], m.__h.length && o.push(m), s = j(n);
 					break n;
 				}
 				m.componentWillUpdate && m.componentWillUpdate(v, m.__s, x), y && m.componentDidUpdate && m.__h.push(function() {
 					m.componentDidUpdate(h, g, _);
 				});
-			} else y && !N.getDerivedStateFromProps && m.componentWillMount && m.componentWillMount(), y && m.componentDidMount && m.__h.push(m.componentDidMount);
+			} else y && !M.getDerivedStateFromProps && m.componentWillMount && m.componentWillMount(), y && m.componentDidMount && m.__h.push(m.componentDidMount);
 			m.context = x, m.props = v, m.__P = e, m.__g &= -5, S = f.__r, ee = y ? 25 : 0;
 			do
 				m.__g &= -9, S && S(t), u = m.render(m.props, m.state = m.__s, m.context);
 			while (8 & m.__g && ++ee < 25);
-			y && (T.push.apply(m.__h, m.__k), m.__k = []), m.state = m.__s, m.getChildContext && (r = O({}, r, m.getChildContext())), y && n.__c && m.getSnapshotBeforeUpdate && (_ = m.getSnapshotBeforeUpdate(h, g)), w = u && u.type === j && u.key == null ? u.props.children : u, v.__P && (u = s, i = (e = v.__P).namespaceURI, c = a = null, n.props && n.props.__P != e && (n.__k.some(function(e) {
-				e && be(e, e);
-			}), n.__k = null), s = n.__k ? M(n, 0) : null), s = se(e, te(w) ? w : [w], t, n, r, i, a, o, s, c, l), v.__P && (t.__e = null, s = u), t.__u &= -161, d && d.some(ne), m.__h.length && o.push(m), 1 & m.__g && (m.__g &= -4);
+			y && (T.push.apply(m.__h, m.__k), m.__k = []), m.state = m.__s, m.getChildContext && (r = D({}, r, m.getChildContext())), y && n.__c && m.getSnapshotBeforeUpdate && (_ = m.getSnapshotBeforeUpdate(h, g)), w = u && u.type === A && u.key == null ? u.props.children : u, v.__P && (u = s, i = (e = v.__P).namespaceURI, c = a = null, n.props && n.props.__P != e && (n.__k.some(function(e) {
+				e && xe(e, e);
+			}), n.__k = null), s = n.__k ? j(n, 0) : null), s = ce(e, te(w) ? w : [w], t, n, r, i, a, o, s, c, l), v.__P && (t.__e = null, s = u), t.__u &= -161, d && d.some(re), m.__h.length && o.push(m), 1 & m.__g && (m.__g &= -4);
 		} catch (e) {
 			if (o.length = p, t.__v = null, c || a) {
 				if (e && e.then) {
 					if (t.__u |= 128 | c, a) {
-						for (~(k = a.indexOf(s || void 0)) || (k = a.length); (A = a[k - 1]) && A.nodeType == 8;) k--;
-						for (; k < a.length; k++) if (A = a[k]) {
-							if (a[k] = null, E) {
-								if (A == D) break;
+						for (~(O = a.indexOf(s || void 0)) || (O = a.length); (k = a[O - 1]) && k.nodeType == 8;) O--;
+						for (; O < a.length; O++) if (k = a[O]) {
+							if (a[O] = null, E) {
+								if (k == ne) break;
 							} else {
-								if (A.nodeType != 8) break;
-								A.data.startsWith("$s") && (D = he(E = A));
+								if (k.nodeType != 8) break;
+								k.data.startsWith("$s") && (ne = ge(E = k));
 							}
 						}
 					}
@@ -242,15 +242,15 @@ function me(e, t, n, r, i, a, o, s, c, l) {
 						for (; s && s.nodeType == 8 && s.nextSibling;) s = s.nextSibling;
 						E = s;
 					}
-					(u = he(E = t.__c.__z || (t.__c.__z = E))) ? (t.__e = E, s = u) : t.__e = s, s &&= s.nextSibling;
-				} else a && a.some(ne);
+					(u = ge(E = t.__c.__z || (t.__c.__z = E))) ? (t.__e = E, s = u) : t.__e = s, s &&= s.nextSibling;
+				} else a && a.some(re);
 			} else t.__e = n.__e;
-			t.__k ||= n.__k || [], e && e.then || ge(t), f.__e(e, t, n);
+			t.__k ||= n.__k || [], e && e.then || _e(t), f.__e(e, t, n);
 		}
-	} else s = t.__e = ve(n.__e, t, n, r, i, a, o, c, l, e);
+	} else s = t.__e = ye(n.__e, t, n, r, i, a, o, c, l, e);
 	return (u = f.diffed) && u(t), s;
 }
-function he(e, t) {
+function ge(e, t) {
 	if (e && e.nodeType == 8 && e.data.startsWith("$s")) for (var n = 1; e = e.nextSibling;) {
 		if (e.nodeType == 8) {
 			if (e.data.startsWith("$s")) n++;
@@ -259,11 +259,11 @@ function he(e, t) {
 		t && t.push(e);
 	}
 }
-function ge(e) {
-	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(ge));
+function _e(e) {
+	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(_e));
 }
-function _e(e, t, n) {
-	for (var r = 0; r < n.length;) ye(n[r++], n[r++], n[r++]);
+function ve(e, t, n) {
+	for (var r = 0; r < n.length;) be(n[r++], n[r++], n[r++]);
 	f.__c && f.__c(t, e), e.some(function(t) {
 		try {
 			e = t.__h, t.__h = [], e.some(function(e) {
@@ -274,7 +274,7 @@ function _e(e, t, n) {
 		}
 	});
 }
-function ve(e, t, n, r, i, a, o, s, c, l) {
+function ye(e, t, n, r, i, a, o, s, c, l) {
 	var u, d, p, m, h, g, _, v, y = n.props || w, b = t.props, x = t.type;
 	if (x == "svg" ? i = "http://www.w3.org/2000/svg" : x == "math" ? i = "http://www.w3.org/1998/Math/MathML" : i ||= "http://www.w3.org/1999/xhtml", a) {
 		for (u = 0; u < a.length; u++) if ((h = a[u]) && (x ? h.localName == x : h.nodeType == 3)) {
@@ -287,23 +287,23 @@ function ve(e, t, n, r, i, a, o, s, c, l) {
 		e = v.createElementNS(i, x, b.is ? b : l), s &&= (f.__m && f.__m(t, a), !1), a = null;
 	}
 	if (x) {
-		if (l = x == "template" && e.content || e, a = x == "textarea" && b.defaultValue != null ? null : a && D.call(l.childNodes), !s && a) for (y = {}, u = 0; u < e.attributes.length; u++) y[(h = e.attributes[u]).name] = h.value;
-		for (u in y) h = y[u], u == "dangerouslySetInnerHTML" ? p = h : u == "children" || u in b || u == "value" && "defaultValue" in b || u == "checked" && "defaultChecked" in b || fe(e, u, null, h, i);
-		for (u in b) h = b[u], u == "children" ? m = h : u == "dangerouslySetInnerHTML" ? d = h : u == "value" ? g = h : u == "checked" ? _ = h : s && typeof h != "function" || y[u] === h || fe(e, u, h, y[u], i);
-		d ? (s || p && (d.__html == p.__html || d.__html == e.innerHTML) || (e.innerHTML = d.__html), t.__k = []) : (p && (e.textContent = ""), (x == "foreignObject" || i == "http://www.w3.org/1998/Math/MathML" && E.test(x)) && (i = "http://www.w3.org/1999/xhtml"), se(l, te(m) ? m : [m], t, n, r, i, a, o, a ? a[0] : n.__k && M(n, 0), s, c), a && a.some(ne)), s && x != "textarea" || (u = "value", x == "progress" && g == null ? e.removeAttribute(u) : g == null || g === e[u] && (x != "progress" || g) || fe(e, u, g, y[u], i), u = "checked", _ != null && _ != e[u] && fe(e, u, _, y[u], i));
+		if (l = x == "template" && e.content || e, a = x == "textarea" && b.defaultValue != null ? null : a && ne.call(l.childNodes), !s && a) for (y = {}, u = 0; u < e.attributes.length; u++) y[(h = e.attributes[u]).name] = h.value;
+		for (u in y) h = y[u], u == "dangerouslySetInnerHTML" ? p = h : u == "children" || u in b || u == "value" && "defaultValue" in b || u == "checked" && "defaultChecked" in b || pe(e, u, null, h, i);
+		for (u in b) h = b[u], u == "children" ? m = h : u == "dangerouslySetInnerHTML" ? d = h : u == "value" ? g = h : u == "checked" ? _ = h : s && typeof h != "function" || y[u] === h || pe(e, u, h, y[u], i);
+		d ? (s || p && (d.__html == p.__html || d.__html == e.innerHTML) || (e.innerHTML = d.__html), t.__k = []) : (p && (e.textContent = ""), (x == "foreignObject" || i == "http://www.w3.org/1998/Math/MathML" && E.test(x)) && (i = "http://www.w3.org/1999/xhtml"), ce(l, te(m) ? m : [m], t, n, r, i, a, o, a ? a[0] : n.__k && j(n, 0), s, c), a && a.some(re)), s && x != "textarea" || (u = "value", x == "progress" && g == null ? e.removeAttribute(u) : g == null || g === e[u] && (x != "progress" || g) || pe(e, u, g, y[u], i), u = "checked", _ != null && _ != e[u] && pe(e, u, _, y[u], i));
 	} else y === b || s && e.data == b || (e.data = b);
 	return e;
 }
-function ye(e, t, n, r) {
+function be(e, t, n, r) {
 	try {
 		typeof e == "function" ? t ? t.__x = e(t) || 1 : (r &&= r.__c || r.__e) && (t = r.__x) && (r.__x = null, typeof t == "function" ? t() : e(null)) : e.current = t;
 	} catch (e) {
 		f.__e(e, n);
 	}
 }
-function be(e, t, n) {
+function xe(e, t, n) {
 	var r, i, a, o;
-	if (f.unmount && f.unmount(e), !(r = e.ref) || r.current && r.current != e.__e || ye(r, null, t, e), r = e.__c) {
+	if (f.unmount && f.unmount(e), !(r = e.ref) || r.current && r.current != e.__e || be(r, null, t, e), r = e.__c) {
 		if (r.componentWillUnmount) try {
 			r.componentWillUnmount();
 		} catch (e) {
@@ -311,24 +311,24 @@ function be(e, t, n) {
 		}
 		r.__P = r.__n = null;
 	}
-	if (r = e.__k) for (o = 0; o < r.length; o++) r[o] && be(r[o], t, typeof e.type != "function" || n && !e.props.__P);
-	!n && (r = e.__c) && (r = r.__z) && (i = he(r, a = [])) && (r == e.__e && a.some(ne), ne(i), ne(r)), n || ne(e.__e), e.__e = e.__c = e.__ = null;
+	if (r = e.__k) for (o = 0; o < r.length; o++) r[o] && xe(r[o], t, typeof e.type != "function" || n && !e.props.__P);
+	!n && (r = e.__c) && (r = r.__z) && (i = ge(r, a = [])) && (r == e.__e && a.some(re), re(i), re(r)), n || re(e.__e), e.__e = e.__c = e.__ = null;
 }
-function xe(e, t, n) {
+function Se(e, t, n) {
 	return this.constructor(e, n);
 }
-function Se(e, t) {
+function Ce(e, t) {
 	var n, r, i, a;
-	f.__ && f.__(e, t), t.nodeType == 9 && (t = t.documentElement), r = (n = e && 32 & e.__u) ? null : t.__k, t.__k = A(j, { children: [e] }), i = [], a = [], me(t, t.__k, r || w, w, t.namespaceURI, r ? null : t.firstChild ? D.call(t.childNodes) : null, i, r ? r.__e : t.firstChild, n, a), _e(i, t.__k, a), t.__k.props.children = null;
+	f.__ && f.__(e, t), t.nodeType == 9 && (t = t.documentElement), r = (n = e && 32 & e.__u) ? null : t.__k, t.__k = k(A, { children: [e] }), i = [], a = [], he(t, t.__k, r || w, w, t.namespaceURI, r ? null : t.firstChild ? ne.call(t.childNodes) : null, i, r ? r.__e : t.firstChild, n, a), ve(i, t.__k, a), t.__k.props.children = null;
 }
-function Ce(e) {
+function we(e) {
 	function t(e) {
 		var n, r;
 		return this.getChildContext || (n = /* @__PURE__ */ new Set(), (r = {})[t.__c] = this, this.getChildContext = function() {
 			return r;
 		}, this.shouldComponentUpdate = function(e) {
 			this.props.value != e.value && n.forEach(function(e) {
-				e.__g |= 4, ae(e);
+				e.__g |= 4, oe(e);
 			});
 		}, this.sub = function(e) {
 			n.add(e);
@@ -354,89 +354,89 @@ f = { __e: function(e, t, n, r) {
 	throw _ = 0, e;
 } }, p = 0, m = function(e) {
 	return e != null && e.constructor === C;
-}, re.prototype.setState = function(e, t) {
+}, ie.prototype.setState = function(e, t) {
 	var n = this.__s;
-	n && n != this.state || (n = this.__s = O({}, this.state)), typeof e == "function" && (e = e(O({}, n), this.props)), e && (O(n, e), this.__v && (t && this.__k.push(t), ae(this)));
-}, re.prototype.forceUpdate = function(e) {
-	this.__v && (this.__g |= 4, e && this.__h.push(e), ae(this));
-}, re.prototype.render = j, h = [], _ = 0, v = function(e, t) {
+	n && n != this.state || (n = this.__s = D({}, this.state)), typeof e == "function" && (e = e(D({}, n), this.props)), e && (D(n, e), this.__v && (t && this.__k.push(t), oe(this)));
+}, ie.prototype.forceUpdate = function(e) {
+	this.__v && (this.__g |= 4, e && this.__h.push(e), oe(this));
+}, ie.prototype.render = A, h = [], _ = 0, v = function(e, t) {
 	return e.__v.__b - t.__v.__b;
 }, y = Symbol(), b = /(PointerCapture)$|Capture$/i, x = 0, S = {}, ee = 0;
 // node_modules/preact/hooks/dist/hooks.mjs
-var we, P, Te, Ee, De = Object.is, Oe = 0, ke = [], Ae = [], F = f, je = F.__b, Me = F.__r, Ne = F.diffed, Pe = F.__c, Fe = F.unmount, Ie = F.__;
-function Le(e, t) {
-	F.__h && F.__h(P, e, Oe || t), Oe = 0;
-	var n = P.__H || (P.__H = {
+var Te, N, Ee, De, Oe = Object.is, ke = 0, Ae = [], je = [], P = f, Me = P.__b, Ne = P.__r, Pe = P.diffed, Fe = P.__c, Ie = P.unmount, Le = P.__;
+function Re(e, t) {
+	P.__h && P.__h(N, e, ke || t), ke = 0;
+	var n = N.__H || (N.__H = {
 		__: [],
 		__h: []
 	});
 	return e >= n.__.length && n.__.push({}), n.__[e];
 }
-function I(e, t) {
-	var n = Le(we++, 3);
-	!F.__s && Ke(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, P.__H.__h.push(n));
+function F(e, t) {
+	var n = Re(Te++, 3);
+	!P.__s && qe(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, N.__H.__h.push(n));
 }
-function L(e) {
-	return Oe = 5, Re(function() {
+function I(e) {
+	return ke = 5, ze(function() {
 		return { current: e };
 	}, []);
 }
-function Re(e, t) {
-	var n = Le(we++, 7);
-	return Ke(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
+function ze(e, t) {
+	var n = Re(Te++, 7);
+	return qe(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
 }
-function ze(e) {
-	var t = P.context[e.__c], n = Le(we++, 9);
-	return n.c = e, t ? (n.__ ?? (n.__ = !0, t.sub(P)), t.props.value) : e.__;
+function Be(e) {
+	var t = N.context[e.__c], n = Re(Te++, 9);
+	return n.c = e, t ? (n.__ ?? (n.__ = !0, t.sub(N)), t.props.value) : e.__;
 }
-function Be() {
+function Ve() {
 	var e;
 	do {
-		for (; e = Ae.shift();) try {
-			We(e);
+		for (; e = je.shift();) try {
+			Ge(e);
 		} catch (t) {
-			F.__e(t, { __: (e = e.__P) && e.__v });
+			P.__e(t, { __: (e = e.__P) && e.__v });
 		}
-		for (; e = ke.shift();) {
+		for (; e = Ae.shift();) {
 			var t = e.__H;
 			if (e.__P && t) try {
-				t.__h.some(We), t.__h.some(Ge), t.__h = [];
+				t.__h.some(Ge), t.__h.some(Ke), t.__h = [];
 			} catch (n) {
-				t.__h = [], F.__e(n, e.__v);
+				t.__h = [], P.__e(n, e.__v);
 			}
 		}
-	} while (Ae.length);
+	} while (je.length);
 }
-F.__b = function(e) {
-	P = null, je && je(e);
-}, F.__ = function(e, t) {
-	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), Ie && Ie(e, t);
-}, F.__r = function(e) {
-	Me && Me(e), we = 0;
-	var t = (P = e.__c).__H;
-	t && (Te == P ? P.__h = [] : (t.__h.some(We), t.__h.some(Ge), we = 0), t.__h = [], t.__.some(function(e) {
+P.__b = function(e) {
+	N = null, Me && Me(e);
+}, P.__ = function(e, t) {
+	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), Le && Le(e, t);
+}, P.__r = function(e) {
+	Ne && Ne(e), Te = 0;
+	var t = (N = e.__c).__H;
+	t && (Ee == N ? N.__h = [] : (t.__h.some(Ge), t.__h.some(Ke), Te = 0), t.__h = [], t.__.some(function(e) {
 		e.__N && (e.__ = e.__N), e.u = e.__N = void 0;
-	})), Te = P;
-}, F.diffed = function(e) {
-	Ne && Ne(e);
+	})), Ee = N;
+}, P.diffed = function(e) {
+	Pe && Pe(e);
 	var t = e.__c;
-	t && t.__H && (t.__H.__h.length && Ue(ke.push(t)), t.__H.__.some(function(e) {
+	t && t.__H && (t.__H.__h.length && We(Ae.push(t)), t.__H.__.some(function(e) {
 		e.u && (e.__H = e.u);
-	})), Te = P = null;
-}, F.__c = function(e, t) {
+	})), Ee = N = null;
+}, P.__c = function(e, t) {
 	t.some(function(e) {
 		try {
-			e.__h.some(We), e.__h = e.__h.filter(function(e) {
-				return !e.__ || Ge(e);
+			e.__h.some(Ge), e.__h = e.__h.filter(function(e) {
+				return !e.__ || Ke(e);
 			});
 		} catch (t) {
 			e.__h = [function() {
 				throw t;
 			}];
 		}
-	}), Pe && Pe(e, t);
-}, F.unmount = function(e) {
-	Fe && Fe(e);
+	}), Fe && Fe(e, t);
+}, P.unmount = function(e) {
+	Ie && Ie(e);
 	var t, n, r = e.__c;
 	r && r.__H && (r.__H.__.some(function(r) {
 		try {
@@ -445,54 +445,54 @@ F.__b = function(e) {
 					for (n = e.__; n && (!n.__c || !n.__c.__P);) n = n.__;
 					n &&= n.__c;
 				}
-				r.__P = n, Ue(Ae.push(r));
-			} else We(r);
+				r.__P = n, We(je.push(r));
+			} else Ge(r);
 		} catch (e) {
 			t = e;
 		}
-	}), r.__H = void 0, t && F.__e(t, r.__v));
+	}), r.__H = void 0, t && P.__e(t, r.__v));
 };
-var Ve = typeof requestAnimationFrame == "function";
-function He(e) {
-	var t, n = function() {
-		clearTimeout(r), Ve && cancelAnimationFrame(t), setTimeout(e);
-	}, r = setTimeout(n, 35);
-	Ve && (t = requestAnimationFrame(n));
-}
+var He = typeof requestAnimationFrame == "function";
 function Ue(e) {
-	e != 1 && Ee == F.requestAnimationFrame || ((Ee = F.requestAnimationFrame) || He)(Be);
+	var t, n = function() {
+		clearTimeout(r), He && cancelAnimationFrame(t), setTimeout(e);
+	}, r = setTimeout(n, 35);
+	He && (t = requestAnimationFrame(n));
 }
 function We(e) {
-	var t = P, n = e.__c;
-	typeof n == "function" && (e.__c = void 0, n()), P = t;
+	e != 1 && De == P.requestAnimationFrame || ((De = P.requestAnimationFrame) || Ue)(Ve);
 }
 function Ge(e) {
-	var t = P;
-	e.__c = e.__(), P = t;
+	var t = N, n = e.__c;
+	typeof n == "function" && (e.__c = void 0, n()), N = t;
 }
-function Ke(e, t) {
+function Ke(e) {
+	var t = N;
+	e.__c = e.__(), N = t;
+}
+function qe(e, t) {
 	return !e || e.length != t.length || t.some(function(t, n) {
-		return !De(t, e[n]);
+		return !Oe(t, e[n]);
 	});
 }
 // node_modules/@preact/signals-core/dist/signals-core.module.js
-var qe = Symbol.for("preact-signals");
-function Je() {
-	if (z > 1) z--;
+var Je = Symbol.for("preact-signals");
+function Ye() {
+	if (R > 1) R--;
 	else {
 		var e, t = !1;
 		for ((function() {
-			var e = nt;
-			for (nt = void 0; e !== void 0;) {
+			var e = rt;
+			for (rt = void 0; e !== void 0;) {
 				var t = e.S;
 				if (t.v === e.v) for (var n = t.t; n !== void 0; n = n.x) n.i === e.i && (n.i = t.i);
 				e = e.o;
 			}
-		})(); Qe !== void 0;) {
-			var n = Qe;
-			for (Qe = void 0, $e++; n !== void 0;) {
+		})(); $e !== void 0;) {
+			var n = $e;
+			for ($e = void 0, et++; n !== void 0;) {
 				var r = n.u;
-				if (n.u = void 0, n.f &= -3, !(8 & n.f) && at(n)) try {
+				if (n.u = void 0, n.f &= -3, !(8 & n.f) && ot(n)) try {
 					n.c();
 				} catch (n) {
 					t ||= (e = n, !0);
@@ -500,116 +500,116 @@ function Je() {
 				n = r;
 			}
 		}
-		if ($e = 0, z--, t) throw e;
+		if (et = 0, R--, t) throw e;
 	}
 }
-function Ye(e) {
-	if (z > 0) return e();
-	tt = ++et, z++;
+function Xe(e) {
+	if (R > 0) return e();
+	nt = ++tt, R++;
 	try {
 		return e();
 	} finally {
-		Je();
+		Ye();
 	}
 }
-var Xe, R = void 0;
-function Ze(e) {
-	var t = R, n = Xe;
-	R = void 0, Xe = void 0;
+var Ze, L = void 0;
+function Qe(e) {
+	var t = L, n = Ze;
+	L = void 0, Ze = void 0;
 	try {
 		return e();
 	} finally {
-		R = t, Xe = n;
+		L = t, Ze = n;
 	}
 }
-var Qe = void 0, z = 0, $e = 0, et = 0, tt = 0, nt = void 0, rt = 0;
-function it(e) {
-	if (R !== void 0) {
+var $e = void 0, R = 0, et = 0, tt = 0, nt = 0, rt = void 0, it = 0;
+function at(e) {
+	if (L !== void 0) {
 		var t = e.n;
-		if (t === void 0 || t.t !== R) return t = {
+		if (t === void 0 || t.t !== L) return t = {
 			i: 0,
 			S: e,
-			p: R.s,
+			p: L.s,
 			n: void 0,
-			t: R,
+			t: L,
 			e: void 0,
 			x: void 0,
 			r: t
-		}, R.s !== void 0 && (R.s.n = t), R.s = t, e.n = t, 32 & R.f && e.S(t), t;
-		if (t.i === -1) return t.i = 0, t.n !== void 0 && (t.n.p = t.p, t.p !== void 0 && (t.p.n = t.n), t.p = R.s, t.n = void 0, R.s.n = t, R.s = t), t;
+		}, L.s !== void 0 && (L.s.n = t), L.s = t, e.n = t, 32 & L.f && e.S(t), t;
+		if (t.i === -1) return t.i = 0, t.n !== void 0 && (t.n.p = t.p, t.p !== void 0 && (t.p.n = t.n), t.p = L.s, t.n = void 0, L.s.n = t, L.s = t), t;
 	}
 }
-function B(e, t) {
+function z(e, t) {
 	this.v = e, this.i = 0, this.n = void 0, this.t = void 0, this.l = 0, this.W = t?.watched, this.Z = t?.unwatched, this.name = t?.name;
 }
-B.prototype.brand = qe, B.prototype.h = function() {
+z.prototype.brand = Je, z.prototype.h = function() {
 	return !0;
-}, B.prototype.S = function(e) {
+}, z.prototype.S = function(e) {
 	var t = this, n = this.t;
-	n !== e && e.e === void 0 && (e.x = n, this.t = e, n === void 0 ? Ze(function() {
+	n !== e && e.e === void 0 && (e.x = n, this.t = e, n === void 0 ? Qe(function() {
 		var e;
 		(e = t.W) == null || e.call(t);
 	}) : n.e = e);
-}, B.prototype.U = function(e) {
+}, z.prototype.U = function(e) {
 	var t = this;
 	if (this.t !== void 0) {
 		var n = e.e, r = e.x;
-		n !== void 0 && (n.x = r, e.e = void 0), r !== void 0 && (r.e = n, e.x = void 0), e === this.t && (this.t = r, r === void 0 && Ze(function() {
+		n !== void 0 && (n.x = r, e.e = void 0), r !== void 0 && (r.e = n, e.x = void 0), e === this.t && (this.t = r, r === void 0 && Qe(function() {
 			var e;
 			(e = t.Z) == null || e.call(t);
 		}));
 	}
-}, B.prototype.subscribe = function(e) {
+}, z.prototype.subscribe = function(e) {
 	var t = this;
-	return ft(function() {
+	return V(function() {
 		var n = t.value;
-		Ze(function() {
+		Qe(function() {
 			return e(n);
 		});
 	}, { name: "sub" });
-}, B.prototype.valueOf = function() {
+}, z.prototype.valueOf = function() {
 	return this.value;
-}, B.prototype.toString = function() {
+}, z.prototype.toString = function() {
 	return this.value + "";
-}, B.prototype.toJSON = function() {
+}, z.prototype.toJSON = function() {
 	return this.value;
-}, B.prototype.peek = function() {
+}, z.prototype.peek = function() {
 	var e = this;
-	return Ze(function() {
+	return Qe(function() {
 		return e.value;
 	});
-}, Object.defineProperty(B.prototype, "value", {
+}, Object.defineProperty(z.prototype, "value", {
 	get: function() {
-		var e = it(this);
+		var e = at(this);
 		return e !== void 0 && (e.i = this.i), this.v;
 	},
 	set: function(e) {
 		if (e !== this.v) {
-			if ($e > 100) throw Error("Cycle detected");
+			if (et > 100) throw Error("Cycle detected");
 			(function(e) {
-				z !== 0 && $e === 0 && e.l !== tt && (e.l = tt, nt = {
+				R !== 0 && et === 0 && e.l !== nt && (e.l = nt, rt = {
 					S: e,
 					v: e.v,
 					i: e.i,
-					o: nt
+					o: rt
 				});
-			})(this), this.v = e, this.i++, rt++, z++;
+			})(this), this.v = e, this.i++, it++, R++;
 			try {
 				for (var t = this.t; t !== void 0; t = t.x) t.t.N();
 			} finally {
-				Je();
+				Ye();
 			}
 		}
 	}
 });
-function V(e, t) {
-	return new B(e, t);
+function B(e, t) {
+	return new z(e, t);
 }
-function at(e) {
+function ot(e) {
 	for (var t = e.s; t !== void 0; t = t.n) if (t.S.i !== t.i || !t.S.h() || t.S.i !== t.i) return !0;
 	return !1;
 }
-function ot(e) {
+function st(e) {
 	for (var t = e.s; t !== void 0; t = t.n) {
 		var n = t.S.n;
 		if (n !== void 0 && (t.r = n), t.S.n = t, t.i = -1, t.n === void 0) {
@@ -618,86 +618,86 @@ function ot(e) {
 		}
 	}
 }
-function st(e) {
+function ct(e) {
 	for (var t = e.s, n = void 0; t !== void 0;) {
 		var r = t.p;
 		t.i === -1 ? (t.S.U(t), r !== void 0 && (r.n = t.n), t.n !== void 0 && (t.n.p = r)) : n = t, t.S.n = t.r, t.r !== void 0 && (t.r = void 0), t = r;
 	}
 	e.s = n;
 }
-function H(e, t) {
-	B.call(this, void 0, t), this.x = e, this.s = void 0, this.g = rt - 1, this.f = 4;
+function lt(e, t) {
+	z.call(this, void 0, t), this.x = e, this.s = void 0, this.g = it - 1, this.f = 4;
 }
-H.prototype = new B(), H.prototype.h = function() {
+lt.prototype = new z(), lt.prototype.h = function() {
 	if (this.f &= -3, 1 & this.f) return !1;
-	if ((36 & this.f) == 32 || (this.f &= -5, this.g === rt)) return !0;
-	if (this.g = rt, this.f |= 1, this.i > 0 && !at(this)) return this.f &= -2, !0;
-	var e = R;
+	if ((36 & this.f) == 32 || (this.f &= -5, this.g === it)) return !0;
+	if (this.g = it, this.f |= 1, this.i > 0 && !ot(this)) return this.f &= -2, !0;
+	var e = L;
 	try {
-		ot(this), R = this;
+		st(this), L = this;
 		var t = this.x();
 		(16 & this.f || this.v !== t || this.i === 0) && (this.v = t, this.f &= -17, this.i++);
 	} catch (e) {
 		this.v = e, this.f |= 16, this.i++;
 	}
-	return R = e, st(this), this.f &= -2, !0;
-}, H.prototype.S = function(e) {
+	return L = e, ct(this), this.f &= -2, !0;
+}, lt.prototype.S = function(e) {
 	if (this.t === void 0) {
 		this.f |= 36;
 		for (var t = this.s; t !== void 0; t = t.n) t.S.S(t);
 	}
-	B.prototype.S.call(this, e);
-}, H.prototype.U = function(e) {
-	if (this.t !== void 0 && (B.prototype.U.call(this, e), this.t === void 0)) {
+	z.prototype.S.call(this, e);
+}, lt.prototype.U = function(e) {
+	if (this.t !== void 0 && (z.prototype.U.call(this, e), this.t === void 0)) {
 		this.f &= -33;
 		for (var t = this.s; t !== void 0; t = t.n) t.S.U(t);
 	}
-}, H.prototype.N = function() {
+}, lt.prototype.N = function() {
 	if (!(2 & this.f)) {
 		this.f |= 6;
 		for (var e = this.t; e !== void 0; e = e.x) e.t.N();
 	}
-}, Object.defineProperty(H.prototype, "value", { get: function() {
+}, Object.defineProperty(lt.prototype, "value", { get: function() {
 	if (1 & this.f) throw Error("Cycle detected");
-	var e = it(this);
+	var e = at(this);
 	if (this.h(), e !== void 0 && (e.i = this.i), 16 & this.f) throw this.v;
 	return this.v;
 } });
-function U(e, t) {
-	return new H(e, t);
+function ut(e, t) {
+	return new lt(e, t);
 }
-function ct(e) {
+function dt(e) {
 	var t = e.j;
 	if (e.j = void 0, typeof t == "function") {
-		z++;
-		var n = R;
-		R = void 0;
+		R++;
+		var n = L;
+		L = void 0;
 		try {
 			t();
 		} catch (t) {
-			throw e.f &= -2, e.f |= 8, lt(e), t;
+			throw e.f &= -2, e.f |= 8, ft(e), t;
 		} finally {
-			R = n, Je();
+			L = n, Ye();
 		}
 	}
 }
-function lt(e) {
+function ft(e) {
 	for (var t = e.s; t !== void 0; t = t.n) t.S.U(t);
-	e.x = void 0, e.s = void 0, ct(e);
+	e.x = void 0, e.s = void 0, dt(e);
 }
-function ut(e) {
-	if (R !== this) throw Error("Out-of-order effect");
-	st(this), R = e, this.f &= -2;
+function pt(e) {
+	if (L !== this) throw Error("Out-of-order effect");
+	ct(this), L = e, this.f &= -2;
 	try {
-		8 & this.f && lt(this);
+		8 & this.f && ft(this);
 	} finally {
-		Je();
+		Ye();
 	}
 }
-function dt(e, t) {
-	this.x = e, this.j = void 0, this.s = void 0, this.u = void 0, this.f = 32, this.name = t?.name, Xe && Xe.push(this);
+function mt(e, t) {
+	this.x = e, this.j = void 0, this.s = void 0, this.u = void 0, this.f = 32, this.name = t?.name, Ze && Ze.push(this);
 }
-dt.prototype.c = function() {
+mt.prototype.c = function() {
 	var e = this.S();
 	try {
 		if (8 & this.f || this.x === void 0) return;
@@ -706,20 +706,20 @@ dt.prototype.c = function() {
 	} finally {
 		e();
 	}
-}, dt.prototype.S = function() {
+}, mt.prototype.S = function() {
 	if (1 & this.f) throw Error("Cycle detected");
-	this.f |= 1, this.f &= -9, ct(this), ot(this), z++;
-	var e = R;
-	return R = this, ut.bind(this, e);
-}, dt.prototype.N = function() {
-	2 & this.f || (this.f |= 2, this.u = Qe, Qe = this);
-}, dt.prototype.d = function() {
-	this.f |= 8, 1 & this.f || lt(this);
-}, dt.prototype.dispose = function() {
+	this.f |= 1, this.f &= -9, dt(this), st(this), R++;
+	var e = L;
+	return L = this, pt.bind(this, e);
+}, mt.prototype.N = function() {
+	2 & this.f || (this.f |= 2, this.u = $e, $e = this);
+}, mt.prototype.d = function() {
+	this.f |= 8, 1 & this.f || ft(this);
+}, mt.prototype.dispose = function() {
 	this.d();
 };
-function ft(e, t) {
-	var n = new dt(e, t);
+function V(e, t) {
+	var n = new mt(e, t);
 	try {
 		n.c();
 	} catch (e) {
@@ -729,35 +729,35 @@ function ft(e, t) {
 	return r[Symbol.dispose] = r, r;
 }
 // node_modules/@preact/signals/dist/signals.module.js
-var pt, mt, ht, gt = typeof window < "u" && !!window.__PREACT_SIGNALS_DEVTOOLS__, _t = [], vt = [];
-ft(function() {
-	pt = this.N;
+var ht, gt, _t, vt = typeof window < "u" && !!window.__PREACT_SIGNALS_DEVTOOLS__, yt = [], bt = [];
+V(function() {
+	ht = this.N;
 })();
-function yt(e, t) {
+function xt(e, t) {
 	f[e] = t.bind(null, f[e] || function() {});
 }
-function bt(e) {
-	if (ht) {
-		var t = ht;
-		ht = void 0, t();
+function St(e) {
+	if (_t) {
+		var t = _t;
+		_t = void 0, t();
 	}
-	ht = e && e.S();
+	_t = e && e.S();
 }
-function xt(e) {
-	var t = this, n = e.data, r = Ct(n);
+function Ct(e) {
+	var t = this, n = e.data, r = H(n);
 	r.name = "ReactiveDom", r.value = n;
-	var i = Re(function() {
+	var i = ze(function() {
 		for (var e = t, n = t.__v; n = n.__;) if (n.__c) {
 			n.__c.__$f |= 4;
 			break;
 		}
-		var i = U(function() {
+		var i = ut(function() {
 			var e = r.value.value;
 			return e === 0 ? 0 : !0 === e ? "" : e || "";
-		}), a = U(function() {
+		}), a = ut(function() {
 			return !Array.isArray(i.value) && !m(i.value);
-		}), o = ft(function() {
-			if (this.N = kt, a.value) {
+		}), o = V(function() {
+			if (this.N = At, a.value) {
 				var t = i.value;
 				e.__v && e.__v.__e && e.__v.__e.nodeType === 3 && (e.__v.__e.data = t);
 			}
@@ -768,14 +768,14 @@ function xt(e) {
 	}, []), a = i[0], o = i[1];
 	return a.value ? o.peek() : o.value;
 }
-xt.displayName = "ReactiveTextNode", Object.defineProperties(B.prototype, {
+Ct.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
 	constructor: {
 		configurable: !0,
-		value: k(j, null).constructor
+		value: O(A, null).constructor
 	},
 	type: {
 		configurable: !0,
-		value: xt
+		value: Ct
 	},
 	props: {
 		configurable: !0,
@@ -790,35 +790,35 @@ xt.displayName = "ReactiveTextNode", Object.defineProperties(B.prototype, {
 		configurable: !0,
 		value: 1
 	}
-}), yt("__b", function(e, t) {
-	if (bt(), mt = void 0, typeof t.type == "string") {
+}), xt("__b", function(e, t) {
+	if (St(), gt = void 0, typeof t.type == "string") {
 		var n, r = t.props;
 		for (var i in r) if (i !== "children") {
 			var a = r[i];
-			a instanceof B && (n || (t.__np = n = {}), n[i] = a, r[i] = a.peek());
+			a instanceof z && (n || (t.__np = n = {}), n[i] = a, r[i] = a.peek());
 		}
 	}
 	e(t);
-}), yt("__r", function(e, t) {
-	if (e(t), t.type !== j) {
-		bt();
+}), xt("__r", function(e, t) {
+	if (e(t), t.type !== A) {
+		St();
 		var n, r = t.__c;
 		r && (r.__$f &= -2, (n = r.__$u) === void 0 && (r.__$u = n = function(e, t) {
 			var n;
-			return ft(function() {
+			return V(function() {
 				n = this;
 			}, { name: t }), n.c = e, n;
 		}(function(e) {
 			return function() {
 				var t;
-				gt && ((t = this.y) == null || t.call(this)), e.__$f |= 1, e.setState({});
+				vt && ((t = this.y) == null || t.call(this)), e.__$f |= 1, e.setState({});
 			};
-		}(r), typeof t.type == "function" ? t.type.displayName || t.type.name : ""))), mt = r, bt(n);
+		}(r), typeof t.type == "function" ? t.type.displayName || t.type.name : ""))), gt = r, St(n);
 	}
-}), yt("__e", function(e, t, n, r) {
-	bt(), mt = void 0, e(t, n, r);
-}), yt("diffed", function(e, t) {
-	bt(), mt = void 0;
+}), xt("__e", function(e, t, n, r) {
+	St(), gt = void 0, e(t, n, r);
+}), xt("diffed", function(e, t) {
+	St(), gt = void 0;
 	var n;
 	if (typeof t.type == "string" && (n = t.__e)) {
 		var r = t.__np, i = t.props, a = n.U;
@@ -828,25 +828,25 @@ xt.displayName = "ReactiveTextNode", Object.defineProperties(B.prototype, {
 		}
 		if (r) for (var c in a || (a = {}, n.U = a), r) {
 			var l = a[c], u = r[c];
-			l === void 0 ? (l = St(n, c, u, i), a[c] = l) : l.o(u, i);
+			l === void 0 ? (l = wt(n, c, u, i), a[c] = l) : l.o(u, i);
 		}
 	}
 	e(t);
 });
-function St(e, t, n, r) {
-	var i = t in e && e.ownerSVGElement === void 0, a = V(n);
+function wt(e, t, n, r) {
+	var i = t in e && e.ownerSVGElement === void 0, a = B(n);
 	return {
 		o: function(e, t) {
 			a.value = e, r = t;
 		},
-		d: ft(function() {
-			this.N = kt;
+		d: V(function() {
+			this.N = At;
 			var n = a.value.value;
 			r[t] !== n && (r[t] = n, i ? e[t] = n : n != null && (!1 !== n || t[4] === "-") ? e.setAttribute(t, n) : e.removeAttribute(t));
 		})
 	};
 }
-yt("unmount", function(e, t) {
+xt("unmount", function(e, t) {
 	if (typeof t.type == "string") {
 		var n = t.__e;
 		if (n) {
@@ -871,9 +871,9 @@ yt("unmount", function(e, t) {
 		}
 	}
 	e(t);
-}), yt("__h", function(e, t, n, r) {
+}), xt("__h", function(e, t, n, r) {
 	r < 3 && (t.__$f |= 2), e(t, n, r);
-}), re.prototype.shouldComponentUpdate = function(e, t) {
+}), ie.prototype.shouldComponentUpdate = function(e, t) {
 	if (this.__R) return !0;
 	var n = this.__$u, r = n && n.s !== void 0;
 	for (var i in t) return !0;
@@ -885,54 +885,54 @@ yt("unmount", function(e, t) {
 	for (var s in this.props) if (!(s in e)) return !0;
 	return !1;
 };
-function Ct(e, t) {
-	return Re(function() {
-		return V(e, t);
+function H(e, t) {
+	return ze(function() {
+		return B(e, t);
 	}, []);
 }
-var wt = typeof requestAnimationFrame > "u" ? setTimeout : function(e) {
+var Tt = typeof requestAnimationFrame > "u" ? setTimeout : function(e) {
 	var t = function() {
 		clearTimeout(n), cancelAnimationFrame(r), e();
 	}, n = setTimeout(t, 35), r = requestAnimationFrame(t);
-}, Tt = function(e) {
+}, Et = function(e) {
 	queueMicrotask(function() {
 		queueMicrotask(e);
 	});
 };
-function Et() {
-	Ye(function() {
-		for (var e; e = _t.shift();) pt.call(e);
-	});
-}
 function Dt() {
-	_t.push(this) === 1 && (f.requestAnimationFrame || wt)(Et);
+	Xe(function() {
+		for (var e; e = yt.shift();) ht.call(e);
+	});
 }
 function Ot() {
-	Ye(function() {
-		for (var e; e = vt.shift();) pt.call(e);
-	});
+	yt.push(this) === 1 && (f.requestAnimationFrame || Tt)(Dt);
 }
 function kt() {
-	vt.push(this) === 1 && (f.requestAnimationFrame || Tt)(Ot);
+	Xe(function() {
+		for (var e; e = bt.shift();) ht.call(e);
+	});
 }
-function W(e, t) {
-	var n = L(e);
+function At() {
+	bt.push(this) === 1 && (f.requestAnimationFrame || Et)(kt);
+}
+function U(e, t) {
+	var n = I(e);
 	n.current = e;
-	var r = mt;
-	I(function() {
-		return ft(function() {
-			if (this.N = Dt, !(r && 8 & r.__$f)) return n.current();
+	var r = gt;
+	F(function() {
+		return V(function() {
+			if (this.N = Ot, !(r && 8 & r.__$f)) return n.current();
 		}, t);
 	}, []);
 }
 // src/problem.ts
-var G = class e extends Error {
+var W = class e extends Error {
 	expected;
 	got;
 	hint;
 	gone;
 	constructor(e, t, n, r = !1) {
-		super(`Expected ${e}; got ${t}. ${At(n)}.`), this.expected = e, this.got = t, this.hint = n, this.gone = r;
+		super(`Expected ${e}; got ${t}. ${jt(n)}.`), this.expected = e, this.got = t, this.hint = n, this.gone = r;
 	}
 	static of(t) {
 		if (t instanceof e) return t;
@@ -949,12 +949,12 @@ var G = class e extends Error {
 		].every((e) => typeof e == "string") ? new e(n, r, i) : null;
 	}
 };
-function At(e) {
+function jt(e) {
 	return e.charAt(0).toUpperCase() + e.slice(1);
 }
 // src/matrix.ts
-function jt(e, t) {
-	let n = e.rows * e.keys, r = e.levels.subarray(t * n, (t + 1) * n), i = Mt(e, e.scales[t] ?? 0), a = new Float32Array(n);
+function Mt(e, t) {
+	let n = e.rows * e.keys, r = e.levels.subarray(t * n, (t + 1) * n), i = Nt(e, e.scales[t] ?? 0), a = new Float32Array(n);
 	for (let e = 0; e < n; e++) a[e] = i[r[e] ?? 0] ?? 0;
 	return {
 		rows: e.rows,
@@ -962,15 +962,15 @@ function jt(e, t) {
 		values: a
 	};
 }
-function Mt({ most: e, power: t }, n) {
+function Nt({ most: e, power: t }, n) {
 	let r = new Float32Array(e + 2);
 	for (let i = 0; i <= e; i++) r[i] = n * (i / e) ** t;
 	return r[e + 1] = NaN, r;
 }
-function Nt(e) {
+function Pt(e) {
 	let t = e.rows * e.keys, n = new Float32Array(t).fill(NaN);
 	for (let r = 0; r < e.heads; r++) {
-		let i = jt(e, r).values;
+		let i = Mt(e, r).values;
 		for (let r = 0; r < t; r++) {
 			let t = i[r] ?? NaN;
 			if (Number.isNaN(t)) continue;
@@ -984,7 +984,7 @@ function Nt(e) {
 		values: n
 	};
 }
-function Pt(e, t, n) {
+function Ft(e, t, n) {
 	let [r, i] = [t.to - t.from, n.to - n.from];
 	if (r === e.rows && i === e.columns) return e;
 	let a = new Float32Array(r * i);
@@ -998,62 +998,62 @@ function Pt(e, t, n) {
 		values: a
 	};
 }
-function Ft(e, t, n) {
+function It(e, t, n) {
 	let r = e.values[t * e.columns + n] ?? 0;
 	return Number.isNaN(r) ? 0 : r;
 }
-function It(e, t, n) {
+function Lt(e, t, n) {
 	return Number.isNaN(e.values[t * e.columns + n] ?? 0);
 }
-function Lt(e, t) {
-	return Array.from({ length: e.columns }, (n, r) => Ft(e, t, r));
-}
 function Rt(e, t) {
-	return Array.from({ length: e.rows }, (n, r) => Ft(e, r, t));
+	return Array.from({ length: e.columns }, (n, r) => It(e, t, r));
 }
-function zt(e) {
+function zt(e, t) {
+	return Array.from({ length: e.rows }, (n, r) => It(e, r, t));
+}
+function Bt(e) {
 	return e.values.reduce((e, t) => t > e ? t : e, 0);
 }
-function Bt(e, t) {
+function Vt(e, t) {
 	let n = [];
 	return e.forEach((r, i) => {
 		let a = n.findIndex((t) => r > (e[t] ?? 0));
 		a >= 0 ? n.splice(a, 0, i) : n.push(i), n.length > t && n.pop();
 	}), n;
 }
-function Vt(e) {
+function Ht(e) {
 	return e.map((e, t) => t).sort((t, n) => (e[n] ?? 0) - (e[t] ?? 0) || t - n);
 }
 // src/share.ts
-function K(e) {
+function G(e) {
 	return e === 0 ? "0 %" : e < .01 ? "<1 %" : `${Math.round(e * 100)} %`;
 }
-function Ht(e) {
+function Ut(e) {
 	return e < .01 ? "" : String(Math.round(e * 100));
 }
-function Ut(e) {
+function Wt(e) {
 	return e === 0 ? "0 %" : e < .001 ? "<0.1 %" : `${(e * 100).toFixed(1)} %`;
 }
 // src/scale.ts
-var Wt = [
+var Gt = [
 	["root", "0–100 %, by the root"],
 	["absolute", "0–100 %"],
 	["map", "up to the largest of the map"],
 	["row", "up to the largest of each row"],
 	["uniform", "times the even share, 1/n"]
 ];
-function q(e, t, n) {
+function K(e, t, n) {
 	if (e === "root") return (e) => Math.sqrt(Math.min(e, 1));
 	if (e === "absolute") return (e) => Math.min(e, 1);
 	if (e === "uniform") return (e) => Math.sqrt(Math.min(e * n, 16) / 16);
 	if (e === "map") {
-		let e = zt(t);
+		let e = Bt(t);
 		return (t) => e > 0 ? t / e : 0;
 	}
-	let r = Gt(t);
+	let r = Kt(t);
 	return (e, t) => (r[t] ?? 0) > 0 ? e / (r[t] ?? 1) : 0;
 }
-function Gt({ rows: e, columns: t, values: n }) {
+function Kt({ rows: e, columns: t, values: n }) {
 	let r = new Float32Array(e);
 	for (let e = 0; e < n.length; e++) {
 		let i = Math.floor(e / t), a = n[e] ?? 0;
@@ -1061,7 +1061,7 @@ function Gt({ rows: e, columns: t, values: n }) {
 	}
 	return r;
 }
-function Kt(e, t) {
+function qt(e, t) {
 	let n = (e, t) => ({
 		share: e,
 		text: t
@@ -1072,20 +1072,20 @@ function Kt(e, t) {
 		.25,
 		.5,
 		1
-	].map((e) => n(Math.sqrt(e), K(e))) : e === "absolute" ? [
+	].map((e) => n(Math.sqrt(e), G(e))) : e === "absolute" ? [
 		0,
 		.25,
 		.5,
 		.75,
 		1
-	].map((e) => n(e, K(e))) : e === "map" ? [n(0, "0 %"), n(1, `${K(t)}, the largest here`)] : e === "row" ? [n(0, "0 %"), n(1, "the largest of its row")] : [
+	].map((e) => n(e, G(e))) : e === "map" ? [n(0, "0 %"), n(1, `${G(t)}, the largest here`)] : e === "row" ? [n(0, "0 %"), n(1, "the largest of its row")] : [
 		0,
 		1,
 		4,
 		16
 	].map((e) => n(Math.sqrt(e / 16), `${e} ×`));
 }
-var J = {
+var q = {
 	text: null,
 	row: null,
 	layer: null,
@@ -1101,57 +1101,63 @@ var J = {
 	side: "target",
 	joined: !1,
 	threshold: 5,
-	apart: !1
+	apart: !1,
+	output: null,
+	weight: 0,
+	erased: null
 };
-function qt(e) {
+function Jt(e) {
 	let t = [], n = (e, n) => {
 		n !== null && t.push(`${e}=${encodeURIComponent(n)}`);
 	};
 	n("text", e.text);
 	let r = t.length;
-	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && $t(e.view.rows)), n("k", e.view && $t(e.view.keys)), n("p", e.pinned && nn(e.pinned)), n("o", e.order === J.order ? null : e.order), n("s", e.scale === J.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
+	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && en(e.view.rows)), n("k", e.view && en(e.view.keys)), n("p", e.pinned && rn(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
 	let i = e.selected.map(({ layer: e, head: t }) => `${e}.${t}`);
-	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === J.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === J.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
+	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === q.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === q.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), n("out", e.output), n("wt", e.weight === q.weight ? null : e.weight), n("er", e.erased), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
 }
-function Jt(e) {
+function Yt(e) {
 	let t = /* @__PURE__ */ new Map();
 	for (let n of e.replace(/^#/, "").split("&").filter((e) => e !== "")) {
 		let [e = "", ...r] = n.split("=");
-		if (!Yt.has(e) || t.has(e)) throw on(n);
-		t.set(e, an(r.join("="), n));
+		if (!Xt.has(e) || t.has(e)) throw sn(n);
+		t.set(e, on(r.join("="), n));
 	}
-	if (t.has("v") && t.get("v") !== "1") throw on(`v=${t.get("v")}`);
+	if (t.has("v") && t.get("v") !== "1") throw sn(`v=${t.get("v")}`);
 	let n = (e, n) => {
 		let r = t.get(e);
 		if (r === void 0) return null;
 		let i = n(r);
-		if (i === null) throw on(`${e}=${r}`);
+		if (i === null) throw sn(`${e}=${r}`);
 		return i;
-	}, [r, i] = [n("q", en), n("k", en)];
-	if (r === null != (i === null)) throw on("one of q and k alone");
+	}, [r, i] = [n("q", tn), n("k", tn)];
+	if (r === null != (i === null)) throw sn("one of q and k alone");
 	return {
 		text: t.get("text") || null,
-		row: n("row", tn),
-		layer: n("l", tn),
-		head: n("h", (e) => e === "mean" ? e : tn(e)),
+		row: n("row", nn),
+		layer: n("l", nn),
+		head: n("h", (e) => e === "mean" ? e : nn(e)),
 		view: r !== null && i !== null ? {
 			rows: r,
 			keys: i
 		} : null,
-		pinned: n("p", rn),
-		order: n("o", (e) => e === "weight" ? e : null) ?? J.order,
-		scale: n("s", (e) => Wt.find(([t]) => t === e)?.[0] ?? null) ?? J.scale,
+		pinned: n("p", an),
+		order: n("o", (e) => e === "weight" ? e : null) ?? q.order,
+		scale: n("s", (e) => Gt.find(([t]) => t === e)?.[0] ?? null) ?? q.scale,
 		statistic: n("m", (e) => /^[a-z_]{1,40}$/.test(e) ? e : null),
-		sorted: n("sort", Xt) ?? !1,
-		selected: n("sel", Qt) ?? [],
+		sorted: n("sort", Zt) ?? !1,
+		selected: n("sel", $t) ?? [],
 		tab: n("tab", (e) => /^[a-z]{1,20}$/.test(e) ? e : null),
 		side: n("d", (e) => e === "s" ? "source" : null) ?? "target",
-		joined: n("w", Xt) ?? !1,
-		threshold: n("t", Zt) ?? J.threshold,
-		apart: n("x", Xt) ?? !1
+		joined: n("w", Zt) ?? !1,
+		threshold: n("t", Qt) ?? q.threshold,
+		apart: n("x", Zt) ?? !1,
+		output: n("out", nn),
+		weight: n("wt", Qt) ?? q.weight,
+		erased: n("er", nn)
 	};
 }
-var Yt = /* @__PURE__ */ new Set([
+var Xt = /* @__PURE__ */ new Set([
 	"text",
 	"v",
 	"row",
@@ -1169,16 +1175,19 @@ var Yt = /* @__PURE__ */ new Set([
 	"d",
 	"w",
 	"t",
-	"x"
+	"x",
+	"out",
+	"wt",
+	"er"
 ]);
-function Xt(e) {
+function Zt(e) {
 	return e === "1" || null;
 }
-function Zt(e) {
-	let t = tn(e);
+function Qt(e) {
+	let t = nn(e);
 	return t !== null && t <= 100 ? t : null;
 }
-function Qt(e) {
+function $t(e) {
 	let t = e.split("_").map((e) => {
 		let t = /^(\d{1,9})\.(\d{1,9})$/.exec(e);
 		return t === null ? null : {
@@ -1188,10 +1197,10 @@ function Qt(e) {
 	});
 	return t.length < 6 && t.every((e) => e !== null) ? t : null;
 }
-function $t({ from: e, to: t }) {
+function en({ from: e, to: t }) {
 	return `${e}-${t - 1}`;
 }
-function en(e) {
+function tn(e) {
 	let t = /^(\d{1,9})-(\d{1,9})$/.exec(e);
 	if (t === null) return null;
 	let [n, r] = [Number(t[1]), Number(t[2])];
@@ -1200,13 +1209,13 @@ function en(e) {
 		to: r + 1
 	} : null;
 }
-function tn(e) {
+function nn(e) {
 	return /^\d{1,9}$/.test(e) ? Number(e) : null;
 }
-function nn({ side: e, index: t, partner: n }) {
+function rn({ side: e, index: t, partner: n }) {
 	return `${e === "target" ? "t" : "s"}${t}${n === void 0 ? "" : `.${n}`}`;
 }
-function rn(e) {
+function an(e) {
 	let t = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(e);
 	if (t === null) return null;
 	let n = {
@@ -1218,31 +1227,31 @@ function rn(e) {
 		partner: Number(t[3])
 	};
 }
-function an(e, t) {
+function on(e, t) {
 	try {
 		return decodeURIComponent(e);
 	} catch {
-		throw on(t);
+		throw sn(t);
 	}
 }
-function on(e) {
-	return new G("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
+function sn(e) {
+	return new W("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
 }
 // src/label.ts
-var sn = "▁", cn = "Ġ", ln = "##", un = /* @__PURE__ */ new Map([
+var cn = "▁", ln = "Ġ", un = "##", dn = /* @__PURE__ */ new Map([
 	["<pad>", "⟨padding⟩"],
 	["<unk>", "⟨unknown⟩"],
 	["<s>", "⟨begin⟩"],
 	["</s>", "⟨end⟩"]
-]), dn = 40, fn = 32;
-function pn(e) {
-	return Tn(e);
+]), fn = 40, pn = 32;
+function mn(e) {
+	return En(e);
 }
-function mn(e, t, n = 0) {
-	if (e.length !== t) return Array.from({ length: t }, (e, t) => pn(String(n + t)));
-	let r = hn(e), i = e.some((e) => e.startsWith(ln) && e !== ln), a = xn(e.map((e) => bn(e, r === cn)));
+function hn(e, t, n = 0) {
+	if (e.length !== t) return Array.from({ length: t }, (e, t) => mn(String(n + t)));
+	let r = gn(e), i = e.some((e) => e.startsWith(un) && e !== un), a = Sn(e.map((e) => xn(e, r === ln)));
 	return e.map((e, t) => {
-		let n = un.get(e);
+		let n = dn.get(e);
 		if (n !== void 0) return {
 			text: n,
 			begins: !0,
@@ -1252,45 +1261,45 @@ function mn(e, t, n = 0) {
 		if (o != null) {
 			let n = t === 0 || r !== void 0 && e.startsWith(r) || r === void 0;
 			return {
-				...Dn(r === cn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
+				...On(r === ln ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
 				...o.note
 			};
 		}
-		if (r === void 0) return i ? En(e, t) : Tn(e);
+		if (r === void 0) return i ? Dn(e, t) : En(e);
 		let c = t === 0 || e.startsWith(r);
 		return s === "" ? {
-			text: sn,
+			text: cn,
 			begins: c,
 			special: !1
-		} : Dn(s, c);
+		} : On(s, c);
 	});
 }
-function hn(e) {
+function gn(e) {
 	let t = (t) => e.some((e) => e.startsWith(t));
-	return t(sn) ? sn : t(cn) && vn(e) ? cn : void 0;
+	return t(cn) ? cn : t(ln) && yn(e) ? ln : void 0;
 }
-var gn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, _n = /^<.*>$|^\s*$/su;
-function vn(e) {
-	return gn.test(e.filter((e) => !_n.test(e)).join(""));
+var _n = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, vn = /^<.*>$|^\s*$/su;
+function yn(e) {
+	return _n.test(e.filter((e) => !vn.test(e)).join(""));
 }
-var yn = /* @__PURE__ */ new Map();
+var bn = /* @__PURE__ */ new Map();
 for (let e = 0, t = 256; e < 256; e++) {
 	let n = e >= 33 && e <= 126 || e >= 161 && e !== 173;
-	yn.set(String.fromCharCode(n ? e : t++), e);
+	bn.set(String.fromCharCode(n ? e : t++), e);
 }
-function bn(e, t) {
+function xn(e, t) {
 	let n = /^<0x([0-9A-Fa-f]{2})>$/.exec(e)?.[1];
 	if (n !== void 0) return [parseInt(n, 16)];
-	if (!t || _n.test(e)) return null;
-	let r = Array.from(e, (e) => yn.get(e));
+	if (!t || vn.test(e)) return null;
+	let r = Array.from(e, (e) => bn.get(e));
 	return r.every((e) => e !== void 0) ? r : null;
 }
-function xn(e) {
+function Sn(e) {
 	let t = e.map(() => ""), n = e.map(() => !1), r = [], i = [], a = () => {
 		for (let e = 0; e < i.length;) {
-			let a = r[e] ?? 0, o = Sn(i[e] ?? 0), s = Cn(i.slice(e, e + o));
+			let a = r[e] ?? 0, o = Cn(i[e] ?? 0), s = wn(i.slice(e, e + o));
 			if (o === 0 || s === null) {
-				t[a] += `⟨${wn([i[e] ?? 0])}⟩`, e += 1;
+				t[a] += `⟨${Tn([i[e] ?? 0])}⟩`, e += 1;
 				continue;
 			}
 			let c = r[e + o - 1] ?? a;
@@ -1305,13 +1314,13 @@ function xn(e) {
 		for (let n of e) i.push(n), r.push(t);
 	}), a(), e.map((e, r) => e === null ? null : {
 		text: t[r] ?? "",
-		note: n[r] ? { whole: `bytes ${wn(e)} of a character` } : {}
+		note: n[r] ? { whole: `bytes ${Tn(e)} of a character` } : {}
 	});
 }
-function Sn(e) {
+function Cn(e) {
 	return e < 128 ? 1 : e >= 194 && e < 224 ? 2 : e >= 224 && e < 240 ? 3 : e >= 240 && e < 245 ? 4 : 0;
 }
-function Cn(e) {
+function wn(e) {
 	try {
 		return new TextDecoder("utf-8", {
 			fatal: !0,
@@ -1321,35 +1330,35 @@ function Cn(e) {
 		return null;
 	}
 }
-function wn(e) {
+function Tn(e) {
 	return e.map((e) => e.toString(16).toUpperCase().padStart(2, "0")).join(" ");
 }
-function Tn(e) {
-	return Dn(e, !0);
-}
-function En(e, t) {
-	let n = e.startsWith(ln) && e !== ln;
-	return Dn(n ? e.slice(2) : e, t === 0 || !n);
+function En(e) {
+	return On(e, !0);
 }
 function Dn(e, t) {
+	let n = e.startsWith(un) && e !== un;
+	return On(n ? e.slice(2) : e, t === 0 || !n);
+}
+function On(e, t) {
 	let n = Nn(e), r = Array.from(n.slice(0, 160));
-	return r.length <= dn ? {
+	return r.length <= fn ? {
 		text: n,
 		begins: t,
 		special: !1
 	} : {
-		text: `${r.slice(0, fn).join("")}…`,
+		text: `${r.slice(0, pn).join("")}…`,
 		begins: t,
 		special: !1,
 		whole: n
 	};
 }
-var On = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-function kn(e) {
-	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
-	return On.test(n) ? "rtl" : "ltr";
-}
+var kn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 function An(e) {
+	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
+	return kn.test(n) ? "rtl" : "ltr";
+}
+function J(e) {
 	return `\u2068${e}\u2069`;
 }
 var jn = /* @__PURE__ */ new Map([
@@ -1480,7 +1489,7 @@ async function Jn(e, t, { layer: i, index: a, head: o }, s, c) {
 	}, [p, m] = await Promise.all([e.tile(t, a, f, c), l ? {
 		rows: [],
 		keys: []
-	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? Yn(e, n) : mn(t, e.to - e.from, e.from);
+	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? Yn(e, n) : hn(t, e.to - e.from, e.from);
 	return {
 		layer: a,
 		excerpt: s,
@@ -1495,7 +1504,7 @@ async function Jn(e, t, { layer: i, index: a, head: o }, s, c) {
 function Yn(e, t = n(e)) {
 	return Array.from({ length: t }, (n, r) => {
 		let { from: a, to: o } = i(e, r, t);
-		return pn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
+		return mn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
 	});
 }
 // src/grid-layout.ts
@@ -1604,17 +1613,20 @@ var cr = {
 	head: null,
 	pointed: null,
 	pinned: null,
-	order: J.order,
-	scale: J.scale,
-	statistic: J.statistic,
-	sorted: J.sorted,
+	order: q.order,
+	scale: q.scale,
+	statistic: q.statistic,
+	sorted: q.sorted,
 	chosen: !1,
-	selected: J.selected,
-	tab: J.tab,
-	side: J.side,
-	joined: J.joined,
-	threshold: J.threshold,
-	apart: J.apart
+	selected: q.selected,
+	tab: q.tab,
+	side: q.side,
+	joined: q.joined,
+	threshold: q.threshold,
+	apart: q.apart,
+	output: q.output,
+	weight: q.weight,
+	erased: q.erased
 }, lr = {
 	translating: null,
 	reading: !1,
@@ -1645,7 +1657,9 @@ function fr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 		overview: a,
 		layer: s,
 		head: r?.head ?? Dr(e.head, n.layers[s]),
-		selected: Er(e.selected, n)
+		selected: Er(e.selected, n),
+		output: null,
+		erased: null
 	};
 	return {
 		...e,
@@ -1727,7 +1741,7 @@ function xr(e, t) {
 	if (e === null) return null;
 	let { tile: n } = e, r = e.head === null ? t : 0, i = br.get(n) ?? /* @__PURE__ */ new Map();
 	br.set(n, i);
-	let a = i.get(r) ?? (r === null ? Nt(n) : jt(n, r));
+	let a = i.get(r) ?? (r === null ? Pt(n) : Mt(n, r));
 	return i.set(r, a), a;
 }
 function Sr(e) {
@@ -1791,11 +1805,14 @@ function Ar(t) {
 		side: t.side,
 		joined: t.joined,
 		threshold: t.threshold,
-		apart: t.apart
+		apart: t.apart,
+		output: t.output,
+		weight: t.weight,
+		erased: t.erased
 	};
 }
 function jr(e, t) {
-	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, f = e.chosen || t.head !== null, p = {
+	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, { output: f, weight: p, erased: m } = t, h = e.chosen || t.head !== null, g = {
 		order: n,
 		scale: r,
 		statistic: i,
@@ -1804,13 +1821,16 @@ function jr(e, t) {
 		side: c,
 		joined: l,
 		threshold: u,
-		apart: d
+		apart: d,
+		output: f,
+		weight: p,
+		erased: m
 	};
 	return {
 		...e,
-		...p,
+		...g,
 		selected: Er(o, e.answer),
-		chosen: f
+		chosen: h
 	};
 }
 function Mr(e, t) {
@@ -1857,19 +1877,19 @@ var Ir = {
 	door;
 	theme;
 	address;
-	current = V(cr);
-	now = Object.fromEntries(Object.keys(cr).map((e) => [e, U(() => this.current.value[e])]));
+	current = B(cr);
+	now = Object.fromEntries(Object.keys(cr).map((e) => [e, ut(() => this.current.value[e])]));
 	get whole() {
 		return this.current;
 	}
-	draft = V("");
-	notice = V("");
+	draft = B("");
+	notice = B("");
 	map = null;
-	spoken = V("");
-	weights = U(() => xr(this.now.sheet.value, this.now.head.value));
-	layer = U(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
-	reading = U(() => this.read(this.weights.value));
-	heads = U(() => {
+	spoken = B("");
+	weights = ut(() => xr(this.now.sheet.value, this.now.head.value));
+	layer = ut(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
+	reading = ut(() => this.read(this.weights.value));
+	heads = ut(() => {
 		let [e, t, n, r] = [
 			this.now.layer,
 			this.now.head,
@@ -1883,7 +1903,7 @@ var Ir = {
 			sheet: r.value
 		});
 	});
-	others = V(/* @__PURE__ */ new Map());
+	others = B(/* @__PURE__ */ new Map());
 	othersOf = null;
 	othersRequest = new AbortController();
 	answerRequest = new AbortController();
@@ -1892,7 +1912,7 @@ var Ir = {
 	pendingHead = null;
 	stopFetching;
 	constructor(e, t, n) {
-		this.door = e, this.theme = t, this.address = n, this.stopFetching = ft(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
+		this.door = e, this.theme = t, this.address = n, this.stopFetching = V(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
 	}
 	get state() {
 		return this.current.peek();
@@ -1969,7 +1989,7 @@ var Ir = {
 		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
 	}
 	get link() {
-		return qt(Ar(this.state));
+		return Jt(Ar(this.state));
 	}
 	async begin(e) {
 		try {
@@ -1981,11 +2001,11 @@ var Ir = {
 			let { link: n, problem: r } = zr(e), i = n.text ?? t.facts.example ?? "";
 			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(pr(this.state, r));
 		} catch (e) {
-			this.update(pr(this.state, G.of(e)));
+			this.update(pr(this.state, W.of(e)));
 		}
 	}
 	async follow(e) {
-		if (e === qt(Ar(this.state))) return;
+		if (e === Jt(Ar(this.state))) return;
 		let { link: t, problem: n } = zr(e);
 		if (n !== null) return this.update(pr(this.state, n), !1);
 		let { answer: r, sentence: i, row: a, model: o } = this.state;
@@ -2005,7 +2025,7 @@ var Ir = {
 		if (this.state.model?.texts || (this.draft.value = e, e === this.state.translating)) return;
 		let n = this.restart();
 		if (e.trim() === "") {
-			let e = new G("a sentence to translate", "an empty one", "type a few words");
+			let e = new W("a sentence to translate", "an empty one", "type a few words");
 			return this.update(pr(this.state, e));
 		}
 		this.update(ur(this.state, e)), await this.wait(n, Ir.translation, async () => {
@@ -2117,7 +2137,7 @@ var Ir = {
 				},
 				keys: o
 			}, t);
-			return kn(mn(s.keys, s.keys.length)) === "rtl" ? e : [];
+			return An(hn(s.keys, s.keys.length)) === "rtl" ? e : [];
 		});
 		return new Set((await Promise.all(a)).flat());
 	}
@@ -2140,7 +2160,7 @@ var Ir = {
 			let t = await n();
 			e.aborted || this.update(t(this.state), r);
 		} catch (t) {
-			e.aborted || this.update(pr(this.state, G.of(t)));
+			e.aborted || this.update(pr(this.state, W.of(t)));
 		} finally {
 			clearTimeout(i);
 		}
@@ -2152,7 +2172,7 @@ var Ir = {
 		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.stopFetching();
 	}
 	update(e, t = !0) {
-		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(qt(Ar(e))));
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(Jt(Ar(e))));
 	}
 	fetchOthers(e, t) {
 		let { answer: n } = this.state;
@@ -2164,9 +2184,9 @@ var Ir = {
 				excerpt: t.excerpt,
 				head: s
 			}, a).then((e) => {
-				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, jt(e, 0)));
+				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, Mt(e, 0)));
 			}, (e) => {
-				a.aborted || this.update(pr(this.state, G.of(e)));
+				a.aborted || this.update(pr(this.state, W.of(e)));
 			});
 		}
 	}
@@ -2178,13 +2198,13 @@ function Rr(e, t, n, r, i) {
 function zr(e) {
 	try {
 		return {
-			link: Jt(e),
+			link: Yt(e),
 			problem: null
 		};
 	} catch (e) {
 		return {
-			link: J,
-			problem: G.of(e)
+			link: q,
+			problem: W.of(e)
 		};
 	}
 }
@@ -2192,9 +2212,9 @@ function Br(e, t) {
 	return t === null ? e : Mr(jr(e, t), t.pinned);
 }
 // src/explorer.css?inline
-var Vr = ":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}", Hr = Ce(null), Ur = Hr.Provider;
+var Vr = ":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}", Hr = we(null), Ur = Hr.Provider;
 function Y() {
-	let e = ze(Hr);
+	let e = Be(Hr);
 	if (e === null) throw Error("a panel outside of an explorer");
 	return e;
 }
@@ -2220,8 +2240,8 @@ function Jr(e) {
 	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
 }
 function Yr(e, t, n, r) {
-	let i = Bt(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${An(r[e] ?? "")} ${K(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
-	return `${An(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
+	let i = Vt(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${J(r[e] ?? "")} ${G(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
+	return `${J(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
 }
 function Xr({ translated: e, within: t }) {
 	return t ? {
@@ -2260,6 +2280,11 @@ function Qr(e) {
 		doing: "Answering",
 		result: "Answer",
 		field: "Your text"
+	} : e === "classify" ? {
+		button: "Classify",
+		doing: "Reading",
+		result: "Label",
+		field: "Your text"
 	} : {
 		button: "Translate",
 		doing: "Translating",
@@ -2287,17 +2312,17 @@ function ni(e) {
 	return ti[e] ?? e;
 }
 function ri(e, t) {
-	return /_weight$|^normalized/.test(e) ? K(t) : t.toFixed(2);
+	return /_weight$|^normalized/.test(e) ? G(t) : t.toFixed(2);
 }
 function ii({ title: e }, t) {
 	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
 }
 function ai(e, t, n) {
-	return e.side === "target" ? `Where “${An(t)}” looked` : `Which ${di(n)}s looked at “${An(t)}”`;
+	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${di(n)}s looked at “${J(t)}”`;
 }
 function oi(e, t, n) {
 	if (e.side === "target") {
-		let e = t.within ? "token" : "source token", r = K(n.reduce((e, t) => e + t, 0));
+		let e = t.within ? "token" : "source token", r = G(n.reduce((e, t) => e + t, 0));
 		return `Of each ${e} here, the share of this ${di(t)}’s attention; together ${r}.`;
 	}
 	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
@@ -2358,8 +2383,8 @@ function mi() {
 	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(hi, {}) : /* @__PURE__ */ X(gi, { texts: e.texts });
 }
 function hi() {
-	let e = Y(), t = L(null), n = L(null), r = e.now.model.value?.facts, i = e.draft.value, a = Qr(r?.task), o = e.now.translating.value !== null;
-	return I(() => {
+	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = Qr(r?.task), o = e.now.translating.value !== null;
+	return F(() => {
 		let e = t.current;
 		if (e === null) return;
 		let r = () => {
@@ -2711,7 +2736,7 @@ function Pi(e, t, { ramp: n, scale: r }, i, a) {
 	let o = document.createElement("canvas");
 	if (e.rows === 0 || e.keys === 0) return o;
 	[o.width, o.height] = [e.keys, e.rows];
-	let s = jt(e, t), c = q(r, s, i), l = new ImageData(e.keys, e.rows);
+	let s = Mt(e, t), c = K(r, s, i), l = new ImageData(e.keys, e.rows);
 	for (let t = 0; t < s.values.length; t++) {
 		let r = s.values[t] ?? 0;
 		if (Number.isNaN(r)) continue;
@@ -2722,8 +2747,8 @@ function Pi(e, t, { ramp: n, scale: r }, i, a) {
 }
 // src/heads-panel.tsx
 function Fi() {
-	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = L(null), o = L(null);
-	I(() => {
+	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = I(null), o = I(null);
+	F(() => {
 		r.current !== null && i.current !== null && a.current !== null && (o.current = new Mi(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
 	}, []);
 	let s = () => {
@@ -2753,9 +2778,9 @@ function Fi() {
 			ramp: n.ramp
 		});
 	};
-	W(s);
+	U(s);
 	let c = t.overview.value?.statistics, l = (c?.names ?? []).filter((e) => c?.layers.some((t) => t[e])), u = e.heads.value.length;
-	return /* @__PURE__ */ X(j, { children: [
+	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
 			children: [/* @__PURE__ */ X("h2", {
@@ -2881,8 +2906,8 @@ var Ii = [
 	]
 ];
 function Li({ open: e }) {
-	let t = L(null);
-	return I(() => {
+	let t = I(null);
+	return F(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
 	}, [e.value]), /* @__PURE__ */ X("dialog", {
 		id: "help-dialog",
@@ -2928,7 +2953,7 @@ function Ri() {
 	let e = Y(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
-	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("ul", {
+	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("ul", {
 		class: "heads-legend",
 		"aria-label": "Heads",
 		children: [i.map((t, i) => {
@@ -2995,7 +3020,7 @@ function Vi(e, t, n = /* @__PURE__ */ new Set()) {
 	for (let s = 0; s < e.rows; s++) {
 		let c = [], [l, u] = [0, 0];
 		for (let t = 0; t < e.columns; t++) {
-			if (It(e, s, t)) continue;
+			if (Lt(e, s, t)) continue;
 			let r = e.values[s * e.columns + t] ?? 0;
 			u += r, n.has(t) || (c.push(t), l += r);
 		}
@@ -3084,14 +3109,14 @@ function Ui(e, t) {
 function Wi(e, t, n) {
 	let { normalized_entropy: r, max_weight: i, queries: a } = e;
 	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
-	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${K(i)} on average, its entropy ${K(r)} of the most.`], [s, c] = [
+	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${G(i)} on average, its entropy ${G(r)} of the most.`], [s, c] = [
 		[e.previous_weight, "the token before"],
 		[e.next_weight, "the token after"],
 		[e.self_weight, "the token itself"],
 		[e.first_weight, "the first token"],
 		[e.last_weight, "the last token"]
 	].filter(([e]) => Number.isFinite(e)).reduce((e, t) => t[0] > e[0] ? t : e, [0, ""]);
-	return s >= .3 ? o.push(`It looks mostly at ${c}: ${K(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${K(1 - e.left)} of its attention.`), o;
+	return s >= .3 ? o.push(`It looks mostly at ${c}: ${G(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${G(1 - e.left)} of its attention.`), o;
 }
 // src/pen.ts
 var Gi = 2e4, Ki = class {
@@ -3300,7 +3325,7 @@ function ta() {
 	let { moved: p, correlation: m, matrix: h } = Ui(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
 		{
 			share: 0,
-			text: `−${K(g)}`
+			text: `−${G(g)}`
 		},
 		{
 			share: .5,
@@ -3308,7 +3333,7 @@ function ta() {
 		},
 		{
 			share: 1,
-			text: `+${K(g)}`
+			text: `+${G(g)}`
 		}
 	];
 	return /* @__PURE__ */ X("div", {
@@ -3323,7 +3348,7 @@ function ta() {
 						id: "compared",
 						children: [
 							"On average ",
-							K(p),
+							G(p),
 							" of a row’s attention would have to move to make the two alike.",
 							Number.isFinite(m) && ` Their weights correlate by ${m.toFixed(2).replace("-", "−")}.`
 						]
@@ -3334,8 +3359,8 @@ function ta() {
 				title: d(i),
 				matrix: l,
 				ramp: n.ramp,
-				shade: q(c, l, s.keys),
-				ticks: Kt(c, zt(l)),
+				shade: K(c, l, s.keys),
+				ticks: qt(c, Bt(l)),
 				flipped: f,
 				changes: r
 			}),
@@ -3343,8 +3368,8 @@ function ta() {
 				title: d(a),
 				matrix: u,
 				ramp: n.ramp,
-				shade: q(c, u, s.keys),
-				ticks: Kt(c, zt(u)),
+				shade: K(c, u, s.keys),
+				ticks: qt(c, Bt(u)),
 				flipped: f,
 				changes: r
 			}),
@@ -3361,8 +3386,8 @@ function ta() {
 	});
 }
 function na({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
-	let { theme: s } = Y(), c = L(null), l = L(null), u = L(null);
-	return I(() => {
+	let { theme: s } = Y(), c = I(null), l = I(null), u = I(null);
+	return F(() => {
 		let e = () => {
 			let [e, o] = [l.current?.getContext("2d"), u.current?.getContext("2d")];
 			if (!e || !o || l.current === null || u.current === null || c.current === null) return;
@@ -3453,7 +3478,7 @@ var ra = 26, ia = 260, aa = 24, oa = 8, sa = class {
 		};
 	}
 	draw(e, t, n, r) {
-		let i = Vt(t);
+		let i = Ht(t);
 		[this.labels, this.weights, this.shade] = [
 			e,
 			t,
@@ -3494,7 +3519,7 @@ var ra = 26, ia = 260, aa = 24, oa = 8, sa = class {
 		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= la();
 		s.dataset.index = String(e), s.setAttribute("aria-posinset", String(t + 1)), s.setAttribute("aria-setsize", String(i.length)), s.classList.toggle("top", e === this.top && o > 0), s.classList.toggle("partner", e === r?.partner), s.classList.toggle("special", a[e]?.special ?? !1);
 		let [c, l, u] = s.children, d = l.firstElementChild;
-		return ca(c, a[e]?.text ?? ""), ca(u, Ut(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ci(Si(r.ramp, r.dark(o, e)))), s;
+		return ca(c, a[e]?.text ?? ""), ca(u, Wt(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ci(Si(r.ramp, r.dark(o, e)))), s;
 	}
 };
 function ca(e, t) {
@@ -3537,7 +3562,7 @@ var ua = 120, da = class {
 	paint() {
 		let { shades: e, ramp: t } = this;
 		e !== null && t !== null && this.buttons.forEach((n, r) => {
-			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Ht(a);
+			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Ut(a);
 			o !== null && o.getAttribute("data-share") !== s && o.setAttribute("data-share", s);
 			let c = a === null ? null : Si(t, e.dark(a, i)), l = c ? Ci(c) : "transparent";
 			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? wi(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
@@ -3595,7 +3620,7 @@ var ua = 120, da = class {
 };
 // src/words-panel.tsx
 function fa({ matrix: e }, { side: t, index: n }) {
-	return t === "target" ? Lt(e, n) : Rt(e, n);
+	return t === "target" ? Rt(e, n) : zt(e, n);
 }
 function pa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
@@ -3627,7 +3652,7 @@ function _a() {
 	let e = Y(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
 	let r = ga(e), i = Xr(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
-	return /* @__PURE__ */ X(j, { children: [
+	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
 			children: [/* @__PURE__ */ X("h2", { children: "Words" }), /* @__PURE__ */ X("div", {
@@ -3682,7 +3707,7 @@ function _a() {
 				title: "Text",
 				side: null,
 				id: "target"
-			}) : /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X(va, {
+			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(va, {
 				title: i.source,
 				side: "source",
 				id: "source"
@@ -3702,8 +3727,8 @@ function _a() {
 	] });
 }
 function va({ title: e, side: t, id: n }) {
-	let r = Y(), i = L(null), a = L(null), o = () => t ?? r.state.side;
-	I(() => {
+	let r = Y(), i = I(null), a = I(null), o = () => t ?? r.state.side;
+	F(() => {
 		if (i.current === null) return;
 		let e = (e) => {
 			let t = r.reading.peek(), n = o() === "target" ? t?.rowSpans : t?.keySpans;
@@ -3728,7 +3753,7 @@ function va({ title: e, side: t, id: n }) {
 			from: f.from - d,
 			to: f.to - d
 		});
-		a.current?.fill(s.slice(p, m), p, kn(s), (t) => Yr({
+		a.current?.fill(s.slice(p, m), p, An(s), (t) => Yr({
 			side: o,
 			index: t
 		}, s[t]?.text ?? "", fa(e, {
@@ -3740,7 +3765,7 @@ function va({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && pa(i, c), d = t === null ? u !== null : u?.side === t, f = q(e.scale.value, i.matrix, o.keys);
+		let u = c && pa(i, c), d = t === null ? u !== null : u?.side === t, f = K(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
 			weights: u === null || d && t !== null ? null : fa(i, u),
 			dark: u === null ? () => 0 : ma(f, u),
@@ -3749,7 +3774,7 @@ function va({ title: e, side: t, id: n }) {
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
-	return W(s), W(c), /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("h3", {
+	return U(s), U(c), /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("h3", {
 		id: `${n}-title`,
 		children: e
 	}), /* @__PURE__ */ X("div", {
@@ -3764,8 +3789,8 @@ function va({ title: e, side: t, id: n }) {
 // src/distribution-panel.tsx
 var ya = 3;
 function ba() {
-	let e = Y(), t = L(null), n = L(null), r = L(null), i = L(null), a = L(null), o = L(null), { now: s } = e;
-	I(() => {
+	let e = Y(), t = I(null), n = I(null), r = I(null), i = I(null), a = I(null), o = I(null), { now: s } = e;
+	F(() => {
 		t.current !== null && (n.current = new sa(t.current)), c();
 	}, []);
 	let c = () => {
@@ -3795,18 +3820,18 @@ function ba() {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
 		te(r.current, ai(h, b?.text ?? "", m)), te(i.current, oi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let D = Vt(T).slice(0, ya).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${An(E[e]?.text ?? "")} ${K(T[e] ?? 0)}`);
-		te(a.current, D.length > 0 ? `Most: ${D.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let O = ma(q(f, u.matrix, l.keys), h);
+		let ne = Ht(T).slice(0, ya).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${G(T[e] ?? 0)}`);
+		te(a.current, ne.length > 0 ? `Most: ${ne.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
+		let D = ma(K(f, u.matrix, l.keys), h);
 		n.current?.draw(E, T, p, {
 			ramp: e.theme.ramp,
-			dark: (e, t) => O(e, t + C),
+			dark: (e, t) => D(e, t + C),
 			partner: h.partner === void 0 ? null : h.partner - C
 		});
 	};
-	W(c);
+	U(c);
 	let l = s.sheet.value?.coarse ?? !0;
-	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("p", {
+	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("p", {
 		class: "hint empty",
 		hidden: !l,
 		children: "The numbers of a word stand here when the map is near enough to have words."
@@ -3862,8 +3887,421 @@ function ba() {
 		})]
 	})] });
 }
+// src/doubt.ts
+function xa(e, t = null) {
+	let { answer: n, sheet: r, layer: i, head: a, pinned: o, output: s, weight: c, erased: l } = e, [u, d] = [n?.doubt, n?.layers[i]];
+	if (!u || d === void 0 || n?.map == null) return null;
+	let f = r === null || r.coarse || r.layer !== i ? null : o, p = f?.side === "target", m = p ? f.index : f?.partner, h = f === null ? void 0 : p ? f.partner : f.index, g = m === void 0 || r === null ? null : m + r.excerpt.rows.from, _ = h === void 0 || r === null ? null : h + r.excerpt.keys.from, v = u.rows[i] ?? !1, y = (s !== null && s < u.outputs.length ? s : null) ?? (v && g !== null ? g : u.first), b = g ?? (v ? y : 0), x = r?.layer === i ? r.head ?? a : a;
+	return {
+		layer: i,
+		head: d.heads === 1 ? 0 : x,
+		output: y,
+		row: b,
+		key: _,
+		weight: c / 100,
+		erased: l === null ? Ca(n, i, _, t, r?.excerpt.keys.from ?? 0) : Sa(l, u.source.length)
+	};
+}
+function Sa(e, t) {
+	return e < t ? {
+		from: e,
+		to: e + 1
+	} : null;
+}
+function Ca(e, t, n, r, i) {
+	if (n === null || r === null || e.doubt?.keys[t] !== !0) return null;
+	let a = r.find((e) => n - i >= e.from && n - i < e.to);
+	return a === void 0 ? null : {
+		from: a.from + i,
+		to: a.to + i
+	};
+}
+function wa(e, { layer: t, head: n, output: r, row: i }) {
+	return [
+		e,
+		t,
+		n,
+		r,
+		i
+	].join(" ");
+}
+function Ta(e) {
+	if (e == null) return "−∞";
+	let t = Math.abs(e), n = t >= 9.995 ? t.toFixed(1) : t.toFixed(2);
+	return Number(n) === 0 ? "0.00" : `${e < 0 ? "−" : "+"}${n}`;
+}
+function Ea(e) {
+	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ta(e);
+}
+function Da({ name: e }, t, n, { doubt: r }, i) {
+	if (e === "permuted") return `permuted, ${t.draws} draws`;
+	if (e === "weight") return `“${J(i.key(t.key))}” ${Wt(t.weights[t.key] ?? 0)} → ${G(n.weight)}`;
+	if (e !== "erased") return e === "adversary" ? "other weights" : e;
+	let [a, o] = t.erased ?? [0, 0];
+	return `without “${J(Oa((r?.source.slice(a, o) ?? []).join("")))}”`;
+}
+function Oa(e) {
+	return e.replace(/[▁Ġ]/g, " ").trim() || e;
+}
+function ka({ divergence: e, at_most: t, distance: n, whole: r }) {
+	let i = t > 0 ? Math.round(100 * e / t) : 0;
+	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${Wt(n)} of probability at the most.`;
+}
+var Aa = 40;
+function ja({ weights: e, seen: t, gradient: n }) {
+	let r = e.flatMap((e, r) => t[r] === !0 ? [{
+		key: r,
+		weight: e,
+		gradient: n?.[r] ?? null
+	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, Aa);
+	return {
+		shown: o.sort((e, t) => e.key - t.key),
+		left: r.length - o.length
+	};
+}
+// src/doubt-panel.tsx
+var Ma = 120, Na = 60;
+function Pa() {
+	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = H(null), a = H(null), o = H(null), s = H(""), c = H(!1), l = I(new AbortController()), u = e.reading.value, d = xa({
+		answer: r,
+		sheet: t.sheet.value,
+		layer: t.layer.value,
+		head: t.head.value,
+		pinned: t.pinned.value,
+		output: t.output.value,
+		weight: t.weight.value,
+		erased: t.erased.value
+	}, t.joined.value ? u?.keySpans ?? null : null);
+	F(() => {
+		if (d === null || r?.map == null || n.doubt === void 0) return;
+		let e = new AbortController();
+		c.value = !0;
+		let t = setTimeout(() => {
+			n.doubt?.(r.map ?? "", d, e.signal).then((t) => {
+				e.signal.aborted || ([i.value, s.value, c.value] = [
+					{
+						asked: d,
+						effects: t
+					},
+					"",
+					!1
+				]);
+			}, (t) => {
+				e.signal.aborted || ([s.value, c.value] = [W.of(t).message, !1]);
+			});
+		}, i.peek() === null ? 0 : Ma);
+		return () => {
+			clearTimeout(t), e.abort();
+		};
+	}, [d === null ? "" : JSON.stringify([r?.map, d])]);
+	let f = d === null || r?.map == null ? "" : wa(r.map, d);
+	if (F(() => () => {
+		l.current.abort(), o.value = null;
+	}, [f]), d === null || r === null || !r.doubt) return null;
+	let p = r.layers[d.layer], m = t.sheet.value, h = (e) => (t) => m === null || m.coarse ? `${t}` : m[e][t - m.excerpt[e].from]?.text ?? `${t}`, g = {
+		row: h("rows"),
+		key: h("keys")
+	}, _ = i.value, v = a.value?.key === f ? a.value.found : null, y = () => {
+		l.current = new AbortController();
+		let { signal: e } = l.current;
+		o.value = f, n.adversary?.(r.map ?? "", d, e).then((t) => {
+			e.aborted || ([a.value, o.value] = [{
+				key: f,
+				found: t
+			}, null]);
+		}, (t) => {
+			e.aborted || ([s.value, o.value] = [W.of(t).message, null]);
+		});
+	};
+	return /* @__PURE__ */ X("div", {
+		class: "doubt",
+		children: [/* @__PURE__ */ X("div", {
+			class: "aside",
+			children: [
+				/* @__PURE__ */ X("h3", { children: [
+					"Does the output need ",
+					p === void 0 ? "this head" : ii(p, d.head),
+					"?"
+				] }),
+				/* @__PURE__ */ X("label", { children: [
+					"Output",
+					" ",
+					/* @__PURE__ */ X(Fa, {
+						id: "doubted",
+						names: r.doubt.outputs,
+						value: d.output,
+						choose: (t) => e.set({ output: t })
+					})
+				] }),
+				/* @__PURE__ */ X("label", { children: [
+					/* @__PURE__ */ X("span", { children: [
+						"Weight of “",
+						/* @__PURE__ */ X("bdi", { children: g.key(_?.effects.key ?? d.key ?? 0) }),
+						"”"
+					] }),
+					" ",
+					/* @__PURE__ */ X("input", {
+						id: "edited",
+						type: "range",
+						min: 0,
+						max: 100,
+						value: t.weight.value,
+						"aria-valuetext": `${t.weight.value} %`,
+						onInput: (t) => e.set({ weight: Number(t.currentTarget.value) })
+					}),
+					" ",
+					/* @__PURE__ */ X("span", {
+						class: "number",
+						children: [t.weight.value, " %"]
+					})
+				] }),
+				/* @__PURE__ */ X("label", { children: [
+					"Without",
+					" ",
+					/* @__PURE__ */ X(Fa, {
+						id: "erased",
+						names: r.doubt.source,
+						value: _?.effects.erased?.[0] ?? null,
+						choose: (t) => e.set({ erased: t })
+					})
+				] }),
+				/* @__PURE__ */ X("p", {
+					class: "note",
+					children: "A small change says that this output does not need these weights. It does not say that the head is useless: other heads may stand in for it, and other outputs may need it."
+				}),
+				/* @__PURE__ */ X("p", {
+					class: "problem",
+					role: "alert",
+					hidden: s.value === "",
+					children: s.value
+				})
+			]
+		}), _ === null ? /* @__PURE__ */ X("p", {
+			class: "hint empty",
+			hidden: s.value !== "",
+			children: "Reading the text again…"
+		}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("div", {
+			class: c.value ? "table-room stale" : "table-room",
+			tabIndex: 0,
+			role: "region",
+			"aria-label": "What the output becomes",
+			"aria-busy": c.value,
+			children: [
+				/* @__PURE__ */ X(Ia, {
+					..._,
+					names: g,
+					other: v
+				}),
+				/* @__PURE__ */ X("p", {
+					class: "note",
+					children: [
+						"The model reads this text again with other weights in ",
+						d.head === null ? "all heads of this layer" : "this head",
+						", in all its rows. All else stays, also what was written before this output. ",
+						/* @__PURE__ */ X("b", { children: "Uniform" }),
+						": each query looks at all its keys alike. ",
+						/* @__PURE__ */ X("b", { children: "Permuted" }),
+						": each query’s weights are shuffled among its keys; mean ± standard deviation. ",
+						/* @__PURE__ */ X("b", { children: "Off" }),
+						": the head reads zeros. ",
+						/* @__PURE__ */ X("b", { children: "A weight set by hand" }),
+						" takes from the rest of its row in proportion, so that the row keeps its sum. ",
+						/* @__PURE__ */ X("b", { children: "Without" }),
+						": the text is read without these tokens."
+					]
+				}),
+				/* @__PURE__ */ X("p", {
+					class: "seek",
+					children: o.value === f ? /* @__PURE__ */ X(A, { children: [
+						/* @__PURE__ */ X("span", {
+							role: "status",
+							children: "Searching for other weights of the same output…"
+						}),
+						" ",
+						/* @__PURE__ */ X("button", {
+							type: "button",
+							onClick: () => {
+								l.current.abort(), o.value = null;
+							},
+							children: "Stop"
+						})
+					] }) : v === null ? /* @__PURE__ */ X("button", {
+						id: "adversary",
+						type: "button",
+						onClick: y,
+						children: "Search for other weights of the same output"
+					}) : /* @__PURE__ */ X("span", {
+						role: "status",
+						children: ka(v)
+					})
+				})
+			]
+		}), /* @__PURE__ */ X(Ra, {
+			..._,
+			names: g,
+			other: v
+		})] })]
+	});
+}
+function Fa({ id: e, names: t, value: n, choose: r }) {
+	let i = Math.min(Math.max((n ?? 0) - Na / 2, 0), Math.max(t.length - Na, 0));
+	return /* @__PURE__ */ X("select", {
+		id: e,
+		value: n === null ? "" : String(n),
+		onChange: (e) => {
+			e.currentTarget.value !== "" && r(Number(e.currentTarget.value));
+		},
+		children: [n === null && /* @__PURE__ */ X("option", {
+			value: "",
+			children: "nothing yet"
+		}), t.slice(i, i + Na).map((e, t) => /* @__PURE__ */ X("option", {
+			value: String(i + t),
+			children: [
+				i + t,
+				": ",
+				J(Oa(e))
+			]
+		}, i + t))]
+	});
+}
+function Ia({ asked: e, effects: t, names: n, other: r }) {
+	let i = Y().now.answer.value;
+	if (i === null) return null;
+	let a = [...t.changes, ...r?.changes ?? []];
+	return /* @__PURE__ */ X("table", {
+		id: "effects",
+		children: [
+			/* @__PURE__ */ X("caption", { children: [
+				"What becomes of the output “",
+				/* @__PURE__ */ X("bdi", { children: Oa(t.output) }),
+				"”"
+			] }),
+			/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "change"
+				}),
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					title: "Change of the logarithm of the probability, in nats",
+					children: "Δ log p"
+				}),
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "p"
+				}),
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "five most probable"
+				})
+			] }) }),
+			/* @__PURE__ */ X("tbody", { children: [/* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("th", {
+					scope: "row",
+					children: "as it is"
+				}),
+				/* @__PURE__ */ X("td", {}),
+				/* @__PURE__ */ X("td", { children: Wt(t.probability) }),
+				/* @__PURE__ */ X(La, {
+					top: t.top,
+					own: t.output
+				})
+			] }), a.map((r) => /* @__PURE__ */ X("tr", {
+				"data-change": r.name,
+				children: [/* @__PURE__ */ X("th", {
+					scope: "row",
+					children: Da(r, t, e, i, n)
+				}), r.impossible === void 0 ? /* @__PURE__ */ X(A, { children: [
+					/* @__PURE__ */ X("td", { children: [Ta(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
+					/* @__PURE__ */ X("td", { children: Wt(r.probability ?? 0) }),
+					/* @__PURE__ */ X(La, {
+						top: r.top ?? [],
+						own: t.output
+					})
+				] }) : /* @__PURE__ */ X("td", {
+					colSpan: 3,
+					class: "impossible",
+					children: r.impossible
+				})]
+			}, r.name))] })
+		]
+	});
+}
+function La({ top: e, own: t }) {
+	return /* @__PURE__ */ X("td", {
+		class: "five",
+		children: e.map(([e, n], r) => /* @__PURE__ */ X("span", {
+			class: e === t ? "own" : void 0,
+			children: [
+				/* @__PURE__ */ X("bdi", { children: Oa(e) }),
+				" ",
+				G(n)
+			]
+		}, r))
+	});
+}
+function Ra({ asked: e, effects: t, names: n, other: r }) {
+	let { shown: i, left: a } = ja(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
+	return /* @__PURE__ */ X("figure", {
+		class: "slopes",
+		tabIndex: 0,
+		children: [
+			/* @__PURE__ */ X("figcaption", { children: [
+				"Row of “",
+				/* @__PURE__ */ X("bdi", { children: n.row(e.row) }),
+				"”: each ",
+				/* @__PURE__ */ X("b", { children: "weight" }),
+				r !== null && /* @__PURE__ */ X(A, { children: [", the ", /* @__PURE__ */ X("b", { children: "other weight" })] }),
+				" and the ",
+				/* @__PURE__ */ X("b", { children: "gradient" }),
+				" of log p with respect to it"
+			] }),
+			/* @__PURE__ */ X("ol", {
+				id: "slopes",
+				children: i.map(({ key: e, weight: i, gradient: a }) => /* @__PURE__ */ X("li", {
+					class: e === t.key ? "slope partner" : "slope",
+					children: [
+						/* @__PURE__ */ X("bdi", {
+							class: "word",
+							children: n.key(e)
+						}),
+						/* @__PURE__ */ X("span", {
+							class: "track",
+							children: [/* @__PURE__ */ X("span", {
+								class: "bar",
+								style: { width: `${(i * 100).toFixed(2)}%` }
+							}), r !== null && /* @__PURE__ */ X("span", {
+								class: "bar other",
+								style: { width: `${((r.weights[e] ?? 0) * 100).toFixed(2)}%` }
+							})]
+						}),
+						/* @__PURE__ */ X("span", {
+							class: "number",
+							children: Wt(i)
+						}),
+						/* @__PURE__ */ X("span", {
+							class: "track middle",
+							children: a !== null && /* @__PURE__ */ X("span", {
+								class: a < 0 ? "bar down" : "bar up",
+								style: { width: `${(Math.abs(a) / o * 50).toFixed(2)}%` }
+							})
+						}),
+						/* @__PURE__ */ X("span", {
+							class: "number",
+							children: a === null ? "–" : Ea(a)
+						})
+					]
+				}, e))
+			}),
+			/* @__PURE__ */ X("p", {
+				class: "note",
+				children: [a > 0 && `${a} keys of less weight and gradient are left out. `, "A gradient says what a little more weight would do while the other weights stay. Pin a cell of the map to choose a row and a key."]
+			})
+		]
+	});
+}
 // src/lines-layout.ts
-function xa(e, t, n) {
+function za(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -3872,7 +4310,7 @@ function xa(e, t, n) {
 		total: i
 	};
 }
-function Sa({ starts: e, total: t }, n) {
+function Ba({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -3881,10 +4319,10 @@ function Sa({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function Ca({ starts: e, sizes: t }, n) {
+function Va({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function wa(e, t, n) {
+function Ha(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -3903,7 +4341,7 @@ function wa(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
+var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 	theme;
 	room;
 	handlers;
@@ -3931,7 +4369,7 @@ var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = wa(e.heads, e.threshold, Ta);
+		let t = Ha(e.heads, e.threshold, Ua);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -3943,7 +4381,7 @@ var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = Sa(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = Ba(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -4008,7 +4446,7 @@ var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = Ca(n[e], t) + this.shift(e);
+		let i = Va(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
@@ -4017,10 +4455,10 @@ var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 		t.classList.toggle("wide", this.wide);
 		let a = Math.max(1, window.devicePixelRatio);
 		n.font = `13px ${this.theme.font}`;
-		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Da) : 0, s = this.wide ? 14 : Oa, c = this.wide ? 8 : 0;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Ga) : 0, s = this.wide ? 14 : Ka, c = this.wide ? 8 : 0;
 		this.ends = {
-			target: xa(e.rows.map(o), s, c),
-			source: xa(e.keys.map(o), s, c)
+			target: za(e.rows.map(o), s, c),
+			source: za(e.keys.map(o), s, c)
 		};
 		let l = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
@@ -4028,17 +4466,17 @@ var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : Ca(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : Va(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? Ea : r.clientHeight - Ea
+			y: e === "target" ? Wa : r.clientHeight - Wa
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(ka, this.room.clientWidth / 3);
+		return Math.min(qa, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4066,11 +4504,11 @@ var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + Da : o < -20 || o > n.clientHeight + Oa) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + Ga : o < -20 || o > n.clientHeight + Ka) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? Da : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				let c = this.wide ? Ga : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
 				e.fillText(Qi(e, t.text, c), l, u);
 			});
 		}
@@ -4086,12 +4524,12 @@ var Ta = 4e3, Ea = 26, Da = 110, Oa = 20, ka = 120, Aa = class {
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Ea + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Oa / 2, this.column - 6, Oa);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Wa + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Ka / 2, this.column - 6, Ka);
 	}
 };
 // src/lines-panel.tsx
-function ja() {
-	let e = Y(), { now: t, theme: n } = e, r = L(null), i = L(null), a = Ct(0), o = () => {
+function Ya() {
+	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = H(0), o = () => {
 		let [n, r, i] = [
 			t.sheet.value,
 			e.reading.value,
@@ -4113,7 +4551,7 @@ function ja() {
 		side: e,
 		index: t + n * ((e === "target" ? o()?.rows : o()?.keys)?.from ?? 0)
 	}), c = (e) => s(e, 1);
-	I(() => {
+	F(() => {
 		if (r.current === null) return;
 		let t = (t) => {
 			let n = e.reading.peek(), { side: r, index: i } = c(t);
@@ -4121,7 +4559,7 @@ function ja() {
 				side: r,
 				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, o = new Aa(n, r.current, {
+		}, o = new Ja(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
@@ -4141,11 +4579,11 @@ function ja() {
 		let { rows: d, keys: f } = u, p = s.flatMap((t, r) => {
 			let i = e.read(e.matrixOf(t))?.matrix;
 			return i === void 0 ? [] : [{
-				matrix: Pt(i, d, f),
+				matrix: Ft(i, d, f),
 				colour: n.heads[r] ?? ""
 			}];
 		}), m = [{
-			matrix: Pt(a.matrix, d, f),
+			matrix: Ft(a.matrix, d, f),
 			colour: n.heads[0] ?? ""
 		}], h = p.length > 0 ? p : m;
 		i.current?.draw({
@@ -4165,9 +4603,9 @@ function ja() {
 			index: o
 		}, -1));
 	};
-	W(l), W(u);
+	U(l), U(u);
 	let d = t.sheet.value?.coarse ?? !0;
-	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("p", {
+	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("p", {
 		class: "hint empty",
 		hidden: !d,
 		children: "Lines stand here when the map is near enough to have words."
@@ -4213,7 +4651,7 @@ function ja() {
 	})] });
 }
 // src/statistics-panel.tsx
-var Ma = [
+var Xa = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -4222,8 +4660,8 @@ var Ma = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], Na = 32, Pa = /* @__PURE__ */ new WeakMap();
-function Fa() {
+], Za = 32, Qa = /* @__PURE__ */ new WeakMap();
+function $a() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -4231,16 +4669,16 @@ function Fa() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Ia(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Bi(e)]), f = (e) => {
-		let t = Pa.get(e) ?? /* @__PURE__ */ new Map();
-		Pa.set(e, t);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => eo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Bi(e)]), f = (e) => {
+		let t = Qa.get(e) ?? /* @__PURE__ */ new Map();
+		Qa.set(e, t);
 		let n = `${l} ${s}`, r = t.get(n) ?? Vi(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Na / 2, 0), Math.max(r.heads - Na, 0)), _ = Array.from({ length: Math.min(r.heads, Na) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Za / 2, 0), Math.max(r.heads - Za, 0)), _ = Array.from({ length: Math.min(r.heads, Za) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
 		if (!s) return v?.[t]?.[e] ?? NaN;
 		let r = m ? xr(n, e) : e === c ? o : null;
 		return r === null ? NaN : f(r)[t];
-	}, b = Ma.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, b = Xa.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
@@ -4304,30 +4742,30 @@ function Fa() {
 						let n = y(t, e);
 						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? ri(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > Na && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > Za && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						Na,
+						Za,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(La, {
+			!n.coarse && /* @__PURE__ */ X(to, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function Ia({ special: e, text: t }) {
+function eo({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function La({ matrix: e, apart: t }) {
-	let n = Y(), r = L(null), i = n.now.sheet.value, { entropy: a, received: o } = Hi(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${K((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
-	return I(() => {
-		let e = () => Ra(r.current, n.theme, o, a);
+function to({ matrix: e, apart: t }) {
+	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = Hi(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${G((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
+	return F(() => {
+		let e = () => no(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -4360,7 +4798,7 @@ function La({ matrix: e, apart: t }) {
 		]
 	});
 }
-function Ra(e, t, n, r) {
+function no(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -4375,44 +4813,46 @@ function Ra(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function za(e, t, n, r = () => !0) {
+function ro(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return Se(/* @__PURE__ */ X(Ur, {
+			return Ce(/* @__PURE__ */ X(Ur, {
 				value: t,
 				children: /* @__PURE__ */ X(n, {})
 			}), e), {
 				update: () => void 0,
-				unmount: () => Se(null, e)
+				unmount: () => Ce(null, e)
 			};
 		}
 	};
 }
-var Ba = [
-	za("distribution", "Distribution", ba),
-	za("lines", "Lines", ja),
-	za("statistics", "Statistics", Fa),
-	za("compare", "Compare", ta)
+var io = [
+	ro("distribution", "Distribution", ba),
+	ro("lines", "Lines", Ya),
+	ro("statistics", "Statistics", $a),
+	ro("compare", "Compare", ta),
+	ro("doubt", "Doubt", Pa, (e, t) => e.doubt !== void 0 && t?.doubt != null)
 ];
-function Va() {
-	let e = Y(), t = L(null), n = L(null), r = Ct(!1), i = Ba.filter((t) => t.accepts(e.door)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
-	I(() => {
+function ao() {
+	let e = Y(), t = I(null), n = I(null), r = H(!1), i = io.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+	F(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
 			panel: a.mount(t.current, e)
 		}, () => {
 			n.current?.panel.unmount(), n.current = null;
 		};
-	}, [a?.id]), W(() => n.current?.panel.update(e.whole.value)), I(() => {
-		r.value && (t.current?.parentElement?.querySelector("[aria-selected=true]"))?.focus();
+	}, [a?.id]), U(() => n.current?.panel.update(e.whole.value)), F(() => {
+		let e = t.current?.parentElement?.querySelector(".tabs"), n = e?.querySelector("[aria-selected=true]");
+		e && n && (e.scrollLeft = n.offsetLeft + n.offsetWidth - e.offsetLeft - e.clientWidth), r.value && (t.current?.parentElement?.querySelector("[aria-selected=true]"))?.focus();
 	}, [a?.id]);
 	let o = (t, n) => {
 		r.value = n, t !== void 0 && e.set({ tab: t === i[0]?.id ? null : t });
 	};
-	return /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("div", {
+	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("div", {
 		class: "tabs",
 		role: "tablist",
 		"aria-label": "Inspector",
@@ -4444,57 +4884,57 @@ function Va() {
 	})] });
 }
 // src/csv.ts
-function Ha(e, t) {
+function oo(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function Ua(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => Wa(e?.whole ?? e?.text ?? "");
+function so(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => co(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
-		if (It(e, s, c)) continue;
+		if (Lt(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
 		a.push(`${i.row + s},${o(t[s])},${i.key + c},${o(n[c])},${Number(r.toPrecision(6))}`);
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function Wa(e) {
+function co(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var Ga = 16, Ka = 28, qa = 56, Ja = 288, Ya = 2;
-function Xa(e) {
+var lo = 16, uo = 28, fo = 56, po = 288, mo = 2;
+function ho(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
 	return t === null || n === null ? "" : `${ii(t, r)}, ${$r(n)}`;
 }
-function Za(e, t, { width: n, height: r }) {
+function go(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Xa(e), Ga, 22), t.save(), t.translate(Ga, 44), i.export(t), t.restore();
-	let c = r - Ga - qa + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Wt.find(([e]) => e === s)?.[1] ?? s}`, Ga, c - 10), $i(t, a.ramp, Kt(s, zt(o)), {
-		x: Ga,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(ho(e), lo, 22), t.save(), t.translate(lo, 44), i.export(t), t.restore();
+	let c = r - lo - fo + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, lo, c - 10), $i(t, a.ramp, qt(s, Bt(o)), {
+		x: lo,
 		y: c,
-		width: Math.min(Ja, n - 32)
+		width: Math.min(po, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function Qa(e) {
+function _o(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), Ja) + 32,
-		height: Math.ceil(t.height) + Ka + qa + 32
+		width: Math.max(Math.ceil(t.width), po) + 32,
+		height: Math.ceil(t.height) + uo + fo + 32
 	};
 }
-function $a(e) {
-	let t = Qa(e);
+function vo(e) {
+	let t = _o(e);
 	if (t === null) return null;
 	let n = new Ki();
-	return Za(e, n, t), n.file(t.width, t.height, Xa(e));
+	return go(e, n, t), n.file(t.width, t.height, ho(e));
 }
-async function eo(e) {
-	let t = Qa(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Ya, t.height * Ya], r.scale(Ya, Ya), Za(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function yo(e) {
+	let t = _o(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * mo, t.height * mo], r.scale(mo, mo), go(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function to(e) {
+function bo(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -4513,32 +4953,32 @@ function to(e) {
 		row: i.from,
 		key: a.from
 	};
-	return Ua(r, t.rows, t.keys, c, l);
+	return so(r, t.rows, t.keys, c, l);
 }
-function no(e, t) {
+function xo(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function ro() {
-	let e = Y(), t = L(null), n = () => {
+function So() {
+	let e = Y(), t = I(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = Ha(Xa(e), t), i = {
-			svg: () => $a(e),
-			csv: () => to(e),
+		let r = oo(ho(e), t), i = {
+			svg: () => vo(e),
+			csv: () => bo(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await eo(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await yo(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
-			let t = new G("a map on screen", "none", "show a head first");
+			let t = new W("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		no(o, r), e.spoken.value = `Saved as ${r}`;
+		xo(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -4590,30 +5030,30 @@ function ro() {
 	});
 }
 // src/viewport.ts
-var io = 38, ao = 4;
-function oo({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), io), i = Math.min(n.height / Math.max(e, 1), io), [a, o] = Math.max(r, i) / Math.min(r, i) <= ao ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var Co = 38, wo = 4;
+function To({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), Co), i = Math.min(n.height / Math.max(e, 1), Co), [a, o] = Math.max(r, i) / Math.min(r, i) <= wo ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function so(e, t, n, r, i) {
+function Eo(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return lo(e.from + t * (e.to - e.from) - t * o, o, r);
+	return Oo(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function co(e, t, n, r) {
+function Do(e, t, n, r) {
 	let i = e.to - e.from;
-	return lo(e.from + t / r * i, i, n);
+	return Oo(e.from + t / r * i, i, n);
 }
-function lo(e, t, n) {
+function Oo(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function uo({ rows: e, keys: t }) {
+function ko({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -4626,14 +5066,14 @@ function uo({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function fo(e, t, n) {
+function Ao(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function Q(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function po(e, t, n) {
+function jo(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -4646,7 +5086,7 @@ function po(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So = class {
+var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo = class {
 	theme;
 	canvas;
 	room;
@@ -4670,7 +5110,7 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Oo(uo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Ko(ko(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -4680,7 +5120,7 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = To(c.rows, l.rows, fo(i.rows, o, r.height)), d = To(c.keys, l.columns, fo(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = Uo(c.rows, l.rows, Ao(i.rows, o, r.height)), d = Uo(c.keys, l.columns, Ao(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -4727,14 +5167,14 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (wo(n.near) ? this.handlers.click(i) : this.zoom(r, vo));
+		i !== null && (Ho(n.near) ? this.handlers.click(i) : this.zoom(r, Io));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: fo(e, Math.max(Math.min(t, n), 0), r),
-			to: fo(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: Ao(e, Math.max(Math.min(t, n), 0), r),
+			to: Ao(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -4744,7 +5184,7 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = Oo(uo(r), e(i));
+		let { layer: i } = n, a = Ko(ko(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -4783,19 +5223,19 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: so(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: so(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: Eo(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: Eo(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: co(i.rows, t, n.layer.queries, r.height),
-			keys: co(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: Do(i.rows, t, n.layer.queries, r.height),
+			keys: Do(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(uo(e)), yo);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(ko(e)), Lo);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -4803,12 +5243,12 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${mo}px ${this.theme.font}`;
-		let a = Co(i, t, r, n);
+		i.font = `600 ${Mo}px ${this.theme.font}`;
+		let a = Vo(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + bo, a.top + a.height + 4];
+		let [o, s] = [a.left + a.width + Ro, a.top + a.height + 4];
 		for (let e of [this.canvas, this.marks]) ea(e, o, s);
-		let c = Oo(uo(n), e(t.layer));
+		let c = Ko(ko(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -4820,7 +5260,7 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + bo,
+			width: e.left + e.width + Ro,
 			height: e.top + e.height + 4
 		};
 	}
@@ -4836,7 +5276,7 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 		}, e);
 	}
 	get view() {
-		return this.shown && uo(this.shown);
+		return this.shown && ko(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
@@ -4846,31 +5286,31 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !wo(t.near)) return;
+		if (Math.min(a, o) < 8 || !Ho(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [Eo(c.rows, r.rows), Eo(c.keys, r.keys)];
+		let [l, u] = [Wo(c.rows, r.rows), Wo(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < _o)) {
+		if (!(Math.min(a, o) < Fo)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
-				if (It(s, o, l)) continue;
-				let u = Ft(s, o, l);
+				if (Lt(s, o, l)) continue;
+				let u = It(s, o, l);
 				e.fillStyle = wi(Si(t.ramp, t.near.shade(u, o)));
 				let d = n.top + Q(r.rows, i + .5, n.height);
-				e.fillText(Ht(u), this.x(a + .5, n, r), d);
+				e.fillText(Ut(u), this.x(a + .5, n, r), d);
 			}
 		}
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(mo, Math.max(a, go)) : mo, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Qi(e, t, ho), 0, 0);
-		}, c = (e, t, n, r) => (r ? Do(Eo({
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(Mo, Math.max(a, Po)) : Mo, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Qi(e, t, No), 0, 0);
+		}, c = (e, t, n, r) => (r ? Go(Wo({
 			from: 0,
 			to: Infinity
-		}, e)) : po(e, t, n)).map((e) => [e, r]);
+		}, e)) : jo(e, t, n)).map((e) => [e, r]);
 		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
@@ -4899,14 +5339,14 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + bo, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + Ro, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !Oo(uo(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !Ko(ko(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = xo / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		let { layer: a } = t, o = zo / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
 		ea(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
 		let l = this.bitmaps.get(t.far.matrix) ?? Xi(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
@@ -4916,7 +5356,7 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => co(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => Do(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -4944,60 +5384,60 @@ var mo = 13, ho = 112, go = 11, _o = 28, vo = 8, yo = 120, bo = 16, xo = 84, So 
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function Co(e, t, n, r) {
-	let i = wo(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, ho)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
-		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : mo) + 14), c = Math.max(n.width - i - bo, 40);
+function Vo(e, t, n, r) {
+	let i = Ho(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, No)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : Mo) + 14), c = Math.max(n.width - i - Ro, 40);
 		return {
 			left: i,
 			top: s,
-			...oo(t.layer, {
+			...To(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
 		};
 	}, c = s(i, i), l = {
-		rows: i && c.height / (r.rows.to - r.rows.from) >= go,
-		keys: i && c.width / (r.keys.to - r.keys.from) >= go
+		rows: i && c.height / (r.rows.to - r.rows.from) >= Po,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= Po
 	};
 	return {
 		...s(l.rows, l.keys),
 		named: l
 	};
 }
-function wo({ matrix: e, excerpt: t }) {
+function Ho({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function To(e, t, n) {
+function Uo(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function Eo(e, t) {
+function Wo(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function Do({ from: e, to: t }) {
+function Go({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Oo(e, t) {
+function Ko(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function ko(e, t) {
-	return t.partner === void 0 ? null : t.side === "target" ? Ft(e, t.index, t.partner) : Ft(e, t.partner, t.index);
+function qo(e, t) {
+	return t.partner === void 0 ? null : t.side === "target" ? It(e, t.index, t.partner) : It(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function Ao() {
-	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = Ct(!1);
+function Jo() {
+	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = H(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
-	return /* @__PURE__ */ X(j, { children: [
+	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(jo, {
+			children: [/* @__PURE__ */ X(Yo, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -5018,22 +5458,22 @@ function Ao() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X(ro, {})
+					/* @__PURE__ */ X(So, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(Mo, { view: a }),
+		o.value && /* @__PURE__ */ X(Xo, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
 			hidden: !n.coarse,
 			children: si(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(No, { label: ui(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X(Fo, {})
+		/* @__PURE__ */ X(Zo, { label: ui(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X($o, {})
 	] });
 }
-function jo({ part: e, editing: t, edit: n }) {
+function Yo({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
@@ -5100,8 +5540,8 @@ function jo({ part: e, editing: t, edit: n }) {
 		})]
 	});
 }
-function Mo({ view: t }) {
-	let n = Y(), r = n.layer.value, i = L(null);
+function Xo({ view: t }) {
+	let n = Y(), r = n.layer.value, i = I(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
 		let t = (t) => i.current?.elements.namedItem(`${e}-${t}`);
@@ -5171,18 +5611,18 @@ function Mo({ view: t }) {
 		]
 	});
 }
-function No({ label: t }) {
-	let n = Y(), r = L(null), i = L(null), a = L(null), o = L(null);
-	I(() => {
+function Zo({ label: t }) {
+	let n = Y(), r = I(null), i = I(null), a = I(null), o = I(null);
+	F(() => {
 		if (r.current === null || i.current === null) return;
 		let e = ({ row: e, column: t }) => ({
 			side: "target",
 			index: e,
 			partner: t
 		});
-		return n.map = new So(n.theme, r.current, i.current, {
+		return n.map = new Bo(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = Po(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = Qo(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
@@ -5215,14 +5655,14 @@ function No({ label: t }) {
 			a.current = {
 				matrix: c,
 				excerpt: i.excerpt,
-				shade: q(u, c, s.keys),
+				shade: K(u, c, s.keys),
 				scale: u
 			};
-			let t = i.head ?? f, n = m === void 0 || t === null && !h ? null : t === null ? Nt(m) : jt(m, t);
+			let t = i.head ?? f, n = m === void 0 || t === null && !h ? null : t === null ? Pt(m) : Mt(m, t);
 			o.current = n && {
 				matrix: n,
 				excerpt: e(s),
-				shade: q(u, n, s.keys),
+				shade: K(u, n, s.keys),
 				scale: u
 			};
 		}
@@ -5238,7 +5678,7 @@ function No({ label: t }) {
 			active: p
 		});
 	};
-	return W(s), /* @__PURE__ */ X("div", {
+	return U(s), /* @__PURE__ */ X("div", {
 		class: "map-room",
 		id: "map-room",
 		ref: i,
@@ -5260,15 +5700,15 @@ function No({ label: t }) {
 		})]
 	});
 }
-function Po(e, t) {
+function Qo(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = ko(r, t), s = i[t.index]?.text ?? "";
-	return o === null ? "" : `${An(s)} → ${An(a[t.partner]?.text ?? "")}: ${K(o)}`;
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = qo(r, t), s = i[t.index]?.text ?? "";
+	return o === null ? "" : `${J(s)} → ${J(a[t.partner]?.text ?? "")}: ${G(o)}`;
 }
-function Fo() {
-	let e = Y(), { now: t, theme: n } = e, r = L(null), i = e.weights.value, a = t.scale.value;
-	return W(() => {
+function $o() {
+	let e = Y(), { now: t, theme: n } = e, r = I(null), i = e.weights.value, a = t.scale.value;
+	return U(() => {
 		n.changes.value;
 		let e = r.current?.getContext("2d");
 		e && $i(e, n.ramp, [], {
@@ -5288,7 +5728,7 @@ function Fo() {
 						id: "scale",
 						value: a,
 						onChange: (t) => e.set({ scale: t.currentTarget.value }),
-						children: Wt.map(([e, t]) => /* @__PURE__ */ X("option", {
+						children: Gt.map(([e, t]) => /* @__PURE__ */ X("option", {
 							value: e,
 							children: t
 						}, e))
@@ -5306,38 +5746,38 @@ function Fo() {
 				}), /* @__PURE__ */ X("span", {
 					id: "ticks",
 					class: "ticks",
-					children: Kt(a, zt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
+					children: qt(a, Bt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
 						ref: (t) => t?.style.setProperty("--share", `${(e * 100).toFixed(1)}%`),
 						children: t
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(Io, {})
+			/* @__PURE__ */ X(es, {})
 		]
 	});
 }
-function Io() {
+function es() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: Po(e, yr({
+		children: Qo(e, yr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var Lo = 24;
-function Ro({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
-	let l = L(null), u = L(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
+var ts = 24;
+function ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+	let l = I(null), u = I(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
 	}, p = (e) => {
 		let t = Math.round(Math.min(Math.max(e, a), o));
 		c.current?.style.setProperty(r, `${t}px`), u.current?.setAttribute("aria-valuenow", String(t));
 	};
-	return I(() => u.current?.setAttribute("aria-valuenow", String(f())), []), /* @__PURE__ */ X("div", {
+	return F(() => u.current?.setAttribute("aria-valuenow", String(f())), []), /* @__PURE__ */ X("div", {
 		id: e,
 		ref: u,
 		class: `separator ${n}`,
@@ -5361,7 +5801,7 @@ function Ro({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : Lo));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : ts));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -5370,12 +5810,12 @@ function Ro({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function zo({ explorer: e }) {
-	let t = Ct(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
+function rs({ explorer: e }) {
+	let t = H(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
 	};
-	return I(() => {
+	return F(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
 	}, []), /* @__PURE__ */ X(Ur, {
 		value: e,
@@ -5385,13 +5825,13 @@ function zo({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(Bo, {
+				/* @__PURE__ */ X(is, {
 					help: t,
 					explorer: e
 				}),
 				/* @__PURE__ */ X(_i, {}),
-				/* @__PURE__ */ X(Ho, { explorer: e }),
-				/* @__PURE__ */ X(Wo, { explorer: e }),
+				/* @__PURE__ */ X(os, { explorer: e }),
+				/* @__PURE__ */ X(cs, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -5404,7 +5844,7 @@ function zo({ explorer: e }) {
 		})
 	});
 }
-function Bo({ help: e, explorer: t }) {
+function is({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -5439,22 +5879,22 @@ function Bo({ help: e, explorer: t }) {
 		]
 	});
 }
-var Vo = [
+var as = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function Ho({ explorer: e }) {
-	let { now: t } = e, n = L(null), r = Ct("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
+function os({ explorer: e }) {
+	let { now: t } = e, n = I(null), r = H("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
 	};
-	return W(() => {
+	return U(() => {
 		t.sheet.value !== null && requestAnimationFrame(() => s(r.peek()));
-	}), a ? /* @__PURE__ */ X(j, { children: [/* @__PURE__ */ X("nav", {
+	}), a ? /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes",
-		children: Vo.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: as.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -5468,7 +5908,7 @@ function Ho({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Vo.filter(([e]) => e !== "heads" || i);
+			let t = as.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -5479,7 +5919,7 @@ function Ho({ explorer: e }) {
 				hidden: !i,
 				children: /* @__PURE__ */ X(Fi, {})
 			}),
-			/* @__PURE__ */ X(Ro, {
+			/* @__PURE__ */ X(ns, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -5493,9 +5933,9 @@ function Ho({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(Ao, {})
+				children: /* @__PURE__ */ X(Jo, {})
 			}),
-			/* @__PURE__ */ X(Ro, {
+			/* @__PURE__ */ X(ns, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -5511,7 +5951,7 @@ function Ho({ explorer: e }) {
 				"aria-label": "Words",
 				children: /* @__PURE__ */ X(_a, {})
 			}),
-			/* @__PURE__ */ X(Ro, {
+			/* @__PURE__ */ X(ns, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -5525,7 +5965,7 @@ function Ho({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(Va, {})
+				children: /* @__PURE__ */ X(ao, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -5534,16 +5974,16 @@ function Ho({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: Uo(e)
+			children: ss(e)
 		})
 	});
 }
-function Uo({ now: e }) {
+function ss({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Wo({ explorer: e }) {
+function cs({ explorer: e }) {
 	let t = e.notice.value;
-	return I(() => {
+	return F(() => {
 		if (t === "") return;
 		let n = setTimeout(() => e.notice.value = "", 8e3);
 		return () => clearTimeout(n);
@@ -5556,25 +5996,25 @@ function Wo({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var Go = [
+var ls = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Ko = [
+], us = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], qo = class {
+], ds = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
-	count = V(0);
+	count = B(0);
 	read = /* @__PURE__ */ new Map();
 	changed = () => this.apply();
 	tones;
@@ -5604,7 +6044,7 @@ var Go = [
 		return this.dark ? xi : bi;
 	}
 	get heads() {
-		return this.dark ? Ko : Go;
+		return this.dark ? us : ls;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
@@ -5614,34 +6054,34 @@ var Go = [
 	}
 };
 // src/mount.tsx
-function Jo(e, t, n = {}) {
+function fs(e, t, n = {}) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" }), a = new CSSStyleSheet();
 	a.replaceSync(Vr), i.adoptedStyleSheets = [a];
 	let o = document.createElement("div");
 	o.className = "explorer", i.append(o), e.append(r);
-	let s = new qo(o, n.scheme ?? "auto"), { address: c } = n, l = new Lr(t, s, c ?? null);
-	Se(/* @__PURE__ */ X(zo, { explorer: l }), o);
+	let s = new ds(o, n.scheme ?? "auto"), { address: c } = n, l = new Lr(t, s, c ?? null);
+	Ce(/* @__PURE__ */ X(rs, { explorer: l }), o);
 	let u = c?.whenChanged(() => void l.follow(c.read()));
 	return l.begin(c?.read() ?? n.link ?? ""), { unmount() {
-		u?.(), l.stop(), Se(null, o), s.dispose(), r.remove();
+		u?.(), l.stop(), Ce(null, o), s.dispose(), r.remove();
 	} };
 }
 // src/tile.ts
-var Yo = 1414288449, Xo = 2, Zo = 28, Qo = 1;
-async function $o(e) {
-	if (e.byteLength < Zo) throw $("its header is cut off");
+var ps = 1414288449, ms = 2, hs = 28, gs = 1;
+async function _s(e) {
+	if (e.byteLength < hs) throw $("its header is cut off");
 	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== Yo) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== Xo) throw $(`its version is ${t.getUint16(4, !0)}, not ${Xo}`);
+	if (t.getUint32(0, !0) !== ps) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== ms) throw $(`its version is ${t.getUint16(4, !0)}, not ${ms}`);
 	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
 		8,
 		12,
 		16
 	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
 	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await ns(new Uint8Array(e, Zo), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	let c = await bs(new Uint8Array(e, hs), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
 	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
 	let d = c.subarray(4 * i);
 	return {
@@ -5651,15 +6091,15 @@ async function $o(e) {
 		power: r,
 		most: 2 ** n - 2,
 		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & Qo) !== 0,
+		sampled: (t.getUint16(22, !0) & gs) !== 0,
 		scales: u,
-		levels: n === 8 ? d : rs(d)
+		levels: n === 8 ? d : xs(d)
 	};
 }
-var es = 1330402369;
-async function ts(e) {
+var vs = 1330402369;
+async function ys(e) {
 	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== es) throw $("it does not begin with ATLO");
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== vs) throw $("it does not begin with ATLO");
 	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
 	let n = t.getUint16(6, !0), r = 8 + 4 * n;
 	if (e.byteLength < r) throw $("its header is cut off");
@@ -5668,9 +6108,9 @@ async function ts(e) {
 		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
 	});
 	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map($o));
+	return Promise.all(i.map(_s));
 }
-async function ns(e, t) {
+async function bs(e, t) {
 	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
 	try {
 		for (;;) {
@@ -5680,20 +6120,20 @@ async function ns(e, t) {
 			n.set(a, r), r += a.length;
 		}
 	} catch (e) {
-		throw i.cancel().catch(() => void 0), e instanceof G ? e : $("it does not inflate");
+		throw i.cancel().catch(() => void 0), e instanceof W ? e : $("it does not inflate");
 	}
 	if (r !== t) throw $("it holds less than it says");
 	return n;
 }
-function rs(e) {
+function xs(e) {
 	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
 	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
 }
 function $(e) {
-	return new G("a whole tile of weights", `a damaged one (${e})`, "translate again");
+	return new W("a whole tile of weights", `a damaged one (${e})`, "translate again");
 }
 // src/widget.ts
-var is = class {
+var Ss = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -5707,7 +6147,7 @@ var is = class {
 		return (await this.ask({ ask: "model" })).said;
 	}
 	translate() {
-		return Promise.reject(new G("a text of this trace", "another text", "open the model with attlas look"));
+		return Promise.reject(new W("a text of this trace", "another text", "open the model with attlas look"));
 	}
 	async text(e, t) {
 		return (await this.ask({
@@ -5716,7 +6156,7 @@ var is = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return ts(as(await this.ask({
+		return ys(Cs(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -5728,15 +6168,15 @@ var is = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: os({
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: ws({
 			from: o,
 			to: o + 1
 		}) }, l = {
-			...ss(a),
+			...Ts(a),
 			shape: s,
 			...c
 		};
-		return $o(as(await this.ask({
+		return _s(Cs(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -5748,7 +6188,7 @@ var is = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: ss(n)
+			query: Ts(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -5761,7 +6201,7 @@ var is = class {
 			if (t?.aborted) return a();
 			t?.addEventListener("abort", a, { once: !0 }), this.waiting.set(n, (e) => {
 				t?.removeEventListener("abort", a);
-				let n = e.said?.error, o = n === void 0 ? null : G.read(n);
+				let n = e.said?.error, o = n === void 0 ? null : W.read(n);
 				o === null ? r(e) : i(o);
 			}), this.channel.send({
 				id: n,
@@ -5779,23 +6219,23 @@ var is = class {
 		});
 	};
 };
-function as({ content: e }) {
+function Cs({ content: e }) {
 	if (e !== null) return e;
-	throw new G("an answer in bytes", "one without", "run the cell again");
+	throw new W("an answer in bytes", "one without", "run the cell again");
 }
-function os({ from: e, to: t }) {
+function ws({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function ss({ rows: e, keys: t }) {
+function Ts({ rows: e, keys: t }) {
 	return {
-		rows: os(e),
-		keys: os(t)
+		rows: ws(e),
+		keys: ws(t)
 	};
 }
-var cs = { render({ model: e, el: t }) {
-	let n = new is(e), r = Jo(t, n);
+var Es = { render({ model: e, el: t }) {
+	let n = new Ss(e), r = fs(t, n);
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { is as Messages, cs as default };
+export { Ss as Messages, Es as default };

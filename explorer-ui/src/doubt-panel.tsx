@@ -1,0 +1,325 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Adversary, DoubtQuestion, Effect, Effects, Ranked } from "./door.ts";
+import { type Names, adversaryKey, deed, found, lines, plain, question, signed, slope } from "./doubt.ts";
+import { isolated } from "./label.ts";
+import { useExplorer } from "./panel.ts";
+import { Problem } from "./problem.ts";
+import { exact, percent } from "./share.ts";
+import { headName } from "./wording.ts";
+
+const PATIENCE = 120; // ms without another question, after which one is asked
+const MOST_OPTIONS = 60; // of a list of tokens, those around the chosen one
+
+/** What the output does when a head looks elsewhere. */
+export function DoubtPanel() {
+  const explorer = useExplorer();
+  const { now, door } = explorer;
+  const answer = now.answer.value;
+  const effects = useSignal<{ asked: DoubtQuestion; effects: Effects } | null>(null);
+  const adversary = useSignal<{ key: string; found: Adversary } | null>(null);
+  const searching = useSignal<string | null>(null);
+  const problem = useSignal<string>("");
+  const waiting = useSignal(false);
+  const search = useRef(new AbortController());
+  const reading = explorer.reading.value;
+  const asked = question(
+    {
+      answer,
+      sheet: now.sheet.value,
+      layer: now.layer.value,
+      head: now.head.value,
+      pinned: now.pinned.value,
+      output: now.output.value,
+      weight: now.weight.value,
+      erased: now.erased.value,
+    },
+    now.joined.value ? (reading?.keySpans ?? null) : null,
+  );
+  const key = asked === null ? "" : JSON.stringify([answer?.map, asked]);
+  useEffect(() => {
+    if (asked === null || answer?.map == null || door.doubt === undefined) return;
+    const stop = new AbortController();
+    waiting.value = true;
+    const timer = setTimeout(() => {
+      door.doubt?.(answer.map ?? "", asked, stop.signal).then(
+        (came) => {
+          if (stop.signal.aborted) return;
+          [effects.value, problem.value, waiting.value] = [{ asked, effects: came }, "", false];
+        },
+        (thrown: unknown) => {
+          if (stop.signal.aborted) return;
+          [problem.value, waiting.value] = [Problem.of(thrown).message, false];
+        },
+      );
+    }, effects.peek() === null ? 0 : PATIENCE);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [key]);
+  const own = asked === null || answer?.map == null ? "" : adversaryKey(answer.map, asked);
+  useEffect(() => () => {
+    search.current.abort();
+    searching.value = null;
+  }, [own]);
+  if (asked === null || answer === null || !answer.doubt) return null;
+  const layer = answer.layers[asked.layer];
+  const sheet = now.sheet.value;
+  const tokens = (axis: "rows" | "keys") => (index: number) =>
+    sheet === null || sheet.coarse ? `${index}` : (sheet[axis][index - sheet.excerpt[axis].from]?.text ?? `${index}`);
+  const names: Names = { row: tokens("rows"), key: tokens("keys") };
+  const came = effects.value;
+  const other = adversary.value?.key === own ? adversary.value.found : null;
+  const seek = () => {
+    search.current = new AbortController();
+    const { signal } = search.current;
+    searching.value = own;
+    door.adversary?.(answer.map ?? "", asked, signal).then(
+      (came) => {
+        if (!signal.aborted) [adversary.value, searching.value] = [{ key: own, found: came }, null];
+      },
+      (thrown: unknown) => {
+        if (!signal.aborted) [problem.value, searching.value] = [Problem.of(thrown).message, null];
+      },
+    );
+  };
+  return (
+    <div class="doubt">
+      <div class="aside">
+        <h3>Does the output need {layer === undefined ? "this head" : headName(layer, asked.head)}?</h3>
+        <label>
+          Output{" "}
+          <Choice
+            id="doubted"
+            names={answer.doubt.outputs}
+            value={asked.output}
+            choose={(output) => explorer.set({ output })}
+          />
+        </label>
+        <label>
+          <span>
+            Weight of “<bdi>{names.key(came?.effects.key ?? asked.key ?? 0)}</bdi>”
+          </span>{" "}
+          <input
+            id="edited"
+            type="range"
+            min={0}
+            max={100}
+            value={now.weight.value}
+            aria-valuetext={`${now.weight.value} %`}
+            onInput={(event) => explorer.set({ weight: Number(event.currentTarget.value) })}
+          />{" "}
+          <span class="number">{now.weight.value} %</span>
+        </label>
+        <label>
+          Without{" "}
+          <Choice
+            id="erased"
+            names={answer.doubt.source}
+            value={came?.effects.erased?.[0] ?? null}
+            choose={(erased) => explorer.set({ erased })}
+          />
+        </label>
+        <p class="note">
+          A small change says that this output does not need these weights. It does not say that the head is useless:
+          other heads may stand in for it, and other outputs may need it.
+        </p>
+        <p class="problem" role="alert" hidden={problem.value === ""}>
+          {problem.value}
+        </p>
+      </div>
+      {came === null ? (
+        <p class="hint empty" hidden={problem.value !== ""}>
+          Reading the text again…
+        </p>
+      ) : (
+        <>
+          <div
+            class={waiting.value ? "table-room stale" : "table-room"}
+            tabIndex={0}
+            role="region"
+            aria-label="What the output becomes"
+            aria-busy={waiting.value}
+          >
+            <EffectTable {...came} names={names} other={other} />
+            <p class="note">
+              The model reads this text again with other weights in {asked.head === null ? "all heads of this layer" : "this head"},
+              in all its rows. All else stays, also what was written before this output. <b>Uniform</b>: each query looks at
+              all its keys alike. <b>Permuted</b>: each query’s weights are shuffled among its keys; mean ± standard
+              deviation. <b>Off</b>: the head reads zeros. <b>A weight set by hand</b> takes from the rest of its row in
+              proportion, so that the row keeps its sum. <b>Without</b>: the text is read without these tokens.
+            </p>
+            <p class="seek">
+              {searching.value === own ? (
+                <>
+                  <span role="status">Searching for other weights of the same output…</span>{" "}
+                  <button
+                    type="button"
+                    onClick={() => {
+                      search.current.abort();
+                      searching.value = null;
+                    }}
+                  >
+                    Stop
+                  </button>
+                </>
+              ) : other === null ? (
+                <button id="adversary" type="button" onClick={seek}>
+                  Search for other weights of the same output
+                </button>
+              ) : (
+                <span role="status">{found(other)}</span>
+              )}
+            </p>
+          </div>
+          <Slopes {...came} names={names} other={other} />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** A list of tokens, by their places; of many those around the chosen one. */
+function Choice({
+  id,
+  names,
+  value,
+  choose,
+}: {
+  id: string;
+  names: readonly string[];
+  value: number | null;
+  choose: (index: number) => void;
+}) {
+  const from = Math.min(Math.max((value ?? 0) - MOST_OPTIONS / 2, 0), Math.max(names.length - MOST_OPTIONS, 0));
+  return (
+    <select
+      id={id}
+      value={value === null ? "" : String(value)}
+      onChange={(event) => {
+        if (event.currentTarget.value !== "") choose(Number(event.currentTarget.value));
+      }}
+    >
+      {value === null && <option value="">nothing yet</option>}
+      {names.slice(from, from + MOST_OPTIONS).map((name, index) => (
+        <option key={from + index} value={String(from + index)}>
+          {from + index}: {isolated(plain(name))}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface Shown {
+  readonly asked: DoubtQuestion;
+  readonly effects: Effects;
+  readonly names: Names;
+  readonly other: Adversary | null;
+}
+
+function EffectTable({ asked, effects, names, other }: Shown) {
+  const explorer = useExplorer();
+  const answer = explorer.now.answer.value;
+  if (answer === null) return null;
+  const changes: readonly Effect[] = [...effects.changes, ...(other?.changes ?? [])];
+  return (
+    <table id="effects">
+      <caption>
+        What becomes of the output “<bdi>{plain(effects.output)}</bdi>”
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">change</th>
+          <th scope="col" title="Change of the logarithm of the probability, in nats">
+            Δ log p
+          </th>
+          <th scope="col">p</th>
+          <th scope="col">five most probable</th>
+        </tr>
+      </thead>
+      <tbody>
+        <tr>
+          <th scope="row">as it is</th>
+          <td />
+          <td>{exact(effects.probability)}</td>
+          <Five top={effects.top} own={effects.output} />
+        </tr>
+        {changes.map((effect) => {
+          return (
+            <tr key={effect.name} data-change={effect.name}>
+              <th scope="row">{deed(effect, effects, asked, answer, names)}</th>
+              {effect.impossible !== undefined ? (
+                <td colSpan={3} class="impossible">
+                  {effect.impossible}
+                </td>
+              ) : (
+                <>
+                  <td>
+                    {signed(effect.delta)}
+                    {effect.spread != null && <small> ± {effect.spread.toFixed(2)}</small>}
+                  </td>
+                  <td>{exact(effect.probability ?? 0)}</td>
+                  <Five top={effect.top ?? []} own={effects.output} />
+                </>
+              )}
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function Five({ top, own }: { top: Ranked; own: string }) {
+  return (
+    <td class="five">
+      {top.map(([name, probability], index) => (
+        <span key={index} class={name === own ? "own" : undefined}>
+          <bdi>{plain(name)}</bdi> {percent(probability)}
+        </span>
+      ))}
+    </td>
+  );
+}
+
+/** The weights of the row beside the gradient of the output with respect to each of them. */
+function Slopes({ asked, effects, names, other }: Shown) {
+  const { shown, left } = lines(effects);
+  const most = Math.max(...shown.map(({ gradient }) => Math.abs(gradient ?? 0)), 1e-12);
+  return (
+    <figure class="slopes" tabIndex={0}>
+      <figcaption>
+        Row of “<bdi>{names.row(asked.row)}</bdi>”: each <b>weight</b>
+        {other !== null && <>, the <b>other weight</b></>} and the <b>gradient</b> of log p with respect to it
+      </figcaption>
+      <ol id="slopes">
+        {shown.map(({ key, weight, gradient }) => (
+          <li key={key} class={key === effects.key ? "slope partner" : "slope"}>
+            <bdi class="word">{names.key(key)}</bdi>
+            <span class="track">
+              <span class="bar" style={{ width: `${(weight * 100).toFixed(2)}%` }} />
+              {other !== null && (
+                <span class="bar other" style={{ width: `${((other.weights[key] ?? 0) * 100).toFixed(2)}%` }} />
+              )}
+            </span>
+            <span class="number">{exact(weight)}</span>
+            <span class="track middle">
+              {gradient !== null && (
+                <span
+                  class={gradient < 0 ? "bar down" : "bar up"}
+                  style={{ width: `${((Math.abs(gradient) / most) * 50).toFixed(2)}%` }}
+                />
+              )}
+            </span>
+            <span class="number">{gradient === null ? "–" : slope(gradient)}</span>
+          </li>
+        ))}
+      </ol>
+      <p class="note">
+        {left > 0 && `${left} keys of less weight and gradient are left out. `}A gradient says what a little more weight
+        would do while the other weights stay. Pin a cell of the map to choose a row and a key.
+      </p>
+    </figure>
+  );
+}

@@ -1,0 +1,337 @@
+"""What an output becomes when a head looks elsewhere: does it need the weights that it has?"""
+
+import math
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from jaxtyping import Float
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from torch import Tensor
+
+from attlas.analysis.faithfulness.adversarial import adversarial_weights
+from attlas.analysis.faithfulness.experiment import AttentionRows, Intervention, distribution
+from attlas.analysis.faithfulness.head_changes import (
+    HeadChange,
+    HeadMap,
+    made_uniform,
+    outputs_with,
+    shuffled,
+    switched_off,
+    unchanged,
+    weight_set,
+)
+from attlas.errors import AttlasError
+from attlas.explorer.cancellation import SearchTurns
+from attlas.explorer.maps import Layer, MapRoutes, TextMaps, check_parameters, read_range
+from attlas.explorer.messages import json_no_store, path_number
+from attlas.inference.forward_pass import ForwardPass
+
+# What is told of a text that can be doubted.
+
+
+def what_can_be_doubted(text_maps: TextMaps) -> dict[str, Any] | None:
+    """The tokens that can be erased, the outputs, and what the axes of each layer are; None where
+    the model cannot be run again.
+
+    rows: whether row t of a layer's map is the query of output t. keys: whether key s is token s of
+    the source.
+    """
+    run = text_maps.forward_pass
+    if run is None:
+        return None
+    return {
+        "source": list(run.source),
+        "outputs": [output.name for output in run.outputs],
+        "first": run.first,
+        "rows": [_rows_are_outputs(run, layer) for layer in text_maps.layers],
+        "keys": [_keys_are_source(run, layer) for layer in text_maps.layers],
+    }
+
+
+def _rows_are_outputs(run: ForwardPass, layer: Layer) -> bool:
+    return run.side(layer.path) != "source" and layer.queries == len(run.outputs)
+
+
+def _keys_are_source(run: ForwardPass, layer: Layer) -> bool:
+    return run.side(layer.path) != "target" and layer.num_keys == len(run.source)
+
+
+# What the page asks.
+
+
+_NAMES = ("head", "output", "row", "key", "weight", "erased")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which output, and which row of which head's map.
+
+    Args:
+        head: From 0; None = all heads of the layer.
+        key, share: The key whose weight is set, and to which share of its row; None = the key of
+            the greatest weight.
+        erased: The tokens of the source that are taken out; none = the key, if it is one of them.
+    """
+
+    head: int | None
+    output: int
+    row: int
+    key: int | None = None
+    share: float = 0.0
+    erased: range = range(0)
+
+    @classmethod
+    def read(cls, query: Mapping[str, str], layer: Layer, run: ForwardPass) -> Self:
+        """From a query string: ?head=h&output=o&row=r&key=k&weight=0.5&erased=a:b.
+
+        Without a head it is of all heads; the output and the row are always named.
+        """
+        head = _number(query, "head", layer.heads)
+        output = _number(query, "output", len(run.outputs))
+        row = _number(query, "row", layer.queries)
+        if output is None or row is None:
+            raise AttlasError(
+                "an output and a row", "a question without them", "add ?output=0&row=0"
+            )
+        key = _number(query, "key", layer.num_keys)
+        share = query.get("weight", "0")
+        if re.fullmatch(r"[01]|0?\.\d{1,9}|1\.0{1,9}", share, re.ASCII) is None:
+            raise AttlasError("a weight from 0 to 1", f"?weight={share}", "write it as 0.25")
+        erased = range(0)
+        if "erased" in query:
+            erased = range(*read_range(query, "erased", len(run.source)))
+        return cls(head, output, row, key, float(share), erased)
+
+
+def _number(query: Mapping[str, str], name: str, size: int) -> int | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    if re.fullmatch(r"\d{1,12}", text, re.ASCII) is None or int(text) >= size:
+        raise AttlasError(
+            f"{name} as a number from 0 to {size - 1}", f"?{name}={text}", "count from 0"
+        )
+    return int(text)
+
+
+# What it is answered.
+
+
+_DRAWS = 8
+_TOP = 5
+_STARTS, _STEPS = 6, 30  # of the search for other weights: some 270 runs of the model
+
+
+class _Doubt:
+    """The answers to one question about a layer."""
+
+    def __init__(
+        self, run: ForwardPass, layer: Layer, question: Question, next_turn: Callable[[], None]
+    ) -> None:
+        self._run, self._layer = run, layer
+        self._question, self._next_turn = question, next_turn
+        self._map = HeadMap(
+            layer.path,
+            question.head,
+            layer.before,
+            layer.queries,
+            cross_attention=not layer.axes.within,
+        )
+
+    def answer(self) -> dict[str, Any]:
+        """What each change does to the output, and the gradient of the row."""
+        question, run = self._question, self._run
+        rows = self._rows(question.row)
+        weights, seen = rows.weights[0].mean(0), rows.allowed[0].any(0)
+        key = question.key
+        if key is None:
+            key = int(weights.masked_fill(~seen, -torch.inf).argmax())
+        erased = question.erased
+        if not erased and _keys_are_source(run, self._layer):
+            erased = range(key, key + 1)
+        impossible = self._impossible(rows, key)
+        changes: list[HeadChange] = [unchanged, made_uniform, switched_off]
+        changes += [shuffled(seed) for seed in range(_DRAWS)]
+        if impossible is None:
+            changes.append(weight_set(question.row, key, question.share, question.head))
+        found = outputs_with(
+            run.model,
+            lambda copies: run.logits(question.output, copies),
+            self._map,
+            changes,
+            most_copies=run.most_copies,
+            before_call=self._next_turn,
+        )
+        before, label = found[0], self._label(found[0])
+        edited = found[3 + _DRAWS :] if impossible is None else impossible
+        told = [
+            self._told("uniform", before, found[1:2], label),
+            self._told("permuted", before, found[3 : 3 + _DRAWS], label),
+            self._told("off", before, found[2:3], label),
+            self._told("weight", before, edited, label),
+        ]
+        if erased:
+            told.append(self._told("erased", before, self._output_without(erased), label))
+        slopes = rows.gradients(torch.tensor([label], device=before.device))[0].sum(0)
+        probability = float(before[label])
+        return {
+            "output": run.names([label])[0],
+            "probability": probability,
+            "top": self._top(before),
+            "draws": _DRAWS,
+            "changes": told,
+            "key": key,
+            "erased": [erased.start, erased.stop] if erased else None,
+            "weights": weights.tolist(),
+            "seen": seen.tolist(),
+            "gradient": (slopes / probability).tolist() if probability > 0 else None,
+        }
+
+    def adversary(self) -> dict[str, Any]:
+        """Other weights, as different as a search finds, that lead to the same output.
+
+        Of a layer that is called for each query by itself they are those of one row; of another one
+        they are those of the whole map of the head.
+        """
+        question, run = self._question, self._run
+        try:
+            target = self._map.target(run.model, self._call, None)
+            query: int | None = question.row
+        except AttlasError:
+            target, query = self._map.target(run.model, self._call, question.row), None
+        found = adversarial_weights(
+            run.model, self._call, target, seed=0, starts=_STARTS, steps=_STEPS
+        )
+        rows = AttentionRows.of(run.model, self._call, target)
+        with torch.no_grad():
+            after = rows.output_of(found.weights)
+        before, label = rows.output[0], self._label(rows.output[0])
+        # Rows stand head by head, and in a head query by query.
+        own = found.weights[0] if query is None else found.weights[0][query :: self._map.queries]
+        return {
+            "changes": [self._told("adversary", before, after, label)],
+            "divergence": float(found.divergence[0]),
+            "at_most": float(found.at_most[0]),
+            "distance": float(found.distance[0]),
+            "whole": query is not None,
+            "weights": own.mean(0).tolist(),
+        }
+
+    def _call(self) -> Tensor:
+        self._next_turn()
+        return self._run.logits(self._question.output)
+
+    def _rows(self, query: int) -> AttentionRows:
+        target = self._map.target(self._run.model, self._call, query)
+        return AttentionRows.of(self._run.model, self._call, target)
+
+    def _label(self, output: Float[Tensor, " labels"]) -> int:
+        label = self._run.outputs[self._question.output].label
+        return int(output.argmax()) if label is None else label
+
+    def _impossible(self, rows: AttentionRows, key: int) -> str | None:
+        """Why the weight cannot be set; None where it can."""
+        try:
+            weight_set(0, key, self._question.share)(
+                rows.weights[:, :, None], rows.allowed[:, :, None], 0
+            )
+        except AttlasError as error:
+            return str(error)
+        return None
+
+    def _output_without(self, erased: range) -> Float[Tensor, "1 labels"] | str:
+        """The output of the text without these tokens; a text says why there is none."""
+        run, output = self._run, self._question.output
+        self._next_turn()
+        try:
+            with torch.no_grad():
+                read = Intervention(run.model, lambda: run.logits(output, without=erased))
+                return distribution(read.baseline())
+        except AttlasError as error:
+            return str(error)
+
+    def _told(
+        self,
+        name: str,
+        before: Float[Tensor, " labels"],
+        after: Float[Tensor, "draws labels"] | str,
+        label: int,
+    ) -> dict[str, Any]:
+        """What one change did: the mean over its draws, and their standard deviation.
+
+        A text says why the change is impossible.
+        """
+        if isinstance(after, str):
+            return {"name": name, "impossible": after}
+        moved = after[:, label].log() - before[label].log()
+        mean = after.mean(0)
+        spread = float(moved.std()) if len(moved) > 1 else None
+        return {
+            "name": name,
+            "delta": _finite(float(moved.mean())),
+            "spread": None if spread is None else _finite(spread),
+            "probability": float(mean[label]),
+            "top": self._top(mean),
+        }
+
+    def _top(self, output: Float[Tensor, " labels"]) -> list[tuple[str, float]]:
+        """The most probable labels, with their probabilities."""
+        most = output.topk(min(_TOP, len(output)))
+        names = self._run.names(most.indices.tolist())
+        return list(zip(names, most.values.tolist(), strict=True))
+
+
+def _finite(number: float) -> float | None:
+    """None for what JSON has no number for: the logarithm of a probability of 0."""
+    return number if math.isfinite(number) else None
+
+
+class DoubtRoutes:
+    """Answers what an output becomes when a head looks elsewhere."""
+
+    def __init__(self, maps: MapRoutes, turns: SearchTurns) -> None:
+        self._maps, self._turns = maps, turns
+
+    @property
+    def routes(self) -> list[Route]:
+        """Where the page asks for changes, and for other weights of the same output."""
+        return [
+            Route("/maps/{id}/{layer}/doubt", self._doubt),
+            Route("/maps/{id}/{layer}/adversary", self._adversary),
+        ]
+
+    async def _doubt(self, request: Request) -> Response:
+        return await self._answered(request, _NAMES, _Doubt.answer)
+
+    async def _adversary(self, request: Request) -> Response:
+        return await self._answered(request, _NAMES[:3], _Doubt.adversary)
+
+    async def _answered(
+        self,
+        request: Request,
+        names: tuple[str, ...],
+        answer: Callable[[_Doubt], dict[str, Any]],
+    ) -> Response:
+        text_maps = self._maps.text_maps(request)
+        layer = text_maps.layer(path_number(request, "layer"))
+        run = text_maps.forward_pass
+        if run is None:
+            raise AttlasError(
+                "a text whose model can be run again",
+                "one that has no output, or is shown without its model",
+                "open a model that predicts something: attlas look MODEL",
+            )
+        check_parameters(request, names)
+        question = Question.read(request.query_params, layer, run)
+
+        def work(stop: threading.Event) -> dict[str, Any]:
+            with self._turns.taken(stop) as next_turn:
+                return answer(_Doubt(run, layer, question, next_turn))
+
+        return json_no_store(await self._maps.answer(request, work))

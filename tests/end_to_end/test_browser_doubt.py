@@ -1,0 +1,174 @@
+"""What the page says of an output whose head looks elsewhere, in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+
+from attlas.data import Characters, Vocabularies
+from attlas.decoding import DecodingConfig
+from attlas.explorer import app
+from attlas.inference import Translator
+from attlas.models import TransformerConfig, build
+from support.page_visits import Reader, serving, well_behaved
+from support.webdriver import END, RIGHT, Driver
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    pytest.mark.xdist_group("browser"),
+]
+
+CROSS = "#text=the cat sat&v=1&l=0&h=1&tab=doubt"  # the layer of cross-attention stands first
+AXE = Path(__file__).resolve().parents[2] / "explorer-ui/node_modules/axe-core/axe.min.js"
+
+
+def made() -> Translator:
+    torch.manual_seed(1)
+    characters = Characters.built(["the cat sat"], size=64)
+    settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
+    config = TransformerConfig.read({**settings, "decoder_layers": 1}, "a test")
+    search = {"max_len_a": 0, "max_len_b": 6, "min_length": 6}
+    size = len(characters)
+    model = build(config, size, size)
+    vocabularies = Vocabularies(characters, characters)
+    return Translator.of(model, vocabularies, DecodingConfig.read(search, "a test"))
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving(app(made())) as address:
+        yield address
+
+
+@pytest.fixture
+def reader(url: str, driver: Driver) -> Iterator[Reader]:
+    with well_behaved(driver, url):
+        yield Reader(driver, url)
+
+
+def enter(reader: Reader, link: str) -> None:
+    reader.enter(link)
+    ready(reader)
+
+
+def ready(reader: Reader) -> None:
+    reader.driver.wait(
+        "page.querySelector('#effects') && page.querySelector('.doubt [aria-busy=false]')"
+    )
+
+
+def table(reader: Reader) -> dict[str, list[str]]:
+    """By the name of a change what its row says."""
+    rows = reader.driver.run(
+        "return [...page.querySelectorAll('#effects tbody tr')].map(row =>"
+        " [row.dataset.change ?? 'as it is',"
+        " ...[...row.children].map(cell => cell.textContent.replace(/[\\u2068\\u2069]/g, ''))])"
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+def effects(url: str, query: str) -> dict[str, Any]:
+    """What the server says of the same."""
+    told = httpx.post(f"{url}api/translate", json={"text": "the cat sat"}).json()
+    answer: dict[str, Any] = httpx.get(f"{url}api/maps/{told['map']}/0/doubt?{query}").json()
+    return {effect["name"]: effect for effect in answer["changes"]} | {"all": answer}
+
+
+def number(text: str) -> float:
+    return float(text.split("±")[0].replace("−", "-"))
+
+
+def test_each_change_is_a_row_with_what_the_server_measured(reader: Reader, url: str) -> None:
+    enter(reader, f"{CROSS}&p=t2.4&wt=50")
+    rows = table(reader)
+    assert list(rows) == ["as it is", "uniform", "permuted", "off", "weight", "erased"]
+    measured = effects(url, "head=1&output=2&row=2&key=4&weight=0.5&erased=4:5")
+    for name in list(rows)[1:]:
+        assert number(rows[name][1]) == pytest.approx(measured[name]["delta"], abs=0.0051)
+        assert float(rows[name][2].strip("<% ")) == pytest.approx(
+            100 * measured[name]["probability"], abs=0.11
+        )
+    assert f"± {measured['permuted']['spread']:.2f}" in rows["permuted"][1]
+    assert rows["weight"][0].endswith("→ 50 %")
+    slopes = reader.driver.run(
+        "return [...page.querySelectorAll('#slopes .slope')].map(line =>"
+        " line.lastElementChild.textContent)"
+    )
+    assert [number(text) for text in slopes] == pytest.approx(
+        measured["all"]["gradient"], abs=0.0051
+    )
+
+
+def test_the_output_the_weight_and_the_erased_word_are_chosen_with_keys_and_kept_by_the_link(
+    reader: Reader,
+) -> None:
+    enter(reader, f"{CROSS}&p=t2.4")
+    reader.choose("#doubted", "4")
+    reader.choose("#erased", "1")
+    reader.driver.run("page.querySelector('#edited').focus()")
+    reader.driver.keys([RIGHT, RIGHT])
+    reader.driver.wait("page.querySelector('[data-change=weight]').textContent.includes('→ 2 %')")
+    ready(reader)
+    said, link = table(reader), reader.link()
+    assert all(part in link for part in ("out=4", "wt=2", "er=1"))
+    enter(reader, link)
+    reader.driver.wait("page.querySelector('[data-change=weight]').textContent.includes('→ 2 %')")
+    assert table(reader) == said
+    reader.driver.run("history.back()")
+    reader.driver.wait("page.querySelector('#facts')")
+
+
+def test_another_row_of_the_map_is_another_output(reader: Reader) -> None:
+    enter(reader, CROSS)
+    assert reader.driver.run("return page.querySelector('#doubted').value") == "0"
+    reader.driver.run("page.querySelectorAll('#target .token')[3].click()")
+    reader.driver.wait("page.querySelector('#doubted').value === '3'")
+
+
+def test_other_weights_are_searched_for_on_request_and_the_search_can_be_stopped(
+    reader: Reader,
+) -> None:
+    enter(reader, f"{CROSS}&p=t1.2")
+    reader.driver.click("#adversary")
+    reader.driver.wait("page.querySelector('.seek button')?.textContent === 'Stop'")
+    reader.driver.click(".seek button")
+    reader.driver.wait("page.querySelector('#adversary')")
+    reader.driver.click("#adversary")
+    reader.driver.wait("page.querySelector('[data-change=adversary]')", seconds=200)
+    assert "nats of at most" in reader.text(".seek")
+
+
+def test_the_tab_is_reached_with_keys(reader: Reader) -> None:
+    reader.enter(CROSS.removesuffix("&tab=doubt"))
+    reader.driver.run("page.querySelector('#tab-distribution').focus()")
+    reader.driver.keys([END])
+    reader.driver.wait("page.activeElement?.id === 'tab-doubt'")
+    ready(reader)
+    assert "tab=doubt" in reader.link()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_axe_finds_nothing_to_mend_in_the_table(reader: Reader, width: int, scheme: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: run `npm ci` in explorer-ui")
+    reader.driver.view(width, 900)
+    reader.driver.prefer(scheme)
+    enter(reader, f"{CROSS}&p=t2.4")
+    reader.driver.run(AXE.read_text(encoding="utf-8"))
+    found = reader.driver.ask(
+        "POST",
+        "/execute/async",
+        {
+            "script": "const done = arguments[0];"
+            "axe.run(document, {resultTypes: ['violations']}).then(result => done("
+            "result.violations.map(one => [one.id, one.nodes.map(node => node.target)])))",
+            "args": [],
+        },
+    )
+    assert found == []
