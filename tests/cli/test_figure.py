@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from attlas.cli.main import app
 from attlas.inference import Translator
+from attlas.monitoring import watch
 from attlas.recording import Trace
 from attlas.runs import Run
 from attlas.training import read_recipe, train
@@ -330,3 +331,33 @@ def test_a_place_that_cannot_be_written_is_told_before_any_work(
     read_only = str(path), os.W_OK
     monkeypatch.setattr(os, "access", lambda asked, right: (str(asked), right) != read_only)
     assert "expected the folder of a run" in called(*command)[2]
+
+
+def test_a_watch_file_is_drawn_as_heads_and_steps(tmp_path: Path) -> None:
+    model = torch.nn.TransformerEncoderLayer(16, 4, batch_first=True)
+    path, output = tmp_path / "watch.jsonl", tmp_path / "heads.svg"
+    with watch(model, path=path) as watched:
+        model(torch.randn(2, 5, 16))
+        watched.step()
+    code, printed, error = figure(path, "--statistic", "entropy", "-o", output)
+    assert (code, printed.strip()) == (0, str(output)), error
+    drawn = output.read_text(encoding="utf-8")
+    assert all(f"self_attn · {head}" in drawn for head in range(4))
+    assert "entropy" in drawn
+    for words, expected in (
+        (["--statistic", "entropies"], "a statistic among"),
+        (["--vmax", "1"], "got --vmax"),
+        (["a text"], "got a text"),
+    ):
+        code, _, error = figure(path, *words, "-o", output)
+        assert code == 2
+        assert expected in error
+    code, _, error = figure(tmp_path / "missing.jsonl", "-o", output)
+    assert code == 2
+    assert "missing.jsonl" in error
+
+
+def test_a_statistic_is_of_a_watch_file(trace: Path, tmp_path: Path) -> None:
+    code, _, error = figure(trace, "--statistic", "entropy", "-o", tmp_path / "x.png")
+    assert code == 2
+    assert "a watch file" in error

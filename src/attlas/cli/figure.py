@@ -12,7 +12,10 @@ from attlas.cli._options import Checkpoint, Device, NumBeams, SearchSettings
 
 def figure(
     subject: Annotated[
-        Path, typer.Argument(metavar="RUN|TRACE", help="A run, or a trace that was saved.")
+        Path,
+        typer.Argument(
+            metavar="RUN|TRACE|WATCH", help="A run, a trace that was saved, or a watch.jsonl."
+        ),
     ],
     text: Annotated[
         str | None, typer.Argument(help="The text that the run translates. A trace needs none.")
@@ -42,6 +45,10 @@ def figure(
             help="Entropy, largest weight and number of weights above 0.1, by query, of one map.",
         ),
     ] = False,
+    statistic: Annotated[
+        str | None,
+        typer.Option(help="What is drawn of a watch file, such as entropy. Default: max_logit."),
+    ] = None,
     cmap: Annotated[
         str | None, typer.Option(help="A colormap of matplotlib, such as viridis or YlOrRd.")
     ] = None,
@@ -78,13 +85,21 @@ def figure(
       attlas figure cat.safetensors -o map.png
       attlas figure cat.safetensors --cmap YlOrRd --fmt .3f -o map.png
       attlas figure cat.safetensors --layer decoder.attention --statistics -o statistics.png
+      attlas figure runs/demo/watch.jsonl --statistic entropy -o heads.png
     """
     with loading():
         from attlas._output import check_replaceable
         from attlas.errors import AttlasError, UnsupportedError
         from attlas.figures.saving import figure_suffix
         from attlas.inference import Translator
-        from attlas.jobs.drawing import Style, check_text, draw, trace_of_run, trace_on_disk
+        from attlas.jobs.drawing import (
+            Style,
+            check_text,
+            draw,
+            draw_history,
+            trace_of_run,
+            trace_on_disk,
+        )
         from attlas.jobs.inputs import (
             check_distinct,
             check_nothing_searched,
@@ -101,6 +116,22 @@ def figure(
     check_replaceable(output)
     check_replaceable(save_trace)
     check_distinct([subject], [output, save_trace])
+    if subject.suffix == ".jsonl":
+        given = {
+            "a text": text, "--query": query, "--head": head, "--statistics": statistics or None,
+            "--cmap": cmap, "--fmt": fmt, "--vmin": vmin, "--vmax": vmax, "--row": row or None,
+            "--save-trace": save_trace,
+        }  # fmt: skip
+        check_nothing_searched(num_beams, settings, checkpoint, device)
+        draw_history(subject, output, statistic, layer, given)
+        print(output)
+        return
+    if statistic is not None:
+        raise AttlasError(
+            "a watch file, such as runs/demo/watch.jsonl, for --statistic",
+            str(subject),
+            "name the watch file, or leave --statistic out",
+        )
     if names_a_trace(subject):
         check_nothing_searched(num_beams, settings, checkpoint, device)
         trace = trace_on_disk(subject, text)

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -15,6 +16,7 @@ from attlas.figures import (
     UnmatchedTokens,
     bars,
     maps_of,
+    plot_history,
     plot_statistics,
     plot_trace,
     save,
@@ -23,6 +25,7 @@ from attlas.figures.scale import check_format, ramp_of
 from attlas.inference import Translator
 from attlas.inference.translator import translation_remarks
 from attlas.jobs.inputs import names_a_trace, trace_at
+from attlas.monitoring import read_history
 from attlas.recording import Trace
 
 
@@ -140,6 +143,32 @@ def draw(
         save(figure, path)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"attlas: {message}", file=sys.stderr)
+
+
+def draw_history(
+    path: Path,
+    output: Path,
+    statistic: str | None,
+    layer: str | None,
+    others: Mapping[str, object],
+) -> None:
+    """Draw a watch file as heads × steps.
+
+    Args:
+        others: Options that such a figure does not have; None = not given.
+
+    Raises:
+        AttlasError: As `read_history` and `plot_history`, and for other options.
+    """
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise AttlasError(
+            "a watch file with --statistic, --layer and --output alone",
+            join_names(given),
+            "leave these out",
+        )
+    records = read_history(path)
+    save(plot_history(records, statistic or "max_logit", layer=layer), output)
 
 
 def _only(maps: dict[str, HeadMap], expected: str) -> HeadMap:
