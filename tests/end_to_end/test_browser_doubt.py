@@ -145,6 +145,7 @@ def test_other_weights_are_searched_for_on_request_and_the_search_can_be_stopped
 
 def test_the_tab_is_reached_with_keys(reader: Reader) -> None:
     reader.enter(CROSS.removesuffix("&tab=doubt"))
+    reader.driver.wait("page.querySelector('#tab-doubt')")
     reader.driver.run("page.querySelector('#tab-distribution').focus()")
     reader.driver.keys([END])
     reader.driver.wait("page.activeElement?.id === 'tab-doubt'")
