@@ -291,8 +291,9 @@ def _where(
         return f"Most look at {key}: {share_text}{', as a sink does' if sink else ''}."
     if not cross_attention and features.offset_share > MOST:
         return (
-            f"Most look {_offset_text(features.offset)}: {_percent(features.offset_share)} have "
-            f"their greatest weight there, and give it {_percent(features.offset_weight)} on average."
+            f"Most look {_offset_text(features.offset)}: "
+            f"{_percent(features.offset_share)} have their greatest weight there, and give it "
+            f"{_percent(features.offset_weight)} on average."
         )
     if features.queries == 1:
         return f"It looks most at {key}, with {_percent(features.key_weight)} of its weight."

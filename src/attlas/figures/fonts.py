@@ -61,7 +61,8 @@ def families(characters: Iterable[str]) -> tuple[list[str], frozenset[str]]:
     if missing:
         warnings.warn(
             f"no installed font has {_list_characters(sorted(missing))}: shown as code points; "
-            "install a font of that script (the Noto fonts cover nearly all) and draw the figure again",
+            "install a font of that script (the Noto fonts cover nearly all) and draw the figure "
+            "again",
             MissingGlyphs,
             stacklevel=3,
         )

@@ -27,7 +27,7 @@ def with_cross_position(attention_map: AttentionMap) -> AttentionMap:
     """A map of cross-attention: its first query is at the first key, unless its position is
     known.
     """
-    return attention_map if attention_map.position is not None else _with_offset(attention_map, 0)
+    return attention_map if attention_map.position is not None else _move(attention_map, 0)
 
 
 def with_position(attention_map: AttentionMap, site: CallSite) -> AttentionMap:
@@ -49,9 +49,7 @@ def with_position(attention_map: AttentionMap, site: CallSite) -> AttentionMap:
             else attention_map
         )
     if queries == num_keys:
-        return (
-            _with_offset(attention_map, 0) if site.may_hold_text(batch, num_keys) else attention_map
-        )
+        return _move(attention_map, 0) if site.may_hold_text(batch, num_keys) else attention_map
     appended = site.cross_attention is False and site.cache is not None
     return with_newest_queries(attention_map) if appended else attention_map
 
@@ -77,10 +75,10 @@ def with_newest_queries(attention_map: AnyAttentionMap) -> AnyAttentionMap:
         )
         allowed = see(0, queries).flatten(0, 2).any(0).nonzero()
         end = 1 + int(allowed.max()) if len(allowed) else num_keys
-    return _with_offset(attention_map, max(end - queries, 0))
+    return _move(attention_map, max(end - queries, 0))
 
 
-def _with_offset(attention_map: AnyAttentionMap, query_offset: int) -> AnyAttentionMap:
+def _move(attention_map: AnyAttentionMap, query_offset: int) -> AnyAttentionMap:
     if not isinstance(attention_map, DenseAttentionMap | FactoredAttentionMap):
         return attention_map
     return cast(AnyAttentionMap, replace(attention_map, query_offset=query_offset))
@@ -737,12 +735,10 @@ def _trim_unfilled(attention_map: FactoredAttentionMap) -> FactoredAttentionMap:
         return attention_map
     if attention_map.bias is None:
         return (
-            _crop_keys(attention_map, end)
-            if attention_map.pattern.bound.ahead == 0
-            else attention_map
+            _trim(attention_map, end) if attention_map.pattern.bound.ahead == 0 else attention_map
         )
     shown_after = attention_map.shown(0, attention_map.shape[2])[..., end:]
-    return attention_map if bool(shown_after.any()) else _crop_keys(attention_map, end)
+    return attention_map if bool(shown_after.any()) else _trim(attention_map, end)
 
 
 def trim_single_query(step: AttentionMap) -> AttentionMap:
@@ -763,10 +759,10 @@ def trim_keys_to(step: FactoredAttentionMap, num_keys: int) -> FactoredAttention
     num_keys = min(num_keys, step.shape[3])  # a cache of a window has dropped the oldest
     if step.shape[2] != 1 or step.token_mask is None or bool(step.token_mask[:, num_keys:].any()):
         return _trim_unfilled(step)
-    return replace(_crop_keys(step, num_keys), query_offset=num_keys - 1)
+    return replace(_trim(step, num_keys), query_offset=num_keys - 1)
 
 
-def _crop_keys(attention_map: FactoredAttentionMap, num_keys: int) -> FactoredAttentionMap:
+def _trim(attention_map: FactoredAttentionMap, num_keys: int) -> FactoredAttentionMap:
     token_mask = (
         None if attention_map.token_mask is None else attention_map.token_mask[:, :num_keys]
     )
