@@ -197,9 +197,7 @@ def test_a_run_that_translates_is_an_error(run: Path) -> None:
     assert "attlas translate" in told
 
 
-@pytest.mark.parametrize(
-    "arguments", [["translate"], ["figure", "a text"], ["look", "--no-browser"]]
-)
+@pytest.mark.parametrize("arguments", [["translate"], ["figure", "a text"]])
 def test_what_only_a_translation_has_is_an_error_that_names_the_way(
     labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
