@@ -239,3 +239,50 @@ def test_json_lines_and_folders_have_labels_too(tmp_path: Path) -> None:
         path.write_text(f"film {n}", encoding="utf-8")
     own = recipe_for("--labels", [str(tmp_path / "films")])
     assert len(own.recipe.data.load().train) == 36
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("training.max_steps=abc", "training.max_steps"),
+        ("data.held_back=abc", "data.held_back"),
+        ("model.embed_dim=x", "model.embed_dim"),
+        ("training.max_epochs=many", "training.max_epochs"),
+        ("training.max_steps=[3]", "training.max_steps"),
+        ("batching.max_tokens=much", "batching.max_tokens"),
+        ("vocabulary.size=big", "vocabulary.size"),
+    ],
+)
+def test_a_word_for_a_number_that_rules_go_by_is_the_callers_mistake(
+    table: Path, setting: str, named: str
+) -> None:
+    code, _, error = called("train", "--pairs", table, "--set", setting)
+    assert code == 2, error
+    assert f"`{named}` in --set" in error or f"expected {named} in --set" in error
+
+
+def test_settings_stay_in_their_columns_of_a_terminal(table: Path) -> None:
+    own = recipe_for("--pairs", [str(table)])
+    lines = own.table(width=80).splitlines()
+    path_lines = [line for line in lines if str(table) in line]
+    assert len(path_lines) == 1
+    assert max(len(line) for line in lines if line not in path_lines) <= 80
+    column = lines[0].index("why")
+    for line in lines:
+        if line not in path_lines:
+            assert line[column - 2 : column].strip() == ""
+    said = " ".join(line[column:].strip() for line in lines if line not in path_lines)
+    whole = " ".join(said.split())
+    assert all(choice.why in whole for choice in own.choices)
+
+
+def test_a_name_with_spaces_is_quoted_where_it_may_be_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "Sätze für mich.tsv", LINES)
+    code, out, told = called("train", "--pairs", "Sätze für mich.tsv", *TINY)
+    assert code == 0, told
+    assert out.endswith("try: attlas look 'runs/Sätze für mich'\n")
+    recipe = (tmp_path / "runs" / "Sätze für mich.toml").read_text(encoding="utf-8")
+    assert recipe.startswith("# Made by: attlas train --pairs 'Sätze für mich.tsv'\n")

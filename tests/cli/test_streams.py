@@ -57,7 +57,7 @@ def test_a_full_disk_is_told_without_a_command_too(what: str) -> None:
     assert code == 2
     assert error == (
         "attlas: expected to use the standard output, or a file; got No space left on device; make "
-        "it readable and writable\n"
+        "room there\n"
     )
 
 

@@ -143,6 +143,24 @@ def test_an_unknown_recipe_names_those_there_are() -> None:
     assert {"demo", "imdb", "tiny"} <= set(error.partition("use one of: ")[2].strip().split(", "))
 
 
+def test_a_misspelt_recipe_is_guessed() -> None:
+    code, _, error = called("train", "dmeo")
+    assert code == 2
+    assert "did you mean 'demo'? use one of: " in error
+
+
+@pytest.mark.parametrize("command", [("train",), ("inspect",), ("figure",)])
+def test_a_model_of_hugging_face_is_no_run_and_the_commands_that_read_it_are_named(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
+    text = ("The cat.", "-o", tmp_path / "map.png") if command == ("figure",) else ()
+    code, _, error = called(*command, tmp_path, *text)
+    assert code == 2
+    assert "a model of Hugging Face" in error
+    assert "attlas look" in error
+
+
 def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
     code, _, error = called(
         "train", recipe, "--out", tmp_path / "run", "--set", "training.learning_rat=1e-3"

@@ -80,6 +80,8 @@ def test_an_export_that_cannot_be_leaves_no_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format_", "quantization", "message"),
     [
+        ("marian", "float32", "--to huggingface"),
+        ("onnxx", "float32", "did you mean 'onnx'"),
         ("marian", "float32", "one of the formats safetensors, huggingface, ctranslate2, onnx"),
         ("ctranslate2", "int4", "a quantization of float32 or int8"),
         ("onnx", "int8", "quantization = float32 for onnx"),

@@ -190,10 +190,10 @@ def _exit_code_of(error: Exception, debug: bool) -> int:
         location = (
             quoted(error.filename, _NAME) if error.filename else "the standard output, or a file"
         )
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "make room there" if full else "make it readable and writable"
         _print_error(
-            f"attlas: expected to use {location}; got {error.strerror or error}; make it readable "
-            "and writable",
-            debug,
+            f"attlas: expected to use {location}; got {error.strerror or error}; {advice}", debug
         )
         return 2
     _print_error(

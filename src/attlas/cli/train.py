@@ -3,6 +3,7 @@
 import os
 from os.path import lexists
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -202,4 +203,4 @@ def train(
             )
         raise
     next_step = "classify" if user_recipe.classifies else "look"
-    print(f"{outcome.path} is ready; try: attlas {next_step} {outcome.path}")
+    print(f"{outcome.path} is ready; try: attlas {next_step} {quote(str(outcome.path))}")

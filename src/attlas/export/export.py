@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 
@@ -91,9 +92,18 @@ def _write(loaded: LoadedCheckpoint, to: str, folder: Path, quantization: str) -
             return write_onnx(require_translator(loaded, "ONNX"), folder)
 
 
+def _correction(to: str) -> str:
+    matches = get_close_matches(to.lower(), (*FORMATS, "marian"), n=1)
+    if matches == ["marian"]:
+        return "Marian's model in the files of transformers is --to huggingface"
+    return f"did you mean {matches[0]!r}?" if matches else "choose one"
+
+
 def _check(to: str, quantization: str, search: DecodingConfig | None) -> None:
     if to not in FORMATS:
-        raise UnsupportedError(f"one of the formats {', '.join(FORMATS)}", quoted(to), "choose one")
+        raise UnsupportedError(
+            f"one of the formats {', '.join(FORMATS)}", quoted(to), _correction(to)
+        )
     if quantization not in QUANTIZATIONS:
         raise UnsupportedError(
             f"a quantization of {' or '.join(QUANTIZATIONS)}", quoted(quantization), "choose one"

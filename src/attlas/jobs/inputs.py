@@ -30,6 +30,7 @@ from attlas.errors import (
 from attlas.inference import Translator
 from attlas.recording import Trace
 from attlas.runs import BEST, CONFIG, LAST, Run
+from attlas.runs.run import HUGGING_FACE
 
 # What searches: attlas itself, or an export of the run.
 
@@ -142,7 +143,7 @@ def check_run_or_trace(path: Path) -> None:
         raise CheckpointError(
             "the folder of a run, or a trace's file",
             f"nothing at {path}",
-            "check the path; a run is trained by attlas train --out PATH",
+            "check the path; attlas train --help shows how a run is trained",
         )
 
 
@@ -277,6 +278,12 @@ def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
         if or_trace:
             expected, last = "a recipe, a run or a trace", "the folder of a run, or a trace's file"
             first = ""
+        if (path / HUGGING_FACE).is_file():
+            raise AttlasError(
+                expected,
+                f"a model of Hugging Face in {name}",
+                f"use attlas look {quote(str(name))}, attlas stats, or attlas.observe in Python",
+            )
         raise AttlasError(
             expected,
             f"the folder {name} without {CONFIG}",

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from os.path import lexists
 from pathlib import Path
 from shlex import quote
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any
 
 from attlas._files import write_durably
@@ -46,6 +48,7 @@ from attlas.training.sizing import (
 _JSON = (".jsonl", ".json", ".ndjson")
 _SEPARATORS = (",", ";", "\t")  # of a CSV: German and French spreadsheets write semicolons
 _WHY = {"data.train": "the data"}
+_VALUE_WIDTH = 20  # characters of a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +67,28 @@ class OwnRecipe:
     choices: tuple[Choice, ...]
     remarks: tuple[str, ...]
 
-    def table(self) -> str:
-        """Setting, value and reason, in columns."""
+    def table(self, width: int | None = None) -> str:
+        """Setting, value and reason, in columns.
+
+        Args:
+            width: Of the terminal: reasons are wrapped in their column, and stand below a value
+                that needs more than its own. None = a row is a line.
+        """
         rows = [("setting", "value", "why"), *choice_rows(self.choices)]
-        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-        return "\n".join(
-            f"{name:<{widths[0]}}  {value:<{widths[1]}}  {reason}".rstrip()
-            for name, value, reason in rows
-        )
+        names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
+        if width is None:
+            lines = [f"{name:<{names}}  {value:<{values}}  {why}" for name, value, why in rows]
+            return "\n".join(line.rstrip() for line in lines)
+        values = min(values, _VALUE_WIDTH)
+        indent = names + values + 4
+        lines = []
+        for name, value, why in rows:
+            reason = wrap(why, max(width - indent, _VALUE_WIDTH)) or [""]
+            first = f"{name:<{names}}  {value:<{values}}"
+            if len(value) <= values:
+                first += f"  {reason.pop(0)}"
+            lines += [first, *(" " * indent + line for line in reason)]
+        return "\n".join(line.rstrip() for line in lines)
 
 
 def recipe_for(
@@ -96,7 +113,7 @@ def recipe_for(
     current_folder = Path.cwd()
     reader = _labelled_texts if option == "--labels" else _pairs
     size, of_data = reader([resolved_name(current_folder, name) for name in files], values)
-    choices = [*of_data, *choose(size, fixed)]
+    choices = [*of_data, *_choices(size, fixed, of_data)]
     if init_from is not None:
         choices = _with_model_of(choices, resolved_name(current_folder, init_from))
     chosen_settings = {choice.setting for choice in choices}
@@ -114,6 +131,23 @@ def recipe_for(
         tuple(choices),
         tuple(f"WARNING: {warning}" for warning in warnings_of(size)),
     )
+
+
+def _choices(size: DataSize, fixed: Mapping[str, Any], of_data: Sequence[Choice]) -> list[Choice]:
+    """What the rules choose beside these settings.
+
+    Raises:
+        ConfigError: For a setting that a rule cannot go by, such as a word for a number.
+    """
+    try:
+        return choose(size, fixed)
+    except AttlasError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        known = {choice.setting: choice for choice in (*of_data, *choose(size))}
+        known |= {name: Choice(name, value, SET_BY_USER) for name, value in fixed.items()}
+        Recipe.read(as_tables([*known.values()]), SET)
+        raise
 
 
 def default_folder(files: Sequence[str]) -> Path:
@@ -551,7 +585,7 @@ def _commented(
     files: Sequence[str],
     size: DataSize,
 ) -> str:
-    file_names = " ".join(files)
+    file_names = " ".join(quote(name) for name in files)
     head = (
         f"# Made by: attlas train {option} {file_names}\n"
         f"# The settings go by the size of the data: {count_noun(size.examples, size.example)} of "
@@ -565,6 +599,8 @@ def _commented(
 
 def announce(own_recipe: OwnRecipe, path: Path) -> None:
     """Print what was chosen, on the standard error."""
-    print(f"{own_recipe.table()}\n\nThis recipe, with comments, is {path}.", file=sys.stderr)
+    width = get_terminal_size().columns if sys.stderr.isatty() else None
+    print(f"{own_recipe.table(width)}\n", file=sys.stderr)
+    print(f"When the training begins, this recipe is in {path}, with comments.", file=sys.stderr)
     for remark in own_recipe.remarks:
         print(remark, file=sys.stderr)

@@ -53,6 +53,9 @@ _PUBLISHED = (CONFIG, PROVENANCE, METRICS, LABELS, *vocabulary_names())
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
+HUGGING_FACE = "config.json"  # the settings of a folder of transformers
+
+
 class _ModelTable(Config):
     model: ModelConfig
 
@@ -71,9 +74,15 @@ class Run:
             raise CheckpointError(
                 "the folder of a run",
                 f"a file at {self.path}" if self.path.exists() else f"no folder at {self.path}",
-                "check the path, or train one: attlas train --out PATH",
+                "check the path, or train one: attlas train --help shows how",
             )
         if not (self.path / CONFIG).is_file():
+            if (self.path / HUGGING_FACE).is_file():
+                raise CheckpointError(
+                    f"the folder of a run at {self.path}",
+                    "a model of Hugging Face",
+                    "attlas look, attlas stats and attlas.observe read such models",
+                )
             raise CheckpointError(
                 f"the folder of a run at {self.path}",
                 f"no {CONFIG} in it",

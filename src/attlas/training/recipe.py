@@ -1,6 +1,7 @@
 """Recipes: everything that determines the result of a training."""
 
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from importlib.resources import as_file, files
 from pathlib import Path
 from shlex import quote
@@ -193,10 +194,12 @@ def read_recipe(
         names = shipped_recipes()
         stem = path.name.removesuffix(".toml")
         if path.parent != Path() or stem not in names:
+            similar = get_close_matches(stem, names, n=1) if path.parent == Path() else []
+            guess = f"did you mean {similar[0]!r}? " if similar else "check the path, or "
             raise ConfigError(
                 "a recipe: a TOML file, or the name of one that comes with attlas",
                 f"{quoted(str(name), 1000)}, where no file is",
-                f"check the path, or use one of: {', '.join(names)}",
+                f"{guess}use one of: {', '.join(names)}",
             )
         with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, location = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
