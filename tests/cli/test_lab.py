@@ -73,3 +73,12 @@ def test_the_report_is_written_as_pages() -> None:
     page = Path("pages/printed-numbers.html").read_text()
     assert "318692" in page.replace(",", "") or "3.187e+05" in page
     assert "printed-numbers.md" in Path("text/index.md").read_text()
+
+
+def test_in_a_pipe_each_claim_is_a_line_without_spaces_at_its_end() -> None:
+    _, out, _ = called("lab", "list")
+    lines = out.splitlines()
+    claims = [claim for experiment in all_experiments() for claim in experiment.claims]
+    assert len(lines) == 1 + len(claims)
+    assert all(line == line.rstrip() for line in lines)
+    assert all(line.endswith(claim.text) for line, claim in zip(lines[1:], claims, strict=True))

@@ -31,6 +31,8 @@ Folder = Annotated[
 def list_experiments(out: Folder = Path("lab")) -> None:
     """List all experiments, their claims, and what their results say.
 
+    Experiments that were not run here are judged by the results that come with attlas.
+
     \b
     Examples:
       attlas lab list

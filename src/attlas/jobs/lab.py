@@ -59,19 +59,32 @@ def write_report(folder: Path, html: Path | None, markdown: Path | None) -> None
 
 
 def print_verdicts(entries: Iterable[Entry]) -> None:
-    """Print one row for each claim."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("experiment", "verdict", "effect", "claim"):
-        table.add_column(name, overflow="fold", no_wrap=name == "experiment")
-    for entry in entries:
-        for claim, judgement in entry.verdicts:
-            style = STYLES[judgement.outcome]
-            outcome = f"[{style}]{judgement.outcome}[/]"
-            scale = f" ({entry.scale})" if entry.scale else ""
-            table.add_row(entry.experiment.name, outcome + scale, effect_of(judgement), claim.text)
+    """Print one row for each claim; beside a terminal, a line for each row."""
+    rows = [
+        (
+            entry.experiment.name,
+            judgement.outcome,
+            f" ({entry.scale})" if entry.scale else "",
+            effect_of(judgement),
+            claim.text,
+        )
+        for entry in entries
+        for claim, judgement in entry.verdicts
+    ]
+    columns = ("experiment", "verdict", "effect", "claim")
     console = Console()
     if not console.is_terminal:
-        console.width = 160
+        lines = [columns, *((name, f"{v}{scale}", *rest) for name, v, scale, *rest in rows)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
+        for line in lines:
+            cells = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+            print("  ".join(cells).rstrip())
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold", no_wrap=name == "experiment")
+    for name, outcome, scale, *rest in rows:
+        table.add_row(name, f"[{STYLES[outcome]}]{outcome}[/]{scale}", *rest)
     console.print(table)
 
 
