@@ -99,7 +99,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
     config.update("jaxtyping_disable", False)
     property_test = hasattr(getattr(item, "obj", None), "hypothesis")
     shape_checker.begin_test(CHECKED_OF_PROPERTY if property_test else CHECKED)
-    return (yield)
+    # A command in this process handles Ctrl-C in its own way from then on, also where a fixture of
+    # a module runs it. The next test that sends Ctrl-C would end the whole process.
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return (yield)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.hookimpl(wrapper=True)

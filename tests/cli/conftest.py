@@ -1,7 +1,5 @@
 """Runs that are small enough to be trained for the tests."""
 
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,14 +42,6 @@ def trained(folder: Path, attention: str) -> Path:
     recipe = folder / f"{attention}.toml"
     recipe.write_text(RECIPE.format(attention=attention), encoding="utf-8")
     return train(read_recipe(recipe), folder / attention).path
-
-
-@pytest.fixture(autouse=True)
-def heard_again() -> Iterator[None]:
-    """A command that Ctrl-C ended ignores it from then on; the next test's processes must not."""
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     path = train(recipe, folder / "run").path
     for quantization in ("float32", "int8"):
         export(path, "ctranslate2", folder / quantization, quantization=quantization)
-    return folder, [pair.source for pair in recipe.data.corpus("test").pairs[:1000]]
+    return folder, [pair.source for pair in recipe.data.corpus("test").pairs[:400]]
 
 
 def lists(translator: Translator, texts: list[str]) -> list[list[str]]:

@@ -120,7 +120,7 @@ def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
 
 def at_moments(folder: Path, kills: int) -> dict[str, Any]:
     """Kill by SIGKILL at random moments; twice in the same run where it still trains."""
-    long = recipe(60, save_every=3)
+    long = recipe(30, save_every=3)
     whole(folder / "warm", recipe(2))  # what is imported or set up once does not count
     begin = time.monotonic()
     undisturbed = whole(folder / "undisturbed", long)
