@@ -212,9 +212,7 @@ def remarks(cut: int, finished: bool) -> list[str]:
             f"The text is longer than this model is set to read: its last {tokens} left out."
         )
     if not finished:
-        notes.append(
-            "The model did not end this translation: it was cut off at the greatest length."
-        )
+        notes.append("The model did not end what it wrote: it was cut off at the greatest length.")
     return notes
 
 
