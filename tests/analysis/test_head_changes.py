@@ -8,7 +8,7 @@ from torch import nn
 
 from attlas.analysis.faithfulness.experiment import distribution
 from attlas.analysis.faithfulness.head_changes import (
-    HeadMap,
+    HeadTarget,
     made_uniform,
     outputs_with,
     shuffled,
@@ -44,7 +44,7 @@ class Twice(nn.Module):
 @pytest.mark.parametrize("call", [0, 1])
 def test_a_batch_of_changes_gives_what_each_gives_alone(call: int, most_copies: int) -> None:
     model = Twice()
-    head_map = HeadMap("attention", 1, 4 * call, 4)
+    head_map = HeadTarget("attention", 1, 4 * call, 4)
     found = outputs_with(model, model, head_map, CHANGES, most_copies=most_copies)
 
     def alone(change) -> torch.Tensor:  # type: ignore[no-untyped-def]
@@ -111,9 +111,9 @@ def test_a_weight_that_cannot_be_set_says_why(key: int, seen: list[bool], said: 
 
 def test_a_row_is_a_target_of_the_call_that_computes_it() -> None:
     model = Twice()
-    target = HeadMap("attention", 0, 4, 4).target(model, model, 2)
+    target = HeadTarget("attention", 0, 4, 4).target(model, model, 2)
     assert (target.call, target.queries) == (1, 2)
-    whole = HeadMap("attention", None, 4, 4).target(model, model, None)
+    whole = HeadTarget("attention", None, 4, 4).target(model, model, None)
     assert (whole.call, whole.queries) == (1, range(4))
     with pytest.raises(AttlasError, match="a query from 0 to 3"):
-        HeadMap("attention", 0, 4, 4).target(model, model, 9)
+        HeadTarget("attention", 0, 4, 4).target(model, model, 9)

@@ -18,7 +18,7 @@ from attlas.analysis.faithfulness.adversarial import adversarial_weights
 from attlas.analysis.faithfulness.experiment import AttentionRows, Intervention, distribution
 from attlas.analysis.faithfulness.head_changes import (
     HeadChange,
-    HeadMap,
+    HeadTarget,
     made_uniform,
     outputs_with,
     shuffled,
@@ -136,7 +136,7 @@ class _Doubt:
     ) -> None:
         self._run, self._layer = run, layer
         self._question, self._next_turn = question, next_turn
-        self._map = HeadMap(
+        self._map = HeadTarget(
             layer.path,
             question.head,
             layer.before,

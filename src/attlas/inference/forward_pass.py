@@ -22,7 +22,7 @@ _MOST_LOGITS = 1 << 25  # of one run: 128 MiB
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Prediction:
     """One prediction of a forward pass.
 
     Args:
@@ -51,7 +51,7 @@ class ForwardPass:
 
     model: nn.Module
     source: tuple[str, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[Prediction, ...]
     first: int
     side: Callable[[str], Side]
     most_copies: int
@@ -130,7 +130,7 @@ def translation_pass(
     return ForwardPass(
         model,
         tuple(source_tokens),
-        tuple(Output(name, place, id_) for place, (name, id_) in enumerate(outputs)),
+        tuple(Prediction(name, place, id_) for place, (name, id_) in enumerate(outputs)),
         0,
         model.attention_kind,
         copies_at_once(len(vocabulary)),
@@ -156,7 +156,7 @@ def classification_pass(
     return ForwardPass(
         model,
         tuple(tokens),
-        tuple(Output(name, None, label) for label, name in enumerate(labels)),
+        tuple(Prediction(name, None, label) for label, name in enumerate(labels)),
         first,
         lambda layer: "source",
         copies_at_once(len(labels)),

@@ -19,7 +19,7 @@ from attlas._hardware import device_named
 from attlas.errors import AttlasError, CheckpointError, UnsupportedError
 from attlas.inference.forward_pass import (
     ForwardPass,
-    Output,
+    Prediction,
     Side,
     copies_at_once,
     without_places,
@@ -205,7 +205,7 @@ def model_of_hub(name: str, *, download: bool = False) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class HuggingFaceResult:
     """A text that a model read.
 
     Args:
@@ -243,7 +243,7 @@ _NEW: Mapping[Task, int] = {"read": 0, "continue": 64, "answer": 256}
 
 
 class HuggingFaceModel:
-    """model("text") → `Reading`; of a model of Hugging Face and its tokenizer, in a folder.
+    """model("text") → `HuggingFaceResult`; a model of Hugging Face and its tokenizer in a folder.
 
     An encoder reads a text. A decoder goes on with a prompt; an encoder–decoder answers a source.
     Both search greedily, and their own settings of generation hold, such as a penalty of
@@ -346,7 +346,7 @@ class HuggingFaceModel:
         model._before_step = before_step or _nothing
         return model
 
-    def __call__(self, text: str, prefix: str = "") -> Reading:
+    def __call__(self, text: str, prefix: str = "") -> HuggingFaceResult:
         """Read one text, write what the model writes, and record where it looked.
 
         Raises:
@@ -430,17 +430,17 @@ class HuggingFaceModel:
             generated[prefix_length if is_encoder_decoder else 0 :]
         ) and generated[-1] in ends
 
-    def _read(self, arguments: Mapping[str, Int[Tensor, "1 keys"]]) -> Reading:
+    def _read(self, arguments: Mapping[str, Int[Tensor, "1 keys"]]) -> HuggingFaceResult:
         tokens = self._tokens(arguments["input_ids"])
         trace, blank_reason = self._observed(arguments)
         if trace is not None:
             trace.label([tokens], [tokens])
         run = self._pass_of_reading(arguments, tokens) if trace is not None else None
-        return Reading(None, tokens, (), True, trace, blank_reason, run)
+        return HuggingFaceResult(None, tokens, (), True, trace, blank_reason, run)
 
     def _continued(
         self, ids: Int[Tensor, "1 keys"], generated: Sequence[int], finished: bool
-    ) -> Reading:
+    ) -> HuggingFaceResult:
         all_ids = torch.cat(
             [ids, torch.tensor([[*generated]], dtype=ids.dtype, device=ids.device)], 1
         )
@@ -452,17 +452,19 @@ class HuggingFaceModel:
             trace.label([tokens], [tokens])
         text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
         run = self._pass_of_continuation(all_ids, tokens, prompt) if trace is not None else None
-        return Reading(text, tokens[:prompt], tokens[prompt:], finished, trace, blank_reason, run)
+        return HuggingFaceResult(
+            text, tokens[:prompt], tokens[prompt:], finished, trace, blank_reason, run
+        )
 
     def _answered(
         self,
         arguments: Mapping[str, Int[Tensor, "1 keys"]],
         generated: Sequence[int],
         finished: bool,
-    ) -> Reading:
+    ) -> HuggingFaceResult:
         source = self._tokens(arguments["input_ids"])
         if len(generated) < 2:
-            return Reading("", source, (), finished, None, "the model wrote no token")
+            return HuggingFaceResult("", source, (), finished, None, "the model wrote no token")
         row = torch.tensor([[*generated]], device=self.device)
         query_tokens, expected = self._tokens(row[:, :-1]), self._tokens(row[:, 1:])
         trace, blank_reason = self._observed({**arguments, "decoder_input_ids": row[:, :-1]})
@@ -476,7 +478,7 @@ class HuggingFaceModel:
                     trace.label_layer(layer, [query_tokens], [expected])
         text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
         run = self._pass_of_answer(arguments, row, trace, source) if trace is not None else None
-        return Reading(text, source, expected, finished, trace, blank_reason, run)
+        return HuggingFaceResult(text, source, expected, finished, trace, blank_reason, run)
 
     # The passes of the traces, to be run again.
 
@@ -492,7 +494,7 @@ class HuggingFaceModel:
             if several or config.num_labels < 2:
                 return None
             labels = tuple(config.id2label[label] for label in range(config.num_labels))
-            outputs = tuple(Output(name, None, label) for label, name in enumerate(labels))
+            outputs = tuple(Prediction(name, None, label) for label, name in enumerate(labels))
             # Without an id of padding it reads one text at a time.
             padded = getattr(config, "pad_token_id", None) is not None
             copies = copies_at_once(len(labels)) if padded else 1
@@ -509,17 +511,17 @@ class HuggingFaceModel:
         special = set(self.tokenizer.all_special_ids)
         masked = [place for place, id_ in enumerate(ids) if id_ == self.tokenizer.mask_token_id]
         words = [place for place, id_ in enumerate(ids) if id_ not in special]
-        outputs = tuple(Output(token, place, None) for place, token in enumerate(tokens))
+        outputs = tuple(Prediction(token, place, None) for place, token in enumerate(tokens))
         return self._pass(arguments, tokens, outputs, [*masked, *words, 0][0], _text)
 
     def _pass_of_continuation(
         self, ids: Int[Tensor, "1 keys"], tokens: tuple[str, ...], prompt: int
     ) -> ForwardPass | None:
-        """Output t is the token after token t; after the last one, the most probable one."""
+        """Prediction t is the token after token t; after the last one, the most probable one."""
         following = [*ids[0, 1:].tolist(), None]
         names = [*tokens[1:], "(next token)"]
         outputs = tuple(
-            Output(name, place, id_)
+            Prediction(name, place, id_)
             for place, (name, id_) in enumerate(zip(names, following, strict=True))
         )
         arguments = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -532,10 +534,10 @@ class HuggingFaceModel:
         trace: Trace,
         source: tuple[str, ...],
     ) -> ForwardPass | None:
-        """Output t is token t of what was written."""
+        """Prediction t is token t of what was written."""
         expected = row[0, 1:].tolist()
         outputs = tuple(
-            Output(name, place, id_)
+            Prediction(name, place, id_)
             for place, (name, id_) in enumerate(
                 zip(self._tokens(row[:, 1:]), expected, strict=True)
             )
@@ -557,7 +559,7 @@ class HuggingFaceModel:
         self,
         arguments: Mapping[str, Int[Tensor, "1 keys"]],
         source: tuple[str, ...],
-        outputs: tuple[Output, ...],
+        outputs: tuple[Prediction, ...],
         first: int,
         side: Callable[[str], Side],
         copies: int | None = None,

@@ -60,7 +60,7 @@ _BEGINNING = b'{"step": '
 _FIELDS = {field.name for field in fields(HeadStatistics)}
 
 
-def heads_of(record: dict[str, Any]) -> list[HeadStatistics]:
+def head_statistics_of(record: dict[str, Any]) -> list[HeadStatistics]:
     """The statistics of a record, as `Reading.record` wrote them."""
     return [
         HeadStatistics(**{name: value for name, value in head.items() if name in _FIELDS})

@@ -17,8 +17,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from attlas.errors import AttlasError, UnsupportedError
 from attlas.monitoring.alarms import Alarm, AlarmState, Thresholds
-from attlas.monitoring.history import HistoryFile, Reading, heads_of, read_history
-from attlas.monitoring.reader import StatisticsRecorder, TokenMask, is_recomputation, reading
+from attlas.monitoring.history import HistoryFile, Reading, head_statistics_of, read_history
+from attlas.monitoring.reader import (
+    StatisticsRecorder,
+    TokenMask,
+    is_recomputation,
+    recorded_statistics,
+)
 from attlas.monitoring.statistics import LayerTotals, merged, statistics_of
 from attlas.recording.hooks import check_module
 from attlas.recording.observe import check_not_compiled, explain_empty_trace
@@ -31,7 +36,7 @@ class AttentionWarning(UserWarning):
     """An alarm of `attlas.watch`, or attention that it cannot read."""
 
 
-def warn(alarm: Alarm) -> None:
+def warn_of_alarm(alarm: Alarm) -> None:
     """Show an alarm as a warning of Python."""
     warnings.warn(str(alarm), AttentionWarning, stacklevel=4)
 
@@ -58,7 +63,7 @@ class Watch:
         thresholds: Thresholds,
         path: Path | str | None = None,
         log: Log | None = None,
-        on_alarm: Callable[[Alarm], object] | None = warn,
+        on_alarm: Callable[[Alarm], object] | None = warn_of_alarm,
         step: int | None = None,
         process_group: Any = None,
     ) -> None:
@@ -149,7 +154,7 @@ class Watch:
         """Go on from the records of an earlier session: with their history and their alarms."""
         for record in records:
             self.history.append(record)
-            self._alarms.advance(record["step"], heads_of(record))
+            self._alarms.advance(record["step"], head_statistics_of(record))
 
     # The file.
 
@@ -207,7 +212,7 @@ class Watch:
 
     def _begin(self, masks: Sequence[TokenMask]) -> None:
         block = ExitStack()
-        recorder = block.enter_context(reading(self.model, masks))
+        recorder = block.enter_context(recorded_statistics(self.model, masks))
         self._forward.block, self._forward.recorder, self._forward.depth = block, recorder, 0
 
     def _end(self, order: Any) -> None:
@@ -309,7 +314,7 @@ def watch(
     every: int = 50,
     path: Path | str | None = None,
     log: Log | None = None,
-    on_alarm: Callable[[Alarm], object] | None = warn,
+    on_alarm: Callable[[Alarm], object] | None = warn_of_alarm,
     thresholds: Thresholds | Mapping[str, float] | None = None,
     step: int | None = None,
     process_group: Any = None,

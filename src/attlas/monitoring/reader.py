@@ -151,7 +151,9 @@ def is_recomputation() -> bool:
 
 
 @contextmanager
-def reading(model: nn.Module, masks: Sequence[TokenMask] = ()) -> Iterator[StatisticsRecorder]:
+def recorded_statistics(
+    model: nn.Module, masks: Sequence[TokenMask] = ()
+) -> Iterator[StatisticsRecorder]:
     """Read every attention call of `model` in this thread, for the length of a block."""
     recorder = StatisticsRecorder(Trace(), masks=masks)
     listener = Listener(attention_hooks(model), recorder.record, None, modules_of(model), recorder)

@@ -15,7 +15,7 @@ from attlas.training.events import (
 )
 from attlas.training.progress import Progress
 from attlas.training.recipe import Recipe, read_recipe
-from attlas.training.tasks.base import Measurement
+from attlas.training.tasks.base import ValidationMeasurement
 from attlas.training.trainer import train
 from attlas.training.validation import Evaluation, evaluate, validation_loss
 
@@ -24,7 +24,6 @@ __all__ = [
     "Evaluation",
     "Event",
     "Interrupted",
-    "Measurement",
     "Outcome",
     "Preparing",
     "Progress",
@@ -35,6 +34,7 @@ __all__ = [
     "TrainingConfig",
     "Validated",
     "ValidationConfig",
+    "ValidationMeasurement",
     "evaluate",
     "read_recipe",
     "silent",

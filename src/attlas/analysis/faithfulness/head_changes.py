@@ -20,7 +20,7 @@ in the map, of which one call of the layer may compute a part."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeadMap:
+class HeadTarget:
     """The map of a head of a layer, of one text.
 
     Args:
@@ -74,7 +74,7 @@ class HeadMap:
 def outputs_with(
     model: nn.Module,
     call: Callable[[int], Tensor],
-    head_map: HeadMap,
+    target: HeadTarget,
     changes: Sequence[HeadChange],
     *,
     most_copies: int,
@@ -92,26 +92,26 @@ def outputs_with(
     Raises:
         AttlasError: As of `Intervention` and `distribution`.
     """
-    chosen = Selection.of(head_map.layer, head_map.head)
+    chosen = Selection.of(target.layer, target.head)
     found: list[Tensor] = []
     with torch.no_grad():
         for start in range(0, len(changes), most_copies):
             some = changes[start : start + most_copies]
             before_call()
             intervention = Intervention(model, partial(call, len(some)), chosen)
-            output = distribution(intervention.with_change(_batched(head_map, some)))
+            output = distribution(intervention.with_change(_batched(target, some)))
             found.append(output)
     return torch.cat(found)
 
 
-def _batched(head_map: HeadMap, changes: Sequence[HeadChange]) -> WeightPatch:
+def _batched(target: HeadTarget, changes: Sequence[HeadChange]) -> WeightPatch:
     """Change i of the weights of copy i, in those calls that compute this map."""
     seen = 0
 
     def change(weights: Weights, allowed: Allowed, layer: str) -> Weights:
         nonlocal seen
-        first, seen = seen - head_map.before, seen + weights.shape[2]
-        if not 0 <= first < head_map.queries:
+        first, seen = seen - target.before, seen + weights.shape[2]
+        if not 0 <= first < target.queries:
             return weights
         if len(weights) != len(changes):
             raise AttlasError(

@@ -68,7 +68,7 @@ V = TypeVar("V", bound=VocabulariesLike)
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class ValidationMeasurement:
     """One validation: the loss in nats, and what a task adds to it."""
 
     event: ClassVar[type[Validated]] = Validated
@@ -138,7 +138,7 @@ class Task(ABC, Generic[S, V]):
         """
 
     @abstractmethod
-    def measure(self, model: Any) -> Measurement:
+    def measure(self, model: Any) -> ValidationMeasurement:
         """How good a model is on the validation set.
 
         Raises:

@@ -35,7 +35,7 @@ from attlas.models.transformer.config import parse_patterns
 from attlas.training.events import Validated
 from attlas.training.loss import cross_entropy, rdrop_cross_entropy
 from attlas.training.recipe import Recipe
-from attlas.training.tasks.base import Measurement, Task, finite
+from attlas.training.tasks.base import Task, ValidationMeasurement, finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class TextsValidated(Validated):
 
 
 @dataclass(frozen=True, slots=True)
-class TextsMeasured(Measurement):
+class TextsMeasured(ValidationMeasurement):
     """What `TextsValidated` tells."""
 
     event: ClassVar[type[Validated]] = TextsValidated

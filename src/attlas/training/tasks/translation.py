@@ -29,7 +29,7 @@ from attlas.training.events import Validated
 from attlas.training.loss import cross_entropy, rdrop_sequence_loss, sequence_loss
 from attlas.training.recipe import Recipe
 from attlas.training.scheduled_sampling import scheduled_sampling_logits, teacher_forced
-from attlas.training.tasks.base import Measurement, Task, finite
+from attlas.training.tasks.base import Task, ValidationMeasurement, finite
 from attlas.training.validation import evaluate, free_running_loss, validation_loss
 
 
@@ -61,7 +61,7 @@ class TranslationsValidated(Validated):
 
 
 @dataclass(frozen=True, slots=True)
-class TranslationsMeasured(Measurement):
+class TranslationsMeasured(ValidationMeasurement):
     """What `TranslationsValidated` tells."""
 
     event: ClassVar[type[Validated]] = TranslationsValidated
