@@ -195,10 +195,11 @@ def new_folder(path: Path) -> Iterator[Path]:
     check_free(path)
     path = Path(os.path.abspath(path))  # with a name, also where it is "."
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    new_parents = [parent for parent in path.parents if not parent.exists()]
     with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.mkdir()
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.mkdir()
             yield temporary
             for file in sorted(temporary.rglob("*")):
                 sync(file)
@@ -212,6 +213,9 @@ def new_folder(path: Path) -> Iterator[Path]:
                 raise
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
+            with suppress(OSError):  # others may have put something there
+                for parent in new_parents:
+                    parent.rmdir()
             raise
         sync(path.parent)
 

@@ -161,10 +161,12 @@ def _replacing(path: Path | str) -> Iterator[Output]:
                 raw.leave()
                 raise
             raw.begin()  # also where there was nothing to write
-    finally:
-        if created and not raw.begun:
+    except BaseException:
+        # A disk may be so full that not a byte could be written.
+        if created and (not raw.begun or not os.path.getsize(path)):
             with suppress(OSError):
                 os.unlink(path)
+        raise
 
 
 class _Patient(io.FileIO):

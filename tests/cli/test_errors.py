@@ -42,6 +42,12 @@ def test_the_help_of_every_command_shows_examples(command: str) -> None:
     assert f"attlas {command}" in examples.partition("Arguments:")[0]
 
 
+def test_no_line_of_a_help_is_wider_than_a_terminal() -> None:
+    for command in ("", *COMMANDS):
+        text = CliRunner().invoke(app, [*command.split(), "--help"], terminal_width=80).output
+        assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
 def test_every_example_of_a_help_uses_options_that_exist() -> None:
     for command in COMMANDS:
         text = CliRunner().invoke(app, [*command.split(), "--help"]).output

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import resource
 import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -50,6 +51,17 @@ def test_what_stood_there_stays_where_a_mistake_comes_before_the_first_byte(
             assert not path.exists()
         else:
             assert path.read_bytes() == before
+
+
+def test_of_a_file_of_which_no_byte_could_be_written_nothing_is_left(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # as on a full disk
+    try:
+        with pytest.raises(OSError, match="too large"), ExitStack() as files:
+            open_output(tmp_path / "out", files).write(b"text")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
 
 
 def make(path: Path, kind: str) -> None:

@@ -1,12 +1,16 @@
 """`attlas translate`."""
 
 import gzip
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 
@@ -14,6 +18,7 @@ from attlas.config import write_toml
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.inference import Translator
+from attlas.jobs import translate_stream
 from attlas.jobs.inputs import decoding_of
 from attlas.runs import Run
 from support.command_line import called
@@ -434,10 +439,33 @@ def test_a_line_far_longer_than_those_of_the_training_is_told_before_it_is_trans
     assert code == 2
     long, last = error.splitlines()
     assert long == (
-        "attlas: line 4: 9 tokens, where training had at most 1: this takes long, and the lines "
-        "around it wait for it; --set decoding.max_source_length=1 would read so many of them"
+        "attlas: line 4: 9 tokens, where training had at most 1. This takes long, and the lines "
+        "around it wait. To read only the first tokens of each line, add --set "
+        "decoding.max_source_length=1"
     )
     assert "stop here" in last
+
+
+def test_a_window_that_takes_long_is_reported_while_it_is_translated(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Translator.stream
+
+    def slow(*arguments: Any, **options: Any) -> Iterator[Any]:
+        time.sleep(0.5)
+        return stream(*arguments, **options)
+
+    monkeypatch.setattr(Translator, "stream", slow)
+    monkeypatch.setattr(translate_stream, "_PATIENCE", 0.1)
+    text = tmp_path / "text"
+    text.write_text("a b\nb a\n", encoding="utf-8")
+    code, output, error = translate(run, "-i", text, "--window", "1")
+    assert (code, output.count("\n")) == (0, 2)
+    assert re.search(r"^attlas: still translating line 1: \d s so far$", error, re.M)
+    assert re.search(r"^attlas: still translating line 2: \d s so far$", error, re.M)
+    code, _, error = translate(run, text, "--into", tmp_path / "into")
+    assert code == 0
+    assert f"attlas: {text}: still translating lines 1 to 2: " in error
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,18 @@ def test_unequal_counts_are_an_error_that_names_both(tmp_path):
         read_pairs([source, target])
 
 
+def test_signs_of_a_damaged_file_are_part_of_the_text_and_counted(tmp_path):
+    table = put(tmp_path / "a.tsv", "a\0b\tx\n\0\0\ty\nc\tca\ufffd\nd\tz\n")
+    corpus = read_pairs([table])
+    assert corpus.pairs[0] == Pair("a\0b", "x")
+    assert len(corpus.pairs) == 4
+    said = str(corpus.report)
+    assert "WARNING: 2 texts with U+0000" in said
+    assert "WARNING: 1 text with U+FFFD" in said
+    plain = read_pairs([put(tmp_path / "b.tsv", "a\tx\n")])
+    assert "WARNING" not in str(plain.report)
+
+
 def test_a_skipped_pair_takes_both_sides_with_it_and_is_counted_by_reason(tmp_path):
     source = put(tmp_path / "a", "one\n\nthree\nfour\n \n")
     target = put(tmp_path / "b", "eins\nzwei\n\t\nvier\nfünf\n")

@@ -23,14 +23,19 @@ def test_what_is_written_stands_at_its_place_and_nothing_is_beside_it(tmp_path: 
 
 @pytest.mark.parametrize("mistake", [RuntimeError, KeyboardInterrupt])
 def test_nothing_is_left_of_a_folder_whose_writing_failed(tmp_path: Path, mistake: type) -> None:
-    def fail() -> None:
-        with new_folder(tmp_path / "a") as folder:
+    def fail(path: Path) -> None:
+        with new_folder(path) as folder:
             (folder / "one").write_text("1")
             raise mistake
 
+    for path in (tmp_path / "a", tmp_path / "b" / "c" / "d"):
+        with pytest.raises(mistake):
+            fail(path)
+        assert list(tmp_path.iterdir()) == []
+    (tmp_path / "b").mkdir()  # is not ours to remove
     with pytest.raises(mistake):
-        fail()
-    assert list(tmp_path.iterdir()) == []
+        fail(tmp_path / "b" / "c" / "d")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "b"]
 
 
 def test_an_empty_folder_is_filled(tmp_path: Path) -> None:

@@ -83,8 +83,9 @@ def test_a_schedule_that_comes_to_nothing_says_how_many_updates_teach_nothing(
     assert schedule.factor(23_670) == 0.0
     told = schedule.misfit(23_670)
     assert told is not None
-    assert "after update 2,367 the rate is about 0, so 21,303 of about 23,670 updates" in told
-    assert "set training.schedule.total_steps" in told
+    assert "falls to about 0 at update 2,367" in told
+    assert "ends after about 23,670: 21,303 updates would teach nothing" in told
+    assert "Set training.schedule.total_steps" in told
 
 
 @pytest.mark.parametrize(

@@ -235,12 +235,12 @@ def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_p
     assert train(begun, tmp_path / "linear").update == whole
     assert train(begun, tmp_path / "linear").planned == whole
     assert (
-        f"WARNING: the schedule is made for 5,000 updates, the training ends after about {whole}: "
-        "set training.schedule.total_steps"
+        "WARNING: training.schedule.total_steps = 5000, but the training ends after about "
+        f"{whole} updates. Set it lower"
     ) in told
     warm = {"kind": "inverse-square-root", "warmup": 4000}
     told = notes(recipe(3, schedule=warm, validation=validation), tmp_path / "warm")
-    assert "4,000 updates, the training ends after about 3: set training.schedule.warmup" in told
+    assert "training.schedule.warmup = 4000, but the training ends after about 3 updates" in told
 
 
 def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_nothing(
@@ -250,7 +250,9 @@ def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_n
         "schedule": {"kind": "cosine", "total_steps": 4}, "validation": {"translate": False},
     }  # fmt: skip
     assert "teach nothing" not in notes(recipe(4, **plain), tmp_path)
-    assert "so 36 of about 40 updates teach nothing" in notes(recipe(40, **plain), tmp_path)
+    assert "ends after about 40: 36 updates would teach nothing" in notes(
+        recipe(40, **plain), tmp_path
+    )
 
 
 def test_r_drop_that_begins_after_the_end_is_told(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def evaluate(
     \b
     Examples:
       attlas evaluate runs/demo --examples 5
-      attlas evaluate runs/demo --source test.en --reference test.de --num-beams 10
+      attlas evaluate runs/demo --source test.en --reference test.de
       attlas evaluate runs/demo --source test.en --reference a.de --reference b.de
       attlas evaluate runs/demo --json > scores.json
       attlas evaluate runs/imdb --valid --examples 3

@@ -79,12 +79,12 @@ def figure(
 
     \b
     Examples:
-      attlas figure runs/demo "The cat is sleeping on the sofa." --output map.pdf
-      attlas figure runs/demo "The cat is sleeping on the sofa." --query 1 -o second-word.svg
-      attlas figure runs/demo "The cat is sleeping on the sofa." --save-trace cat.safetensors
+      attlas figure runs/demo "The cat is sleeping." --output map.pdf
+      attlas figure runs/demo "The cat is sleeping." --query 1 -o word.svg
+      attlas figure runs/demo "The cat is sleeping." --save-trace cat.safetensors
       attlas figure cat.safetensors -o map.png
       attlas figure cat.safetensors --cmap YlOrRd --fmt .3f -o map.png
-      attlas figure cat.safetensors --layer decoder.attention --statistics -o statistics.png
+      attlas figure cat.safetensors --statistics -o statistics.png
       attlas figure runs/demo/watch.jsonl --statistic entropy -o heads.png
     """
     with loading():

@@ -26,11 +26,11 @@ app = typer.Typer(
     epilog="""Examples:
 
 \b
-  attlas train                                  train the demo, into runs/demo
+  attlas train                           train the demo, into runs/demo
   echo "The cat is sleeping on the sofa." | attlas translate runs/demo
   attlas figure runs/demo "The cat is sleeping on the sofa." --output map.png
-  attlas look runs/demo                         show the attention in the browser
-  attlas train --pairs my.tsv                   train on your own sentence pairs
+  attlas look runs/demo                  show the attention in the browser
+  attlas train --pairs my.tsv            train on your own sentence pairs
 
 Exit codes: 0 success, 2 wrong input, 1 a fault in attlas, 130 Ctrl-C.""",
     no_args_is_help=True,

@@ -64,22 +64,29 @@ def stats(
 
     \b
     One row for each line, layer and head, in this order, with these columns:
-      line, layer, call, head       lines start at 1, calls of a layer and heads at 0
-      kind, causal                  self or cross; whether no query looks at what comes after it
-      queries, keys, unread        tokens that look, that are looked at, and that were left out
-                                    because the model has no positions for them
-      finished                      false where what the model wrote itself came to no end
-      entropy, normalized_entropy   in nats; and divided by log of the keys that a query may see
-      effective_keys, num_visible   exp(entropy); the keys that a query may see
-      max_weight, count_above       the greatest weight; weights greater than --threshold
-      distance                      in keys, between a query and what it looks at
-      first_weight, last_weight     the weight on the first key, and on the last
-      self_weight, previous_weight, next_weight
-                                    the weight on the query's own key, and on those beside it
-      received                      the greatest share of all attention that one key gets
-      special_weight                with --also: the weight on tokens that stand for no text, as
-                                    [CLS]
-      gini                          with --also: Gini's coefficient of the weights
+      line, layer, call, head      lines start at 1, calls and heads at 0
+      kind, causal                 self or cross; whether no query looks at what
+                                   comes after it
+      queries, keys, unread        tokens that look, that are looked at, and that
+                                   were left out because the model has no
+                                   positions for them
+      finished                     false where what the model wrote itself came
+                                   to no end
+      entropy                      in nats
+      normalized_entropy           entropy, divided by log of num_visible
+      effective_keys, num_visible  exp(entropy); the keys that a query may see
+      max_weight                   the greatest weight
+      count_above                  how many weights are greater than --threshold
+      distance                     in keys, between a query and what it looks at
+      first_weight, last_weight    the weight on the first key, and on the last
+      self_weight                  the weight on the query's own key
+      previous_weight, next_weight the weight on the keys beside it
+      received                     the greatest share of all attention that one
+                                   key gets
+      special_weight               with --also: the weight on tokens that stand
+                                   for no text, as [CLS]
+      gini                         with --also: Gini's coefficient of the weights
+
     Each but received is the mean over the queries of the text. --by token has one row for each
     query, with its position from 0, its token, and argmax, the key of the greatest weight;
     received is then the share of its own key, and there is none where kind is cross.
@@ -97,7 +104,7 @@ def stats(
     Examples:
       attlas stats runs/demo test.en -o stats.parquet
       attlas stats runs/demo test.en --target test.de -o stats.csv
-      attlas stats runs/imdb reviews.txt.gz --by token --layer "encoder.*" -o tokens.csv.gz
+      attlas stats runs/imdb reviews.txt.gz --by token -o tokens.csv.gz
       attlas stats models/bert texts.txt -o bert.parquet
     """
     with loading():

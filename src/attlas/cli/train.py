@@ -86,15 +86,15 @@ def train(
 
     \b
     Examples:
-      attlas train                                  the demo
-      attlas train --pairs my.tsv                   your own sentence pairs, into runs/my
+      attlas train                         the demo
+      attlas train --pairs my.tsv          your own sentence pairs, into runs/my
       attlas train --pairs my.en my.de --out runs/en-de
-      attlas train --labels reviews.csv             your own texts with labels
+      attlas train --labels reviews.csv    your own texts with labels
       attlas train multi30k --out runs/m30k --set training.learning_rate=5e-4
       attlas train my.toml --set model.attention=dot
-      attlas train reverse --length 5:40            sequences of symbols, reversed
-      attlas train imdb                             a classifier of film reviews
-      attlas train runs/my                          continue this run
+      attlas train reverse --length 5:40   sequences of symbols, reversed
+      attlas train imdb                    a classifier of film reviews
+      attlas train runs/my                 continue this run
       attlas train --init-from runs/my --out runs/tuned --set data.train=other.tsv
     """
     with loading():

@@ -85,7 +85,7 @@ def translate(
       echo "The cat is sleeping on the sofa." | attlas translate runs/demo
       attlas translate runs/demo -i test.en -o test.de --num-beams 10
       attlas translate runs/demo --set decoding.method=greedy < test.en > test.de
-      attlas translate runs/demo --n-best 5 --set decoding.length_penalty=1.0 < test.en
+      attlas translate runs/demo --n-best 5 < test.en > lists.txt
       attlas translate runs/demo --prefix "Ich" < test.en
       attlas translate runs/demo --alignments test.align < test.en > test.de
       attlas translate runs/demo corpus/*.en.gz --into translated

@@ -252,6 +252,30 @@ class Splits:
         return "\n".join(str(corpus.report) for corpus in (self.train, self.valid, self.test))
 
 
+# What stands in a text where another program could not read or write it.
+_SIGNS_OF_DAMAGE = {
+    "\0": "U+0000, as a file that was only half written does",
+    "\ufffd": "U+FFFD, which stands for characters that were lost before",
+}
+
+
+def note_damage(texts: Iterable[str]) -> tuple[str, ...]:
+    """What to remark of characters that nobody writes, and that are part of the text all the same.
+
+    Args:
+        texts: Those that are kept.
+    """
+    counts = dict.fromkeys(_SIGNS_OF_DAMAGE, 0)
+    for text in texts:
+        for sign in counts:
+            counts[sign] += sign in text
+    return tuple(
+        f"WARNING: {count_noun(count, 'text')} with {_SIGNS_OF_DAMAGE[sign]}"
+        for sign, count in counts.items()
+        if count
+    )
+
+
 def corpus_of(
     pairs: Sequence[Pair],
     name: str,
@@ -274,6 +298,6 @@ def corpus_of(
         len(kept_pairs),
         skipped,
         carriage_returns=carriage_returns,
-        remarks=remarks,
+        remarks=(*remarks, *note_damage(text for pair in kept_pairs for text in pair)),
     )
     return Corpus(name, tuple(kept_pairs), tuple(lines), report)

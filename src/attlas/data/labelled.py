@@ -12,7 +12,7 @@ from typing import Any
 
 from attlas._files import parse_json, stored_bytes
 from attlas._text import as_one_line, count_noun
-from attlas.data.corpus import FilterReport, Labelled, OnFault, Place, by_reason
+from attlas.data.corpus import FilterReport, Labelled, OnFault, Place, by_reason, note_damage
 from attlas.data.lines import LONGEST_LINE, read_lines, shown_path
 from attlas.data.tables import (
     Quoting,
@@ -417,7 +417,7 @@ def labelled_corpus_of(
         len(kept_texts),
         left_out=by_reason(skipped),
         example="text",
-        remarks=(*labelled_texts.remarks, *_note_alike(labels)),
+        remarks=(*labelled_texts.remarks, *_note_alike(labels), *note_damage(texts)),
     )
     return LabelledCorpus(labelled_texts.name, texts, labels, locations, report)
 

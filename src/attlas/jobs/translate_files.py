@@ -30,7 +30,13 @@ from attlas.jobs.checkpointed_output import (
     text_of,
 )
 from attlas.jobs.inputs import check_distinct
-from attlas.jobs.translate_stream import Remarks, line_of, n_best_lines, remarks_on, warn_long
+from attlas.jobs.translate_stream import (
+    Remarks,
+    line_of,
+    n_best_lines,
+    remarks_on,
+    translate_window,
+)
 from attlas.runs.loaded import short_digest
 
 
@@ -150,8 +156,9 @@ class _Work:
                 pass
             while texts := list(islice(arriving, self.window)):
                 first = part.progress.lines
-                warn_long(f"{source}: line", texts, first, self.translator, self.trained)
-                translations = list(self.translator.stream(texts, window=len(texts)))
+                translations = translate_window(
+                    self.translator, texts, first, f"{source}: ", self.trained
+                )
                 remarks.tell(first + 1, [*map(remarks_on, translations)])
                 output_lines = [
                     self._written(number, translation)

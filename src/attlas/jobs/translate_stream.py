@@ -3,9 +3,10 @@
 import os
 import stat
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -120,8 +121,7 @@ def translate_lines(
         links = open_output(alignments, files) if alignments else None
         try:
             for texts in arriving:
-                warn_long("line", texts, num_done, translator, trained_length)
-                translations = list(translator.stream(texts, window=len(texts)))
+                translations = translate_window(translator, texts, num_done, "", trained_length)
                 remarks.tell(num_done + 1, [*map(remarks_on, translations)])
                 for number, translation in enumerate(translations, num_done):
                     lines.writelines(
@@ -166,19 +166,56 @@ def n_best_lines(number: int, best: Translation) -> Iterator[bytes]:
         yield f"{number} ||| {translation.text} ||| {translation.score:.6f}\n".encode()
 
 
-def warn_long(
+def translate_window(
+    translator: Translator,
+    texts: Sequence[str],
+    num_done: int,
+    location: str,
+    trained_length: int | None,
+) -> list[Translation]:
+    """Translate these lines together. Say on the standard error what takes long.
+
+    Args:
+        num_done: How many lines came before these.
+        location: What stands before "line" and its number.
+        trained_length: Tokens of the longest text of the training. A line that is many times
+            longer is reported before it is translated.
+    """
+    _warn_long(f"{location}line", texts, num_done, translator, trained_length)
+    first, last = num_done + 1, num_done + len(texts)
+    lines = f"line {first:,}" if len(texts) == 1 else f"lines {first:,} to {last:,}"
+    with _reporting_waits(f"{location}still translating {lines}"):
+        return list(translator.stream(texts, window=len(texts)))
+
+
+_PATIENCE = 60.0  # seconds without a word
+
+
+@contextmanager
+def _reporting_waits(work: str) -> Iterator[None]:
+    """Say about once a minute, on the standard error, that this work is not done."""
+    done, begin = Event(), time.monotonic()
+
+    def report() -> None:
+        while not done.wait(_PATIENCE):
+            print(f"attlas: {work}: {time.monotonic() - begin:,.0f} s so far", file=sys.stderr)
+
+    reporter = Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        done.set()
+        reporter.join()
+
+
+def _warn_long(
     location: str,
     texts: Sequence[str],
     num_done: int,
     translator: Translator,
     trained_length: int | None,
 ) -> None:
-    """Tell on the standard error, before others wait for it, of a line that takes very long.
-
-    Args:
-        location: What stands before its number.
-        num_done: How many lines came before these texts.
-    """
     cut = translator.config.max_source_length or translator.model.max_positions
     if cut or not trained_length:
         return
@@ -190,9 +227,9 @@ def warn_long(
         if tokens > max_length:
             print(
                 f"attlas: {location} {number}: {count_noun(tokens, 'token')}, where training had "
-                "at most "
-                f"{trained_length:,}: this takes long, and the lines around it wait for it; --set "
-                f"decoding.max_source_length={trained_length} would read so many of them",
+                f"at most {trained_length:,}. This takes long, and the lines around it wait. To "
+                "read only the first tokens of each line, add --set "
+                f"decoding.max_source_length={trained_length}",
                 file=sys.stderr,
             )
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from attlas.config import Config
 from attlas.errors import ConfigError
 
-_KEEPS = "a run that has begun keeps its schedule, and a new one begins in another folder"
+_KEEPS = "A run that has begun keeps its schedule; a new one begins in another folder"
 _NOTHING = 1e-3  # a final factor up to which the rate is as good as 0
 
 
@@ -37,8 +37,8 @@ class Schedule(Config, ABC):
         if planned_updates is None or length <= 1.25 * planned_updates:
             return None
         return (
-            f"WARNING: the schedule is made for {length:,} updates, the training ends after about "
-            f"{planned_updates:,}: set training.schedule.{name}; {_KEEPS}"
+            f"WARNING: training.schedule.{name} = {length}, but the training ends after about "
+            f"{planned_updates:,} updates. Set it lower. {_KEEPS}"
         )
 
     @property
@@ -110,9 +110,10 @@ class _Falling(Schedule, ABC):
         if planned_updates is None or idle <= 0.05 * planned_updates:
             return super().misfit(planned_updates)
         return (
-            f"WARNING: after update {self.total_steps:,} the rate is about 0, so {idle:,} of about "
-            f"{planned_updates:,} updates teach nothing: set training.schedule.total_steps, or a "
-            f"training.schedule.final above 0; {_KEEPS}"
+            f"WARNING: the learning rate falls to about 0 at update {self.total_steps:,}, but the "
+            f"training ends after about {planned_updates:,}: {idle:,} updates would teach nothing. "
+            "Set training.schedule.total_steps to the end, or training.schedule.final above 0. "
+            f"{_KEEPS}"
         )
 
     def passed(self, update: int) -> float:
