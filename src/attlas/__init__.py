@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     )
     from attlas.monitoring import watch
     from attlas.recording import Trace, intervene, observe
+    from attlas.recording.attention_interface import register_attention_interface
     from attlas.runs import Run
     from attlas.training import Recipe, read_recipe, train
 
@@ -83,6 +84,7 @@ __all__ = [
     "read_recipe",
     "recording",
     "reference",
+    "register_attention_interface",
     "runs",
     "scaled_dot_product_attention",
     "scaled_dot_product_attention_with_weights",
@@ -106,6 +108,7 @@ _HOME = {
     "disable_malloc_trim": "_hardware",
     "observe": "recording",
     "read_recipe": "training",
+    "register_attention_interface": "recording.attention_interface",
     "show": "explorer",
     "train": "training",
     "watch": "monitoring",

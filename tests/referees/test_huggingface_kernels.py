@@ -148,7 +148,9 @@ def test_caps_scales_and_biases_are_taken_over():
     bias = torch.randn(1, 4, 3, 5)
     attention_map = read(scaling=0.3, softcap=20.0, position_bias=bias)
     assert (attention_map.scale, attention_map.softcap) == (0.3, 20.0)
-    assert torch.equal(attention_map.bias, bias)
+    back = torch.ones(3, 5, dtype=torch.bool).tril(2)  # the module is causal
+    assert torch.equal(attention_map.bias, torch.where(back, bias, -torch.inf))
+    assert torch.equal(read(is_causal=False, position_bias=bias).bias, bias)
     mask = torch.ones(1, 1, 3, 5, dtype=torch.bool).tril(2)
     both_ = read(mask, position_bias=bias)
     assert torch.equal(both_.bias, torch.where(mask, bias, -torch.inf))

@@ -74,6 +74,8 @@ class InterfaceCall:
                 pattern = both(pattern, band) if pattern == causal else band
         bias = kwargs.get("position_bias")
         if bias is not None:
+            if allowed is None and pattern != everywhere:
+                allowed = pattern.mask(queries, num_keys, device=query.device)
             allowed = bias if allowed is None else _together(allowed, bias)
         scale = kwargs.get("scaling")
         return cls(
