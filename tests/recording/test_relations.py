@@ -183,6 +183,61 @@ def test_joint_attention_looks_at_its_own_texts_and_what_follows_is_told_apart()
     }
 
 
+SPLITS = {
+    "chunk": lambda made: made.chunk(3, -1),
+    "slices": lambda made: [made[..., start : start + WIDTH] for start in (0, WIDTH, 2 * WIDTH)],
+    "unbind": lambda made: made.unflatten(-1, (3, WIDTH)).unbind(2),
+    "permute": lambda made: made.unflatten(-1, (3, WIDTH)).permute(2, 0, 1, 3),
+    "copy": lambda made: made.unflatten(-1, (3, WIDTH)).permute(2, 0, 1, 3).contiguous(),
+}
+
+
+class Projected(nn.Module):
+    """Queries, keys and values that one product makes, in whatever way they are taken apart."""
+
+    def __init__(self, split, *, keys_of_both, queries_of_both):
+        super().__init__()
+        self.own, self.added = (nn.Linear(WIDTH, 3 * WIDTH) for _ in range(2))
+        self.split, self.of_both = split, (queries_of_both, keys_of_both, keys_of_both)
+
+    def forward(self, image, text):
+        pairs = zip(self.split(self.own(image)), self.split(self.added(text)), strict=True)
+        query, key, value = (
+            in_heads(torch.cat(pair, 1) if both else pair[0])
+            for pair, both in zip(pairs, self.of_both, strict=True)
+        )
+        return F.scaled_dot_product_attention(query, key, value)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize(
+    ("queries_of_both", "keys_of_both", "expected"),
+    [(True, True, "self"), (False, False, "self"), (False, True, None)],
+)
+def test_how_a_projection_is_taken_apart_does_not_matter(
+    split, queries_of_both, keys_of_both, expected
+):
+    model = Projected(SPLITS[split], keys_of_both=keys_of_both, queries_of_both=queries_of_both)
+    assert relations(model, TEXT, LONGER) == [expected]
+
+
+class TwoHalves(nn.Module):
+    """Two texts in one tensor, which a layout of its own takes apart before they are projected."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = (nn.Linear(WIDTH, WIDTH) for _ in range(2))
+
+    def forward(self, both):
+        first, second = both.unflatten(1, (2, -1)).permute(1, 0, 2, 3)
+        query, key = in_heads(self.query(first)), in_heads(self.key(second))
+        return F.scaled_dot_product_attention(query, key, key)
+
+
+def test_two_parts_of_a_text_that_are_projected_apart_are_not_called_one():
+    assert relations(TwoHalves(), torch.cat((TEXT, OTHER), 1)) == [None]
+
+
 class Probing(nn.Module):
     """Queries that a model has learned, in three ways: pooling, latents, a sampler."""
 

@@ -316,7 +316,10 @@ class Origins:
                 origins[side].first.discard(call.made)
                 if factors is not None:
                     origins[side].cut = False
-                elif first and call.function in PARTS and not {0, 1} <= sides_of_call:
+                elif {0, 1} <= sides_of_call:
+                    if not origins[side].projected and self._is_projection(call, inputs):
+                        origins[side].cut = False
+                elif first and call.function in PARTS:
                     origins[side].cut = True
                 if ends:
                     origins[side].others.add(-1 - number)
@@ -332,6 +335,20 @@ class Origins:
             for version in () if ends else content:
                 want(version, sides_of_call)
         return origins
+
+    def _is_projection(self, call: RecordedCall, inputs: Collection[int]) -> bool:
+        """Return True if a product with a parameter has made what this only lays out anew: parts of
+        it are queries and keys of one text."""
+        while len(call.content) == 1 and not (call.function in PARTS or call.function in JOINING):
+            factors = self._factors(call, inputs)
+            if factors is not None:
+                return len(factors) == 1
+            tensor_id, number = call.content[0]
+            if tensor_id in inputs or not self.calls.follows(number):
+                return False
+            call = self.calls.at(number)
+        factors = self._factors(call, inputs)
+        return factors is not None and len(factors) == 1
 
     def _of_no_input(self, query_side: SideOrigins, key_side: SideOrigins, alone: bool) -> Verdict:
         """The same of keys that were made of nothing that the module was given: those of a cache,
