@@ -464,7 +464,7 @@ def test_a_mistake_on_the_command_line_is_not_blamed_on_a_file(run: Path, recipe
 
 @pytest.mark.parametrize("command", ["train", "translate"])
 def test_a_setting_without_its_table_is_told_where_it_stands(run: Path, command: str) -> None:
-    for assignment in ("num_beams=3", "num_beems=3"):
+    for assignment in ("num_beams=3", "num_beems=3", "beam=3", "beams=3"):
         code, _, error = called(command, run, "--set", assignment, text="1\n")
         assert code == 2
         assert "did you mean `decoding.num_beams`" in error

@@ -13,7 +13,9 @@ from pydantic import Field, model_validator
 
 from attlas._files import parse_json, utf8_text
 from attlas.config import Config, drop_idle_settings, overridden, read_toml, write_toml
+from attlas.config.base import nearest_settings
 from attlas.errors import AttlasError
+from attlas.training.recipe import Recipe
 
 
 class Cat(Config):
@@ -240,6 +242,23 @@ def test_the_nearest_setting_is_named_in_whatever_table_it_stands(
     with pytest.raises(AttlasError) as caught:
         replaced({"other": {"kind": "cat"}}, assignment)
     assert f"did you mean {meant}? " in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("key", "first"),
+    [
+        ("beam", "decoding.num_beams"),  # its old name
+        ("beams", "decoding.num_beams"),  # a word of it, though `betas` is spelt more alike
+        ("lr", "training.learning_rate"),
+        ("layer", "model.decoder_layers"),
+        ("learning_rat", "training.learning_rate"),
+    ],
+)
+def test_a_setting_is_found_by_its_old_name_by_a_word_of_it_and_by_its_initials(
+    key: str, first: str
+) -> None:
+    table = {"model": {"kind": "transformer"}}
+    assert nearest_settings(Recipe, key, table)[0] == first
 
 
 def test_what_was_put_in_is_known_by_its_name_and_by_that_of_its_tables() -> None:

@@ -302,6 +302,31 @@ def test_a_model_without_a_softmax_is_told_what_is_heard_and_not_to_load_another
         model(torch.randn(1, 5, 8))
 
 
+class GraphAttention(torch.nn.Module):
+    """Velickovic et al., 2018, of one graph: scores are sums, and have two axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key = (torch.nn.Linear(8, 1) for _ in range(2))
+
+    def forward(self, x):
+        scores = self.query(x) + self.key(x).mT
+        return torch.softmax(torch.nn.functional.leaky_relu(scores, 0.2), -1) @ x
+
+
+def test_weights_of_two_axes_that_may_be_of_classes_are_told_and_how_they_are_read():
+    model, nodes = GraphAttention(), torch.randn(5, 8)
+    told = r"a softmax of two axes in \[''\] .*; if its axes are queries and keys, .*scores\[None\]"
+    with pytest.raises(AttlasError, match=told), observe(model):
+        model(nodes)
+    with torch.no_grad(), observe(model) as trace:
+        model(nodes[None])
+    scores = (nodes @ model.query.weight.mT + model.query.bias).detach()
+    scores = scores + (nodes @ model.key.weight.mT + model.key.bias).detach().mT
+    expected = torch.where(scores > 0, scores, 0.2 * scores).double().softmax(-1)
+    torch.testing.assert_close(trace[""].weights()[0, 0].double(), expected, atol=1e-6, rtol=0)
+
+
 def test_calls_that_are_not_one_map_say_why():
     class Model(torch.nn.Module):
         def forward(self, x):

@@ -100,12 +100,29 @@ def settings_named(
 
 
 def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
-    """Every setting of nearly this name, in any of the groups that `settings_named` looks at."""
+    """Every setting of nearly this name, in any of the groups that `settings_named` looks at.
+
+    A setting that had this name comes first, then those that have it as a word (`beams` of
+    `num_beams`) or as initials (`lr` of `learning_rate`), then those that are spelt alike.
+    """
     names = sorted({name.rpartition(".")[2] for name in _all_settings(root, table)})
-    matches = get_close_matches(key, names, n=2, cutoff=0.75)
+    matches = [name for name in RENAMED.get(key, ()) if name in names]
+    if not matches:
+        matches = [name for name in names if _is_part_of(key, name)]
+    if not matches:
+        matches = get_close_matches(key, names, n=2, cutoff=0.75)
     return [
         name for match in matches for name in sorted(settings_named(root, match, table), key=_depth)
     ]
+
+
+def _is_part_of(key: str, name: str) -> bool:
+    """Return True if a key is one word of a name, of whatever number, or its initials."""
+    words = name.split("_")
+    initials = "".join(word[:1] for word in words)
+    return len(words) > 1 and (
+        key == initials or key.removesuffix("s") in {word.removesuffix("s") for word in words}
+    )
 
 
 # Old names of settings, and their present names.

@@ -268,7 +268,12 @@ def explain_empty_trace(model: nn.Module, recorder: Recorder) -> tuple[str, str]
             "axis of queries; for anything else use an AttentionHook, see "
             "attlas.recording.AttentionHook",
         )
-    return (
-        f"no attention by softmax in PyTorch's functions, although {name} ran",
-        _NO_SOFTMAX,
-    )
+    reason = f"no attention by softmax in PyTorch's functions, although {name} ran"
+    if recorder.matrices:
+        paths = join_paths(sorted(recorder.matrices))
+        return (
+            f"{reason}; a softmax of two axes in {paths} counts as one of texts and classes",
+            "if its axes are queries and keys, give the scores an axis of texts, scores[None]; "
+            f"else {_NO_SOFTMAX}",
+        )
+    return reason, _NO_SOFTMAX

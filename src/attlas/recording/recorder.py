@@ -45,6 +45,7 @@ class Recorder:
         has_run: Whether a module of the model was at work at all.
         called_layers: The paths of all layers with attention, kept or not.
         softmaxed: Those of all modules that took a softmax.
+        matrices: Those that took one of two axes, which count as texts and classes.
     """
 
     trace: Trace
@@ -53,6 +54,7 @@ class Recorder:
     has_run: bool = False
     called_layers: set[str] = field(default_factory=set)
     softmaxed: set[str] = field(default_factory=set)
+    matrices: set[str] = field(default_factory=set)
     _calls: "dict[str, list[_Call]]" = field(default_factory=dict)
     _growth: "_Step | None" = None
     _num_heard: int = 0

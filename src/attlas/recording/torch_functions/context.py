@@ -216,6 +216,12 @@ class TrackingContext:
                 )
         return pending
 
+    def note_matrix(self) -> None:
+        """A softmax was taken of two axes, of which nobody knows that they are queries and keys."""
+        for listener, site in [] if _is_recomputation() else self.call_sites():
+            if listener.recorder:
+                listener.recorder.matrices.add(site.path)
+
     def reads_values(self, info: WeightInfo, weights: Tensor, values: Tensor) -> bool:
         """Return True if these are the values of weights, and not rows that are the same for every
         text.

@@ -456,6 +456,8 @@ def _learn_weights(
     if not is_softmax_of_rows(result, dim, scores) and loose is None:
         if scores is not None:  # over queries, say: told, if nothing else is read there
             tracking.expect_attention(scores)
+        elif result.ndim == _MATRIX and keys == -1:
+            tracking.note_matrix()
         return None
     pending = tracking.expect_attention(scores, loose) if pending is None else pending
     queries = -2 if scores is not None else None
