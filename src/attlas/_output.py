@@ -47,7 +47,7 @@ class Bar:
         self._task = self._bar.add_task(path.name, total=total, completed=initial)
         self._last = time.monotonic()
 
-    def tell(self, lines: int) -> None:
+    def update(self, lines: int) -> None:
         """Report how many lines are done."""
         self._bar.update(self._task, completed=lines)
         if self._bar.disable and time.monotonic() - self._last > _PATIENCE:

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attlas.decoding import DecodingConfig, decode
 from attlas.errors import AttlasError
-from attlas.inference.translator import at_a_time, parallel_map
+from attlas.inference.translator import num_parallel, parallel_map
 from attlas.ops.linear import bf16_matmul
 from attlas.recording import observe
 from support.table_model import LookingTable, TableModel, sources
@@ -47,10 +47,10 @@ def test_one_item_has_all_threads() -> None:
 @pytest.mark.usefixtures("two_threads")
 def test_a_model_that_is_listened_to_has_one_batch_in_work_at_a_time() -> None:
     model = LookingTable()
-    assert at_a_time(model) == 2
+    assert num_parallel(model) == 2
     with observe(model):
         model.decode(torch.tensor([[2, 4]]), model.encode(*sources(3)))
-        assert at_a_time(model) == 1
+        assert num_parallel(model) == 1
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -82,7 +82,7 @@ def test_a_mistake_in_one_batch_reaches_the_caller() -> None:
 def test_what_holds_in_the_callers_thread_holds_for_all_batches() -> None:
     model = LookingTable()
     with bf16_matmul():
-        assert at_a_time(model) == 1
+        assert num_parallel(model) == 1
     with FlopCounterMode(display=False):
-        assert at_a_time(model) == 1
-    assert at_a_time(model) == 2
+        assert num_parallel(model) == 1
+    assert num_parallel(model) == 2

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attlas.analysis.rollout import Mixing, checked_places, layers_of, mixings
+from attlas.analysis.rollout import Mixing, checked_positions, layers_of, mixings
 from attlas.errors import AttlasError
 from attlas.recording import AttentionMap, Trace
 
@@ -82,7 +82,7 @@ class _Flow:
         way = [self.source]
         while way[-1] != self.sink:
             onward = self._onward(way[-1])
-            while onward and self._room(way[-1], onward[-1]) <= self.nothing:
+            while onward and self._residual_capacity(way[-1], onward[-1]) <= self.nothing:
                 onward.pop()
             if onward:
                 way.append(onward[-1])
@@ -92,7 +92,7 @@ class _Flow:
                 way.pop()
                 self._onward(way[-1]).pop()
         edges = list(pairwise(way))
-        amount = min(self._room(*edge) for edge in edges)
+        amount = min(self._residual_capacity(*edge) for edge in edges)
         for edge in edges:
             self._take(*edge, amount)
         return amount
@@ -117,7 +117,7 @@ class _Flow:
             self.ways[layer][position] = ways
         return ways
 
-    def _room(self, source: tuple[int, int], target: tuple[int, int]) -> float:
+    def _residual_capacity(self, source: tuple[int, int], target: tuple[int, int]) -> float:
         if target[0] > source[0]:
             return float(self.left[source[0]][source[1], target[1]])
         return float(self.back[target[0]][target[1], source[1]])
@@ -187,7 +187,10 @@ def attention_flow(
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length
-    outputs, reached_inputs = checked_places(positions, length), checked_places(inputs, length)
+    outputs, reached_inputs = (
+        checked_positions(positions, length),
+        checked_positions(inputs, length),
+    )
     count = len(outputs) * len(reached_inputs) * len(stack) * length**2
     if count > at_most:
         raise AttlasError(

@@ -57,7 +57,7 @@ def layers_of(
             not exist.
     """
     if isinstance(maps, Trace):
-        layer_maps = maps.chosen(layers)
+        layer_maps = maps.matching_layers(layers)
         _check_side(maps, layer_maps)
         for layer in layer_maps:
             _check_once(maps, layer)
@@ -157,7 +157,7 @@ def mixings(attention_maps: Sequence[AttentionMap], residual: float) -> tuple[Mi
     return tuple(Mixing(attention_map, residual) for attention_map in attention_maps)
 
 
-def checked_places(positions: Sequence[int] | None, length: int) -> list[int]:
+def checked_positions(positions: Sequence[int] | None, length: int) -> list[int]:
     """These positions, or all.
 
     Raises:
@@ -203,7 +203,7 @@ def rollout(
     """
     stack = mixings(layers_of(attention_maps, layers, row), residual)
     length = stack[0].length
-    selected = checked_places(positions, length)
+    selected = checked_positions(positions, length)
     if len(selected) * length > _AT_MOST:
         raise AttlasError(
             f"at most {_AT_MOST:,} shares",

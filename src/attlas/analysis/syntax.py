@@ -297,7 +297,7 @@ def syntax(
         AttlasError: For maps that are not square, layers called more than once, and if sentences,
             words and batch differ in number.
     """
-    maps = trace.chosen(layers)
+    maps = trace.matching_layers(layers)
     if layers is None:
         maps = tuple(layer for layer in maps if trace.kind(layer) != "cross")
     if len(sentences) != len(words):

@@ -85,7 +85,7 @@ _ALSO = (
         "(n − 1) / n if one key has everything",
     ),
 )
-_PLACE = (
+_POSITION = (
     Column("line", "whole", "the line of the corpus, from 1"),
     Column("layer", "text", "the path of the module in its model"),
     Column("call", "whole", "the call of that module, from 0; above 0 if layers share it"),
@@ -113,7 +113,7 @@ def columns_of(*, by_token: bool, also: Collection[str] = ()) -> tuple[Column, .
         also: The names of `ALSO` that have a column too.
     """
     extra = (column for column in _ALSO if column.name in also)
-    return (*_PLACE, *(_TOKEN if by_token else ()), *_NUMBERS, _RECEIVED, *extra)
+    return (*_POSITION, *(_TOKEN if by_token else ()), *_NUMBERS, _RECEIVED, *extra)
 
 
 COLUMNS = columns_of(by_token=False)

@@ -15,7 +15,7 @@ _WORD = 20  # characters; what is longer is a sentence without spaces, which com
 _UNKNOWN = 10.0  # how much less likely than the rarest piece, in nats, as in sentencepiece
 
 # For each place of a word: where a piece that ends there may begin, and the sums of their weights.
-_Ways = tuple[tuple[list[int], list[float]], ...]
+_Segmentations = tuple[tuple[list[int], list[float]], ...]
 
 
 class Lattice:
@@ -32,12 +32,14 @@ class Lattice:
         self._scores = scores
         self._longest = max(map(len, scores))
         self._unknown = min(scores.values()) - _UNKNOWN
-        self._known = lru_cache(maxsize=_REMEMBERED_OF_LATTICE)(self._ways)
+        self._cached = lru_cache(maxsize=_REMEMBERED_OF_LATTICE)(self._segmentations)
 
     def drawn(self, word: str, alpha: float, chance: random.Random) -> list[str]:
         """The pieces of a word; a character that is no piece stays by itself."""
         end = len(word)
-        segmentations = self._known(word, alpha) if end <= _WORD else self._ways(word, alpha)
+        segmentations = (
+            self._cached(word, alpha) if end <= _WORD else self._segmentations(word, alpha)
+        )
         pieces = []
         while end:
             starts, weights = segmentations[end - 1]
@@ -46,7 +48,7 @@ class Lattice:
             end = start
         return pieces[::-1]
 
-    def _ways(self, word: str, alpha: float) -> _Ways:
+    def _segmentations(self, word: str, alpha: float) -> _Segmentations:
         """F(0) = 1, F(e) = Σ_s F(s) p(s … e)^α; the weight of a start s is its term of the sum."""
         logs = [0.0]  # log F
         segmentations = []
@@ -86,7 +88,7 @@ class Merges:
     def __init__(self, scores: Mapping[str, float]) -> None:
         self._scores = scores
         # Results are cached: the pieces depend only on *which* merges are dropped.
-        self._known: Callable[[str, tuple[int, ...]], tuple[list[str], int]] = lru_cache(
+        self._cached: Callable[[str, tuple[int, ...]], tuple[list[str], int]] = lru_cache(
             maxsize=_REMEMBERED_OF_MERGES
         )(lambda word, left_out: self._segmented(word, iter(left_out)))
 
@@ -97,7 +99,7 @@ class Merges:
             return self._segmented(word, dropped)[0]
         dropped_before: tuple[int, ...] = ()
         while True:
-            pieces, turns = self._known(word, dropped_before)
+            pieces, turns = self._cached(word, dropped_before)
             turn = next(dropped)
             if turn >= turns:
                 return pieces

@@ -147,7 +147,7 @@ class _InJson:
                 plain = not headers.get("content-type", "").startswith("application/json")
                 retold = message["status"] >= 400 and plain
                 if retold:
-                    response = _as_json(_said_plainly(scope), message["status"])
+                    response = _as_json(_as_error(scope), message["status"])
                     if "content-range" in headers:  # how long the whole is
                         response.headers["Content-Range"] = headers["content-range"]
                     await response(scope, receive, send)
@@ -157,7 +157,7 @@ class _InJson:
         await self._inner(scope, receive, answer)
 
 
-def _said_plainly(scope: Scope) -> AttlasError:
+def _as_error(scope: Scope) -> AttlasError:
     asked = Headers(scope=scope).get("range")
     if asked is not None:
         return AttlasError(

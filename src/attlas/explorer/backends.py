@@ -416,8 +416,8 @@ class TranslatorBackend:
         self._maps = maps
         self._turns = SearchTurns()  # one model: two steps at once are both slower
         self._doubt = DoubtRoutes(maps, self._turns)
-        self._room = asyncio.Semaphore(_AT_ONCE)
-        self._asked = 0
+        self._semaphore = asyncio.Semaphore(_AT_ONCE)
+        self._num_requests = 0
 
     @property
     def routes(self) -> list[Route]:
@@ -433,20 +433,20 @@ class TranslatorBackend:
 
     async def _translate(self, request: Request) -> Response:
         question = await TranslationRequest.read(request)
-        if self._asked >= _AT_ONCE + _MOST_WAITING:
+        if self._num_requests >= _AT_ONCE + _MOST_WAITING:
             raise BusyError(
                 f"at most {_MOST_WAITING} texts that wait", "one more", "ask again in a minute"
             )
-        self._asked += 1
+        self._num_requests += 1
         try:
-            async with self._room:
+            async with self._semaphore:
                 if await request.is_disconnected():  # the page asked something newer meanwhile
                     raise ClientDisconnect
                 message = await run_while_connected(
                     request, lambda stop: self._message(question, stop), _GLANCE
                 )
         finally:
-            self._asked -= 1
+            self._num_requests -= 1
         return json_no_store(message)
 
     def _message(self, question: TranslationRequest, stop: threading.Event) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from attlas.explorer.maps import Layer, MapRoutes, TextMaps, check_parameters, r
 from attlas.explorer.messages import json_no_store, path_number
 from attlas.inference.forward_pass import ForwardPass
 
-# What is told of a text that can be doubted.
+# What is shown of a text that can be doubted.
 
 
 def what_can_be_doubted(text_maps: TextMaps) -> dict[str, Any] | None:
@@ -170,14 +170,14 @@ class _Doubt:
         )
         before, label = found[0], self._label(found[0])
         edited = found[3 + _DRAWS :] if impossible is None else impossible
-        told = [
-            self._told("uniform", before, found[1:2], label),
-            self._told("permuted", before, found[3 : 3 + _DRAWS], label),
-            self._told("off", before, found[2:3], label),
-            self._told("weight", before, edited, label),
+        table_rows = [
+            self._change("uniform", before, found[1:2], label),
+            self._change("permuted", before, found[3 : 3 + _DRAWS], label),
+            self._change("off", before, found[2:3], label),
+            self._change("weight", before, edited, label),
         ]
         if erased:
-            told.append(self._told("erased", before, self._output_without(erased), label))
+            table_rows.append(self._change("erased", before, self._output_without(erased), label))
         slopes = rows.gradients(torch.tensor([label], device=before.device))[0].sum(0)
         probability = float(before[label])
         return {
@@ -185,7 +185,7 @@ class _Doubt:
             "probability": probability,
             "top": self._top(before),
             "draws": _DRAWS,
-            "changes": told,
+            "changes": table_rows,
             "key": key,
             "erased": [erased.start, erased.stop] if erased else None,
             "weights": weights.tolist(),
@@ -215,7 +215,7 @@ class _Doubt:
         # Rows stand head by head, and in a head query by query.
         own = found.weights[0] if query is None else found.weights[0][query :: self._map.queries]
         return {
-            "changes": [self._told("adversary", before, after, label)],
+            "changes": [self._change("adversary", before, after, label)],
             "divergence": float(found.divergence[0]),
             "at_most": float(found.at_most[0]),
             "distance": float(found.distance[0]),
@@ -256,7 +256,7 @@ class _Doubt:
         except AttlasError as error:
             return str(error)
 
-    def _told(
+    def _change(
         self,
         name: str,
         before: Float[Tensor, " labels"],

@@ -517,19 +517,19 @@ class MapRoutes:
                 raise ClientDisconnect
             return await run_while_connected(request, work, _GLANCE)
 
-    def _asked(self, request: Request) -> tuple[Layer, MapWindow]:
+    def _requested(self, request: Request) -> tuple[Layer, MapWindow]:
         text_maps = self.text_maps(request)
         layer = text_maps.layer(path_number(request, "layer"))
         check_parameters(request, _NAMES)
         return layer, MapWindow.read(request.query_params, layer)
 
     async def _tile(self, request: Request) -> Response:
-        layer, view = self._asked(request)
+        layer, view = self._requested(request)
         packed = await self.answer(request, lambda stop: view.tile(layer, stop))
         return no_store(Response(packed, media_type=MEDIA_TYPE))
 
     async def _tokens(self, request: Request) -> Response:
-        layer, view = self._asked(request)
+        layer, view = self._requested(request)
         queries, num_keys = layer.axes.queries, layer.axes.keys
         named = {"rows": queries[slice(*view.rows)], "keys": num_keys[slice(*view.key_range)]}
         return json_no_store(named)

@@ -225,9 +225,9 @@ def _widget_class() -> Any:
         def __init__(self, answers: TraceAnswers) -> None:
             super().__init__()
             self._answers = answers
-            self.on_msg(self._asked)
+            self.on_msg(self._on_question)
 
-        def _asked(self, _: Any, question: Any, __: Any) -> None:
+        def _on_question(self, _: Any, question: Any, __: Any) -> None:
             said, content = self._answers.answer(question)
             number = question.get("id") if isinstance(question, Mapping) else None
             self.send({"id": number, "answer": said}, [content] if content is not None else None)

@@ -157,14 +157,15 @@ def _check_row(call_places: dict[str, _Place], names: Sequence[str], row: int) -
             f"a batch row from 0 to {longest - 1}", str(row), "choose a row of the trace"
         )
     if row and least != longest:
-        of_each = {
+        layers_by_rows = {
             count: next(n for n in names if batches[n] == count) for count in (least, longest)
         }
-        rows = " and ".join(f"{count} rows of {name!r}" for count, name in of_each.items())
+        rows = " and ".join(f"{count} rows of {name!r}" for count, name in layers_by_rows.items())
         raise AttlasError(
             f"maps with as many batch rows as each other, or row {row} would be of several texts",
             rows,
-            f"choose maps of the same number of rows by their layer, such as {of_each[longest]!r}",
+            "choose maps of the same number of rows by their layer, such as "
+            f"{layers_by_rows[longest]!r}",
         )
 
 

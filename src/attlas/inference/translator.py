@@ -72,7 +72,7 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 
-def at_a_time(model: nn.Module) -> int:
+def num_parallel(model: nn.Module) -> int:
     """How many items `parallel_map` has in work at once with this model, if there are so many."""
     device = next((p.device.type for p in model.parameters()), "cpu")
     single_thread = (
@@ -98,7 +98,7 @@ def parallel_map(
     one item, while a listener is active (listeners belong to their thread, and so do
     autocast and modes that see every operator), and on other devices.
     """
-    threads = min(at_a_time(model), len(items))
+    threads = min(num_parallel(model), len(items))
     if threads < 2:
         return [function(item) for item in items]
     num_threads = torch.get_num_threads()
@@ -469,7 +469,7 @@ class Translator:
         it is now. For a program that does nothing but translate, before it opens what it writes:
         see `ForkPool`.
         """
-        count = min(at_a_time(self.model), _MOST_FORKS)
+        count = min(num_parallel(self.model), _MOST_FORKS)
         if count < 2 or not POSSIBLE:
             yield self
             return
@@ -486,7 +486,7 @@ class Translator:
     ) -> Iterator[Translation]:
         while lines := [self._read(text) for text in islice(texts, window)]:
             sources = [line.ids for line in lines]
-            batches = batches_by_length(sources, tokens, rows or self._rows, self._crew)
+            batches = batches_by_length(sources, tokens, rows or self._rows, self._num_workers)
             yield from self._in_batches(lines, batches)
 
     @property
@@ -501,7 +501,7 @@ class Translator:
         """One translation for each line; a batch is a list of indices of lines."""
         sources = [[lines[p].ids for p in indices if lines[p].ids] for indices in batches]
         costs = [sum(map(len, of_batch)) for of_batch in sources]
-        searched = map_shares(self._searched, sources, costs, self._crew)
+        searched = map_shares(self._searched, sources, costs, self._num_workers)
         translations: dict[int, Translation] = {}
         for indices, hypotheses_of_part in zip(batches, searched, strict=True):
             hypotheses = iter(hypotheses_of_part)
@@ -516,9 +516,9 @@ class Translator:
         return [translations[index] for index in range(len(lines))]
 
     @property
-    def _crew(self) -> int:
+    def _num_workers(self) -> int:
         """The number of workers that share the batches."""
-        max_threads = at_a_time(self.model)
+        max_threads = num_parallel(self.model)
         return len(self._forks) if self._forks and max_threads > 1 else max_threads
 
     def _searched(self, shares: Sequence[Batches]) -> list[list[list[list[Hypothesis]]]]:

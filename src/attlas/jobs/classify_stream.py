@@ -88,7 +88,7 @@ def classify_texts(
         files.callback(remarks.end)
         lines = open_output(target, files)
         for number, classification in enumerate(classifier.stream(texts, window=window), 1):
-            remarks.tell(number, [classification_remarks(classification)])
+            remarks.add(number, [classification_remarks(classification)])
             lines.write(_answer(classification, number, traces, as_json=as_json))
 
 
@@ -120,7 +120,7 @@ def classify_lines(
         lines = open_output(target, files)
         for texts in windows(stream_lines(source), window, full=at_hand(source)):
             classifications = list(classifier.stream(texts, window=len(texts)))
-            remarks.tell(num_done + 1, [*map(classification_remarks, classifications)])
+            remarks.add(num_done + 1, [*map(classification_remarks, classifications)])
             for number, classification in enumerate(classifications, num_done + 1):
                 lines.write(_answer(classification, number, traces, as_json=as_json))
             lines.flush()
@@ -155,7 +155,7 @@ def classify_with_trace(
     else:
         draw(classification.trace, path, layer=layer, row=0)
     remarks = Remarks(unit="text")
-    remarks.tell(1, [classification_remarks(classification)])
+    remarks.add(1, [classification_remarks(classification)])
     write_lines(target, [_line(classification, as_json=as_json)])
 
 

@@ -14,7 +14,7 @@ from attlas.figures import heatmaps, save
 from attlas.figures.heatmap import HeadMap
 from attlas.figures.trace import maps_of
 from attlas.inference import TextClassifier, Translator
-from attlas.jobs.evaluation import Tested, classified, tokenizer_of, translated
+from attlas.jobs.evaluation import ScoredTexts, classified, tokenizer_of, translated
 from attlas.metrics import (
     BleuTokenizer,
     better_tokenizers,
@@ -109,12 +109,12 @@ def _first_different(values: Sequence[str]) -> int | None:
     return next((i for i, value in enumerate(values) if value != values[0]), None)
 
 
-def timed_translations(translator: Translator, test_set: Tested) -> tuple[list[str], float]:
+def timed_translations(translator: Translator, test_set: ScoredTexts) -> tuple[list[str], float]:
     """The translations of the scored sources, and the seconds for all sources."""
     start = time.perf_counter()
     translations = translated(translator, test_set)
     seconds = time.perf_counter() - start
-    return [translations[index].text for index in test_set.places], seconds
+    return [translations[index].text for index in test_set.scored_indices], seconds
 
 
 def timed_labels(classifier: TextClassifier, test_set: LabelledCorpus) -> tuple[list[str], float]:

@@ -54,26 +54,27 @@ _FILES = "--source and --reference"
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class ScoredTexts:
     """What is translated and what is scored.
 
     Args:
         sources: All that is translated.
-        places: Which of them are scored, the pairs of `corpus` with the first reference of each.
-        others: Further references of these, None where there is none.
+        scored_indices: Which of them are scored. These are the pairs of `corpus`, with the first
+            reference of each.
+        further_references: Further references of these, None where there is none.
     """
 
     corpus: Corpus
     sources: tuple[str, ...]
-    places: tuple[int, ...]
-    others: tuple[tuple[str | None, ...], ...] = ()
+    scored_indices: tuple[int, ...]
+    further_references: tuple[tuple[str | None, ...], ...] = ()
 
     @property
     def references(self) -> list[Sequence[str | None]]:
         """The lists of references, as scorers have them."""
-        return [self.corpus.targets, *self.others]
+        return [self.corpus.targets, *self.further_references]
 
-    def of_each(self) -> list[list[str]]:
+    def references_by_pair(self) -> list[list[str]]:
         """The references of each pair."""
         return [
             [reference for reference in references if reference is not None]
@@ -81,7 +82,9 @@ class Tested:
         ]
 
 
-def test_set_of(run: Run, source: str | None, references: Sequence[str], *, valid: bool) -> Tested:
+def test_set_of(
+    run: Run, source: str | None, references: Sequence[str], *, valid: bool
+) -> ScoredTexts:
     """The files, every line of them; without files, a split of the run's own data.
 
     A text without a reference and an empty text are not scored, as in every split; this is
@@ -111,7 +114,7 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
         recorded = run.provenance().get("data", {}).get(split, {})
         if recorded.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
-        return Tested(corpus, corpus.sources, tuple(range(len(corpus))))
+        return ScoredTexts(corpus, corpus.sources, tuple(range(len(corpus))))
     if source is None or not references or valid:
         files = {"--source": source, "--reference": references}
         option_names = [name for name, value in files.items() if value]
@@ -130,7 +133,7 @@ def test_set_of(run: Run, source: str | None, references: Sequence[str], *, vali
     )
 
 
-def _aligned_test_set(ours: Lines, references: Sequence[Lines]) -> Tested:
+def _aligned_test_set(ours: Lines, references: Sequence[Lines]) -> ScoredTexts:
     for reference in references:
         if len(ours) != len(reference):
             raise DataError(
@@ -166,7 +169,7 @@ def _aligned_test_set(ours: Lines, references: Sequence[Lines]) -> Tested:
     report = FilterReport(name, len(ours), len(pairs))
     corpus = Corpus(name, tuple(pairs), tuple(index + 1 for index in indices), report)
     columns = tuple(zip(*others, strict=True)) if len(references) > 1 else ()
-    return Tested(corpus, tuple(ours.texts), tuple(indices), columns)
+    return ScoredTexts(corpus, tuple(ours.texts), tuple(indices), columns)
 
 
 def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
@@ -179,7 +182,7 @@ def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
     return check_tokenizer(name or validation.get("bleu_tokenizer", "13a"))
 
 
-def translated(translator: Translator, test_set: Tested) -> list[Translation]:
+def translated(translator: Translator, test_set: ScoredTexts) -> list[Translation]:
     """The translations, in order; what a reader has to know of them is reported."""
     console = Console(stderr=True)
     translations = list(
@@ -207,7 +210,7 @@ def scored(
     run: Run,
     checkpoint: str,
     translator: Translator,
-    test_set: Tested,
+    test_set: ScoredTexts,
     translations: Sequence[Translation],
     bleu_tokenizer: BleuTokenizer = "13a",
 ) -> tuple[dict[str, Any], list[bool]]:
@@ -221,7 +224,7 @@ def scored(
         translations: Those of all sources.
     """
     vocabulary, corpus = translator.vocabularies.target, test_set.corpus
-    translations = [translations[index] for index in test_set.places]
+    translations = [translations[index] for index in test_set.scored_indices]
     texts = [translation.text for translation in translations]
     scores = corpus_score(texts, test_set.references, bleu_tokenizer)
     better = better_tokenizers(corpus.targets, bleu_tokenizer)
@@ -232,7 +235,9 @@ def scored(
             file=sys.stderr,
         )
     translated = [*map(vocabulary.encode, texts)]
-    expected = [[*map(vocabulary.encode, references)] for references in test_set.of_each()]
+    expected = [
+        [*map(vocabulary.encode, references)] for references in test_set.references_by_pair()
+    ]
     right = [
         any(exactly_right([translation] * len(references), references, vocabulary))
         for translation, references in zip(translations, expected, strict=True)
@@ -250,7 +255,7 @@ def scored(
             "name": corpus.name,
             "pairs": len(translations),
             "sha256": corpus.checksum,
-            **({"references": len(test_set.references)} if test_set.others else {}),
+            **({"references": len(test_set.references)} if test_set.further_references else {}),
         },
         "decoding": translator.config.model_dump(mode="json"),
         "engine": translator.facts.get("engine", "attlas"),
@@ -265,7 +270,7 @@ def scored(
 
 def format_report(
     report: dict[str, Any],
-    test_set: Tested,
+    test_set: ScoredTexts,
     translations: Sequence[Translation],
     right: Sequence[bool],
     examples: int,
@@ -276,7 +281,7 @@ def format_report(
 
     If there is none, the report shows the first ones, each with its reference.
     """
-    translations = [translations[index] for index in test_set.places]
+    translations = [translations[index] for index in test_set.scored_indices]
     exact_matches = [
         (translation.source_text, translation.text) for translation in compress(translations, right)
     ]

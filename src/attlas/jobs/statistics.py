@@ -271,7 +271,7 @@ class StatisticsOutput(ResumableOutput):
                 raise _foreign(companion)
             progress = {"assembled": output_checksum(complete_file, unzipped=False), "beside": True}
             self._keep(self.progress.model_copy(update=progress))
-            self.tell_beside(facts)
+            self.write_metadata(facts)
             with explained(self.output):
                 os.replace(complete_file, self._place)
                 sync(self._place.parent)
@@ -286,7 +286,7 @@ class StatisticsOutput(ResumableOutput):
         ):
             raise _foreign(self.output)
 
-    def tell_beside(self, facts: Facts) -> None:
+    def write_metadata(self, facts: Facts) -> None:
         """Write the facts beside the output, if that is their place and they are not there."""
         path = self._table.beside(self.output)
         if path is not None and not (self.progress.whole and path.exists()):
@@ -397,10 +397,10 @@ def measure(
             read = measuring.reader.read
             for window in measuring.windows(read(*line) for line in arriving):
                 texts = measuring.texts(window)
-                remarks.tell(window.lines, texts)
+                remarks.add(window.lines, texts)
                 rows = frames(measuring.of(texts), by_token=measuring.by_token, also=measuring.also)
                 part.add_rows(window.lines, map(table.rows, rows))
-                bar.tell(part.progress.lines)
+                bar.update(part.progress.lines)
         if not part.has_rows:
             raise _NothingReadError(
                 f"a line of {facts['corpus']} with a token for the model to read",
@@ -434,11 +434,11 @@ class _Remarks:
 
     def __init__(self, num_done: int) -> None:
         self._begun = num_done
-        self._told = False
+        self._warned = False
         self.unread = 0
         self._cut, self._first_cut = 0, 0
 
-    def tell(self, lines: int, texts: Sequence[CorpusText]) -> None:
+    def add(self, lines: int, texts: Sequence[CorpusText]) -> None:
         """Of the first text that is longer than the model reads.
 
         Args:
@@ -449,8 +449,8 @@ class _Remarks:
             self._first_cut = self._first_cut or min(cut)
             self._cut += len(cut)
         longer = [text for text in texts if text.unread]
-        if longer and not self._told:
-            self._told = True
+        if longer and not self._warned:
+            self._warned = True
             first = min(longer, key=lambda text: text.line)
             tokens = count_noun(first.unread, "token")
             _print(
@@ -569,7 +569,7 @@ def _work(
         }
         part = StatisticsOutput(output, origin, table)
         if part.progress.whole:
-            part.tell_beside(facts)
+            part.write_metadata(facts)
             print(
                 f"attlas: {output} is there already, of this model and this corpus",
                 file=sys.stderr,

@@ -159,13 +159,13 @@ class _Work:
                 translations = translate_window(
                     self.translator, texts, first, f"{source}: ", self.trained
                 )
-                remarks.tell(first + 1, [*map(remarks_on, translations)])
+                remarks.add(first + 1, [*map(remarks_on, translations)])
                 output_lines = [
                     self._written(number, translation)
                     for number, translation in enumerate(translations, first)
                 ]
                 part.add(len(texts), b"".join(output_lines))
-                bar.tell(part.progress.lines)
+                bar.update(part.progress.lines)
         if short_digest(digest) != checksum:
             part.forget()
             raise DataError(

@@ -122,7 +122,7 @@ def translate_lines(
         try:
             for texts in arriving:
                 translations = translate_window(translator, texts, num_done, "", trained_length)
-                remarks.tell(num_done + 1, [*map(remarks_on, translations)])
+                remarks.add(num_done + 1, [*map(remarks_on, translations)])
                 for number, translation in enumerate(translations, num_done):
                     lines.writelines(
                         n_best_lines(number, translation) if numbered else [line_of(translation)]
@@ -251,7 +251,7 @@ class Remarks:
         self._windows, self._untold = Counter[str](), Counter[str]()
         self._first = defaultdict[str, dict[int, str]](dict)
 
-    def tell(self, first: int, lines: Sequence[Mapping[str, str]]) -> None:
+    def add(self, first: int, lines: Sequence[Mapping[str, str]]) -> None:
         """Of a window of lines, whose first has this number: what there is to say of each, by the
         sentence that says it of several.
         """

@@ -57,7 +57,7 @@ class Recorder:
     matrices: set[str] = field(default_factory=set)
     _calls: "dict[str, list[_Call]]" = field(default_factory=dict)
     _growth: "_Step | None" = None
-    _num_heard: int = 0
+    _num_recorded: int = 0
     _unreadable: Counter[tuple[str, str]] = field(default_factory=Counter)  # by path and reason
 
     def is_selected(self, path: str) -> bool:
@@ -81,7 +81,7 @@ class Recorder:
         attention_map = with_position(attention_map, site)
         if site.cross_attention is False and cache is not None:
             attention_map = trim_single_query(attention_map)
-        self._num_heard += 1
+        self._num_recorded += 1
         calls = self._calls.setdefault(path, [])
         goes_on = (
             attention_map.shape[2] < attention_map.shape[3]
@@ -118,7 +118,7 @@ class Recorder:
         inner_part: bool = False,
     ) -> None:
         calls = self._calls[path]
-        calls.append(_Call(_weak_getter(cache), growing_map, self._num_heard, inner_part))
+        calls.append(_Call(_weak_getter(cache), growing_map, self._num_recorded, inner_part))
         self._keep(path, growing_map)
         del calls[: len(calls) - len(self.trace.growing_calls(path))]
 
@@ -208,8 +208,8 @@ class Recorder:
             link.parents,
             link.alike,
         )
-        call.last_heard = self._num_heard
-        self._growth = _Step(_weak_getter(site.cache), growth, self._num_heard, growing_map)
+        call.last_recorded = self._num_recorded
+        self._growth = _Step(_weak_getter(site.cache), growth, self._num_recorded, growing_map)
 
     def _extends_cropped_call(
         self,
@@ -237,7 +237,7 @@ class Recorder:
         assert isinstance(growing_map, GrowingFactoredMap)
         num_queries, branch = (
             growing_map.queries_before_crop,
-            _Call(_weak_getter(site.cache), growing_map.branch(), self._num_heard),
+            _Call(_weak_getter(site.cache), growing_map.branch(), self._num_recorded),
         )
         self._grow(site, branch, step, link, content)
         assert self._growth is not None
@@ -281,7 +281,7 @@ class Recorder:
         growing_map.follow_self_attention(
             None if self._growth is None or growth is None else self._growth.kept
         )
-        call.last_heard = self._num_heard
+        call.last_recorded = self._num_recorded
         return True
 
     def _extends_weights(
@@ -306,7 +306,7 @@ class Recorder:
         piece = self.selection.select_heads(attention_map, site.path).detached_copy()
         assert isinstance(piece, DenseAttentionMap)
         growing_map.grow(piece, rows, num_queries)
-        call.last_heard = self._num_heard
+        call.last_recorded = self._num_recorded
         return True
 
     def _growth_of(self, site: CallSite, call: "_Call", queries: int) -> MapGrowth | None:
@@ -319,7 +319,7 @@ class Recorder:
         if site.cache is not None or cache is not None:
             if cache is not site.cache:
                 return None
-        elif known_growth.last_heard < call.last_heard:
+        elif known_growth.last_recorded < call.last_recorded:
             return None  # of a step before
         growth = known_growth.growth
         fits = growth.after - growth.kept == queries
@@ -390,7 +390,7 @@ class _Call:
 
     cache: Callable[[], Any]
     kept: GrowingFactoredMap | GrowingDenseMap | AttentionMap
-    last_heard: int
+    last_recorded: int
     inner_part: bool = False
 
 
@@ -399,7 +399,7 @@ class _Step(NamedTuple):
 
     cache: Callable[[], Any]
     growth: MapGrowth
-    last_heard: int
+    last_recorded: int
     kept: GrowingFactoredMap
 
 

@@ -346,7 +346,7 @@ class Trace(_MapsByPath):
             f"choose a layer, as in np.asarray(trace[{first!r}])",
         )
 
-    def chosen(self, layers: str | Sequence[str] | None) -> tuple[str, ...]:
+    def matching_layers(self, layers: str | Sequence[str] | None) -> tuple[str, ...]:
         """The paths that one or several paths or patterns stand for; None = all of the trace.
 
         Raises:
@@ -419,7 +419,7 @@ class Trace(_MapsByPath):
         return to_dataframe(
             [
                 self._labelled_map(layer, call, attention_map)
-                for layer in self.chosen(layers)
+                for layer in self.matching_layers(layers)
                 for call, attention_map in enumerate(self.calls(layer))
             ]
         )

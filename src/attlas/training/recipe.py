@@ -172,7 +172,7 @@ def shipped_recipes() -> list[str]:
 
 
 def read_recipe(
-    name: Path | str, assignments: Iterable[str] = (), tell: Callable[[str], None] | None = None
+    name: Path | str, assignments: Iterable[str] = (), warn: Callable[[str], None] | None = None
 ) -> Recipe:
     """A recipe file, or one that comes with attlas ("demo", "multi30k.toml"), with assignments
     (`training.learning_rate=1e-3`) put in.
@@ -181,7 +181,7 @@ def read_recipe(
     folder of the recipe file; in a shipped recipe, from the current folder. Those in assignments
     are read as if they stood in the recipe. A kind among the assignments (`data.kind=files`) makes
     its table a new one: settings of the old kind that the new one does not have are left out, for
-    which `tell` gets a sentence.
+    which `warn` gets a sentence.
 
     Raises:
         ConfigError: If there is no such recipe, or a setting is unknown or wrong.
@@ -204,9 +204,9 @@ def read_recipe(
         with as_file(_SHIPPED / f"{stem}.toml") as file:
             table, base, location = read_toml(file), Path(), f"the shipped recipe {stem}.toml"
     settings, idle = drop_idle_settings(Recipe, overridden(table, assignments))
-    if tell is not None:
+    if warn is not None:
         for note in idle:
-            tell(note)
+            warn(note)
     files, data = {("data", "train"), ("data", "origin")} & settings.assigned, settings.get("data")
     if files == {("data", "train")} and isinstance(data, dict):
         data.pop("origin", None)  # it is that of other files

@@ -77,7 +77,7 @@ def roles(
     """
     if radius < 0:
         raise AttlasError("a radius from 0", str(radius), "count keys to either side")
-    maps = trace.chosen(layers)
+    maps = trace.matching_layers(layers)
     if queries is not None and target_mask is not None:
         raise AttlasError("queries or target_mask", "both", "queries are those of every layer")
     inputs = {

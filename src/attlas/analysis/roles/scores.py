@@ -179,7 +179,7 @@ def repeated(
     return torch.cat((torch.tensor(list(begin), dtype=torch.long), once.repeat(times)))
 
 
-_ONE_PLACE = 1e-6  # a variance: a thousandth of the axis, and what float32 makes of none
+_MIN_VARIANCE = 1e-6  # a variance: a thousandth of the axis, and what float32 makes of none
 
 
 def count_roles(
@@ -362,6 +362,6 @@ def _slope(
     """ρ of the means of i, i², j, j² and ij."""
     of_query, of_key = query_2 - query**2, key_2 - key**2
     scale = (of_query.clamp(min=0) * of_key.clamp(min=0)).sqrt()
-    still = (of_key < _ONE_PLACE) | (scale <= 0)
+    still = (of_key < _MIN_VARIANCE) | (scale <= 0)
     slope = torch.where(still, 0.0, (moments - query * key) / torch.where(still, 1.0, scale))
     return slope.clamp(-1.0, 1.0)  # float32 may have gone a little beyond

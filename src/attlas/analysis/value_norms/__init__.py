@@ -12,7 +12,7 @@ from attlas.analysis.value_norms.projections import ValueMap
 from attlas.errors import AttlasError
 from attlas.recording import AttentionMap, FactoredAttentionMap
 
-_ASKED = 16  # queries
+_NUM_QUERIES = 16  # queries
 _NEAR = 1e-3
 
 
@@ -82,7 +82,9 @@ def _distance(
     shared = heads // call_values.shape[1]
     repeated = call_values.repeat_interleave(shared, 1) if shared > 1 else call_values
     off, maximum = 0.0, 0.0
-    for query in sorted({query * (queries - 1) // max(1, _ASKED - 1) for query in range(_ASKED)}):
+    for query in sorted(
+        {query * (queries - 1) // max(1, _NUM_QUERIES - 1) for query in range(_NUM_QUERIES)}
+    ):
         weights = attention_map.rows(query, query + 1)
         sees = (weights.sum((1, 2, 3)) > 0).nonzero().flatten()  # nothing is said of the others
         computed = (weights.to(repeated) @ repeated)[:, :, 0].flatten(1)

@@ -12,7 +12,7 @@ from attlas.recording.torch_functions.heads import heads_named
 
 Layout = Literal["values", "blocks", "last", "heads"]
 
-_KNOWN: tuple[tuple[str, str, Layout], ...] = (
+_LAYOUTS: tuple[tuple[str, str, Layout], ...] = (
     ("v_proj", "o_proj", "values"),  # Llama, Mistral, Gemma, Qwen, ViT
     ("v_proj", "out_proj", "values"),  # attlas, BART, Marian, M2M100, OPT, CLIP, Whisper
     ("v_proj", "dense", "values"),  # Phi
@@ -95,7 +95,7 @@ def projections_of(model: nn.Module, layer: str) -> Projections | nn.MultiheadAt
         ) from None
     projections = find_projections(model, layer)
     if projections is None:
-        names = sorted({name for name, _, _ in _KNOWN})
+        names = sorted({name for name, _, _ in _LAYOUTS})
         raise UnsupportedError(
             f"a value projection among {names} with its output projection, or "
             "nn.MultiheadAttention",
@@ -117,7 +117,7 @@ def find_projections(model: nn.Module, layer: str) -> Projections | nn.Multihead
     module, parent = model.get_submodule(layer), model.get_submodule(layer.rpartition(".")[0])
     if isinstance(module, nn.MultiheadAttention):
         return module
-    for value_name, output_name, layout in _KNOWN:
+    for value_name, output_name, layout in _LAYOUTS:
         value = _linear(module, value_name)
         owner = parent if output_name.startswith("^") and parent is not module else module
         output = _linear(owner, output_name.removeprefix("^"))

@@ -20,7 +20,7 @@ _SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states
 _PERHAPS = ("context", "inputs", "memory")  # sources, beside one of those who ask
 _QUERIES = ("hidden_states", "query_states")
 _PAIRS = (("query", "key"), ("query_tensor", "key_tensor"))
-_TOLD = ("encoder_decoder_attention", "is_cross_attention")  # what a module calls itself
+_CROSS_FLAGS = ("encoder_decoder_attention", "is_cross_attention")  # what a module calls itself
 _NO_TEXTS = ("mask", "bias", "pos")  # in the names of what is given beside a text
 _CALL = nn.Module._call_impl.__code__
 _AT_WORK = "attlas: at work"  # no name of a variable
@@ -49,7 +49,7 @@ class _Walk:
 
 
 class _ThreadState(threading.local):
-    """The walk of the function of torch that is heard in this thread, if somebody has begun it."""
+    """The walk of the function of torch that is watched in this thread, if there is one."""
 
     walk: _Walk | None = None
 
@@ -59,7 +59,7 @@ _thread_state = _ThreadState()
 
 @contextmanager
 def one_function() -> Iterator[None]:
-    """For the length of a block, in which one function of torch is heard and no module is called,
+    """For the length of a block, in which one function of torch is watched and no module is called,
     who is at work is looked up once, however many ask."""
     previous, _thread_state.walk = _thread_state.walk, _Walk()
     try:
@@ -288,7 +288,7 @@ def _finds_cross_attention(module: nn.Module, arguments: Mapping[str, Any]) -> b
         )
     if any(name in arguments for name in _QUERIES):
         return False
-    flags = (attribute(module, name) for name in _TOLD)
+    flags = (attribute(module, name) for name in _CROSS_FLAGS)
     return next((flag for flag in flags if isinstance(flag, bool)), None)
 
 

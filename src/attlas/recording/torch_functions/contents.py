@@ -131,7 +131,7 @@ class Contents:
         content, version = entry
         return content if self._versions(tensor) == version else None
 
-    def heard(self, tensor: Tensor, axis: int) -> Content | None:
+    def content_of(self, tensor: Tensor, axis: int) -> Content | None:
         """What keys hold that were looked at, with their keys along this axis; from now on known.
 
         None where nothing can be known of this tensor for long.

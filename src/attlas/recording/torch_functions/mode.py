@@ -251,7 +251,7 @@ def _handle_sdpa(
         if interested:
             site = interested[0][1]
             made_of = id(call.query), id(call.key), id(call.value)
-            content = tracking.contents.heard(call.key, -2)
+            content = tracking.contents.content_of(call.key, -2)
             repeats = 1 if content is None else content.repeats
             attention_map = call.attention_map(site, tracking.folds, tracking.mask_specs, repeats)
             tracking.deliver(interested, attention_map, made_of, content=content)

@@ -81,7 +81,7 @@ class Origins:
         self.learned: frozenset[int] = frozenset()
         self._texts: frozenset[int] = frozenset()  # what the model was given that is at work
         self._work: object = None
-        self._heard = 0  # the calls up to the last attention
+        self._last_attention_call = 0  # the calls up to the last attention
         self._verdicts: dict[int, bool] = {}  # of calls: whether they made what is learned
 
     def begin(self, work: object, texts: Callable[[], Inputs]) -> None:
@@ -93,13 +93,13 @@ class Origins:
         """
         if work is not self._work:
             self._work, self._texts = work, frozenset(texts())
-            self.calls.start = self._heard
+            self.calls.start = self._last_attention_call
             if len(self._verdicts) > MOST_KEPT:  # seldom: it asks each of them
                 verdicts = self._verdicts.items()
                 self._verdicts = {
                     number: verdict for number, verdict in verdicts if self.calls.keeps(number)
                 }
-        self._heard = self.calls.count
+        self._last_attention_call = self.calls.count
 
     def factors_of(self, weights: Tensor) -> tuple[int, int, int] | None:
         """The queries and keys of whose product these weights are the softmax, and the number of

@@ -13,7 +13,7 @@ from attlas.recording.hooks import CallSite, Listener, RecorderProtocol
 from attlas.recording.torch_functions.contents import Content
 from attlas.recording.torch_functions.tensors import Versions, WhileAlive, memory
 
-# The news of one map: who waits for it, and who has heard of it.
+# One map: which recorders wait for it, and which have recorded it.
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +29,7 @@ class PendingMap:
     callbacks: list[Callable[[], None]] = field(default_factory=list)
     factors: tuple[int, ...] = ()
     sources: tuple["PendingMap", ...] = ()
-    _heard: list[tuple[RecorderProtocol | None, str, int]] = field(default_factory=list)
+    _recorded: list[tuple[RecorderProtocol | None, str, int]] = field(default_factory=list)
 
     def combined_with(self, *others: "PendingMap") -> "PendingMap":
         """Those of a map that was made of this one, and of others: whoever waits, waits for any."""
@@ -45,16 +45,16 @@ class PendingMap:
                 source.callbacks.pop()()
 
     def is_new_for(self, listener: Listener, site: CallSite, query: int) -> bool:
-        """Return True if this one has not heard yet of the map, with queries on that axis,
+        """Return True if this recorder has not recorded the map yet, with queries on that axis,
         there.
         """
         recorder = listener.recorder
         if any(
             other is recorder and (path, axis) == (site.path, query)
-            for other, path, axis in self._heard
+            for other, path, axis in self._recorded
         ):
             return False
-        self._heard.append((recorder, site.path, query))
+        self._recorded.append((recorder, site.path, query))
         return True
 
 

@@ -275,7 +275,7 @@ def _deliver(
     if not interested:
         return result
     query, key, value, _ = inputs
-    made_of, content = (id(query), id(key), id(value)), tracking.contents.heard(key, -2)
+    made_of, content = (id(query), id(key), id(value)), tracking.contents.content_of(key, -2)
     tracking.deliver(interested, call.attention_map(tracking.mask_specs), made_of, content=content)
     change = tracking.patch_function(interested)
     return result if change is None else (call.changed(change), *result[1:])
