@@ -1,5 +1,6 @@
 """Shapes are checked in tests only: jaxtyping annotations, enforced by beartype."""
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -12,11 +13,13 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import config
 
 import shape_checker
-from shape_checker import CHECKED, CHECKED_OF_PROPERTY
+from shape_checker import CHECKED_OF_PROPERTY, LATER
 
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 shape_checker.install()
+# Of what a collection makes nothing is garbage, and looking for it takes a fifth of its time.
+gc.disable()
 # A child of a fork repeats what its parent does, or is timed.
 os.register_at_fork(after_in_child=lambda: config.update("jaxtyping_disable", True))
 # In the background of a shell Ctrl-C is ignored, and so by every process that a test starts.
@@ -76,6 +79,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item.nodeid in kept]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Modules and tests live to the end: no later search for garbage visits them again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadgroup` one process runs all tests of a file, which share what they set up.
@@ -90,6 +101,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             return super()._split_scope(nodeid).partition("::")[0]
 
+        def schedule(self) -> None:
+            super().schedule()
+            # A process begins its last test when it knows what follows: more, or nothing. One that
+            # takes the place of a dead one gets a single file from xdist, and may wait for ever.
+            for node in self.nodes if self.collection else ():
+                self._reschedule(node)
+
+        def remove_node(self, node: Any) -> str | None:
+            """The test in which a process died: it has failed. Others run what is left.
+
+            xdist deals it out again, and with it the files that are done: who gets such a file
+            waits for ever.
+            """
+            files = self.assigned_work.pop(node)
+            left = (test for file in files.values() for test, done in file.items() if not done)
+            died_in: str | None = next(left, None)
+            if died_in is not None:
+                files[self._split_scope(died_in)][died_in] = True
+                self.workqueue.update({k: v for k, v in files.items() if not all(v.values())})
+                for other in self.nodes:
+                    self._reschedule(other)
+            return died_in
+
     config.option.loadscopereorder = False  # the order is that of the collection
     return Files(config, log)
 
@@ -98,7 +132,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, bool, bool]:
     config.update("jaxtyping_disable", False)
     property_test = hasattr(getattr(item, "obj", None), "hypothesis")
-    shape_checker.begin_test(CHECKED_OF_PROPERTY if property_test else CHECKED)
+    shape_checker.begin_test(*((CHECKED_OF_PROPERTY, LATER) if property_test else ()))
     # A command in this process handles Ctrl-C in its own way from then on, also where a fixture of
     # a module runs it. The next test that sends Ctrl-C would end the whole process.
     before = signal.getsignal(signal.SIGINT)

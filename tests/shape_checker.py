@@ -5,7 +5,8 @@ functions. Here one is decorated when it is first called while shapes are checke
 defined within another shares the decoration of its code with all that are made from it.
 
 Each test checks the first calls of each function. Later ones repeat them, and a training that is
-checked to its end takes five times as long.
+checked to its end takes five times as long. A test that hypothesis calls again and again checks
+some of the later calls too, fewer and fewer.
 """
 
 import dataclasses
@@ -24,15 +25,16 @@ from beartype.roar import BeartypeDecorHintPep673Exception
 from jaxtyping import config, install_import_hook
 
 CHECKED = 2  # calls of a function: of a step of a search, one without and one with a memory
-CHECKED_OF_PROPERTY = 60  # of a test that hypothesis calls again and again
+CHECKED_OF_PROPERTY = 6  # of a test that hypothesis calls again and again
+# Of such a test these calls too: the 7th, the 8th, the 10th … and each as much later again.
+LATER = frozenset(int(CHECKED_OF_PROPERTY * 1.3**step) for step in range(1, 60))
 
 _eager = jaxtyping.jaxtyped
 # By the identity of its code: two codes of the same text are equal, and their annotations are not.
 _checked: dict[int, tuple[CodeType, Callable[..., Any]]] = {}
 _called = threading.local()
-_left: defaultdict[int, int] = defaultdict(
-    lambda: CHECKED
-)  # in this test, by the identity of the code
+_calls: defaultdict[int, int] = defaultdict(int)  # in this test, by the identity of the code
+_first, _later = CHECKED, frozenset[int]()  # which of them are checked
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,10 +55,11 @@ def install() -> None:
     install_import_hook("attlas", "shape_checker.checked")
 
 
-def begin_test(often: int = CHECKED) -> None:
-    """Check so many calls of each function from now on."""
-    _left.default_factory = lambda: often
-    _left.clear()
+def begin_test(first: int = CHECKED, later: frozenset[int] = frozenset()) -> None:
+    """Check the first calls of each function from now on, and those later ones."""
+    global _first, _later
+    _first, _later = first, later
+    _calls.clear()
 
 
 def _jaxtyped(function: Any = None, *, typechecker: Any) -> Any:
@@ -77,10 +80,12 @@ def _lazily(function: Any, typechecker: Any) -> Any:
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        left = _left[key]
-        if not left or config.jaxtyping_disable:
+        call = _calls[key] = _calls[key] + 1
+        if call > _first and call not in _later:
             return function(*args, **kwargs)
-        _left[key] = left - 1
+        if config.jaxtyping_disable:
+            _calls[key] -= 1
+            return function(*args, **kwargs)
         found = _checked.get(key)
         if found is None:
             found = _checked[key] = (code, _decorated(function, typechecker))

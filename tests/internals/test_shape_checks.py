@@ -67,7 +67,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A module that is imported as those of attlas are."""
     (tmp_path / "some.py").write_text(MODULE)
     monkeypatch.setattr("attlas.__path__", [str(tmp_path)])
-    begin_test(often=10)
+    begin_test(first=10)
     try:
         yield importlib.import_module("attlas.some")
     finally:
@@ -120,10 +120,16 @@ def test_methods_and_the_fields_of_each_dataclass_are_checked(module: Any) -> No
 
 def test_the_first_calls_of_a_function_in_a_test_are_checked_and_no_later_ones(module: Any) -> None:
     vector = torch.zeros(2)
-    begin_test(often=3)
+    begin_test(first=3)
     for _ in range(3):
         assert refused(lambda: module.One(vector).doubled)
     assert module.One(vector).doubled is vector
     assert refused(module.wrong)
     begin_test()
     assert refused(lambda: module.One(vector).doubled)
+
+
+def test_of_many_calls_some_later_ones_are_checked_too(module: Any) -> None:
+    begin_test(first=2, later=frozenset({4, 7}))
+    checked = [refused(module.wrong) for _ in range(9)]
+    assert checked == [number in (1, 2, 4, 7) for number in range(1, 10)]
