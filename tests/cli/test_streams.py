@@ -1,21 +1,14 @@
 """Standard streams that are closed, broken or full."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from attlas.runs import Run
+from support.warm_processes import shell
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a shell and /dev/full")
-ATTLAS = f"{sys.executable} -m attlas"
-
-
-def shell(line: str, text: bytes | None = None) -> tuple[int, str]:
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], input=text, capture_output=True)
-    return done.returncode, done.stderr.decode()
 
 
 @pytest.mark.slow
@@ -24,7 +17,7 @@ def test_a_training_goes_on_when_nobody_hears_of_it(
     recipe: Path, tmp_path: Path, streams: str
 ) -> None:
     folder = tmp_path / "run"
-    code, _ = shell(f"{ATTLAS} train {recipe} --out {folder} {streams}")
+    code, _ = shell(f"attlas train {recipe} --out {folder} {streams}")
     assert code == 0
     assert Run(folder).checkpoints()[-1] == "00000003"
     assert Run(folder).events()[-1]
@@ -33,9 +26,9 @@ def test_a_training_goes_on_when_nobody_hears_of_it(
 @pytest.mark.slow
 def test_a_closed_stream_is_an_empty_one(run: Path, tmp_path: Path) -> None:
     for streams, code in (("<&-", 0), (">&-", 0), (">&- <&-", 0)):
-        assert shell(f"{ATTLAS} translate {run} {streams}", b"1 2\n") == (code, "")
+        assert shell(f"attlas translate {run} {streams}", b"1 2\n") == (code, "")
     out = tmp_path / "out"
-    assert shell(f"{ATTLAS} translate {run} -o {out} <&- >&- 2>&-") == (0, "")
+    assert shell(f"attlas translate {run} -o {out} <&- >&- 2>&-", cold=True) == (0, "")
     assert out.read_bytes() == b""
 
 
@@ -45,7 +38,7 @@ def test_a_closed_stream_is_an_empty_one(run: Path, tmp_path: Path) -> None:
     [("> /dev/full", "the standard output, or a file"), ("-o /dev/full", "'/dev/full'")],
 )
 def test_a_full_disk_is_told_with_the_name_of_the_file(run: Path, where: str, name: str) -> None:
-    code, error = shell(f"{ATTLAS} translate {run} {where}", b"1 2\n")
+    code, error = shell(f"attlas translate {run} {where}", b"1 2\n")
     assert code == 2
     assert error.startswith(f"attlas: expected to use {name}; got No space left on device")
     assert error.count("\n") == 1
@@ -53,7 +46,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(run: Path, where: str, na
 
 @pytest.mark.parametrize("what", ["--version", "--help", "train --help"])
 def test_a_full_disk_is_told_without_a_command_too(what: str) -> None:
-    code, error = shell(f"{ATTLAS} {what} > /dev/full")
+    code, error = shell(f"attlas {what} > /dev/full", cold=True)
     assert code == 2
     assert error == (
         "attlas: expected to use the standard output, or a file; got No space left on device; make "
@@ -67,7 +60,7 @@ def test_a_reader_of_another_file_that_leaves_is_no_end_of_the_work(
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    line = f"head -c 3 {pipe} > /dev/null & {ATTLAS} translate {run} -o {tmp_path / 'out'} "
+    line = f"head -c 3 {pipe} > /dev/null & attlas translate {run} -o {tmp_path / 'out'} "
     code, error = shell(line + f"--alignments {pipe} --window 1", b"1 2 3\n" * 3000)
     assert code == 2
     assert f"expected to use '{pipe}'; got Broken pipe" in error

@@ -5,11 +5,13 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from support.minilm import minilm
 from support.pages import ROOT, pages
+from support.warm_processes import WarmProcess
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 PAGES = pages()
@@ -17,6 +19,7 @@ TAUGHT = ("tutorials", "course")
 PLAIN = [page for page in PAGES if page.name == "README.md" or page.parent.name in TAUGHT]
 # The chapters of the course train models for minutes: the site runs them while it is built.
 RUN = [page for page in PAGES if page.parent.name != "course"]
+TRANSFORMERS = tuple(f"transformers.models.{name}.modeling_{name}" for name in ("bert", "llama"))
 
 
 def name_of(page: Path) -> str:
@@ -30,13 +33,19 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in RUN if blocks(page)], ids=name_of)
-def test_the_python_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
+def test_the_python_blocks_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The model that the pages name comes as a package of the tests: nothing is downloaded.
     code = "\n".join(blocks(page)).replace(f'"{MODEL}"', repr(str(minilm())))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    with WarmProcess(
+        code=f"import warnings; warnings.simplefilter('error')\n{code}",
+        loaded=TRANSFORMERS if "transformers" in code else (),
+        stderr=PIPE,
+    ) as process:
+        printed = process.printed()
+    assert process.returncode == 0, printed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -1,9 +1,6 @@
 """Processes that train one model are read as one."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,17 +8,15 @@ import pytest
 import attlas
 from attlas.monitoring import read_history
 from support import watched_processes
+from support.warm_processes import ranks
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", ["ddp", "fsdp"])
 def test_two_processes_have_the_reading_of_one_large_batch(tmp_path: Path, spread: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2",
-         watched_processes.__file__, str(tmp_path), spread],
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    script = Path(watched_processes.__file__).read_text(encoding="utf-8")
+    codes, printed = ranks(2, tmp_path, spread, code=script)
+    assert codes == [0, 0], printed[-3000:]
     first, second = (json.loads((tmp_path / f"rank-{n}.json").read_text()) for n in (0, 1))
     assert first == second
     assert read_history(tmp_path / "watch.jsonl") == [first]  # one process writes

@@ -79,7 +79,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def main(run: Path, place: Path) -> None:
-    config = DecodingConfig.read({"method": "sample", "max_len_a": 1.0}, "the test")
+    config = DecodingConfig.read({"method": "sample", "max_len_a": 0.0, "max_len_b": 4}, "the test")
     translator = Translator(run, config)
     chance = random.Random(5)
     sources = [place / name for name in ("a.txt", "b.txt.gz", "empty.txt")]

@@ -1,4 +1,4 @@
-"""Trains under torchrun and prints which threads of gloo are left when the training has ended.
+"""Trains in one of several processes, and prints which threads of gloo are left at its end.
 
 Arguments: the recipe, the folder, how the model is spread, and the update at which the first
 process raises an error (0: at none).

@@ -1,4 +1,4 @@
-"""Trains one step under torchrun while it is watched; each process writes its reading as JSON.
+"""Trains one step in several processes that are watched; each process writes its reading as JSON.
 
 Arguments: the folder for `rank-….json` and `watch.jsonl`, and how the model is spread.
 """

@@ -6,10 +6,8 @@ import re
 import runpy
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -38,7 +36,7 @@ from attlas.training.setup import join_run
 from support import threads_left
 from support.killed_trainings import recipe as tiny
 from support.labelled_runs import reviews, tables, write_lines
-from support.warm_processes import WarmProcess
+from support.warm_processes import ranks
 
 UPDATES = 24
 RECIPE = """
@@ -112,32 +110,11 @@ def torchrun(*words: object) -> subprocess.Popen[str]:
     )
 
 
-def together(recipe: Path, folder: Path, *settings: str, ranks: int = 2) -> str:
-    """Train with so many processes; what they print.
-
-    They find in their environment what torchrun gives them.
-    """
+def together(recipe: Path, folder: Path, *settings: str, processes: int = 2) -> str:
+    """Train with so many processes; what they print."""
     extra = [word for setting in settings for word in ("--set", setting)]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    common = {**os.environ, **address, "OMP_NUM_THREADS": "1"}
-    with tempfile.TemporaryFile("w+") as output:
-        processes = [
-            WarmProcess(
-                "train", recipe, "--out", folder, *extra,
-                stdout=output.fileno(), stderr=output.fileno(),
-                env={
-                    **common, "RANK": str(rank), "LOCAL_RANK": str(rank),
-                    "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
-                },
-            )
-            for rank in range(ranks)
-        ]  # fmt: skip
-        codes = [process.wait() for process in processes]
-        output.seek(0)
-        printed = output.read()
-    assert codes == [0] * ranks, printed
+    codes, printed = ranks(processes, "train", recipe, "--out", folder, *extra)
+    assert codes == [0] * processes, printed
     return printed
 
 
@@ -230,7 +207,7 @@ def test_a_run_of_one_process_goes_on_with_two_and_with_three(
     together(recipe, folder, "training.max_steps=16")
     assert same(weights(folder, 16), weights(one, 16))
     shutil.copytree(folder, alone)
-    together(recipe, folder, ranks=3)
+    together(recipe, folder, processes=3)
     train(read_recipe(recipe, ["training.threads=3"]), alone)
     # Three processes add up in another order than three threads do.
     found, wanted = losses(folder), losses(alone)
@@ -319,22 +296,22 @@ def test_a_batch_of_fewer_rows_than_processes_is_learned_from_all_the_same(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not POSSIBLE, reason="only Linux tells the children of a process")
-@pytest.mark.parametrize("rank", [0, 1])
 def test_a_process_that_is_killed_is_started_again_and_the_job_ends_with_the_same_bits(
-    recipe: Path, one: Path, tmp_path: Path, rank: int
+    recipe: Path, one: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     process = torchrun(
-        "--nproc-per-node", 2, "--max-restarts", 1, "-m", "attlas", "train", recipe, "--out", folder
+        "--nproc-per-node", 2, "--max-restarts", 2, "-m", "attlas", "train", recipe, "--out", folder
     )
-    os.kill(child(process.pid, rank, folder), signal.SIGKILL)
+    for rank, update in ((0, 9), (1, 17)):
+        os.kill(child(process.pid, rank, folder, update), signal.SIGKILL)
     printed = process.communicate(timeout=600)[0]
     assert process.returncode == 0, printed
     assert same(weights(folder), weights(one))
-    assert "continuing after update" in printed
+    assert printed.count("continuing after update") == 2
 
 
-def child(torchrun: int, rank: int, folder: Path, update: int = 9) -> int:
+def child(torchrun: int, rank: int, folder: Path, update: int) -> int:
     """The process of this rank, once the training has come to this update."""
     end = time.monotonic() + 300
     while time.monotonic() < end:
@@ -373,12 +350,9 @@ def test_no_thread_of_gloo_outlives_a_training(
     recipe: Path, tmp_path: Path, distribution: str, failing: int
 ) -> None:
     """One that waits for Python's lock while Python ends would end the process with SIGABRT."""
-    script = Path(threads_left.__file__)
-    process = torchrun(
-        "--nproc-per-node", 2, script, recipe, tmp_path / "run", distribution, failing
-    )
-    printed = process.communicate(timeout=600)[0]
-    assert process.returncode == 0, printed
+    script = Path(threads_left.__file__).read_text(encoding="utf-8")
+    codes, printed = ranks(2, recipe, tmp_path / "run", distribution, failing, code=script)
+    assert codes == [0, 0], printed
     lines = re.findall("^(.*); threads at work (.*); left (.*)$", printed, re.MULTILINE)
     ends = (
         ["finished", "finished"] if not failing else ["ended by AttlasError", "ended by ValueError"]
