@@ -250,6 +250,44 @@ def test_a_room_that_a_layer_fills_by_hand_becomes_one_map(counts):
     assert trace[""].position == 0
 
 
+class Sliding(nn.Module):
+    """Keeps the keys that its window of four can still see, and drops the others before it looks:
+    of the first call they lie in what one projection has made."""
+
+    WINDOW = 4
+
+    def __init__(self):
+        super().__init__()
+        self.projection, self.keys = nn.Linear(16, 32), None
+
+    def in_heads(self, x):
+        return self.projection(x).unflatten(-1, (2, 2, 8)).permute(2, 0, 3, 1, 4)
+
+    def forward(self, x):
+        query, new = self.in_heads(x)
+        keys = new if self.keys is None else torch.cat((self.keys, new), 2)
+        self.keys = keys[:, :, 1 - self.WINDOW :]
+        key = torch.arange(keys.shape[2])
+        place = key[-x.shape[1] :, None]
+        mask = (key <= place) & (key > place - self.WINDOW)
+        return F.scaled_dot_product_attention(query, keys, keys, attn_mask=mask)
+
+
+@pytest.mark.parametrize("counts", [[1] * 9, [3] + [1] * 6, [4] + [1] * 5, [7, 1, 1], [5, 2, 2]])
+def test_a_window_that_a_layer_keeps_by_hand_becomes_one_map(counts):
+    model, x = Sliding(), torch.randn(2, 9, 16)
+    with torch.no_grad(), observe(model) as trace:
+        for part in x.split(counts, 1):
+            model(part)
+        query, keys = model.in_heads(x).double()
+    behind = torch.arange(9)[:, None] - torch.arange(9)
+    scores = (query @ keys.mT / 8**0.5).masked_fill((behind < 0) | (behind > 3), -torch.inf)
+    expected = scores.softmax(-1)
+    torch.testing.assert_close(trace[""].weights().double(), expected, atol=1e-6, rtol=1e-5)
+    assert trace[""].position == 0
+    assert trace.causal("") is True
+
+
 def test_nobody_knows_where_queries_stand_in_a_room_that_is_filled_round_and_round():
     model = Filling(4, masked=False)
     with torch.no_grad(), observe(model) as trace:

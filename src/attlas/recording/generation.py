@@ -460,6 +460,8 @@ class GrowingFactoredMap:
     def grow(self, piece: MapPart, link: MapLink, content: Content | None) -> None:
         """Append one more call."""
         self._crop(link.begin + piece.num_keys - piece.queries)
+        if content is not None:  # a text of its own, where only numbers tell that it goes on
+            self._origin = content.start - link.begin
         self._append(replace(piece, begin=link.begin, parents=link.parents), content)
 
     def _settle(self) -> None:

@@ -142,6 +142,9 @@ class RecorderProtocol(Protocol):
     def confirm_attention(self, site: CallSite, is_certain: bool) -> None:
         """Note that the expected attention at this place has been recorded."""
 
+    def note_matrix(self, site: CallSite) -> None:
+        """Note a softmax of two axes at this place, which may be of classes as well."""
+
     def record_unreadable(self, site: CallSite, reason: str) -> None:
         """Note attention at this place that cannot be read, with the reason."""
 

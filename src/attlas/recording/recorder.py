@@ -359,6 +359,10 @@ class Recorder:
         """What was expected here has come."""
         self._count_expected(site, is_certain, -1)
 
+    def note_matrix(self, site: CallSite) -> None:
+        """A softmax of two axes was taken here, which counts as one of texts and classes."""
+        self.matrices.add(site.path)
+
     def _count_expected(self, site: CallSite, is_certain: bool, count: int) -> None:
         if _by_name(site):
             self._unreadable[site.path, _NOT_MULTIPLIED] += count

@@ -220,7 +220,7 @@ class TrackingContext:
         """A softmax was taken of two axes, of which nobody knows that they are queries and keys."""
         for listener, site in [] if _is_recomputation() else self.call_sites():
             if listener.recorder:
-                listener.recorder.matrices.add(site.path)
+                listener.recorder.note_matrix(site)
 
     def reads_values(self, info: WeightInfo, weights: Tensor, values: Tensor) -> bool:
         """Return True if these are the values of weights, and not rows that are the same for every
