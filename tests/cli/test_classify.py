@@ -4,9 +4,8 @@ import gzip
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -14,6 +13,7 @@ from attlas import TextClassifier
 from attlas.recording import Trace
 from support.command_line import called
 from support.labelled_runs import reviews, write_lines
+from support.warm_processes import WarmProcess
 
 LINES = ["the film was great", "", "  <br /> ", "awful", "a \u2028 dull \x85 plot", "very quite"]
 
@@ -267,19 +267,16 @@ def test_the_name_of_a_folder_is_not_taken_for_a_text(
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of POSIX")
 def test_ctrl_c_ends_it_with_130_and_whole_lines(labelling: Path) -> None:
-    command = [sys.executable, "-m", "attlas", "classify", str(labelling)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(b"a great film\n")
+    streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+    with WarmProcess("classify", labelling, **streams) as process:
+        process.stdin.write("a great film\n")
         process.stdin.flush()
         answer = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        rest, error = process.communicate(timeout=300)
+        rest, error = process.stdout.read(), process.stderr.read()
     assert process.returncode == 130
-    assert answer.endswith(b"\n")
-    assert (rest, error) == (b"", b"attlas: interrupted\n")
+    assert answer.endswith("\n")
+    assert (rest, error) == ("", "attlas: interrupted\n")
 
 
 def test_a_classifiers_run_is_inspected(labelling: Path) -> None:

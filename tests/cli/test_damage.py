@@ -21,7 +21,7 @@ from attlas.runs import Run
 from support.command_line import called
 from support.damaged_files import PLACED, damaged, in_time
 
-FEW, MANY = 6, 250
+FEW, MANY = 6, 80
 LONGEST = 8000  # characters of a message, whatever it is about
 SOURCE = "1 2 3\n4 5\n0\n7 6 5 4\n"
 REVIEWS = "the film was great\na dull plot but lovely\nboring\n"
@@ -144,7 +144,7 @@ def test_every_flipped_bit_of_a_trace_is_an_error_or_changes_nothing(
 ) -> None:
     path, chance = tmp_path / "trace.safetensors", random.Random(3)
     whole, right = two_texts.read_bytes(), _weights(Trace.load(two_texts))
-    places = chance.sample(range(8 * len(whole)), min(8 * len(whole), 60 * times))
+    places = chance.sample(range(8 * len(whole)), min(8 * len(whole), 180 * times))
     for place in places:
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << place % 8
@@ -160,7 +160,7 @@ def test_a_damaged_trace_is_shown_as_ever_or_refused(
 ) -> None:
     path = Path(shutil.copy(two_texts, tmp_path / "trace.safetensors"))
     right = told("inspect", path)
-    for what in whiles(path, times, "trace"):
+    for what in whiles(path, 3 * times, "trace"):
         code, out = told("inspect", path)
         assert (code, out) == right or code == 2, what
         told("figure", path, "--output", tmp_path / "map.svg", "--query", 0)
@@ -175,7 +175,7 @@ def _weights(trace: Trace) -> dict[str, Any]:
 
 def test_a_damaged_recipe_is_read_or_refused(recipe: Path, tmp_path: Path, times: int) -> None:
     path = Path(shutil.copy(recipe, tmp_path / "own.toml"))
-    for _ in whiles(path, 2 * times, "recipe"):
+    for _ in whiles(path, 6 * times, "recipe"):
         told("inspect", path)
 
 
@@ -231,7 +231,7 @@ def test_a_damaged_text_is_read_or_refused_by_its_name(
     path.write_bytes(content)
     read(path)
     whole, chance = content, random.Random(name)
-    for _ in range(20 * times):
+    for _ in range(60 * times):
         what, changed = damaged(whole, chance)
         path.write_bytes(changed)
         try:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from attlas.cli.main import app
 from support.command_line import COMMANDS, called
+from support.warm_processes import WarmProcess
 
 ATTLAS = [sys.executable, "-m", "attlas"]
 
@@ -167,41 +169,30 @@ def test_debug_shows_the_traceback(way: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_exits_with_130(run: Path) -> None:
-    with subprocess.Popen(
-        [*ATTLAS, "translate", str(run), "--window", "1"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(b"1 2\n")
+    streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+    with WarmProcess("translate", run, "--window", 1, **streams) as process:
+        process.stdin.write("1 2\n")
         process.stdin.flush()
         process.stdout.readline()  # it is at work, and answers at once
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate()
+        error = process.stderr.read()
     assert process.returncode == 130
-    assert error.endswith(b"attlas: interrupted\n")
-    assert b"Traceback" not in error
+    assert error.endswith("attlas: interrupted\n")
+    assert "Traceback" not in error
 
 
 @pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(run: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("1 2 3\n" * 20_000, encoding="utf-8")
-    with subprocess.Popen(
-        [*ATTLAS, "translate", str(run), "-i", str(text), "--window", "8", "--num-beams", "1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout
-        assert process.stderr
+    command = ("translate", run, "-i", text, "--window", 8, "--num-beams", 1)
+    with WarmProcess(*command, stdout=PIPE, stderr=PIPE) as process:
         process.stdout.readline()
         process.stdout.close()
         error = process.stderr.read()
     assert process.returncode == 0
-    assert b"Broken" not in error
-    assert b"Traceback" not in error
+    assert "Broken" not in error
+    assert "Traceback" not in error
 
 
 def test_text_is_utf8_whatever_the_locale() -> None:

@@ -4,10 +4,9 @@ import json
 import os
 import shlex
 import signal
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import torch
@@ -21,6 +20,7 @@ from attlas.recording import Trace
 from attlas.runs import Run
 from attlas.training import read_recipe, train
 from support.command_line import called
+from support.warm_processes import WarmProcess
 
 HEADS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
@@ -155,18 +155,13 @@ def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(
     kind: str, run: Path, trace: Path
 ) -> None:
     subject = {"run": run, "trace": trace}[kind]
-    with subprocess.Popen(
-        [sys.executable, "-m", "attlas", "look", str(subject), "--port", "0", "--no-browser"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout
+    command = ("look", subject, "--port", 0, "--no-browser")
+    with WarmProcess(*command, stdout=PIPE, stderr=PIPE) as process:
         url = process.stdout.readline().split()[0]
         with urllib.request.urlopen(f"{url}api/model", timeout=60) as answer:
             told = json.load(answer)
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        error = process.stderr.read()
     assert told["facts"]["name"] == subject.name
     assert told["texts"] == (["1 2 3 </s>"] if kind == "trace" else None)
     assert process.returncode == 0

@@ -2,10 +2,9 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
@@ -13,7 +12,6 @@ from attlas._parallel import POSSIBLE
 from support.warm_processes import WarmProcess
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="children are only used on Linux")
-TRANSLATE = [sys.executable, "-m", "attlas", "translate"]
 LINES = "".join(f"s{n % 7} s{n % 5} s3\n" * (n % 3) + "\n" for n in range(400)).encode()
 
 
@@ -56,18 +54,15 @@ def test_two_processes_write_what_one_writes(run: Path, tmp_path: Path, options:
 def test_ctrl_c_ends_the_children_too(run: Path, tmp_path: Path) -> None:
     text = tmp_path / "long.txt"
     text.write_bytes(LINES * 500)
-    with subprocess.Popen(
-        [*TRANSLATE, str(run), "--input", str(text), "--output", str(tmp_path / "out")],
-        env=with_threads(2),
-        stderr=subprocess.PIPE,
-    ) as process:
+    command = ("translate", run, "--input", text, "--output", tmp_path / "out")
+    with WarmProcess(*command, env=with_threads(2), stderr=PIPE) as process:
         until = time.monotonic() + 120
         while not (children := children_of(process.pid)) and time.monotonic() < until:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        said = process.stderr.read()
     assert process.returncode == 130
-    assert said == b"attlas: interrupted\n"
+    assert said == "attlas: interrupted\n"
     assert children
     # Who was not yet at work when it came ends as it finds its pipe closed.
     until = time.monotonic() + 60

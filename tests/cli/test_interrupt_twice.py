@@ -2,12 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from attlas.training.checkpointing import CheckpointManager
 from attlas.training.events import Event, Trained
 from attlas.training.logging import EventLogger
 from support.command_line import called
+from support.warm_processes import WarmProcess
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of POSIX")
 SAID = "attlas: interrupted; update {} is saved: the same command continues from it"
@@ -158,12 +158,9 @@ def test_translations_that_are_evaluated_are_kept(
 def test_a_process_that_gets_ctrl_c_twice_ends_with_130_and_one_line(
     recipe: Path, tmp_path: Path, delay: float
 ) -> None:
-    command = [sys.executable, "-m", "attlas", "train", str(recipe), "--out", str(tmp_path / "run")]
+    command = ["train", recipe, "--out", tmp_path / "run"]
     endless = ["--set", "training.max_steps=1000000", "--set", "training.validation.every=1000000"]
-    with subprocess.Popen(
-        [*command, *endless], stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        assert process.stderr
+    with WarmProcess(*command, *endless, stderr=PIPE, start_new_session=True) as process:
         for line in process.stderr:
             if "parameters on" in line:  # the training begins
                 break

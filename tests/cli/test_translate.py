@@ -4,11 +4,10 @@ import gzip
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from threading import Timer
 from typing import Any
 
@@ -22,6 +21,7 @@ from attlas.jobs import translate_stream
 from attlas.jobs.inputs import decoding_of
 from attlas.runs import Run
 from support.command_line import called
+from support.warm_processes import WarmProcess
 
 LINES = ["1 2 3", "", "   ", "4", "5 \u2028 6 \x85 7", "8 \r 8", ""]
 
@@ -329,28 +329,21 @@ def test_a_folder_that_does_not_exist_is_the_callers_mistake(run: Path, tmp_path
 def test_a_program_may_write_a_line_and_wait_for_its_answer(run: Path) -> None:
     lines = ["1 2 3", "", "4 5", "6"]
     wanted = translate(run, text="\n".join(lines))[1].split("\n")
-    with subprocess.Popen(
-        [sys.executable, "-m", "attlas", "translate", str(run)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
+    streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+    with WarmProcess("translate", run, **streams) as process:
         watch = Timer(300.0, process.kill)  # only a failure waits so long
         watch.start()
         for number, line in enumerate(lines):
-            process.stdin.write(f"{line}\n".encode())
+            process.stdin.write(f"{line}\n")
             if number == 3:
-                process.stdin.write(b"half a line")  # which nobody waits for either
+                process.stdin.write("half a line")  # which nobody waits for either
             process.stdin.flush()
-            assert process.stdout.readline().decode() == f"{wanted[number]}\n"
+            assert process.stdout.readline() == f"{wanted[number]}\n"
         # It ends in order while its reader still waits for the rest of that line.
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
         watch.cancel()
-        assert process.stderr.read().endswith(b"attlas: interrupted\n")
+        assert process.stderr.read().endswith("attlas: interrupted\n")
 
 
 def test_the_name_of_the_output_says_whether_it_is_gzipped(run: Path, tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ SMALLER = [
     "data.train=8000",
     "data.symbols=16",
     "data.test=200",
-    "training.max_steps=400",
-    "training.schedule.total_steps=400",
-    "training.validation.every=400",
+    "batching.max_tokens=512",
+    "training.max_steps=250",
+    "training.learning_rate=5e-3",
+    "training.schedule.total_steps=250",
+    "training.validation.every=250",
 ]
 
 

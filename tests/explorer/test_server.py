@@ -3,7 +3,6 @@ import errno
 import json
 import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.error
@@ -12,6 +11,7 @@ import webbrowser
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import uvicorn
@@ -21,11 +21,14 @@ from attlas.errors import AttlasError
 from attlas.explorer import serve, server
 from attlas.explorer.server import _url
 from support.backwards import Backwards
+from support.warm_processes import WarmProcess
 
 TESTS = Path(__file__).parents[1]
 
-SCRIPT = """
-import time
+SCRIPT = f"""
+import sys, time, warnings
+warnings.simplefilter("error")
+sys.path.insert(0, {str(TESTS)!r})
 from support.backwards import Backwards
 from starlette.testclient import TestClient
 from attlas.explorer import serve
@@ -46,21 +49,13 @@ signals = pytest.mark.skipif(
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving() -> Iterator[tuple[WarmProcess, str]]:
     """The explorer in a process of its own, and its URL."""
-    process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
-        cwd=TESTS,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        yield process, process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.communicate()
+    with WarmProcess(code=SCRIPT, stdout=PIPE, stderr=PIPE) as process:
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
 
 
 def translated(url: str, text: str) -> tuple[int, str]:
@@ -83,7 +78,7 @@ def test_it_answers_at_the_address_it_says_and_ctrl_c_ends_it_in_order() -> None
     with serving() as (process, url):
         assert translated(url, "0")[0] == 200
         process.send_signal(signal.SIGINT)
-        out, complaints = process.communicate(timeout=30)
+        out, complaints = process.communicate()
     assert (process.returncode, out, complaints) == (0, "translating\nended\n", "")
 
 
@@ -95,13 +90,12 @@ def test_ctrl_c_lets_a_translation_finish_and_pressed_twice_does_not(
 ) -> None:
     with serving() as (process, url), ThreadPoolExecutor(1) as pool:
         answer = pool.submit(translated, url, "2.5")
-        assert process.stdout is not None
         assert process.stdout.readline() == "translating\n"
         for _ in range(presses):
             process.send_signal(signal.SIGINT)
             time.sleep(0.5)
         assert answer.result(timeout=30)[0] == status
-        out, complaints = process.communicate(timeout=30)
+        out, complaints = process.communicate()
     assert (process.returncode, out, complaints) == (0, "ended\n", "")
 
 

@@ -177,10 +177,11 @@ def test_every_step_and_every_translation_is_ours(tmp_path: Path, kind: str) -> 
 def test_any_recurrent_model_is_ours(
     config: RecurrentConfig, lengths: tuple[int, ...], steps: int
 ) -> None:
+    limits = {"max_len_a": 1.0, "max_len_b": 8}
     with tempfile.TemporaryDirectory() as folder:
-        model, runtime = exported(Path(folder), config, method="greedy")
+        model, runtime = exported(Path(folder), config, method="greedy", **limits)
         check_steps(model, runtime, lengths, steps)
-        check_greedy(model, runtime, lengths, DecodingConfig(method="greedy"))
+        check_greedy(model, runtime, lengths, DecodingConfig(method="greedy", **limits))
 
 
 @pytest.mark.parametrize("kind", ["bahdanau, lstm, two layers", "luong, local-m", "none"])

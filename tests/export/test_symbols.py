@@ -39,6 +39,9 @@ dropout = 0.0
 max_steps = 120
 learning_rate = 1e-2
 
+[training.validation]
+every = 60
+
 [decoding]
 method = "greedy"
 max_len_a = 1.0

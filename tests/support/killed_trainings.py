@@ -22,6 +22,7 @@ from attlas.runs import Run
 from attlas.training import Recipe, train
 
 _OPERATIONS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "ftruncate")
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _NOT_OF_THE_WAY = (  # of clocks, limits and the machine
     "seconds", "tokens_per_second", "done", "folder", "peak_memory", "peak_gpu_memory",
 )  # fmt: skip
@@ -120,7 +121,7 @@ def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
 
 def at_moments(folder: Path, kills: int) -> dict[str, Any]:
     """Kill by SIGKILL at random moments; twice in the same run where it still trains."""
-    long = recipe(30, save_every=3)
+    long = recipe(16, save_every=2)
     whole(folder / "warm", recipe(2))  # what is imported or set up once does not count
     begin = time.monotonic()
     undisturbed = whole(folder / "undisturbed", long)
@@ -144,7 +145,11 @@ def after_operations(folder: Path) -> dict[str, Any]:
 
     Of a write, only the first half is done when it is the last operation.
     """
-    short = recipe(3, save_every=1, keep_last=1, validation={"every": 2, "translate": False})
+    tables = recipe(
+        2, save_every=1, keep_last=1, validation={"every": 2, "translate": False}
+    ).tables()
+    tables["data"] |= {"length": [1, 2], "train": 40, "valid": 2}
+    short = Recipe.model_validate(tables)
     undisturbed = whole(folder / "undisturbed", short)
     wrong: list[list[Any]] = []
     names: list[str] = []
@@ -160,7 +165,7 @@ def after_operations(folder: Path) -> dict[str, Any]:
         names.append(log.read_text())
         wrong += [[n, names[-1], what] for what in unreadable(run)]
         wrong += [[n, names[-1], k] for k in differences(whole(run, short), undisturbed)]
-    raise SystemExit("a training of three updates takes more than a thousand operations")
+    raise SystemExit("a training of two updates takes more than a thousand operations")
 
 
 def dying_after(n: int, run: Path, wanted: Recipe, log: Path) -> None:
@@ -171,6 +176,8 @@ def dying_after(n: int, run: Path, wanted: Recipe, log: Path) -> None:
     def counted(name: str) -> Callable[..., Any]:
         def operation(*arguments: Any, **options: Any) -> Any:
             nonlocal done
+            if name == "open" and not arguments[1] & _WRITING:  # it changes nothing
+                return token_mask[name](*arguments, **options)
             done += 1
             if done == n and name == "write":
                 arguments = (arguments[0], arguments[1][: max(1, len(arguments[1]) // 2)])

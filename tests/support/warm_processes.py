@@ -31,6 +31,10 @@ class WarmProcess:
     standard stream is an open file, `DEVNULL`, or `PIPE`, whose other end is read as text.
     """
 
+    stdin: IO[str]
+    stdout: IO[str]
+    stderr: IO[str]
+
     def __init__(
         self,
         *arguments: object,
@@ -43,8 +47,9 @@ class WarmProcess:
         start_new_session: bool = False,
     ) -> None:
         self.returncode: int | None = None
-        self._pipes: list[IO[str]] = []
-        given = [self._opened(file) for file in (stdin, stdout, stderr)]
+        given, self._pipes = [], list[IO[str]]()
+        for name, file in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
+            given.append(self._opened(name, file))
         self.pid, self._status = _started(
             _server(*loaded),
             [*map(str, arguments)],
@@ -57,14 +62,16 @@ class WarmProcess:
         for file in given:
             os.close(file)
 
-    def _opened(self, file: int) -> int:
+    def _opened(self, name: str, file: int) -> int:
         if file == DEVNULL:
             return os.open(os.devnull, os.O_RDWR)
-        if file == PIPE:
-            reading, writing = os.pipe()
-            self._pipes.append(os.fdopen(reading, encoding="utf-8"))
-            return writing
-        return os.dup(file)
+        if file != PIPE:
+            return os.dup(file)
+        reading, writing = os.pipe()
+        ours, theirs = (writing, reading) if name == "stdin" else (reading, writing)
+        self._pipes.append(os.fdopen(ours, "w" if name == "stdin" else "r", encoding="utf-8"))
+        setattr(self, name, self._pipes[-1])
+        return theirs
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +103,12 @@ class WarmProcess:
             text = pipe.read()
         self.wait()
         return text
+
+    def communicate(self) -> tuple[str, str]:
+        """What comes through its two pipes, which it does not fill; it is waited for."""
+        found = self.stdout.read(), self.stderr.read()
+        self.wait()
+        return found
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

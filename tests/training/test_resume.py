@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from attlas.runs import AVERAGED, BEST, LAST, Checkpoint, CheckpointStore, Run, 
 from attlas.training import Event, Interrupted, Recipe, Report, Trained, precision, train
 from attlas.training.events import Preparing, Started
 from support.killed_trainings import differences, recipe, whole
+from support.warm_processes import WarmProcess
 
 PLAIN = {"kind": "none"}
 DRIVER = Path(__file__).resolve().parents[1] / "support" / "killed_trainings.py"
@@ -375,11 +377,10 @@ def test_a_run_that_samples_its_subwords_stops_in_another_process_and_ends_with_
         "    print('stopped')\n"
     )
     begun = sampling(kind, training)
-    arguments = [json.dumps(begun.tables()), str(tmp_path / "stopped")]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "stopped\n"
+    arguments = [json.dumps(begun.tables()), tmp_path / "stopped"]
+    with WarmProcess(*arguments, code=program, stdout=PIPE) as process:
+        assert process.printed() == "stopped\n"
+    assert process.returncode == 0
     found = whole(tmp_path / "stopped", begun)
     assert differences(found, whole(tmp_path / "undisturbed", begun)) == []
 
