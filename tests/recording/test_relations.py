@@ -221,6 +221,25 @@ def test_how_a_projection_is_taken_apart_does_not_matter(
     assert relations(model, TEXT, LONGER) == [expected]
 
 
+class Detecting(nn.Module):
+    """As DETR has it (Carion et al., 2020): positions are added to queries and keys alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+
+    def forward(self, target, memory, query_positions, key_positions):
+        query = in_heads(self.query(target + query_positions))
+        key = in_heads(self.key(memory + key_positions))
+        return F.scaled_dot_product_attention(query, key, in_heads(self.value(memory)))
+
+
+def test_positions_that_are_added_to_keys_alone_do_not_hide_whose_they_are():
+    positions = torch.randn(3, *TEXT.shape)
+    assert relations(Detecting(), TEXT, OTHER, *positions[:2]) == ["cross"]
+    assert relations(Detecting(), TEXT, TEXT, positions[0], positions[0]) == ["self"]
+
+
 class TwoHalves(nn.Module):
     """Two texts in one tensor, which a layout of its own takes apart before they are projected."""
 

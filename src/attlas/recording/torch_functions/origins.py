@@ -496,10 +496,11 @@ def _places(side: SideOrigins, inputs: Inputs) -> set[int]:
 def _are_two_texts(
     query_side: SideOrigins, key_side: SideOrigins, value_side: SideOrigins, inputs: Inputs
 ) -> bool:
-    """Return True if queries are of one text that was given and keys of another, as the values are;
-    two tensors that share their memory may be of one.
+    """Return True if queries are of one text that was given and keys of another, as the values are,
+    which may lack the positions of keys; two tensors that share their memory may be of one.
     """
-    if key_side.texts != value_side.texts or query_side.others or key_side.others:
+    is_of_keys = bool(value_side.texts) and value_side.texts <= key_side.texts
+    if not is_of_keys or query_side.others or key_side.others:
         return False
     queries = [inputs[tensor_id] for tensor_id in query_side.inputs]
     keys = [inputs[tensor_id] for tensor_id in key_side.inputs]
