@@ -283,8 +283,7 @@ class GrowingFactoredMap:
     @property
     def stands_at_its_end(self) -> bool:
         """Return True if its last queries are the newest of its keys."""
-        last = self._steps[-1]
-        return last.position + last.queries == self.num_keys
+        return self.newest_key + self._steps[-1].queries == self.num_keys
 
     def attention_map(self) -> FactoredAttentionMap:
         """The present map; it does not change when the generation continues."""
@@ -458,10 +457,9 @@ class GrowingFactoredMap:
         return self.num_keys - (link.begin + step.shape[3] - step.shape[2])
 
     def grow(self, piece: MapPart, link: MapLink, content: Content | None) -> None:
-        """Append one more call."""
+        """Append one more call; its keys are a text of their own where only numbers tell so."""
         self._crop(link.begin + piece.num_keys - piece.queries)
-        if content is not None:  # a text of its own, where only numbers tell that it goes on
-            self._origin = content.start - link.begin
+        self._origin = self._origin if content is None else content.start - link.begin
         self._append(replace(piece, begin=link.begin, parents=link.parents), content)
 
     def _settle(self) -> None:
