@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import config
 
@@ -17,6 +18,9 @@ from shape_checker import CHECKED_OF_PROPERTY, LATER
 
 # One thread a process: the tests run in parallel, and small products are faster on one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Without a GPU Triton's kernels run in its interpreter; it reads this when it is imported.
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 shape_checker.install()
 # Of what a collection makes nothing is garbage, and looking for it takes a fifth of its time.
 gc.disable()

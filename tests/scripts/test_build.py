@@ -101,7 +101,11 @@ def locked() -> dict[str, list[str]]:
 
 def constrained() -> set[str]:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    pins = (line.split("==") for line in lines if line and not line.startswith("#"))
+    pins = (
+        line.partition(";")[0].strip().split("==")
+        for line in lines
+        if line and not line.startswith("#")
+    )
     return {f"{re.sub('[-_.]+', '-', name).lower()}=={version}" for name, version in pins}
 
 

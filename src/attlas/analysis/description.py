@@ -18,8 +18,8 @@ from attlas.recording.maps.reductions import (
     MassReduction,
     Reduction,
     RowReduction,
+    WeightAtOffset,
     reduce_map,
-    weight_at_offset,
 )
 
 # Features of a single map.
@@ -119,7 +119,7 @@ def map_features(
         "slope": SlopeReduction(attention_map, query_mask),
     }
     if query_offset is not None:
-        reductions["offset"] = RowReduction(attention_map, weight_at_offset(offset))
+        reductions["offset"] = RowReduction(attention_map, WeightAtOffset(offset))
     statistics = reduce_map(attention_map, reductions)
     at_choice = (
         float(statistics["offset"][0, 0, choice].double().mean()) if "offset" in statistics else 0.0

@@ -38,6 +38,7 @@ from attlas.recording.maps.reductions import (
     Reduction,
     RowReduction,
     RowStatistic,
+    WeightAtOffset,
     distance,
     entropy,
     first_weight,
@@ -46,8 +47,8 @@ from attlas.recording.maps.reductions import (
     normalized_entropy,
     num_visible,
     reduce_map,
-    weight_at_offset,
 )
+from attlas.recording.maps.row_kernels import RowKernels
 
 # What one pass over a layer finds out about its heads.
 
@@ -60,9 +61,9 @@ _OF_QUERIES: Mapping[str, RowStatistic] = {
 }
 _OF_PLACES: Mapping[str, RowStatistic] = {
     "distance": distance,
-    "self_weight": weight_at_offset(0),
-    "previous_weight": weight_at_offset(-1),
-    "next_weight": weight_at_offset(1),
+    "self_weight": WeightAtOffset(0),
+    "previous_weight": WeightAtOffset(-1),
+    "next_weight": WeightAtOffset(1),
 }
 STATISTICS = (*_OF_QUERIES, *_OF_PLACES, "special_weight", "information")
 """Of each head, the mean over its queries; but `information`, see `LayerOverview`."""
@@ -116,6 +117,9 @@ class _Received(ReceivedReduction):
             other.tokens = self.tokens
             self._apart[number] = other
         return self._apart[number]
+
+    def take(self, kernels: RowKernels) -> bool:
+        return False  # `update` says which queries are tokens
 
     def update(self, block: Block) -> None:
         rows = torch.ones(block.stop - block.start, dtype=torch.bool)

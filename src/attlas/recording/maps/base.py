@@ -14,6 +14,7 @@ from torch import Tensor
 from attlas.errors import AttlasError, quoted
 from attlas.recording.maps import statistics as questions
 from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
+from attlas.recording.maps.row_kernels import RowKernels
 from attlas.recording.maps.statistics import Summary, summarize
 
 THRESHOLD = 0.01
@@ -267,6 +268,10 @@ class AttentionMap(Statistics, ABC):
     def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
         """The blocks of an attention map of one batch row, which has this number among all rows."""
         return blocks_of_weights(self, self.rows, self.allowed_rows, batch, cuts)
+
+    def row_kernels(self, rows: tuple[int, int], names: frozenset[str]) -> RowKernels | None:
+        """Kernels that answer for these queries without blocks; None where there are none."""
+        return None
 
     def weights(self, at_most: int = _AT_MOST) -> Float[Tensor, "batch heads queries keys"]:
         """All weights at once: O(queries × keys) memory.

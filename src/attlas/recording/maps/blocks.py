@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.errors import AttlasError
+from attlas.recording.maps.row_kernels import RowKernels
 
 # A few rows of some maps, as the statistics take them.
 
@@ -155,6 +156,9 @@ class BlockSource(Protocol):
 
     def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
         """The blocks of a map of one batch row, which has this number among all rows."""
+
+    def row_kernels(self, rows: tuple[int, int], names: frozenset[str]) -> RowKernels | None:
+        """Kernels that answer for these queries without blocks; None where there are none."""
 
 
 def blocks_of(

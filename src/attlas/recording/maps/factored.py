@@ -12,6 +12,7 @@ from torch import Tensor
 from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.blocks import Block, Cut, PartialMask, ends_of
+from attlas.recording.maps.row_kernels import RowKernels, Scores, band_of, kernels_of
 
 NOTHING = 800.0
 """Of a key whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
@@ -187,6 +188,17 @@ class FactoredAttentionMap(AttentionMap):
     def iter_blocks(self, batch: int, cuts: Iterable[Cut]) -> Iterator[Block]:
         return _of_factored(self, batch, list(cuts))
 
+    def row_kernels(self, rows: tuple[int, int], names: frozenset[str]) -> RowKernels | None:
+        band = band_of(self.pattern)
+        if band is None:
+            return None
+        scores = Scores(
+            self.query.detach(), self.keys.detach(), self.scale, band, self.pattern_offset,
+            self.token_mask, None if self.bias is None else self.bias.detach(), self.softcap,
+            cache(lambda batch: _ends_of(self.at(batch))),
+        )  # fmt: skip
+        return kernels_of(scores, rows, names)
+
     def _allowed(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
         queries, num_keys = stop - start, self.shape[3]
         allowed = self.pattern.mask(
@@ -351,12 +363,7 @@ def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> 
     dtype = torch.promote_types(row.query.dtype, torch.float32)
     left, right, holes = _stretch_of(row)
     origin = row.pattern_offset
-    _, last = _reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
-    # Rows of padding may be hidden whole by a finite number, and then look at all keys alike: they
-    # do not count, unless there are no others.
-    shown = partial(ends_of, row, row.shown, row.allowed_rows)
-    bounds = shown if row.bias is not None else partial(_token_ends, row, left, last)
-    ends = cache(bounds)
+    ends = cache(partial(_ends_of, row))
     # Three rooms for all blocks: what has just been freed is slow to be had again.
     largest = max((_pairs(*cut) * row.shape[3] for cut in cuts), default=0)
     room = row.query.new_empty((3, largest), dtype=dtype)
@@ -381,6 +388,18 @@ def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> 
         query_offset = None if row.query_offset is None else row.query_offset + start
         extent = batch, heads, start, stop, low, high, query_offset
         yield Block(*extent, scores, weights, scratch, partial_masks, sees, ends)
+
+
+def _ends_of(row: FactoredAttentionMap) -> tuple[int, int]:
+    """The first and the last token of one batch row that some query sees."""
+    if row.bias is not None:
+        # Rows of padding may be hidden whole by a finite number, and then look at all keys alike:
+        # they do not count, unless there are no others.
+        return ends_of(row, row.shown, row.allowed_rows)
+    left, right, _ = _stretch_of(row)
+    origin = row.pattern_offset
+    _, last = _reach_of(row.pattern, origin, origin + row.shape[2] - 1, left, right)
+    return _token_ends(row, left, last)
 
 
 def _token_ends(row: FactoredAttentionMap, left: int, last: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from torch.nn.functional import linear
 from attlas._parallel import run_threads
 from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
+from attlas.recording.maps.row_kernels import MOST_GROUPS, MOST_KEYS, RowKernels
 
 # Row statistics: one number for a row of weights w over the keys that the query sees.
 
@@ -32,8 +34,14 @@ def entropy(block: Block) -> Float[Tensor, "heads rows"]:
 
 def normalized_entropy(block: Block) -> Float[Tensor, "heads rows"]:
     """Entropy / log n of the n keys that the query may see, from 0 to 1; 0 where n < 2."""
-    max_entropy = block.num_visible.clamp(min=1).log()
-    return torch.where(max_entropy > 0, block.entropy / max_entropy.clamp(min=1e-30), 0.0)
+    return _normalized(block.entropy, block.num_visible)
+
+
+def _normalized(
+    entropies: Float[Tensor, "*rows"], num_visible: Float[Tensor, "*#rows"]
+) -> Float[Tensor, "*rows"]:
+    max_entropy = num_visible.clamp(min=1).log()
+    return torch.where(max_entropy > 0, entropies / max_entropy.clamp(min=1e-30), 0.0)
 
 
 def effective_keys(block: Block) -> Float[Tensor, "heads rows"]:
@@ -68,14 +76,15 @@ def argmax(block: Block) -> Int[Tensor, "heads rows"]:
     return torch.where(block.has_visible, block.greatest + block.low, -1)
 
 
-def count_above(threshold: float) -> RowStatistic:
+@dataclass(frozen=True, slots=True)
+class CountAbove:
     """How many weights are greater than `threshold`."""
 
-    def of_row(block: Block) -> Float[Tensor, "heads rows"]:
-        # As floats: to sum bools takes six times as long.
-        return torch.gt(block.weights, threshold, out=block.scratch).sum(-1)
+    threshold: float
 
-    return of_row
+    def __call__(self, block: Block) -> Float[Tensor, "heads rows"]:
+        # As floats: to sum bools takes six times as long.
+        return torch.gt(block.weights, self.threshold, out=block.scratch).sum(-1)
 
 
 def distance(block: Block) -> Float[Tensor, "heads rows"]:
@@ -132,19 +141,20 @@ def last_weight(block: Block) -> Float[Tensor, "heads rows"]:
     return _weight_on(block, block.ends()[1])
 
 
-def weight_at_offset(offset: int) -> RowStatistic:
+@dataclass(frozen=True, slots=True)
+class WeightAtOffset:
     """The weight of the key at i + offset: 0 is the query's own, −1 the one before."""
 
-    def of_row(block: Block) -> Float[Tensor, "heads rows"]:
+    offset: int
+
+    def __call__(self, block: Block) -> Float[Tensor, "heads rows"]:
         row = torch.arange(block.stop - block.start, device=block.weights.device)
-        column = row + block.position + offset - block.low
+        column = row + block.position + self.offset - block.low
         in_range = (column >= 0) & (column < block.high - block.low)
         if not bool(in_range.any()):
             return _nothing(block)
         columns = torch.where(in_range, column, 0).expand(block.weights.shape[0], -1).unsqueeze(-1)
         return block.weights.gather(-1, columns).squeeze(-1) * in_range
-
-    return of_row
 
 
 def _weight_on(block: Block, key: int) -> Float[Tensor, "heads rows"]:
@@ -157,6 +167,33 @@ def _nothing(block: Block) -> Float[Tensor, "heads rows"]:
     return block.weights.new_zeros(block.weights.shape[:2])
 
 
+# The same by the kernels of a GPU, which make no blocks.
+
+
+_BY_KERNELS: Mapping[RowStatistic, Callable[[RowKernels], Tensor]] = {
+    entropy: lambda kernels: kernels.entropy,
+    normalized_entropy: lambda kernels: _normalized(kernels.entropy, kernels.num_visible),
+    effective_keys: lambda kernels: torch.where(
+        kernels.num_visible > 0, kernels.entropy.exp(), 0.0
+    ),
+    num_visible: lambda kernels: kernels.num_visible,
+    max_weight: lambda kernels: kernels.max_weight,
+    max_logit: lambda kernels: kernels.max_logit,
+    argmax: lambda kernels: kernels.argmax,
+    distance: lambda kernels: kernels.distance,
+    first_weight: lambda kernels: kernels.weight_on(0),
+    last_weight: lambda kernels: kernels.weight_on(1),
+}
+
+
+def _row_by_kernels(statistic: RowStatistic) -> Callable[[RowKernels], Tensor] | None:
+    if isinstance(statistic, WeightAtOffset):
+        return lambda kernels: kernels.weight_at(statistic.offset)
+    if isinstance(statistic, CountAbove):
+        return lambda kernels: kernels.count_above(statistic.threshold)
+    return _BY_KERNELS.get(statistic)
+
+
 class Reduction(ABC):
     """Takes every block once, and has a result in the end.
 
@@ -164,6 +201,15 @@ class Reduction(ABC):
     """
 
     shared: ClassVar[bool] = False
+
+    @property
+    def kernel_names(self) -> frozenset[str] | None:
+        """What the kernels of a GPU compute for it in their first pass; None = they cannot."""
+        return None
+
+    def take(self, kernels: RowKernels) -> bool:
+        """Take the result from these kernels instead of blocks; return False if they cannot."""
+        return False
 
     @abstractmethod
     def update(self, block: Block) -> None:
@@ -201,6 +247,21 @@ class RowReduction(Reduction):
         self._numbers[block.batch, block.heads, block.start : block.stop] = numbers
 
     @property
+    def kernel_names(self) -> frozenset[str] | None:
+        if _row_by_kernels(self._of_row) is None:
+            return None
+        return frozenset([getattr(self._of_row, "__name__", "")])
+
+    def take(self, kernels: RowKernels) -> bool:
+        answer = _row_by_kernels(self._of_row)
+        if answer is None:
+            return False
+        numbers = answer(kernels)
+        self._numbers = numbers.new_zeros(self._shape)
+        self._numbers[:, :, kernels.start : kernels.stop] = numbers
+        return True
+
+    @property
     def result(self) -> Shaped[Tensor, "batch heads queries"]:
         if self._numbers is None:
             return torch.zeros(self._shape, dtype=self._like)
@@ -236,6 +297,14 @@ class ReceivedReduction(Reduction):
             weights = torch.where(counts, weights, 0.0)
         sums = weights.sum(1)
         self._sums[block.batch, block.heads, block.low : block.high] += sums.cpu()
+
+    @property
+    def kernel_names(self) -> frozenset[str] | None:
+        return frozenset()
+
+    def take(self, kernels: RowKernels) -> bool:
+        self._sums += kernels.received(self._query_mask).cpu()
+        return True
 
     @property
     def result(self) -> Float[Tensor, "batch heads keys"]:
@@ -280,6 +349,16 @@ class TopKReduction(Reduction):
         self._keys[rows] = torch.where(positive, indices + block.low, -1).cpu()
 
     @property
+    def kernel_names(self) -> frozenset[str] | None:
+        return frozenset() if self._weights.shape[-1] <= MOST_KEYS else None
+
+    def take(self, kernels: RowKernels) -> bool:
+        weights, keys = kernels.top(self._weights.shape[-1])
+        self._weights[:, :, kernels.start : kernels.stop] = weights.cpu()
+        self._keys[:, :, kernels.start : kernels.stop] = keys.cpu()
+        return True
+
+    @property
     def result(self) -> tuple[Float[Tensor, "b h q k"], Int[Tensor, "b h q k"]]:
         return self._weights, self._keys
 
@@ -309,6 +388,15 @@ class MassReduction(Reduction):
             if self._masses.dtype != masses.dtype:
                 self._masses = self._masses.to(masses.dtype)
         self._masses[block.batch, block.heads, block.start : block.stop] = masses.cpu()
+
+    @property
+    def kernel_names(self) -> frozenset[str] | None:
+        return frozenset() if self._masses.shape[-1] <= MOST_GROUPS else None
+
+    def take(self, kernels: RowKernels) -> bool:
+        masses = kernels.mass(self._groups, self._masses.shape[-1])
+        self._masses[:, :, kernels.start : kernels.stop] = masses.cpu()
+        return True
 
     @property
     def result(self) -> Float[Tensor, "batch heads queries groups"]:
@@ -344,8 +432,10 @@ def reduce_map(
 def _reduce_map(
     attention_map: BlockSource, reductions: Mapping[str, Reduction], rows: tuple[int, int] | None
 ) -> dict[str, Any]:
-    all_reductions = list(reductions.values())
-    if all(reduction.shared for reduction in all_reductions) and _runs_in_threads(attention_map):
+    all_reductions = _left_by_kernels(attention_map, list(reductions.values()), rows)
+    if not all_reductions:
+        pass
+    elif all(reduction.shared for reduction in all_reductions) and _runs_in_threads(attention_map):
 
         def work(number: int, count: int, stop: threading.Event) -> None:
             with lock:
@@ -360,6 +450,20 @@ def _reduce_map(
     else:
         _update_all(blocks_of(attention_map, rows=rows), all_reductions)
     return {name: reduction.result for name, reduction in reductions.items()}
+
+
+def _left_by_kernels(
+    attention_map: BlockSource, reductions: Sequence[Reduction], rows: tuple[int, int] | None
+) -> Sequence[Reduction]:
+    """The reductions that need blocks: the kernels of a GPU have answered the others."""
+    asked = [names for each in reductions if (names := each.kernel_names) is not None]
+    kernels = None
+    if asked:
+        all_rows = (0, attention_map.shape[2])
+        kernels = attention_map.row_kernels(rows or all_rows, frozenset().union(*asked))
+    if kernels is None:
+        return reductions
+    return [each for each in reductions if each.kernel_names is None or not each.take(kernels)]
 
 
 def _runs_in_threads(attention_map: BlockSource) -> bool:
@@ -395,6 +499,15 @@ class CancelCheck(Reduction):
     def update(self, block: Block) -> None:
         if self._stop.is_set():
             raise PassCancelledError
+
+    @property
+    def kernel_names(self) -> frozenset[str] | None:
+        return frozenset()
+
+    def take(self, kernels: RowKernels) -> bool:
+        if self._stop.is_set():
+            raise PassCancelledError
+        return True
 
     @property
     def result(self) -> None:
@@ -479,6 +592,18 @@ class PoolReduction(Reduction):
         )
         cells = self._cells[block.batch, block.heads, top:bottom, left:right]
         self._join(cells, pooled, out=cells)
+
+    @property
+    def kernel_names(self) -> frozenset[str] | None:
+        return frozenset()
+
+    def take(self, kernels: RowKernels) -> bool:
+        if (kernels.start, kernels.stop) != self._rows:
+            return False
+        shape = self._cells.shape[2], self._cells.shape[3]
+        pooled = kernels.pool(self._keys, shape, maximum=self._how == "max")
+        self._cells[:] = pooled.cpu().numpy()
+        return True
 
     def _of_rows(self, weights: Float[Tensor, "heads rows keys"]) -> Float[Tensor, "heads keys"]:
         return weights.amax(1) if self._how == "max" else weights.sum(1)

@@ -12,6 +12,7 @@ from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import BlockSource, position_error
 from attlas.recording.maps.reductions import (
     CancelCheck,
+    CountAbove,
     MassReduction,
     PoolReduction,
     ReceivedReduction,
@@ -19,8 +20,8 @@ from attlas.recording.maps.reductions import (
     RowReduction,
     RowStatistic,
     TopKReduction,
+    WeightAtOffset,
     argmax,
-    count_above,
     distance,
     effective_keys,
     entropy,
@@ -32,7 +33,6 @@ from attlas.recording.maps.reductions import (
     normalized_entropy,
     num_visible,
     reduce_map,
-    weight_at_offset,
 )
 
 _CELLS = 1024
@@ -150,9 +150,9 @@ _OF_ROWS: Mapping[str, RowStatistic] = {
     "distance": distance,
     "first_weight": first_weight,
     "last_weight": last_weight,
-    "self_weight": weight_at_offset(0),
-    "previous_weight": weight_at_offset(-1),
-    "next_weight": weight_at_offset(1),
+    "self_weight": WeightAtOffset(0),
+    "previous_weight": WeightAtOffset(-1),
+    "next_weight": WeightAtOffset(1),
     "gini": gini,
 }
 PLACED = ("distance", "self_weight", "previous_weight", "next_weight")
@@ -219,7 +219,7 @@ def reduction_of(
     if name == "received":
         return ReceivedReduction(attention_map, query_mask)
     statistic: Callable[..., Tensor] = (
-        count_above(threshold) if name == "count_above" else _OF_ROWS[name]
+        CountAbove(threshold) if name == "count_above" else _OF_ROWS[name]
     )
     return RowReduction(
         attention_map, statistic, torch.int64 if name == "argmax" else torch.float32

@@ -1,0 +1,463 @@
+"""Statistics of factored maps by the Triton kernels, where these can run: on a GPU.
+
+Elsewhere, and for masks that the kernels do not know, the blocks of `blocks.py` answer. They are
+the twin of the kernels, too.
+"""
+
+import importlib.util
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from attlas.patterns import Both, Causal, Everywhere, Pattern, Strided, Window
+
+# Which maps the kernels know.
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Pairs with i − back ≤ j ≤ i + ahead and (i − j) mod step = 0; None = no bound."""
+
+    back: int | None = None
+    ahead: int | None = None
+    step: int = 1
+
+    def __and__(self, other: "Band") -> "Band":
+        """The pairs of both."""
+        backs = [band.back for band in (self, other) if band.back is not None]
+        aheads = [band.ahead for band in (self, other) if band.ahead is not None]
+        return Band(
+            min(backs, default=None), min(aheads, default=None), math.lcm(self.step, other.step)
+        )
+
+
+def band_of(pattern: Pattern) -> Band | None:
+    """The pattern as a band; None if it is none."""
+    if isinstance(pattern, Everywhere):
+        return Band()
+    if isinstance(pattern, Causal):
+        return Band(ahead=0)
+    if isinstance(pattern, Window):
+        return Band(pattern.radius, pattern.radius)
+    if isinstance(pattern, Strided):
+        return Band(step=pattern.stride)
+    if isinstance(pattern, Both):
+        left, right = band_of(pattern.left), band_of(pattern.right)
+        return None if left is None or right is None else left & right
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """cap(scale · q kᵀ) + bias, and which of them a query sees: what a kernel reads.
+
+    Args:
+        offset: The position of the first query, counted as keys are.
+        token_mask, bias, softcap: As of `FactoredAttentionMap`.
+        ends: The first and the last token of a batch row.
+    """
+
+    query: Float[Tensor, "batch heads queries head_dim"]
+    keys: Float[Tensor, "batch kv_heads keys head_dim"]
+    scale: float
+    band: Band
+    offset: int
+    token_mask: Bool[Tensor, "batch keys"] | None
+    bias: Shaped[Tensor, "#batch #heads #queries #keys"] | None
+    softcap: float | None
+    ends: Callable[[int], tuple[int, int]]
+
+    def of_rows(self, start: int, stop: int) -> "Scores":
+        """The scores of queries start … stop − 1."""
+        bias = self.bias
+        if bias is not None and bias.shape[2] > 1:
+            bias = bias[:, :, start:stop]
+        query = self.query[:, :, start:stop]
+        return replace(self, query=query, bias=bias, offset=self.offset + start)
+
+
+_FAR = 4500.0  # a bias between −this and this hides no key, whatever the scores are
+_LONGEST = 1 << 29  # positions are 32-bit numbers in the kernels
+_WIDEST = 256  # a head beyond it leaves no room for blocks
+_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+_AT_ONCE = 1 << 26  # numbers of a bias that are looked at together
+_NO_BOUND = 1 << 30
+
+
+def is_known(scores: Scores) -> bool:
+    """Return True if the kernels compute these scores, and hide what the twin hides."""
+    batch, heads, queries, head_dim = scores.query.shape
+    num_keys = scores.keys.shape[2]
+    return (
+        scores.query.dtype in _TYPES
+        and scores.keys.dtype == scores.query.dtype
+        and scores.keys.device == scores.query.device
+        and min(batch, heads, queries, num_keys, head_dim) > 0
+        and head_dim <= _WIDEST
+        and abs(scores.offset) + queries + num_keys < _LONGEST
+        and max(scores.band.back or 0, scores.band.ahead or 0, scores.band.step) < _NO_BOUND
+        and (scores.bias is None or _is_plain(scores.bias))
+    )
+
+
+def _is_plain(bias: Shaped[Tensor, "..."]) -> bool:
+    """Return True for a bool mask, and for numbers that hide by −∞ alone.
+
+    How a large finite number hides depends on all scores of its row: the twin knows it.
+    """
+    if bias.dtype == torch.bool:
+        return True
+    if bias.dtype not in _TYPES:
+        return False
+    step = max(1, _AT_ONCE // max(1, bias[:, :, :1].numel()))
+    for part in torch.split(bias, step, 2):
+        finite = part.masked_fill(part == -torch.inf, 0.0)
+        if finite.numel() and not bool(finite.abs().amax() <= _FAR):  # also of NaN
+            return False
+    return True
+
+
+# Where the kernels run.
+
+
+@cache
+def _is_installed() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+_failed: list[str] = []  # why the kernels cannot run in this process
+
+
+def is_available(device: torch.device) -> bool:
+    """Return True if the kernels run on this device: a GPU, with Triton installed."""
+    return device.type == "cuda" and not _failed and _is_installed()
+
+
+def kernels_of(scores: Scores, rows: tuple[int, int], names: frozenset[str]) -> "RowKernels | None":
+    """The kernels for these queries, after their first pass; None where they cannot answer.
+
+    Args:
+        names: What is asked for: names of statistics.
+    """
+    if not is_available(scores.query.device) or rows[0] >= rows[1] or not is_known(scores):
+        return None
+    try:
+        return RowKernels(scores.of_rows(*rows), rows[0], names)
+    except Exception as error:
+        if not _is_of_compiler(error):
+            raise
+        _failed.append(str(error))
+        warnings.warn(
+            "Triton cannot compile the kernels of attention statistics here; PyTorch computes the "
+            f"same numbers in more time ({type(error).__name__}: {str(error)[:200]})",
+            stacklevel=2,
+        )
+        return None
+
+
+def _is_of_compiler(error: Exception) -> bool:
+    """Return True for what Triton says where it lacks a compiler, or a GPU lacks a feature."""
+    of_triton = any(kind.__module__.startswith("triton") for kind in type(error).__mro__)
+    return of_triton or "compiler" in str(error).lower()
+
+
+@cache
+def _kernels() -> ModuleType:
+    from attlas.recording.maps import triton_kernels
+
+    return triton_kernels
+
+
+_FIRST_PASS = {
+    "entropy": "ENTROPY", "normalized_entropy": "ENTROPY", "effective_keys": "ENTROPY",
+    "squares": "SQUARES", "distance": "DISTANCE", "argmax": "BEST",
+}  # fmt: skip
+MOST_KEYS = 32
+"""The greatest k of `RowKernels.top`: beyond it one sort of a row takes less time."""
+
+MOST_GROUPS = 64
+"""The most groups of `RowKernels.mass`, whose sums a program holds."""
+
+
+class RowKernels:
+    """Statistics of some queries of one map, each as a float32 tensor on its device.
+
+    Args:
+        scores: Of these queries alone.
+        start: The number of the first of them in the map.
+        names: The statistics that the first pass computes.
+        blocks: How many queries and keys a program takes at a time; None = by width and type.
+    """
+
+    def __init__(
+        self,
+        scores: Scores,
+        start: int,
+        names: frozenset[str],
+        blocks: tuple[int, int] | None = None,
+    ) -> None:
+        self.scores, self.start = scores, start
+        self._blocks = blocks or _blocks_of(scores)
+        batch, heads, queries, _ = scores.query.shape
+        self._shape = batch, heads, queries
+        flags = dict.fromkeys(_FIRST_PASS.values(), False)
+        flags |= {_FIRST_PASS[name]: True for name in names if name in _FIRST_PASS}
+        self.max_logit, self.max_weight = self._new(), self._new()
+        self._counts = self._new(dtype=torch.int32)
+        self._entropy, self._squares, self._distance = (
+            self._new() if flags[flag] else self.max_logit
+            for flag in ("ENTROPY", "SQUARES", "DISTANCE")
+        )
+        self._best = self._new(dtype=torch.int32) if flags["BEST"] else self._counts
+        self._flags = flags
+        self._launch(
+            _kernels().row_pass,
+            (
+                self.max_logit, self.max_weight, self._entropy, self._squares, self._distance,
+                self._best, self._counts,
+            ),
+            self._programs(queries, self._blocks[0]),
+            flags,
+        )  # fmt: skip
+
+    @property
+    def stop(self) -> int:
+        """One past the number of the last query in the map."""
+        return self.start + self._shape[2]
+
+    @property
+    def num_visible(self) -> Float[Tensor, "batch heads queries"]:
+        """How many keys each query sees."""
+        return self._counts.to(torch.float32)
+
+    @property
+    def log_sum_exp(self) -> Float[Tensor, "batch heads queries"]:
+        """log Σ exp s; −∞ for a query that sees no key."""
+        return torch.where(self._counts > 0, self.max_logit - self.max_weight.log(), -torch.inf)
+
+    @property
+    def entropy(self) -> Float[Tensor, "batch heads queries"]:
+        """log Σ exp s − Σ p s, in nats."""
+        return self._of_first_pass("ENTROPY", self._entropy)
+
+    @property
+    def squares(self) -> Float[Tensor, "batch heads queries"]:
+        """Σ p²."""
+        return self._of_first_pass("SQUARES", self._squares)
+
+    @property
+    def distance(self) -> Float[Tensor, "batch heads queries"]:
+        """Σ_j p_j |i − j|."""
+        return self._of_first_pass("DISTANCE", self._distance)
+
+    @property
+    def argmax(self) -> Int[Tensor, "batch heads queries"]:
+        """The key of the greatest score, the first of equals; −1 where there is none."""
+        return self._of_first_pass("BEST", self._best).to(torch.int64)
+
+    def _of_first_pass(self, flag: str, numbers: Tensor) -> Tensor:
+        assert self._flags[flag], f"the first pass did not compute {flag}"
+        return numbers
+
+    def weight_on(self, end: int) -> Float[Tensor, "batch heads queries"]:
+        """The weight of the first token of each batch row (`end` = 0), or of the last (1)."""
+        keys = [self.scores.ends(batch)[end] for batch in range(self._shape[0])]
+        targets = torch.tensor(keys, dtype=torch.int32, device=self.scores.query.device)
+        return self._weights_of_pairs(targets, 0, fixed=True)
+
+    def weight_at(self, offset: int) -> Float[Tensor, "batch heads queries"]:
+        """The weight of the key at i + offset."""
+        return self._weights_of_pairs(self._counts, offset, fixed=False)
+
+    def _weights_of_pairs(
+        self, targets: Int[Tensor, "..."], shift: int, *, fixed: bool
+    ) -> Float[Tensor, "batch heads queries"]:
+        if abs(shift) >= _LONGEST:
+            return self._new().zero_()
+        weights = self._new()
+        self._launch(
+            _kernels().pair_pass,
+            (self.max_logit, self.max_weight, targets, weights),
+            self._programs(self._shape[2], self._blocks[0]),
+            {"shift": shift, "FIXED": fixed},
+        )
+        return weights
+
+    def count_above(self, threshold: float) -> Float[Tensor, "batch heads queries"]:
+        """How many weights are greater than `threshold`."""
+        counts = self._new(dtype=torch.int32)
+        self._launch(
+            _kernels().count_pass,
+            (self.max_logit, self.max_weight, counts),
+            self._programs(self._shape[2], self._blocks[0]),
+            {"threshold": float(threshold)},
+        )
+        return counts.to(torch.float32)
+
+    def received(
+        self, query_mask: Bool[Tensor, "batch queries"] | None
+    ) -> Float[Tensor, "batch heads keys"]:
+        """Σ_i w_ij over the queries that count.
+
+        Args:
+            query_mask: Of all queries of the map; None = all count.
+        """
+        batch = self._shape[0]
+        num_keys = self.scores.keys.shape[2]
+        sums = self._new(num_keys, dtype=torch.float64)
+        counted = self._counts
+        if query_mask is not None:
+            counted = query_mask[:, self.start : self.stop].to(sums.device, torch.uint8)
+            counted = counted.expand(batch, -1).contiguous()
+        self._launch(
+            _kernels().received_pass,
+            (self.max_logit, self.max_weight, counted, sums),
+            self._programs(num_keys, self._blocks[1]),
+            {"COUNTED": query_mask is not None},
+        )
+        return sums.to(torch.float32)
+
+    def top(
+        self, k: int
+    ) -> tuple[Float[Tensor, "batch heads queries k"], Int[Tensor, "batch heads queries k"]]:
+        """The k greatest weights and their keys, 0 and −1 where fewer are seen."""
+        weights, keys = self._new(k=k), self._new(k=k, dtype=torch.int32)
+        self._launch(
+            _kernels().top_pass,
+            (self.max_logit, self.max_weight, weights, keys),
+            self._programs(self._shape[2], self._blocks[0]),
+            {"most": k},
+        )
+        return weights, keys.to(torch.int64)
+
+    def mass(
+        self, groups: Int[Tensor, "batch keys"], count: int
+    ) -> Float[Tensor, "batch heads queries groups"]:
+        """Σ_{j ∈ g} w_j for each of `count` groups."""
+        # A number that is beyond 32 bits is one of no group.
+        numbers = torch.where((groups >= 0) & (groups < count), groups, -1)
+        numbers = numbers.to(self.scores.query.device, torch.int32).contiguous()
+        masses = self._new(k=count)
+        self._launch(
+            _kernels().mass_pass,
+            (self.max_logit, self.max_weight, numbers, masses),
+            self._programs(self._shape[2], self._blocks[0]),
+            {"most": count, "GROUPS": _power_of_two(count)},
+        )
+        return masses
+
+    def pool(
+        self, key_range: tuple[int, int], shape: tuple[int, int], *, maximum: bool
+    ) -> Float[Tensor, "batch heads cell_rows cell_keys"]:
+        """The sum or the maximum of the weights of each cell of all queries and these keys.
+
+        A cell in which no query sees a key has the maximum −∞.
+        """
+        batch, heads, queries = self._shape
+        sizes = queries, key_range[1] - key_range[0]
+        largest = [-(-size // cells) for size, cells in zip(sizes, shape, strict=True)]
+        blocks = tuple(
+            min(block, _power_of_two(size))
+            for block, size in zip(self._blocks, largest, strict=True)
+        )
+        cells = torch.empty((batch, heads, *shape), device=self.scores.query.device)
+        self._launch(
+            _kernels().pool_pass,
+            (self.max_logit, self.max_weight, cells),
+            cells.numel(),
+            {
+                "cell_rows": shape[0],
+                "cell_keys": shape[1],
+                "left": key_range[0],
+                "right": key_range[1],
+                "MAXIMUM": maximum,
+            },
+            (blocks[0], blocks[1]),
+        )
+        return cells
+
+    def _new(
+        self, size: int | None = None, *, k: int | None = None, dtype: torch.dtype = torch.float32
+    ) -> Tensor:
+        """An empty tensor of a number for each query, of `size` for each head, or of k numbers."""
+        shape = [*self._shape[:2], self._shape[2] if size is None else size]
+        shape += [] if k is None else [k]
+        return torch.empty(shape, dtype=dtype, device=self.scores.query.device)
+
+    def _programs(self, size: int, block: int) -> int:
+        return -(-size // block) * self._shape[0] * self._shape[1]
+
+    def _launch(
+        self,
+        kernel: Any,
+        outputs: Sequence[Tensor],
+        programs: int,
+        arguments: Mapping[str, Any],
+        blocks: tuple[int, int] | None = None,
+    ) -> None:
+        scores = self.scores
+        query, keys, bias, band = scores.query, scores.keys, scores.bias, scores.band
+        tokens = scores.token_mask
+        if tokens is not None:
+            tokens = tokens.to(query.device).contiguous().view(torch.uint8)
+        bias_strides = [0, 0, 0, 0]
+        if bias is not None:
+            bias_kind = "mask" if bias.dtype == torch.bool else "number"
+            bias = bias.to(query.device)
+            bias = bias.view(torch.uint8) if bias.dtype == torch.bool else bias
+            sizes = zip(bias.shape, bias.stride(), strict=True)
+            bias_strides = [stride if size > 1 else 0 for size, stride in sizes]
+        else:
+            bias_kind = "none"
+        rows, num_keys = blocks or self._blocks
+        width = _power_of_two(query.shape[3])
+        launcher = kernel[(programs,)]
+        with _on(query.device):
+            launcher(
+                query, keys, query if tokens is None else tokens, query if bias is None else bias,
+                *outputs, *query.stride(), *keys.stride(),
+                0 if tokens is None else tokens.stride(0), *bias_strides,
+                query.shape[1], query.shape[1] // keys.shape[1], query.shape[2], keys.shape[2],
+                query.shape[3], float(scores.scale), float(scores.softcap or 1.0), scores.offset,
+                _NO_BOUND if band.back is None else band.back,
+                _NO_BOUND if band.ahead is None else band.ahead, band.step,
+                TOKENS=tokens is not None, BIAS=bias_kind, SOFTCAP=scores.softcap is not None,
+                STRIDED=band.step > 1, UPCAST=_is_upcast(query),
+                ROWS=rows, KEYS=num_keys, WIDTH=width, **arguments, **_options(rows, num_keys),
+            )  # fmt: skip
+
+
+def _on(device: torch.device) -> Any:
+    """The device as the current one: Triton launches there."""
+    return torch.cuda.device(device) if device.type == "cuda" else torch.no_grad()
+
+
+def _is_upcast(query: Tensor) -> bool:
+    """Triton's interpreter, on a CPU, multiplies the bits of bfloat16 as whole numbers."""
+    return query.device.type == "cpu" and query.dtype == torch.bfloat16
+
+
+def _options(rows: int, num_keys: int) -> dict[str, int]:
+    """Eight warps, because with four the scores of a block do not fit into registers."""
+    return {"num_warps": 8 if rows * num_keys > 256 else 4, "num_stages": 2}
+
+
+def _blocks_of(scores: Scores) -> tuple[int, int]:
+    """Queries and keys of a program: as many as leave the scores in registers."""
+    width = _power_of_two(scores.query.shape[3])
+    if scores.query.dtype == torch.float32:
+        return (64, 64) if width <= 64 else (64, 32) if width <= 128 else (32, 32)
+    return (128, 64) if width <= 128 else (64, 64)
+
+
+def _power_of_two(size: int) -> int:
+    """The least power of two from `size`, and from 16, the least that a product takes."""
+    return max(16, 1 << (size - 1).bit_length())

@@ -1,0 +1,556 @@
+"""Statistics of maps by Triton's kernels, in Triton's interpreter, beside float64 and the twin."""
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from attlas.monitoring.statistics import totals_of
+from attlas.patterns import (
+    Pattern,
+    both,
+    causal,
+    either,
+    everywhere,
+    landmarks,
+    scattered,
+    strided,
+    window,
+)
+from attlas.recording import AttentionMap, FactoredAttentionMap
+from attlas.recording.maps import row_kernels, triton_kernels
+from attlas.recording.maps.reductions import PassCancelledError
+from attlas.recording.maps.row_kernels import RowKernels, band_of
+from attlas.recording.maps.statistics import NAMES, pool_map
+
+pytest.importorskip("triton", reason="Triton has no wheel for this machine")
+
+NUMBERS = tuple(name for name in (*NAMES, "max_logit") if name != "gini")
+
+
+@pytest.fixture(autouse=True)
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> list[RowKernels | None]:
+    """The kernels run on a CPU, in small blocks; what each map got of them."""
+    given_out: list[RowKernels | None] = []
+    plain = row_kernels.kernels_of
+
+    def kernels_of(*arguments: Any) -> RowKernels | None:
+        given_out.append(plain(*arguments))
+        return given_out[-1]
+
+    monkeypatch.setattr(row_kernels, "is_available", lambda device: not row_kernels._failed)
+    monkeypatch.setattr(row_kernels, "_blocks_of", lambda scores: (16, 16))
+    monkeypatch.setattr("attlas.recording.maps.factored.kernels_of", kernels_of)
+    return given_out
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The same question without the kernels."""
+
+    def ask(question: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(row_kernels, "is_available", lambda device: False)
+            return question()
+
+    return ask
+
+
+# The referee: everything at once, in float64.
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """All weights of a map, its scores, and what a query sees."""
+
+    weights: Tensor
+    scores: Tensor
+    seen: Tensor
+    away: Tensor  # |i − j|
+
+    @classmethod
+    def of(cls, attention_map: FactoredAttentionMap) -> "Explicit":
+        query, keys = attention_map.query.double(), attention_map.keys.double()
+        keys = keys.repeat_interleave(query.shape[1] // keys.shape[1], 1)
+        scores = query @ keys.mT * attention_map.scale
+        if attention_map.softcap is not None:
+            scores = attention_map.softcap * (scores / attention_map.softcap).tanh()
+        queries, num_keys = scores.shape[2:]
+        i = torch.arange(queries)[:, None] + (attention_map.query_offset or 0)
+        j = torch.arange(num_keys)[None, :]
+        seen = attention_map.pattern(i, j).expand(scores.shape)
+        if attention_map.token_mask is not None:
+            seen = seen & attention_map.token_mask[:, None, None]
+        bias = attention_map.bias
+        if bias is not None and bias.dtype == torch.bool:
+            seen = seen & bias
+        elif bias is not None:
+            scores = scores + bias.double()
+            seen = seen & (bias > -torch.inf)
+        powers = torch.where(seen, scores, -torch.inf).softmax(-1)
+        return cls(torch.where(seen, powers, 0.0), scores, seen, (i - j).abs().double())
+
+    def statistics(self, ends: tuple[Tensor, Tensor]) -> Mapping[str, Tensor]:
+        w, seen = self.weights, self.seen
+        some, n = seen.any(-1), seen.sum(-1).double()
+        entropy = -torch.special.xlogy(w, w).sum(-1)
+        most = torch.where(n > 1, n.log(), 1.0)
+        batch, heads, queries, _ = w.shape
+        first, last = (
+            w.gather(-1, end[:, None, None, None].expand(batch, heads, queries, 1)).squeeze(-1)
+            for end in ends
+        )
+        hidden = torch.where(seen, self.scores, -torch.inf)
+        return {
+            "entropy": entropy,
+            "normalized_entropy": torch.where(n > 1, entropy / most, 0.0),
+            "effective_keys": torch.where(some, entropy.exp(), 0.0),
+            "num_visible": n,
+            "count_above": (w > 0.03).sum(-1).double(),
+            "max_weight": w.amax(-1),
+            "max_logit": hidden.amax(-1),
+            "argmax": torch.where(some, hidden.argmax(-1), -1).double(),
+            "distance": (w * self.away).sum(-1),
+            "received": w.sum(-2),
+            "first_weight": first,
+            "last_weight": last,
+            "self_weight": torch.where(self.away == 0, w, 0.0).sum(-1),
+        }
+
+
+# Two blocks of 16 and an edge: the interpreter needs 30 ms for each of its blocks.
+SIZES = {"batch": 1, "heads": 2, "kv_heads": 2, "queries": 21, "keys": 21, "width": 12}
+
+
+def example(
+    pattern: Pattern = everywhere, offset: int | None = 0, seed: int = 1, **given: Any
+) -> FactoredAttentionMap:
+    """A map of random numbers."""
+    torch.manual_seed(seed)
+    sizes = {name: given.pop(name, size) for name, size in SIZES.items()}
+    batch, width = sizes["batch"], sizes["width"]
+    dtype = given.pop("dtype", torch.float32)
+    query = torch.randn(batch, sizes["heads"], sizes["queries"], width)
+    keys = torch.randn(batch, sizes["kv_heads"], sizes["keys"], width)
+    return FactoredAttentionMap(query.to(dtype), keys.to(dtype), 0.6, pattern, offset, **given)
+
+
+def padding(*tokens: tuple[int, int], keys: int = 21) -> Tensor:
+    place = torch.arange(keys)
+    return torch.stack([(place >= low) & (place < high) for low, high in tokens])
+
+
+def bias_of(*shape: int, hidden: float = 0.0) -> Tensor:
+    torch.manual_seed(6)
+    numbers = torch.randn(shape)
+    return torch.where(torch.rand(shape) < hidden, -torch.inf, numbers)
+
+
+def alibi(heads: int, queries: int, keys: int) -> Tensor:
+    slopes = 0.5 ** torch.arange(1, heads + 1)
+    distance = (torch.arange(queries)[:, None] - torch.arange(keys)).abs()
+    return -(slopes[:, None, None] * distance)[None]
+
+
+def random_mask(share: float, *shape: int) -> Tensor:
+    torch.manual_seed(7)
+    return torch.rand(shape) < share
+
+
+CASES: dict[str, FactoredAttentionMap] = {
+    "everywhere": example(),
+    "of unknown position": example(offset=None, queries=9),
+    "causal": example(causal, queries=33, keys=33),
+    "causal from a cache": example(causal, 12, queries=7, keys=19),
+    "one new query": example(causal, 30, queries=1, keys=31),
+    "ahead of its keys": example(causal, -5, queries=20, keys=18),
+    "beyond its keys": example(both(causal, window(6)), 10, queries=35, keys=20),
+    "window": example(window(5)),
+    "window of itself": example(window(0)),
+    "causal window": example(both(causal, window(7)), 3, keys=19),
+    "strided": example(both(causal, strided(3))),
+    "two strides": example(both(strided(2), both(strided(3), window(12)))),
+    "padding": example(batch=2, token_mask=padding((0, 21), (0, 11))),
+    "padding before": example(causal, batch=2, token_mask=padding((4, 21), (18, 21))),
+    "padding within": example(causal, batch=2, token_mask=random_mask(0.6, 2, 21)),
+    "a text of padding alone": example(batch=2, token_mask=padding((0, 20), (0, 0))),
+    "a mask": example(bias=random_mask(0.7, 1, 2, 21, 21)),
+    "a mask of every head": example(causal, bias=random_mask(0.1, 1, 1, 21, 21)),
+    "a bias": example(causal, bias=bias_of(1, 2, 21, 21, hidden=0.3)),
+    "a bias of the keys": example(batch=2, bias=bias_of(2, 1, 1, 21, hidden=0.5)),
+    "a bias in half precision": example(bias=bias_of(1, 2, 21, 21, hidden=0.2).half()),
+    "ALiBi": example(causal, bias=alibi(2, 21, 21)),
+    "a cap": example(causal, softcap=1.5),
+    "a large cap": example(softcap=50.0, queries=5),
+    "shared keys": example(causal, heads=4, kv_heads=2, queries=12),
+    "one head of keys": example(kv_heads=1, queries=5, keys=40),
+    "one number wide": example(width=1, queries=5),
+    "a head of forty numbers": example(width=40, queries=5),
+    "all of it": example(
+        both(causal, both(window(19), strided(2))), 6, batch=2, kv_heads=1, queries=18, keys=23,
+        softcap=2.0, token_mask=padding((2, 23), (9, 20), keys=23),
+        bias=bias_of(2, 2, 18, 23, hidden=0.2),
+    ),
+}  # fmt: skip
+
+
+def ends_of(attention_map: FactoredAttentionMap, explicit: Explicit) -> tuple[Tensor, Tensor]:
+    """The first and the last token that some query sees; without padding, the first and the last.
+
+    Where the pattern alone hides, keys before the reach of all queries count.
+    """
+    reached = explicit.seen.flatten(1, 2).any(1)
+    if attention_map.bias is None:
+        tokens = attention_map.token_mask
+        tokens = torch.ones_like(reached) if tokens is None else tokens
+        last = torch.where(
+            reached.any(-1), reached.shape[1] - 1 - reached.flip(1).int().argmax(1), 0
+        )
+        reached = tokens & (torch.arange(reached.shape[1]) <= last[:, None])
+    first = reached.int().argmax(1)
+    return first, (reached.shape[1] - 1 - reached.flip(1).int().argmax(1)) * reached.any(1)
+
+
+def names_of(attention_map: AttentionMap) -> tuple[str, ...]:
+    placed = ("distance", "self_weight", "previous_weight", "next_weight")
+    known = attention_map.position is not None
+    return tuple(name for name in NUMBERS if known or name not in placed)
+
+
+Given = list[RowKernels | None]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_statistics_are_those_of_float64_and_of_the_blocks(
+    case: str, on_cpu: Given, without: Any
+) -> None:
+    attention_map = CASES[case]
+    explicit = Explicit.of(attention_map)
+    expected = explicit.statistics(ends_of(attention_map, explicit))
+    names = names_of(attention_map)
+    found = attention_map.summary(*names, threshold=0.03)
+    assert [kernels is not None for kernels in on_cpu] == [True]
+    twin = without(lambda: attention_map.summary(*names, threshold=0.03))
+    for name in names:
+        ours, theirs = getattr(found, name), getattr(twin, name)
+        assert (ours.dtype, ours.device) == (theirs.dtype, theirs.device)
+        torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-5, msg=name)
+        if name in expected:
+            wanted = expected[name]
+            torch.testing.assert_close(ours.double(), wanted, atol=2e-5, rtol=2e-6, msg=name)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_is_summed_in_float32(dtype: torch.dtype, on_cpu: Given) -> None:
+    attention_map = example(causal, dtype=dtype, kv_heads=1)
+    explicit = Explicit.of(attention_map)
+    expected = explicit.statistics(ends_of(attention_map, explicit))
+    found = attention_map.summary("entropy", "max_logit", "received", "self_weight", "distance")
+    assert on_cpu[0] is not None
+    for name in ("entropy", "max_logit", "received", "self_weight", "distance"):
+        ours = getattr(found, name).double()
+        torch.testing.assert_close(ours, expected[name], atol=5e-6, rtol=2e-6, msg=name)
+
+
+def kernels_for(attention_map: FactoredAttentionMap, *names: str) -> RowKernels:
+    found = attention_map.row_kernels((0, attention_map.shape[2]), frozenset(names))
+    assert found is not None
+    return found
+
+
+def test_a_pass_has_log_sum_exp_and_squares() -> None:
+    attention_map = CASES["all of it"]
+    explicit = Explicit.of(attention_map)
+    kernels = kernels_for(attention_map, "squares")
+    hidden = torch.where(explicit.seen, explicit.scores, -torch.inf)
+    expected = (hidden.logsumexp(-1), explicit.weights.square().sum(-1))
+    for ours, wanted in zip((kernels.log_sum_exp, kernels.squares), expected, strict=True):
+        torch.testing.assert_close(ours.double(), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_large_scores_lose_no_digits_to_their_sum() -> None:
+    attention_map = replace(example(causal), scale=300.0)
+    found = attention_map.summary("max_weight", "max_logit", "received")
+    assert float(found.max_logit.max()) > 3000
+    assert float(found.max_weight.max()) <= 1
+    sums = found.received.sum(-1)  # exp(s − log Σ exp s) would be off by a thousandth
+    torch.testing.assert_close(sums, torch.full_like(sums, 21.0), atol=1e-5, rtol=0)
+    weights = attention_map.scores(0, 21).masked_fill(~causal.mask(21, 21), -torch.inf).softmax(-1)
+    torch.testing.assert_close(found.max_weight, weights.amax(-1), atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("how", ["max", "mean", "sum"])
+@pytest.mark.parametrize("case", ["everywhere", "all of it"])
+def test_a_window_is_pooled_as_its_weights_are(case: str, how: str, on_cpu: Given) -> None:
+    attention_map = CASES[case]
+    weights = Explicit.of(attention_map).weights
+    pooled = attention_map.pool((2, 17), (1, 20), (2, 3), how)
+    assert on_cpu[0] is not None
+    for row in range(2):
+        for key in range(3):
+            rows = slice(2 + row * 15 // 2, 2 + (row + 1) * 15 // 2)
+            keys = slice(1 + key * 19 // 3, 1 + (key + 1) * 19 // 3)
+            cell = weights[:, :, rows, keys]
+            expected = {"max": cell.amax, "mean": cell.mean, "sum": cell.sum}[how]((-2, -1))
+            torch.testing.assert_close(
+                pooled[:, :, row, key].double(), expected, atol=1e-6, rtol=1e-5
+            )
+
+
+def test_a_cell_in_which_nothing_is_seen_has_the_number_for_hidden_ones(without: Any) -> None:
+    attention_map = CASES["causal window"]
+    question = lambda: pool_map(  # noqa: E731
+        attention_map, None, None, (3, 4), "max", threading.Event(), hidden=-math.inf
+    )
+    found, twin = question(), without(question)
+    assert (found == -math.inf).any()
+    torch.testing.assert_close(found, twin, atol=1e-6, rtol=1e-5)
+
+
+def test_a_pass_that_nobody_waits_for_ends() -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(PassCancelledError):
+        pool_map(CASES["everywhere"], None, None, (3, 3), "max", stop)
+
+
+@pytest.mark.parametrize("case", ["causal", "all of it"])
+def test_the_greatest_weights_come_in_their_order(case: str, on_cpu: Given) -> None:
+    attention_map = CASES[case]
+    explicit = Explicit.of(attention_map)
+    weights, keys = attention_map.topk(3)
+    assert on_cpu[0] is not None
+    some = explicit.seen.sum(-1, keepdim=True) > torch.arange(3)
+    order = torch.where(explicit.seen, explicit.scores, -torch.inf).topk(3).indices
+    assert torch.equal(keys, torch.where(some, order, -1))
+    expected = torch.where(some, explicit.weights.gather(-1, order), 0.0)
+    torch.testing.assert_close(weights.double(), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_equal_scores_come_in_the_order_of_their_keys() -> None:
+    keys = torch.ones(1, 1, 20, 4)
+    keys[..., 17:, :] = 2
+    attention_map = FactoredAttentionMap(torch.ones(1, 1, 2, 4), keys, 0.1, everywhere, 0)
+    assert attention_map.topk(5)[1].tolist() == [[[[17, 18, 19, 0, 1]] * 2]]
+    assert attention_map.argmax().tolist() == [[[17, 17]]]
+
+
+def test_groups_of_keys_have_the_sum_of_their_weights(on_cpu: Given) -> None:
+    attention_map = CASES["all of it"]
+    groups = torch.randint(-1, 3, (2, 23))
+    found = attention_map.mass(groups)
+    assert on_cpu[0] is not None
+    member = (groups[:, None, None, :, None] == torch.arange(3)).double()
+    expected = (Explicit.of(attention_map).weights.unsqueeze(-1) * member).sum(-2)
+    torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_a_watch_reads_the_same_of_kernels_and_of_blocks(on_cpu: Given, without: Any) -> None:
+    attention_map = CASES["padding"]
+    question = lambda: totals_of(  # noqa: E731
+        attention_map, padding((0, 21), (0, 11)), cross_attention=False
+    )
+    found, twin = question(), without(question)
+    assert on_cpu[0] is not None
+    assert torch.equal(torch.tensor(found[2]), torch.tensor(twin[2]))
+    torch.testing.assert_close(torch.tensor(found[1]), torch.tensor(twin[1]), atol=1e-5, rtol=1e-5)
+    for name, sums in twin[0].sums.items():
+        torch.testing.assert_close(
+            torch.tensor(found[0].sums[name]), torch.tensor(sums), atol=1e-4, rtol=1e-5
+        )
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_scores_that_are_no_numbers_are_told_and_stay_in_their_rows(number: float) -> None:
+    attention_map = example(queries=5, keys=18)
+    attention_map.query[0, 1, 3, 0] = number
+    attention_map.keys[..., 0].abs_()
+    names = ("entropy", "max_weight", "effective_keys", "max_logit", "num_visible")
+    found = attention_map.summary(*names)
+    for name in names[:3]:
+        finite = getattr(found, name).isfinite()
+        assert (~finite).nonzero().tolist() == [[0, 1, 3]], name
+    logit = float(found.max_logit[0, 1, 3])
+    assert math.isnan(logit) if math.isnan(number) else logit == math.inf
+    assert bool((found.num_visible == 18).all())
+
+
+def test_two_passes_give_the_same_bits() -> None:
+    names = ("entropy", "distance", "received")
+    one, other = (CASES["all of it"].summary(*names) for _ in range(2))
+    for name in names:
+        assert torch.equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "blocks"), [(everywhere, 9), (causal, 6), (both(causal, window(10)), 5)], ids=str
+)
+def test_blocks_that_are_hidden_whole_are_not_read(
+    pattern: Pattern, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    plain = triton_kernels._load_rows
+
+    def load(*arguments: Any) -> Any:
+        read.append(1)
+        return plain(*arguments)
+
+    monkeypatch.setattr(triton_kernels, "_load_rows", load)
+    attention_map = example(pattern, heads=1, kv_heads=1, queries=48, keys=48)
+    kernels = kernels_for(attention_map)
+    assert len(read) == 3 + blocks  # three blocks of queries, and of keys those that they see
+    read.clear()
+    kernels.received(None)
+    assert len(read) == 3 + blocks
+
+
+# What the kernels do not know.
+
+
+@pytest.mark.parametrize(
+    "attention_map",
+    [
+        example(dtype=torch.float64),
+        example(width=300, queries=3),
+        example(either(window(2), landmarks(0))),
+        example(scattered(0.3)),
+        example(queries=0),
+        example(bias=bias_of(1, 1, 21, 21).masked_fill(random_mask(0.3, 1, 1, 21, 21), -3e38)),
+        example(bias=bias_of(1, 1, 21, 21).masked_fill(random_mask(0.3, 1, 1, 21, 21), -1e4)),
+        example(bias=bias_of(1, 1, 21, 21).double()),
+    ],
+    ids=["float64", "wide", "longformer", "scattered", "empty", "least", "-10,000", "bias64"],
+)
+def test_what_they_do_not_know_is_left_to_the_blocks(
+    attention_map: FactoredAttentionMap, on_cpu: Given, without: Any
+) -> None:
+    found = attention_map.summary("entropy", "received", "max_logit")
+    assert not any(on_cpu)
+    twin = without(lambda: attention_map.summary("entropy", "received", "max_logit"))
+    for name in ("entropy", "received", "max_logit"):
+        assert torch.equal(getattr(found, name), getattr(twin, name))
+
+
+def test_what_needs_every_weight_is_asked_of_the_blocks_beside_them(
+    on_cpu: Given, without: Any
+) -> None:
+    attention_map = CASES["window"]
+    found = attention_map.summary("gini", "entropy")
+    assert on_cpu[0] is not None
+    twin = without(lambda: attention_map.summary("gini", "entropy"))
+    assert torch.equal(found.gini, twin.gini)
+    torch.testing.assert_close(found.entropy, twin.entropy)
+    assert torch.equal(attention_map.topk(40)[1][..., 12:], torch.full((1, 2, 21, 28), -1))
+
+
+def test_a_machine_that_cannot_compile_is_told_once_and_uses_the_blocks(
+    monkeypatch: pytest.MonkeyPatch, without: Any
+) -> None:
+    def fail(*arguments: Any, **named: Any) -> None:
+        raise RuntimeError("Failed to find C compiler. Please specify via CC")
+
+    attention_map = CASES["window"]
+    monkeypatch.setattr(row_kernels, "_failed", [])
+    with monkeypatch.context() as patch:
+        patch.setattr(RowKernels, "_launch", fail)
+        with pytest.warns(UserWarning, match="Failed to find C compiler") as warned:
+            found = [attention_map.entropy() for _ in range(2)]
+    assert len(warned) == 1
+    twin = without(attention_map.entropy)
+    assert torch.equal(found[0], twin)
+    assert torch.equal(found[1], twin)
+
+
+def test_another_error_of_a_kernel_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, **named: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(RowKernels, "_launch", fail)
+    with pytest.raises(ZeroDivisionError):
+        CASES["window"].entropy()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        both(causal, window(4)),
+        both(both(window(9), strided(2)), window(3)),
+        both(strided(4), strided(6)),
+        everywhere,
+    ],
+    ids=str,
+)
+def test_the_band_of_a_pattern_is_the_pattern(pattern: Pattern) -> None:
+    band = band_of(pattern)
+    assert band is not None
+    away = torch.arange(30)[:, None] - torch.arange(30)
+    seen = away % band.step == 0
+    seen &= torch.tensor(True) if band.back is None else away <= band.back
+    seen &= torch.tensor(True) if band.ahead is None else away >= -band.ahead
+    assert torch.equal(seen, pattern.mask(30, 30))
+
+
+@settings(max_examples=6)
+@given(
+    pattern=st.sampled_from([everywhere, causal, window(3), both(causal, window(9)), strided(2)]),
+    queries=st.integers(1, 34),
+    num_keys=st.integers(1, 34),
+    offset=st.integers(-3, 20),
+    shared=st.sampled_from([1, 2]),
+    hidden=st.sampled_from([0.0, 0.4, 1.0]),
+    softcap=st.sampled_from([None, 3.0]),
+    seed=st.integers(0, 99),
+)
+def test_any_map_has_the_statistics_of_float64(
+    pattern: Pattern, queries: int, num_keys: int, offset: int, shared: int, hidden: float,
+    softcap: float | None, seed: int,
+) -> None:  # fmt: skip
+    tokens = torch.rand(1, num_keys, generator=torch.Generator().manual_seed(seed)) >= hidden
+    attention_map = example(
+        pattern, offset, seed, queries=queries, keys=num_keys, kv_heads=2 // shared, width=3,
+        token_mask=tokens, softcap=softcap,
+    )  # fmt: skip
+    explicit = Explicit.of(attention_map)
+    expected = explicit.statistics((torch.zeros(1).long(), torch.zeros(1).long()))
+    names = ("entropy", "max_logit", "distance", "received", "num_visible", "self_weight")
+    found = attention_map.summary(*names)
+    for name in names:
+        ours = getattr(found, name).double()
+        torch.testing.assert_close(ours, expected[name], atol=2e-5, rtol=2e-6, msg=name)
+
+
+# What a machine without a GPU can say of one.
+
+COMPILED = Path(__file__).parents[1] / "support" / "compile_row_kernels.py"
+
+
+@pytest.mark.slow
+def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path: Path) -> None:
+    environment = {**os.environ, "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, COMPILED], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    kernels = [name for name in vars(triton_kernels) if name.endswith("_pass")]
+    assert sorted(done.stdout.split()) == sorted(kernels)
+
+
+def test_a_map_on_a_cpu_imports_no_triton() -> None:
+    code = (
+        "import sys, torch, attlas; from attlas.recording import FactoredAttentionMap as Map; "
+        "from attlas.patterns import causal; x = torch.randn(1, 1, 5, 4); "
+        "Map(x, x, 1.0, causal, 0).summary(); sys.exit('triton' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
