@@ -1,5 +1,6 @@
 """Statistics of maps by Triton's kernels, in Triton's interpreter, beside float64 and the twin."""
 
+import importlib
 import math
 import os
 import subprocess
@@ -8,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,8 +37,29 @@ from attlas.recording.maps.row_kernels import RowKernels, band_of
 from attlas.recording.maps.statistics import NAMES, pool_map
 
 pytest.importorskip("triton", reason="Triton has no wheel for this machine")
+interpreter = importlib.import_module("triton.runtime.interpreter")
 
 NUMBERS = tuple(name for name in (*NAMES, "max_logit") if name != "gini")
+
+
+def patch_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter patches its language in each function of a kernel: half of its time."""
+    plain = getattr(interpreter, "_patch_lang", None)
+    if plain is None:  # in another version
+        return
+    active: list[Any] = []
+
+    def patch_lang(function: Any) -> Any:
+        if active:
+            return SimpleNamespace(restore=lambda: None)
+        active.extend((plain(function), plain(triton_kernels.tl.cdiv.fn)))  # tl and tl.core
+        return SimpleNamespace(restore=restore)
+
+    def restore() -> None:
+        while active:
+            active.pop().restore()
+
+    monkeypatch.setattr(interpreter, "_patch_lang", patch_lang)
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +72,7 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> list[RowKernels | None]:
         given_out.append(plain(*arguments))
         return given_out[-1]
 
+    patch_once(monkeypatch)
     monkeypatch.setattr(row_kernels, "is_available", lambda device: not row_kernels._failed)
     monkeypatch.setattr(row_kernels, "_blocks_of", lambda scores: (16, 16))
     monkeypatch.setattr("attlas.recording.maps.factored.kernels_of", kernels_of)
