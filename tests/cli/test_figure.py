@@ -356,3 +356,25 @@ def test_a_statistic_is_of_a_watch_file(trace: Path, tmp_path: Path) -> None:
     code, _, error = figure(trace, "--statistic", "entropy", "-o", tmp_path / "x.png")
     assert code == 2
     assert "a watch file" in error
+
+
+def test_the_architecture_of_a_run_is_drawn_from_its_settings(run: Path, tmp_path: Path) -> None:
+    output = tmp_path / "model.svg"
+    code, printed, error = figure(run, "--architecture", "-o", output)
+    assert (code, printed.strip()) == (0, str(output)), error
+    model = Run(run).model()
+    drawn = output.read_text(encoding="utf-8")
+    assert f"{sum(p.numel() for p in model.parameters()):,} parameters" in drawn
+    assert "encoder" in drawn
+    assert "decoder" in drawn
+    for words, expected in (
+        (["a text"], "got a text"),
+        (["--query", "1"], "got --query"),
+        (["--num-beams", "3"], "got --num-beams"),
+    ):
+        code, _, error = figure(run, *words, "--architecture", "-o", output)
+        assert code == 2
+        assert expected in error
+    code, _, error = figure(tmp_path / "missing", "--architecture", "-o", output)
+    assert code == 2
+    assert "missing" in error

@@ -49,6 +49,12 @@ def figure(
         str | None,
         typer.Option(help="What is drawn of a watch file, such as entropy. Default: max_logit."),
     ] = None,
+    architecture: Annotated[
+        bool,
+        typer.Option(
+            "--architecture", help="Draw the parts of the run's model instead, with their sizes."
+        ),
+    ] = False,
     cmap: Annotated[
         str | None, typer.Option(help="A colormap of matplotlib, such as viridis or YlOrRd.")
     ] = None,
@@ -85,6 +91,7 @@ def figure(
       attlas figure cat.safetensors -o map.png
       attlas figure cat.safetensors --cmap YlOrRd --fmt .3f -o map.png
       attlas figure cat.safetensors --statistics -o statistics.png
+      attlas figure runs/demo --architecture -o model.svg
       attlas figure runs/demo/watch.jsonl --statistic entropy -o heads.png
     """
     with loading():
@@ -96,6 +103,7 @@ def figure(
             Style,
             check_text,
             draw,
+            draw_architecture,
             draw_history,
             trace_of_run,
             trace_on_disk,
@@ -116,12 +124,20 @@ def figure(
     check_replaceable(output)
     check_replaceable(save_trace)
     check_distinct([subject], [output, save_trace])
+    given: dict[str, object] = {
+        "a text": text, "--query": query, "--head": head, "--statistics": statistics or None,
+        "--cmap": cmap, "--fmt": fmt, "--vmin": vmin, "--vmax": vmax, "--row": row or None,
+        "--save-trace": save_trace,
+    }  # fmt: skip
+    if architecture:
+        check_run_or_trace(subject)
+        given |= {"--layer": layer, "--statistic": statistic, "--num-beams": num_beams}
+        given |= {"--set": settings, "--device": None if device == "cpu" else device}
+        opened_run, checkpoint = run_at(subject, checkpoint)
+        draw_architecture(opened_run, output, checkpoint, given)
+        print(output)
+        return
     if subject.suffix == ".jsonl":
-        given = {
-            "a text": text, "--query": query, "--head": head, "--statistics": statistics or None,
-            "--cmap": cmap, "--fmt": fmt, "--vmin": vmin, "--vmax": vmax, "--row": row or None,
-            "--save-trace": save_trace,
-        }  # fmt: skip
         check_nothing_searched(num_beams, settings, checkpoint, device)
         draw_history(subject, output, statistic, layer, given)
         print(output)

@@ -1,5 +1,6 @@
 """Figures: numbers in, matplotlib figures out. Nothing here touches pyplot or a global state."""
 
+from attlas.figures.architecture import plot_architecture
 from attlas.figures.bars import bar_panels, bars, plot_pattern
 from attlas.figures.fonts import MissingGlyphs
 from attlas.figures.heatmap import MOST_CELLS, MOST_PIXELS, HeadMap, heatmap, heatmaps
@@ -20,6 +21,7 @@ __all__ = [
     "heatmaps",
     "lines",
     "maps_of",
+    "plot_architecture",
     "plot_history",
     "plot_pattern",
     "plot_statistics",

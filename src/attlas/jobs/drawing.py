@@ -16,6 +16,7 @@ from attlas.figures import (
     UnmatchedTokens,
     bars,
     maps_of,
+    plot_architecture,
     plot_history,
     plot_statistics,
     plot_trace,
@@ -27,6 +28,8 @@ from attlas.inference.translator import translation_remarks
 from attlas.jobs.inputs import names_a_trace, trace_at
 from attlas.monitoring import read_history
 from attlas.recording import Trace
+from attlas.runs import CONFIG, Run
+from attlas.training import Recipe
 
 
 def trace_on_disk(path: Path, text: str | None) -> Trace:
@@ -169,6 +172,29 @@ def draw_history(
         )
     records = read_history(path)
     save(plot_history(records, statistic or "max_logit", layer=layer), output)
+
+
+def draw_architecture(
+    run: Run, output: Path, checkpoint: str, others: Mapping[str, object]
+) -> None:
+    """Draw the parts of a run's model.
+
+    Args:
+        others: Options that such a figure does not have; None = not given.
+
+    Raises:
+        AttlasError: As `Run.model`, and for other options.
+    """
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise AttlasError(
+            "a run with --architecture, --checkpoint and --output alone",
+            join_names(given),
+            "leave these out",
+        )
+    model = run.classifier(checkpoint) if run.classifies else run.model(checkpoint)
+    config = Recipe.read(run.config, str(run.path / CONFIG)).model
+    save(plot_architecture(model, config), output)
 
 
 def _only(maps: dict[str, HeadMap], expected: str) -> HeadMap:
