@@ -1,8 +1,6 @@
 """Heatmaps: what is drawn is what was given."""
 
 import doctest
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from attlas.figures import HeadMap
 from attlas.figures.heatmap import MOST_CELLS, Grid
 from attlas.patterns import causal
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
+from support.warm_processes import python
 
 TOKENS = [f"t{i}" for i in range(5000)]
 
@@ -371,8 +370,7 @@ except AttlasError as error:
 
 def test_a_trace_in_place_of_a_map_is_told_how_to_be_drawn() -> None:
     # By itself: the tests run with a checker of types, which would speak first.
-    command = [sys.executable, "-c", TRACE_AS_MAP]
-    told = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
+    told = python(TRACE_AS_MAP).stdout
     assert told.startswith("expected the weights of one map; got a whole trace; ")
     assert "attlas.figures.plot_trace(trace)" in told
     assert "trace['encoder']" in told

@@ -1,7 +1,5 @@
 """From text to text, and where the model looked for it."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,6 +21,7 @@ from attlas.ops.linear import is_bf16_matmul
 from attlas.recording import Trace, observe
 from attlas.runs import Checkpoint, CheckpointStore, Run
 from support.table_model import LookingTable, TableModel
+from support.warm_processes import python
 
 TEXTS = [
     "the cat sat on the mat",
@@ -369,7 +368,7 @@ for call, wrong in ((translator, {"a", "b"}), (translator, 3), (translator, None
     except AttlasError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python(code)
     one, several = "expected one text, a str; got {}; {}", "expected several texts; got {}; {}"
     assert done.stdout.splitlines() == [
         *(

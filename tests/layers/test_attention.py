@@ -1,8 +1,5 @@
 """The scored mechanisms and what they share."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -21,6 +18,7 @@ from attlas.layers import (
 from attlas.ops.attention import masked_softmax
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import causal
+from support.warm_processes import python
 
 
 @pytest.fixture(autouse=True)
@@ -341,8 +339,7 @@ for wrong in (
 @pytest.mark.slow
 def test_what_is_of_another_type_is_told_without_a_checker_of_types():
     # The tests run with one, which would speak first; an installed attlas has none.
-    command = [sys.executable, "-c", WRONG_TYPES]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    done = python(WRONG_TYPES)
     assert done.stderr == ""
     sizes = [
         ("hidden_dim", "'32'"),

@@ -17,6 +17,7 @@ from attlas import _hardware as processor
 from attlas.ops import linear as module
 from attlas.ops.linear import Linear, gradient_of_weight, linear
 from support.products import by_onednn
+from support.warm_processes import python
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no oneDNN"
@@ -177,10 +178,7 @@ assert not products
 
 def test_who_traces_or_counts_sees_torchs_own() -> None:
     """In a process of its own, where nobody checks shapes, which tracing cannot see through."""
-    paths = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", TRACED], check=False, capture_output=True, text=True, env=paths
-    )
+    done = python(f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n{TRACED}")
     assert done.returncode == 0, done.stderr
 
 

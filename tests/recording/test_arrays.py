@@ -1,7 +1,5 @@
 """Maps as arrays of NumPy and torch, tables of pandas and arrays of xarray."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +12,7 @@ from hypothesis.extra.numpy import basic_indices
 from attlas.errors import AttlasError
 from attlas.patterns import causal, everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
+from support.warm_processes import python
 
 SHAPE = (2, 4, 5, 7)
 
@@ -279,7 +278,7 @@ trace = Trace()
 trace.record("a", DenseAttentionMap(torch.rand(1, 1, 2, 2)))
 trace.{asked}
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python(code)
     assert (
         f"{extra}); got an installation without it; run: pip install 'attlas[{extra}]'"
         in done.stderr

@@ -1,14 +1,12 @@
 """The axes of what a model computes: texts, heads, queries and keys, and where they stand."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
 
 from attlas.recording import DenseAttentionMap, observe
 from attlas.recording.torch_functions.transformers import InterfaceCall
+from support.warm_processes import python
 from support.written_attention import QUERIES, check, vectors
 
 
@@ -81,7 +79,7 @@ def test_weights_that_are_no_tensor_of_four_axes_are_refused(wrong):
     code = (
         f"import torch; from attlas.recording import DenseAttentionMap; DenseAttentionMap({wrong})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python(code)
     assert "AttlasError: expected weights as a tensor (batch, heads, queries, keys)" in done.stderr
 
 

@@ -2,8 +2,6 @@
 
 import gc
 import inspect
-import subprocess
-import sys
 import warnings
 from contextlib import ExitStack
 
@@ -14,6 +12,7 @@ from torch import nn
 import attlas
 from attlas.errors import AttlasError
 from attlas.recording import intervene, observe, permuted, uniform, without
+from support.warm_processes import python
 
 WITH = r"write `with attlas.observe\(model\) as trace:` and call the model inside the block"
 
@@ -164,5 +163,5 @@ with torch.no_grad(), observe(model, layers=["0.*", "9.*"]):
 def test_the_warning_of_a_pattern_of_no_layer_names_the_line_of_the_block(tmp_path):
     """In a process where nobody checks types, which puts functions in between."""
     (tmp_path / "lines.py").write_text(LINES)
-    done = subprocess.run([sys.executable, tmp_path / "lines.py"], capture_output=True, text=True)
+    done = python("import runpy, sys; runpy.run_path(sys.argv[1])", tmp_path / "lines.py")
     assert f"{tmp_path / 'lines.py'}:7: UserWarning: layers=['9.*'] match none" in done.stderr

@@ -1,6 +1,5 @@
 """Runs as Hugging Face has models: saved, uploaded, and read by a name of the Hub."""
 
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ from attlas.errors import AttlasError
 from attlas.inference import TextClassifier, Translator
 from attlas.runs import Checkpoint, CheckpointStore, Run
 from support.exportable import classifier_run, run_of, small, small_classifier
+from support.warm_processes import python
 
 hub = pytest.importorskip("huggingface_hub")
 
@@ -148,5 +148,5 @@ sys.modules["huggingface_hub"] = None
 from attlas.runs import Run
 Run.from_pretrained("me/demo")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python(code)
     assert "run: pip install 'attlas[hub]'" in done.stderr

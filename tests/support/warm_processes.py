@@ -118,6 +118,13 @@ class WarmProcess:
         self.send_signal(signal.SIGKILL)
 
 
+def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """`python -c code arguments…`, to its end. No checker of types and shapes is at work there."""
+    with WarmProcess(*arguments, code=code, stdout=PIPE, stderr=PIPE) as process:
+        out, errors = process.communicate()
+    return subprocess.CompletedProcess([], process.wait(), out, errors)
+
+
 def ranks(count: int, *words: object, code: str | None = None) -> tuple[list[int], str]:
     """The exit codes of so many processes of attlas, or of this code, and what they print.
 
