@@ -75,8 +75,8 @@ def check_sizes(config):
     model = built(config)
     found = architecture_of(model, config)
     size = sum(parameter.numel() for parameter in model.parameters())
-    assert sum(block.parameters for block in found.blocks) == size
-    ends = {block.name for block in found.blocks}
+    assert sum(box.parameters for box in found.boxes) == size
+    ends = {box.name for box in found.boxes}
     assert {name for link in found.links for name in (link.start, link.end)} <= ends | {""}
 
 
@@ -100,10 +100,10 @@ def test_each_box_stands_in_the_figure_with_its_parameters(kind):
     config = MODELS[kind]
     model = built(config)
     written = texts(figures.plot_architecture(model, config, title="a model"))
-    for block in architecture_of(model, config).blocks:
-        assert block.name in written
-        assert not block.detail or block.detail in written
-        assert not block.parameters or f"{block.parameters:,}" in written
+    for box in architecture_of(model, config).boxes:
+        assert box.name in written
+        assert not box.detail or box.detail in written
+        assert not box.parameters or f"{box.parameters:,}" in written
     assert "a model" in written
 
 
@@ -115,7 +115,7 @@ def test_layers_that_are_alike_are_one_group_with_their_number():
     encoder, decoder = architecture_of(built(config), config).stacks
     assert [group.repeats for group in encoder.groups] == [1, 1, 2, 1, 1]
     assert [group.repeats for group in decoder.groups] == [1, 3, 1, 1]
-    assert encoder.groups[2].blocks[1].detail == "2 heads of 4, window(2)"
+    assert encoder.groups[2].boxes[1].detail == "2 heads of 4, window(2)"
     written = texts(figures.plot_architecture(built(config), config))
     assert ("2 ×" in written, "3 ×" in written) == (True, True)
 
@@ -123,7 +123,7 @@ def test_layers_that_are_alike_are_one_group_with_their_number():
 def test_the_diagram_of_a_recurrent_model_says_which_state_asks():
     config = MODELS["recurrent"]
     _, decoder = architecture_of(built(config), config).stacks
-    names = [block.name for block in decoder.groups[0].blocks]
+    names = [box.name for box in decoder.groups[0].boxes]
     assert names == [
         "embedding", "additive attention", "GRU of the decoder", "readout", "output",
     ]  # fmt: skip
@@ -131,11 +131,11 @@ def test_the_diagram_of_a_recurrent_model_says_which_state_asks():
         embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, attention="dot", decoder="luong"
     )
     _, decoder = architecture_of(built(luong), luong).stacks
-    names = [block.name for block in decoder.groups[0].blocks]
+    names = [box.name for box in decoder.groups[0].boxes]
     assert names == [
         "embedding", "GRU of the decoder", "dot attention", "attentional vector", "output",
     ]  # fmt: skip
-    assert decoder.groups[0].blocks[2].detail == "asks with the current state"
+    assert decoder.groups[0].boxes[2].detail == "asks with the current state"
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

@@ -26,7 +26,7 @@ Config = TransformerConfig | RecurrentConfig | ClassifierConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Box:
     """One box.
 
     Args:
@@ -48,7 +48,7 @@ class Block:
 class Group:
     """Boxes from the input up, which the model has `repeats` times in a row."""
 
-    blocks: tuple[Block, ...]
+    boxes: tuple[Box, ...]
     repeats: int = 1
 
 
@@ -79,9 +79,9 @@ class Architecture:
     links: tuple[Link, ...] = ()
 
     @property
-    def blocks(self) -> list[Block]:
+    def boxes(self) -> list[Box]:
         """All boxes, stack by stack, from the input up."""
-        return [b for stack in self.stacks for group in stack.groups for b in group.blocks]
+        return [b for stack in self.stacks for group in stack.groups for b in group.boxes]
 
 
 def architecture_of(model: nn.Module, config: Config) -> Architecture:
@@ -107,7 +107,7 @@ def _transformer(model: nn.Module, config: TransformerConfig) -> Architecture:
     embed = f"{{size}} × {config.embed_dim}"
     shared = model.get_submodule("target_embedding") if config.tie_source else None
     source = (
-        _block("embedding", "the matrix of the decoder", "embedding")
+        _box("embedding", "the matrix of the decoder", "embedding")
         if shared is not None
         else _embedding(model, "source_embedding", embed)
     )
@@ -157,8 +157,8 @@ def _classifier(model: nn.Module, config: ClassifierConfig) -> Architecture:
         *_last_norm(config, "encoder"),
         Group(
             (
-                _block("pooling", config.pooling, "network", "pooling"),
-                _block("output", f"{count_noun(labels, 'label')}, softmax", "output", "output"),
+                _box("pooling", config.pooling, "network", "pooling"),
+                _box("output", f"{count_noun(labels, 'label')}, softmax", "output", "output"),
             )
         ),
     )
@@ -168,7 +168,7 @@ def _classifier(model: nn.Module, config: ClassifierConfig) -> Architecture:
 def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
     embed = f"{{size}} × {config.embed_dim}"
     source = (
-        _block("embedding", "the matrix of the decoder", "embedding")
+        _box("embedding", "the matrix of the decoder", "embedding")
         if config.tie_source
         else _embedding(model, "source_embedding", embed)
     )
@@ -176,30 +176,30 @@ def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
     width = f"2 × {config.encoder_hidden_dim}, both directions"
     if not config.bidirectional:
         width = str(config.encoder_hidden_dim)
-    encoder = _block(f"{cell} of the encoder", f"{layers} of {width}", "network", "encoder")
-    state = _block("initial state", "of the decoder", "network", "decoder.bridge")
-    recurrence = _block(
+    encoder = _box(f"{cell} of the encoder", f"{layers} of {width}", "network", "encoder")
+    state = _box("initial state", "of the decoder", "network", "decoder.bridge")
+    recurrence = _box(
         f"{cell} of the decoder",
         f"{layers} of {config.hidden_dim}",
         "network",
         "decoder.recurrence",
     )
     first = _embedding(model, "target_embedding", embed)
-    features: tuple[Block, ...] = (recurrence,)
+    features: tuple[Box, ...] = (recurrence,)
     links = [Link("initial state", recurrence.name, "")]
     if config.attention != "none":
         query = "previous state" if config.decoder == "bahdanau" else "current state"
         name = config.attention + (" attention, coverage" if config.coverage else " attention")
-        attention = _block(
+        attention = _box(
             name, f"asks with the {query}", "attention", "decoder.attention", "decoder.coverage"
         )
         links.insert(0, Link(encoder.name, name, "keys, values"))
         if config.decoder == "bahdanau":
-            readout = _block("readout", config.readout, "network", "decoder.readout")
+            readout = _box("readout", config.readout, "network", "decoder.readout")
             features = (attention, recurrence, readout)
         else:
             fed = "fed to the next step" if config.input_feeding else f"tanh, {config.hidden_dim}"
-            vector = _block("attentional vector", fed, "network", "decoder.concat_proj")
+            vector = _box("attentional vector", fed, "network", "decoder.concat_proj")
             features = (recurrence, attention, vector)
     return Architecture(
         (
@@ -215,30 +215,30 @@ def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
     )
 
 
-def _block(name: str, detail: str, kind: str, *modules: str, adds: int = 0) -> Block:
-    return Block(name, detail, kind, modules, adds)
+def _box(name: str, detail: str, kind: str, *modules: str, adds: int = 0) -> Box:
+    return Box(name, detail, kind, modules, adds)
 
 
-def _embedding(model: nn.Module, path: str, size: str) -> Block:
+def _embedding(model: nn.Module, path: str, size: str) -> Box:
     tokens = model.get_parameter(f"{path}.weight").shape[0]
-    return _block("embedding", size.format(size=f"{tokens:,}"), "embedding", path)
+    return _box("embedding", size.format(size=f"{tokens:,}"), "embedding", path)
 
 
-def _output(tied: bool) -> Block:
+def _output(tied: bool) -> Box:
     detail = "the embedding's matrix, softmax" if tied else "linear, softmax"
-    return _block("output", detail, "output", "output")
+    return _box("output", detail, "output", "output")
 
 
-def _positions(config: BlockConfig, path: str) -> tuple[Block, ...]:
+def _positions(config: BlockConfig, path: str) -> tuple[Box, ...]:
     if config.positions in ("none", "rotary"):  # rotary ones belong to each attention
         return ()
-    return (_block("positions", config.positions, "embedding", path),)
+    return (_box("positions", config.positions, "embedding", path),)
 
 
 def _last_norm(config: BlockConfig, path: str) -> tuple[Group, ...]:
     if config.norm_type == "none" or config.norm == "post":
         return ()
-    return (Group((_block(_NORMS[config.norm_type], "", "norm", f"{path}.norm"),)),)
+    return (Group((_box(_NORMS[config.norm_type], "", "norm", f"{path}.norm"),)),)
 
 
 _NORMS = {"layer": "LayerNorm", "rms": "RMSNorm"}
@@ -259,7 +259,7 @@ def _layers(
 
 def _layer(
     config: BlockConfig, path: str, numbers: range, pattern: str, decodes: bool
-) -> tuple[Block, ...]:
+) -> tuple[Box, ...]:
     heads = f"{config.num_heads} heads of {config.embed_dim // config.num_heads}"
     if config.num_kv_heads not in (None, config.num_heads):
         heads += f", keys of {config.num_kv_heads}"
@@ -278,26 +278,26 @@ def _layer(
         sublayers.append(("cross-attention", heads, "attention", "cross_attention"))
     if config.ffn_dim:
         sublayers.append(("feed-forward", network, "network", "feed_forward"))
-    blocks: list[Block] = []
+    boxes: list[Box] = []
     for name, detail, kind, module in sublayers:
         own = tuple(f"{path}.layers.{number}.{module}" for number in numbers)
         around = tuple(f"{path}.layers.{number}.around_{module}" for number in numbers)
-        block = Block(name, detail, kind, own)
+        box = Box(name, detail, kind, own)
         if config.norm_type == "none":
-            blocks.append(replace(block, adds=1 if config.residual else 0))
+            boxes.append(replace(box, adds=1 if config.residual else 0))
             continue
-        norm = Block(_NORMS[config.norm_type], "", "norm", around)
+        norm = Box(_NORMS[config.norm_type], "", "norm", around)
         if config.norm == "pre":
-            blocks += [norm, replace(block, adds=2 if config.residual else 0)]
+            boxes += [norm, replace(box, adds=2 if config.residual else 0)]
         else:
-            blocks += [replace(block, adds=1 if config.residual else 0), norm]
-    return tuple(blocks)
+            boxes += [replace(box, adds=1 if config.residual else 0), norm]
+    return tuple(boxes)
 
 
 def _counted(planned: Architecture, model: nn.Module) -> Architecture:
     """With the number of parameters in each box; one that modules share counts in its first."""
-    paths = {module: block for block in planned.blocks for module in block.modules}
-    counts = dict.fromkeys(map(id, planned.blocks), 0)
+    paths = {module: box for box in planned.boxes for module in box.modules}
+    counts = dict.fromkeys(map(id, planned.boxes), 0)
     for name, parameter in model.named_parameters():
         owners = [path for path in paths if name.startswith(f"{path}.")]
         counts[id(paths[max(owners, key=len)])] += parameter.numel()
@@ -309,7 +309,7 @@ def _counted(planned: Architecture, model: nn.Module) -> Architecture:
                 groups=tuple(
                     replace(
                         group,
-                        blocks=tuple(replace(b, parameters=counts[id(b)]) for b in group.blocks),
+                        boxes=tuple(replace(b, parameters=counts[id(b)]) for b in group.boxes),
                     )
                     for group in stack.groups
                 ),
@@ -342,7 +342,7 @@ def plot_architecture(model: nn.Module, config: Config, *, title: str = "") -> F
         title: The headline. Default: the number of parameters.
     """
     architecture = architecture_of(model, config)
-    total = sum(block.parameters for block in architecture.blocks)
+    total = sum(box.parameters for box in architecture.boxes)
     height = max(
         _draw_stack(sheet().add_axes((0, 0, 1, 1)), 0, stack, 0.0, {})
         for stack in architecture.stacks
@@ -361,8 +361,8 @@ def plot_architecture(model: nn.Module, config: Config, *, title: str = "") -> F
     return figure
 
 
-def _box_height(block: Block) -> float:
-    return _THIN if block.kind == "norm" else _TALL
+def _box_height(box: Box) -> float:
+    return _THIN if box.kind == "norm" else _TALL
 
 
 def _draw_stack(
@@ -383,16 +383,16 @@ def _draw_stack(
             _arrow(axes, middle, y, bottom)
             y = bottom
         starts: list[float] = []  # where the line enters each box
-        for block in group.blocks:
+        for box in group.boxes:
             starts.append(y + _BETWEEN / 2)
-            height = _box_height(block)
+            height = _box_height(box)
             _arrow(axes, middle, y, y + _BETWEEN)
             y += _BETWEEN
-            _draw_box(axes, block, left, y, height)
-            places.setdefault((index, block.name), []).append(y + height / 2)
+            _draw_box(axes, box, left, y, height)
+            places.setdefault((index, box.name), []).append(y + height / 2)
             y += height
-            if block.adds:
-                y = _draw_sum(axes, middle, left, starts[-block.adds], y)
+            if box.adds:
+                y = _draw_sum(axes, middle, left, starts[-box.adds], y)
         if group.repeats > 1:
             axes.plot([middle, middle], [y, y + _BETWEEN], **_LINE)
             y += _BETWEEN
@@ -408,23 +408,23 @@ def _draw_stack(
     return y + _BETWEEN
 
 
-def _draw_box(axes: Axes, block: Block, left: float, bottom: float, height: float) -> None:
+def _draw_box(axes: Axes, box: Box, left: float, bottom: float, height: float) -> None:
     axes.add_patch(
         FancyBboxPatch(
             (left, bottom), _WIDTH, height, boxstyle="round,pad=0,rounding_size=0.05",
-            facecolor=_COLOURS[block.kind], edgecolor=QUIET, linewidth=0.6,
+            facecolor=_COLOURS[box.kind], edgecolor=QUIET, linewidth=0.6,
         )
     )  # fmt: skip
-    count = f"{block.parameters:,}" if block.parameters else ""
+    count = f"{box.parameters:,}" if box.parameters else ""
     middle = left + _WIDTH / 2
-    if not block.detail:
-        _text(axes, middle, bottom + height / 2, block.name, SMALL, INK)
+    if not box.detail:
+        _text(axes, middle, bottom + height / 2, box.name, SMALL, INK)
     else:
-        _text(axes, middle, bottom + height * 0.66, block.name, LABEL, INK)
-        _text(axes, middle, bottom + height * 0.28, block.detail, SMALL, INK)
+        _text(axes, middle, bottom + height * 0.66, box.name, LABEL, INK)
+        _text(axes, middle, bottom + height * 0.28, box.detail, SMALL, INK)
     if count:
         right = left + _WIDTH + 0.05
-        level = 0.74 if block.detail else 0.5  # a link may leave the box below it
+        level = 0.74 if box.detail else 0.5  # a link may leave the box below it
         _text(axes, right, bottom + height * level, count, SMALL, QUIET, ha="left")
 
 
