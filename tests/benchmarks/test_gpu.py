@@ -1,0 +1,42 @@
+"""The script that measures statistics on a GPU, on a machine without one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "gpu.py"
+
+pytest.importorskip("triton", reason="Triton has no wheel for this machine")
+
+
+def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+    command = [sys.executable, SCRIPT, "--dry-run", "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
+    assert done.returncode == 0, done.stderr
+    results = json.loads(out.read_text(encoding="utf-8"))
+    assert results["of"]["dry_run"] is True
+    parts = results["parts"]
+    assert [*parts] == ["agreement", "rows", "blocks", "long", "million", "overview"]
+    assert {case["engine"] for part in parts.values() for case in part.values()} == {"kernels"}
+    for case in parts["agreement"].values():
+        differences = [*case["from blocks"].values(), case["entropy from float64"]]
+        assert max(*differences, case["received from float64"]) < 1e-5
+    for case in parts["rows"].values():
+        assert [*case["ratio"]] == ["entropy", "rows", "received"]
+
+
+def test_without_a_card_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--out", out],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "no CUDA device: try --dry-run" in done.stderr
+    assert not out.exists()
