@@ -458,7 +458,7 @@ def test_a_small_model_learns_a_toy_task_from_end_to_end(tmp_path: Path, task: s
             f"data.task={task}", "data.length=[1, 6]", "data.symbols=8", "data.train=3000",
             "data.valid=100", "data.test=100", "batching.max_tokens=512", "model.hidden_dim=48",
             "model.encoder_hidden_dim=24", "model.embed_dim=24", "training.learning_rate=1e-2",
-            "training.schedule.total_steps=330", "training.max_epochs=10", "training.device=cpu",
+            "training.schedule.total_steps=230", "training.max_epochs=7", "training.device=cpu",
             "training.threads=1",
         ],
     )  # fmt: skip
