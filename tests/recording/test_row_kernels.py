@@ -74,7 +74,7 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch) -> list[RowKernels | None]:
 
     patch_once(monkeypatch)
     monkeypatch.setattr(row_kernels, "is_available", lambda device: not row_kernels._failed)
-    monkeypatch.setattr(row_kernels, "_blocks_of", lambda scores: (16, 16))
+    monkeypatch.setattr(row_kernels, "_blocks_of", lambda scores: (32, 16))
     monkeypatch.setattr("attlas.recording.maps.factored.kernels_of", kernels_of)
     return given_out
 
@@ -153,7 +153,7 @@ class Explicit:
         }
 
 
-# Two blocks of 16 and an edge: the interpreter needs 30 ms for each of its blocks.
+# A block of queries with an edge, and two of keys: the interpreter takes 20 ms for each pair.
 SIZES = {"batch": 1, "heads": 2, "kv_heads": 2, "queries": 21, "keys": 21, "width": 12}
 
 
@@ -431,6 +431,7 @@ def test_blocks_that_are_hidden_whole_are_not_read(
         read.append(1)
         return plain(*arguments)
 
+    monkeypatch.setattr(row_kernels, "_blocks_of", lambda scores: (16, 16))
     monkeypatch.setattr(triton_kernels, "_load_rows", load)
     attention_map = example(pattern, heads=1, kv_heads=1, queries=48, keys=48)
     kernels = kernels_for(attention_map)
@@ -476,7 +477,6 @@ def test_what_needs_every_weight_is_asked_of_the_blocks_beside_them(
     twin = without(lambda: attention_map.summary("gini", "entropy"))
     assert torch.equal(found.gini, twin.gini)
     torch.testing.assert_close(found.entropy, twin.entropy)
-    assert torch.equal(attention_map.topk(40)[1][..., 12:], torch.full((1, 2, 21, 28), -1))
 
 
 def test_a_machine_that_cannot_compile_is_told_once_and_uses_the_blocks(
@@ -495,6 +495,24 @@ def test_a_machine_that_cannot_compile_is_told_once_and_uses_the_blocks(
     twin = without(attention_map.entropy)
     assert torch.equal(found[0], twin)
     assert torch.equal(found[1], twin)
+
+
+def test_a_later_pass_that_does_not_fit_a_card_is_left_to_the_blocks(
+    monkeypatch: pytest.MonkeyPatch, without: Any
+) -> None:
+    errors = importlib.import_module("triton.runtime.errors")
+
+    def fail(*arguments: Any) -> None:
+        raise errors.OutOfResources(70_000, 65_536, "shared memory")
+
+    attention_map = CASES["window"]
+    monkeypatch.setattr(row_kernels, "_failed", [])
+    monkeypatch.setattr(RowKernels, "received", fail)
+    with pytest.warns(UserWarning, match="shared memory"):
+        found = attention_map.summary("entropy", "received")
+    twin = without(lambda: attention_map.summary("entropy", "received"))
+    assert torch.equal(found.received, twin.received)
+    torch.testing.assert_close(found.entropy, twin.entropy)
 
 
 def test_another_error_of_a_kernel_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

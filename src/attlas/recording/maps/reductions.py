@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from torch.nn.functional import linear
 from attlas._parallel import run_threads
 from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
-from attlas.recording.maps.row_kernels import MOST_GROUPS, MOST_KEYS, RowKernels
+from attlas.recording.maps.row_kernels import MOST_GROUPS, MOST_KEYS, RowKernels, attempt
 
 # Row statistics: one number for a row of weights w over the keys that the query sees.
 
@@ -463,7 +464,11 @@ def _left_by_kernels(
         kernels = attention_map.row_kernels(rows or all_rows, frozenset().union(*asked))
     if kernels is None:
         return reductions
-    return [each for each in reductions if each.kernel_names is None or not each.take(kernels)]
+    return [
+        each
+        for each in reductions
+        if each.kernel_names is None or not attempt(partial(each.take, kernels))
+    ]
 
 
 def _runs_in_threads(attention_map: BlockSource) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -128,6 +128,9 @@ def _is_plain(bias: Shaped[Tensor, "..."]) -> bool:
 # Where the kernels run.
 
 
+_Result = TypeVar("_Result")
+
+
 @cache
 def _is_installed() -> bool:
     return importlib.util.find_spec("triton") is not None
@@ -149,8 +152,16 @@ def kernels_of(scores: Scores, rows: tuple[int, int], names: frozenset[str]) -> 
     """
     if not is_available(scores.query.device) or rows[0] >= rows[1] or not is_known(scores):
         return None
+    return attempt(lambda: RowKernels(scores.of_rows(*rows), rows[0], names))
+
+
+def attempt(work: Callable[[], _Result]) -> _Result | None:
+    """The result of this work with kernels; None, and a warning, where Triton cannot compile them.
+
+    The kernels are not tried again in this process.
+    """
     try:
-        return RowKernels(scores.of_rows(*rows), rows[0], names)
+        return work()
     except Exception as error:
         if not _is_of_compiler(error):
             raise
@@ -166,7 +177,7 @@ def kernels_of(scores: Scores, rows: tuple[int, int], names: frozenset[str]) -> 
 def _is_of_compiler(error: Exception) -> bool:
     """Return True for what Triton says where it lacks a compiler, or a GPU lacks a feature."""
     of_triton = any(kind.__module__.startswith("triton") for kind in type(error).__mro__)
-    return of_triton or "compiler" in str(error).lower()
+    return of_triton or (isinstance(error, RuntimeError) and "compiler" in str(error).lower())
 
 
 @cache
