@@ -12,7 +12,7 @@ from torch import Tensor
 from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.blocks import Block, Cut, PartialMask, ends_of
-from attlas.recording.maps.row_kernels import RowKernels, Scores, band_of, kernels_of
+from attlas.recording.maps.row_kernels import MaskedScores, RowKernels, band_of, kernels_of
 
 NOTHING = 800.0
 """Of a key whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
@@ -192,7 +192,7 @@ class FactoredAttentionMap(AttentionMap):
         band = band_of(self.pattern)
         if band is None:
             return None
-        scores = Scores(
+        scores = MaskedScores(
             self.query.detach(), self.keys.detach(), self.scale, band, self.pattern_offset,
             self.token_mask, None if self.bias is None else self.bias.detach(), self.softcap,
             cache(lambda batch: _ends_of(self.at(batch))),

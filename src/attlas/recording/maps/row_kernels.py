@@ -56,7 +56,7 @@ def band_of(pattern: Pattern) -> Band | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class MaskedScores:
     """cap(scale · q kᵀ) + bias, and which of them a query sees: what a kernel reads.
 
     Args:
@@ -75,7 +75,7 @@ class Scores:
     softcap: float | None
     ends: Callable[[int], tuple[int, int]]
 
-    def of_rows(self, start: int, stop: int) -> "Scores":
+    def of_rows(self, start: int, stop: int) -> "MaskedScores":
         """The scores of queries start … stop − 1."""
         bias = self.bias
         if bias is not None and bias.shape[2] > 1:
@@ -92,7 +92,7 @@ _AT_ONCE = 1 << 26  # numbers of a bias that are looked at together
 _NO_BOUND = 1 << 30
 
 
-def is_known(scores: Scores) -> bool:
+def is_known(scores: MaskedScores) -> bool:
     """Return True if the kernels compute these scores, and hide what the twin hides."""
     batch, heads, queries, head_dim = scores.query.shape
     num_keys = scores.keys.shape[2]
@@ -144,7 +144,9 @@ def is_available(device: torch.device) -> bool:
     return device.type == "cuda" and not _failed and _is_installed()
 
 
-def kernels_of(scores: Scores, rows: tuple[int, int], names: frozenset[str]) -> "RowKernels | None":
+def kernels_of(
+    scores: MaskedScores, rows: tuple[int, int], names: frozenset[str]
+) -> "RowKernels | None":
     """The kernels for these queries, after their first pass; None where they cannot answer.
 
     Args:
@@ -210,7 +212,7 @@ class RowKernels:
 
     def __init__(
         self,
-        scores: Scores,
+        scores: MaskedScores,
         start: int,
         names: frozenset[str],
         blocks: tuple[int, int] | None = None,
@@ -461,7 +463,7 @@ def _options(rows: int, num_keys: int) -> dict[str, int]:
     return {"num_warps": 8 if rows * num_keys > 256 else 4, "num_stages": 2}
 
 
-def _blocks_of(scores: Scores) -> tuple[int, int]:
+def _blocks_of(scores: MaskedScores) -> tuple[int, int]:
     """Queries and keys of a program: as many as leave the scores in registers."""
     width = _power_of_two(scores.query.shape[3])
     if scores.query.dtype == torch.float32:
