@@ -25,7 +25,7 @@ from attlas.errors import AttlasError, quoted, readable
 _MODES = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 
-class Telling(io.FileIO):
+class ErrorStream(io.FileIO):
     """The standard error; if it can no longer be written, the work goes on silently."""
 
     def write(self, data: Any, /) -> int:
@@ -48,9 +48,13 @@ def prepare() -> None:
     # On Windows Python writes to a console in the console's encoding; not tried.
     console = WINDOWS and sys.stderr is not None and sys.stderr.isatty()
     if sys.stderr is None or (isinstance(sys.stderr, io.TextIOWrapper) and not console):
-        telling = io.BufferedWriter(Telling(2, "wb", closefd=False))
+        error_stream = io.BufferedWriter(ErrorStream(2, "wb", closefd=False))
         sys.stderr = io.TextIOWrapper(
-            telling, encoding="utf-8", errors="backslashreplace", newline="\n", line_buffering=True
+            error_stream,
+            encoding="utf-8",
+            errors="backslashreplace",
+            newline="\n",
+            line_buffering=True,
         )
 
 
@@ -79,7 +83,7 @@ _WANT = re.compile("out of memory|can't allocate memory|not enough memory")
 
 
 class Guarded(TyperCommand):
-    """A command that tells its errors in one paragraph on the standard error.
+    """A command that prints its errors in one paragraph on the standard error.
 
     A reader that closed the pipe (`| head`) has what it wanted: the command ends quietly, with 0.
     With `--debug`, or ATTLAS_DEBUG=1, every error comes with its traceback.

@@ -75,7 +75,9 @@ def classify(
         )
         from attlas.jobs.inputs import run_at
 
-    check_texts(texts, input, output, attention, layer)  # better told before the work than after it
+    check_texts(
+        texts, input, output, attention, layer
+    )  # better reported before the work than after it
     opened_run, checkpoint = run_at(run, checkpoint)
     classifier = TextClassifier(opened_run, checkpoint=checkpoint, device=device)
     if attention and not is_folder(attention):

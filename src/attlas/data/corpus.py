@@ -219,7 +219,7 @@ class Corpus:
         )
 
     def fit(self, filters: FilterConfig) -> "Corpus":
-        """Those of its pairs that pass the filters; the report tells of the others as well."""
+        """Those of its pairs that pass the filters; the report has the others as well."""
         pairs, lines, skipped = filtered(self.pairs, self.lines, filters, self.name)
         all_left_out = (*self.report.left_out, *skipped)
         report = replace(self.report, kept=len(pairs), left_out=all_left_out)
@@ -260,7 +260,7 @@ _SIGNS_OF_DAMAGE = {
 
 
 def note_damage(texts: Iterable[str]) -> tuple[str, ...]:
-    """What to remark of characters that nobody writes, and that are part of the text all the same.
+    """What to remark of characters that a text seldom has; they are part of it all the same.
 
     Args:
         texts: Those that are kept.

@@ -518,7 +518,7 @@ DataConfig = Annotated[
     FilesData | ShippedData | ToyData | HuggingFaceData | LabelledData,
     Field(discriminator="kind"),
 ]
-"""Where the data of any task comes from; `kind` tells."""
+"""Where the data of any task comes from; `kind` says which."""
 
 
 def load_splits(config: FilesData | ShippedData | ToyData | HuggingFaceData) -> Splits:

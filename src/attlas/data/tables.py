@@ -101,7 +101,7 @@ def table_rows(lines: Lines, form: TableFormat) -> Iterator[tuple[int, list[str]
 
 def note_quotes(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
     """What to remark of fields from which a reader of CSV would take quotation marks, but for those
-    of a table of which somebody has said how it is quoted.
+    of a table whose quoting is set.
     """
     if form.quoting == "csv" or not form.assumed:
         return ()

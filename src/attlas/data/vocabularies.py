@@ -189,7 +189,7 @@ def _vocabulary_file(folder: Path, name: str) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-# The labels that a classifier tells apart, and its vocabularies.
+# The labels that a classifier distinguishes, and its vocabularies.
 
 
 LABELS = "labels.json"

@@ -98,7 +98,7 @@ def decode_all(
 
     A batch is read when the one before has few sentences left, fewer than half and than 32
     hypotheses, which go on with it as `Joinable` states do: so many more than a batch has are in
-    memory at a time. Where somebody listens to the model, and where tokens are drawn, each batch
+    memory at a time. Where the model is observed, and where tokens are drawn, each batch
     stays alone. All are on one device.
     """
     check_evaluating(model)

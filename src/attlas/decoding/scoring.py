@@ -325,7 +325,7 @@ def predicted(logits: Float[Tensor, "rows vocabulary"]) -> Float[Tensor, "rows v
     """
     dtype = torch.promote_types(logits.dtype, torch.float32)
     log_probabilities = torch.log_softmax(logits, dim=-1, dtype=dtype)
-    # One NaN (or +∞) in a row makes the whole row NaN: one column tells.
+    # One NaN (or +∞) in a row makes the whole row NaN: one column shows it.
     if log_probabilities[:, 0].isnan().any():
         raise AttlasError(
             "logits that are numbers",

@@ -38,7 +38,7 @@ def app(
     """The web application around one translator, or around one trace of whatever model.
 
     hosts: the names by which it may be called, beside localhost and its addresses. name: what the
-    page calls a trace. token: without which nobody is answered (see `security.Guard`).
+    page calls a trace. token: without which no request is answered (see `security.Guard`).
 
         GET  /                        the page
         GET  /api/model               facts about the model; of a trace, how its texts begin
@@ -56,7 +56,7 @@ def app(
         GET  /api/maps/{id}/{layer}/adversary
                                       ?head=h&output=o&row=r → other weights of the same output
         GET  /api/maps/{id}/{layer}/tokens
-                                      ?rows=a:b&keys=a:b → its tokens, [] where nobody named them
+                                      ?rows=a:b&keys=a:b → its tokens, [] where they have no names
 
     A tile is binary (see `maps.pack`), an overview too (`overview.join_tiles`); a window into a map
     is a `MapWindow`. What the caller did wrong is answered with {"expected", "got", "hint"}; so is
@@ -128,11 +128,11 @@ async def _no_such_thing(request: Request, error: Exception) -> Response:
 
 
 async def _nobody_listens(request: Request, error: Exception) -> Response:
-    return Response(status_code=204)  # whoever asked has gone
+    return Response(status_code=204)  # the client has gone
 
 
 class _InJson:
-    """What goes wrong is told in JSON, also where it is Starlette that says it, as of ranges."""
+    """Errors are JSON, also those that Starlette makes, as of ranges."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._inner = app
@@ -185,7 +185,7 @@ class _Catching:
 
         try:
             await self._inner(scope, receive, answer)
-        except asyncio.CancelledError:  # Ctrl-C twice: nobody waits for what is under way
+        except asyncio.CancelledError:  # Ctrl-C twice: no client waits for what is under way
             if not begun:
                 what = AttlasError("an answer", "the end of attlas", "start it again")
                 await _as_json(what, 503)(scope, receive, send)

@@ -237,7 +237,7 @@ class ModelFacts:
 
 
 def facts(translator: TranslatorProtocol) -> ModelFacts:
-    """What a translator and the run it came from tell about themselves."""
+    """What is known about a translator and the run it came from."""
     known = translator.facts
     parameters = known.get("parameters")
     count = parameters if isinstance(parameters, int) else None
@@ -387,7 +387,7 @@ def texts_of(trace: Trace) -> list[tuple[str, int, int]]:
 
 
 def _preview(trace: Trace, row: int, batch: int) -> str:
-    """The beginning of a text, "" where nobody named the tokens of so many."""
+    """The beginning of a text, "" where the tokens of so many have no names."""
     sides = [trace.source, trace.target]
     sides += [side for layer in trace for side in trace.tokens(layer)]
     tokens = next((side[row] for side in sides if len(side) == batch and side[row]), ())
@@ -400,7 +400,7 @@ def _preview(trace: Trace, row: int, batch: int) -> str:
 
 
 MOST_READ = 512  # tokens of a text: attention of a longer one takes a page's patience and memory
-MOST_WRITTEN = 1024  # tokens of a translation, where the translator can be told
+MOST_WRITTEN = 1024  # tokens of a translation, where the translator takes a limit
 MOST_KEPT = 256 * 2**20  # bytes of maps
 _GLANCE = 0.2  # seconds between looks whether the page still waits
 _AT_ONCE = 4  # searches that take turns; each holds memory

@@ -38,7 +38,9 @@ async def run_while_connected(
             malloc_trim()
 
     task = asyncio.create_task(run_in_threadpool(done))
-    task.add_done_callback(lambda over: over.cancelled() or over.exception())  # if nobody asks
+    task.add_done_callback(
+        lambda over: over.cancelled() or over.exception()
+    )  # if no request reads it
     try:
         while not (await asyncio.wait([task], timeout=glance))[0]:
             if await request.is_disconnected():  # the page asked for something else meanwhile

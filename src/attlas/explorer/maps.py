@@ -36,7 +36,7 @@ from attlas.recording.trace import Axes, axes_of
 class Layer:
     """One layer's map of one text: an attention map of a single batch row, and what its axes are.
 
-    kind: what it relates, None = nobody knows. path: of its module. before: how many queries other
+    kind: what it relates, None = unknown. path: of its module. before: how many queries other
     maps have that the same module computed earlier.
     """
 
@@ -165,7 +165,7 @@ def _together(calls: list[AttentionMap]) -> AttentionMap:
     )
 
 
-# The cabinet in which the latest maps are kept, so that the page can ask for their parts.
+# The latest maps are kept, so that the page can ask for their parts.
 
 
 class MapCache:
@@ -402,7 +402,7 @@ class MapWindow:
         """The weights in this window: exact ones, or the largest of each group.
 
         Args:
-            stop: Set by another thread when nobody waits for them any more.
+            stop: Set by another thread when no request waits for them any more.
             hidden: The number for a cell in which no query may look at any key.
 
         Raises:
@@ -479,7 +479,7 @@ _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 
 
 class MapRoutes:
-    """Keeps the maps of the latest texts, tells what is in them, and answers for their weights and
+    """Keeps the maps of the latest texts, lists what is in them, and answers for their weights and
     tokens."""
 
     def __init__(self, most_bytes: int | None = None) -> None:
@@ -536,7 +536,7 @@ class MapRoutes:
 
 
 def described(layers: Sequence[Layer]) -> list[dict[str, Any]]:
-    """What the page is told of these layers; a title names one of them only."""
+    """What the page gets of these layers; a title names one of them only."""
     titles = [layer_title(layer.name, layer.kind, layer.axes.within) for layer in layers]
     return [
         {

@@ -93,7 +93,7 @@ def _weights(shown: Any) -> Tensor:
 
 
 def _lists(tokens: Any, weights: Tensor) -> list[list[str]]:
-    """The tokens of each row of the batch; [] where nobody named them."""
+    """The tokens of each row of the batch; [] where they have no names."""
     if tokens is None:
         return []
     if isinstance(tokens, str):

@@ -122,12 +122,13 @@ class _Received(ReceivedReduction):
         return False  # `update` says which queries are tokens
 
     def update(self, block: Block) -> None:
-        rows = torch.ones(block.stop - block.start, dtype=torch.bool)
+        device = block.weights.device
+        rows = torch.ones(block.stop - block.start, dtype=torch.bool, device=device)
         if self._within:
             first, last = block.ends()
-            places = block.position + torch.arange(block.stop - block.start)
+            places = block.position + torch.arange(block.stop - block.start, device=device)
             rows = (places >= first) & (places <= last)
-        self.tokens[block.start : block.stop] = rows
+        self.tokens[block.start : block.stop] = rows.cpu()
         super().update(replace(block, weights=block.weights * rows.unsqueeze(-1)))
 
 
@@ -256,7 +257,7 @@ def most_worth_seeing(
 def statistics_message(
     layers: Sequence[Layer], overviews: Sequence[LayerOverview]
 ) -> dict[str, Any]:
-    """What the page is told of all heads in numbers, and which head is shown first."""
+    """What the page gets of all heads in numbers, and which head is shown first."""
     layer, head = most_worth_seeing(layers, overviews)
     return {
         "names": list(STATISTICS),

@@ -45,7 +45,7 @@ def serve(
     name: what the page calls a trace. port: 0 = any free one. open_browser: whether to open
     the page, where there is a screen. ready: called once with the URL, when the server listens.
     Other machines may reach any address but a loopback one, so there the URL holds a token, without
-    which nobody is answered.
+    which no request is answered.
 
     Raises:
         AttlasError: If the host is unknown, or the port is taken or not allowed.
@@ -57,7 +57,7 @@ def serve(
             app(shown, hosts=[host, address], name=name, token=token),
             http=Connection,
             ws="none",
-            log_level="error",  # what callers do wrong is told to them
+            log_level="error",  # clients get their errors in the response
             access_log=False,
             server_header=False,
             lifespan="off",
@@ -79,7 +79,7 @@ class Connection(H11Protocol):
     uvicorn waits for a request for as long as the caller likes, and for an answer to be read.
     A connection ends after `_TO_ASK` seconds without a whole request, counted from its beginning or
     from the first byte of the next request, however slowly bytes come in; and after `_TO_READ`
-    seconds in which nothing of an answer is read. What is no request is told in JSON.
+    seconds in which nothing of an answer is read. What is no request gets an error in JSON.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -104,7 +104,7 @@ _PATIENCE = 2
 # Of 200 sentences and an unsure model one came out otherwise with 1, 14 with 1.2, 40 with 1.5; of
 # 300 and a trained one none with 1, one with 1.5.
 _STEEPEST = 1.0
-_IMPOSSIBLE = -1e30  # log P: CTranslate2 fills a beam up with what it was told not to write
+_IMPOSSIBLE = -1e30  # log P: CTranslate2 fills a beam up with what it may not write
 _BY_PROBABILITY = 1e-30  # |Y| to this power is 1: another penalty than 0, and the same ranks
 
 
@@ -255,7 +255,7 @@ class FastTranslator(Translator):
             length_penalty=_BY_PROBABILITY if patient else 0,
             max_input_length=0,
             max_decoding_length=max_length,
-            min_decoding_length=0,  # 1 if it is not told
+            min_decoding_length=0,  # 1 by default
             return_scores=True,
             return_end_token=True,
             asynchronous=True,
@@ -265,7 +265,7 @@ class FastTranslator(Translator):
     def _ended(self, sources: list[list[str]], running: Sequence[Any]) -> list[list[Hypothesis]]:
         """The n-best lists of what was begun; none where something in them is never to be written.
 
-        CTranslate2 is not told so: it would make the other probabilities anew, and higher.
+        CTranslate2 does not get this setting: it would raise the other probabilities.
         """
         hypotheses = [
             [
@@ -344,7 +344,7 @@ class _Origin(Config):
     checkpoint: str
     weights: str
     provenance: dict[str, Any]
-    files: dict[str, str] | None = None  # of older exports nobody knows
+    files: dict[str, str] | None = None  # unknown of older exports
 
 
 def _check(config: DecodingConfig) -> None:

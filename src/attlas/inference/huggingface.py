@@ -646,7 +646,7 @@ def _place_without(position: int, without: range, task: Task) -> int:
 
 
 def _nothing() -> None:
-    """What is done before a step where nobody says another thing."""
+    """What is done before a step by default."""
 
 
 def _pretrained(kind: Any, path: Path) -> tuple[Any, Mapping[str, Any]]:

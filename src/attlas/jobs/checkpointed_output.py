@@ -70,21 +70,21 @@ class Shard:
         return [path for path in paths if path in members]
 
 
-# Fingerprints: while a file has the same one, nobody has written to it.
+# Fingerprints: while a file has the same one, it has not been written to.
 
 
 _SETTLED = 2 * 10**9  # nanoseconds; no file system counts more coarsely
 
 
 class FileFingerprint(Config):
-    """What the file system says of a file: while it stays the same, nobody has written to the file.
+    """What the file system says of a file. While it stays the same, the file was not written to.
 
     An older record lacks the last two, and equals no file.
 
     Args:
         size: In bytes.
         modified: When the content was last written, in nanoseconds since 1970.
-        changed: When anything of the file was changed; nobody can set it.
+        changed: When anything of the file was changed; no program can set it.
         inode: The number of the file on its disk.
     """
 
@@ -117,7 +117,7 @@ class FileFingerprint(Config):
 PROGRESS_DIR = ".attlas"  # the folder beside the outputs where their progress is kept
 _EVERY = 2**20  # bytes that are copied at a time
 TEXT = "text"  # what of an origin is the checksum of the text
-# What does not tell by its name what it is.
+# Files whose name does not say what they are.
 _NAMES = {TEXT: "checksum of the text", "target": "checksum of its target"}
 Origin = Mapping[str, str | int | float | bool]
 
@@ -177,7 +177,7 @@ class ResumableOutput:
         if progress is None and existing:
             raise _foreign(output)
         if progress and progress.whole and not existing:
-            progress = None  # somebody removed it, so write it again
+            progress = None  # it was removed, so write it again
         if progress and not progress.whole and not progress.lines:
             progress = None  # perhaps after a mistake in the command
         if progress:
@@ -247,7 +247,7 @@ class ResumableOutput:
     def _spare(self) -> None:
         """Check that no foreign file is in the output's place.
 
-        Ours may be there, where a kill came after it was put in its place and before that was told.
+        Ours may be there, where a kill came between putting it there and recording that.
         """
         if self._stands() and output_checksum(self.output) != self._digest.hexdigest():
             raise _foreign(self.output)
@@ -350,7 +350,7 @@ def _record(output: Path) -> Path:
 
 
 def read_progress(output: Path) -> OutputProgress | None:
-    """What is told of an output.
+    """What is recorded of an output.
 
     Raises:
         AttlasError: If it is damaged.

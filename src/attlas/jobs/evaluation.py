@@ -360,7 +360,7 @@ def evaluate_labels(
     examples: int,
     as_json: bool,
 ) -> tuple[str, list[bytes]]:
-    """Classify a test set and tell how good the labels are, for a reader or as one JSON object; and
+    """Classify a test set and print how good the labels are, for a reader or as a JSON object; and
     one line for each text: the label given, a tab, its probability.
 
     Args:

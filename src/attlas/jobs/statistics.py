@@ -165,7 +165,7 @@ def _is_stream(source: str) -> bool:
         return True
     try:
         mode = os.stat(source).st_mode
-    except (OSError, ValueError):  # whoever reads it says so
+    except (OSError, ValueError):  # the reader reports it
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
@@ -257,7 +257,7 @@ class StatisticsOutput(ResumableOutput):
     def assemble(self, facts: Facts) -> None:
         """Put the output in its place, whole, with its facts in it or beside it.
 
-        It may stand there, where a kill came before that was told.
+        It may stand there, where a kill came before that was recorded.
         """
         self._spare()
         if not self._stands():
@@ -426,10 +426,10 @@ class _NothingReadError(DataError):
 
 
 class _Remarks:
-    """What a reader has to know, told once: the table has it of every line.
+    """What a reader has to know, printed once: the table has it of every line.
 
-    begun: lines that were done before, of which an earlier command has told. unread: lines so far
-    of which nothing was read.
+    begun: lines that an earlier command has done, and of which it has printed it. unread: lines
+    so far of which nothing was read.
     """
 
     def __init__(self, num_done: int) -> None:

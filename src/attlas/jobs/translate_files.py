@@ -212,7 +212,7 @@ def _outputs(sources: Sequence[Path], folder: Path) -> dict[Path, Path]:
 def _is_file(source: Path) -> bool:
     try:
         return source.is_file()
-    except OSError:  # in a folder that nobody may look into
+    except OSError:  # in a folder that may not be read
         return False
 
 

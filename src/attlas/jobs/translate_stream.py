@@ -39,7 +39,7 @@ def windows(lines: Iterator[str], max_lines: int, *, full: bool) -> Iterator[lis
     stopped = Event()
 
     def put(item: str | Exception | None) -> None:
-        while not stopped.is_set():  # a bounded wait: nobody takes what comes after the last window
+        while not stopped.is_set():  # a bounded wait: what comes after the last window is not taken
             try:
                 arrived.put(item, timeout=0.2)
             except Full:
@@ -144,7 +144,7 @@ def at_hand(source: str) -> bool:
     """Return True if it is a file on disk, which never makes its reader wait."""
     try:
         status = os.fstat(sys.stdin.fileno()) if source == STANDARD else os.stat(source)
-    except (OSError, ValueError):  # no file at all: whoever reads it says so
+    except (OSError, ValueError):  # no file at all: the reader reports it
         return False
     return stat.S_ISREG(status.st_mode)
 

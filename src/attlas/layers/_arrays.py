@@ -235,7 +235,7 @@ def _same_axes(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
             *(tensor.shape[:-3] for tensor in padded.values())
         )
     except RuntimeError:
-        return padded  # told by `_merge_batches`
+        return padded  # `_merge_batches` reports it
     return {
         name: tensor.expand(*leading_axes, *tensor.shape[-3:]) for name, tensor in padded.items()
     }

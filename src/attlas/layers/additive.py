@@ -89,7 +89,7 @@ def _tanh(sums: Float[Tensor, "*sizes"]) -> Float[Tensor, "*sizes"]:
 
 
 def _without_gradient(tensor: Tensor) -> bool:
-    """Return True if these are float32 in memory, and nobody will ask what they came of."""
+    """Return True if these are float32 in memory, and what they came of will not be needed."""
     return (
         not torch.compiler.is_compiling()
         and is_plain_cpu_float32(tensor)

@@ -16,7 +16,7 @@ TranslatorConfig = RecurrentConfig | TransformerConfig
 ModelConfig = Annotated[
     RecurrentConfig | TransformerConfig | ClassifierConfig, Field(discriminator="kind")
 ]
-"""The settings of any model; `kind` tells them apart."""
+"""The settings of any model; `kind` says which."""
 
 
 def build(

@@ -115,7 +115,7 @@ class AlarmState:
         self._dead: dict[tuple[str, str, int], int] = {}
 
     def advance(self, step: int, heads: Iterable[HeadStatistics]) -> tuple[Alarm, ...]:
-        """The alarms that begin with this reading. One that goes on is not told again."""
+        """The alarms that begin with this reading. One that goes on is not reported again."""
         heads = list(heads)
         new = []
         for found, is_beyond in self._verdicts(step, heads):
@@ -143,7 +143,7 @@ class AlarmState:
                     )
 
     def _nonfinite(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
-        """Only the first layer that is not finite is told: the later ones read what it wrote."""
+        """Only the first layer that is not finite is reported: later ones read what it wrote."""
         counts: dict[str, int] = {}
         for head in heads:
             counts[head.layer] = counts.get(head.layer, 0) + head.nonfinite

@@ -334,7 +334,7 @@ def watch(
         path: A file for the readings, one JSON object a line. An existing one goes on.
         log: A function of a flat dict for each reading, such as `wandb.log`.
         on_alarm: A function of each alarm that begins; by default it is a warning of Python. None =
-            nobody is told, and the readings have them.
+            no callback is called, and the readings have them.
         thresholds: Of the alarms: `Thresholds`, or a dict of those that differ from the defaults.
         step: The steps that were done before. None = the last one in the file, or 0.
         process_group: The processes that share the batches. None = all of torch.distributed.

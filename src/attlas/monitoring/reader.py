@@ -66,7 +66,7 @@ class StatisticsRecorder(Recorder):
         return self._totals
 
     def _add(self, path: str, attention_map: AttentionMap, cross_attention: bool | None) -> None:
-        # What is computed here is nobody's attention.
+        # What is computed here is no attention of the model.
         with torch.no_grad(), torch._C.DisableTorchFunction():
             mask = self._query_mask(path, attention_map, cross_attention)
             totals, received, queries = totals_of(

@@ -442,7 +442,7 @@ class GrowingFactoredMap:
             parents = identity if growth.parents is None else growth.parents
             return RowParents(growth.parents) if bool(equal_rows[identity, parents].all()) else None
         if growth is None and bool((equal_rows.sum(1) > 1).any()):
-            return None  # hypotheses of one text, of which nobody knows which went on
+            return None  # hypotheses of one text, and it is unknown which went on
         equal = equal_rows if growth is None or growth.alike is None else equal_rows & growth.alike
         return RowParents.of(parents_of(equal))
 

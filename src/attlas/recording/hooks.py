@@ -63,12 +63,12 @@ class CallSite:
 
     def may_hold_text(self, batch: int, num_positions: int) -> bool:
         """Return True if so many places in turn may be those of a text that was given, or of all of
-        them one behind the other; of no text nobody can say that they are not.
+        them one behind the other; of no text it can be shown that they are not.
 
         They are others where a text is taken in chunks, or is asked by learned queries.
         """
         pairs = [text[:2] for text in self.texts]
-        # Texts come first or places do: where that is not told by how many texts there are, either.
+        # Texts come first or places do: where the number of texts does not decide it, either.
         lengths = [
             {pair[1 - axis] for axis, size in enumerate(pair) if size == batch} or set(pair)
             for pair in pairs
@@ -203,7 +203,7 @@ class AttentionHook(nn.Module):
 
     @property
     def is_recording(self) -> bool:
-        """Return True if somebody in this thread observes this hook."""
+        """Return True if this hook is observed in this thread."""
         return any(
             id(self) in listener.names
             for listener in _thread_state.active_listeners.active
@@ -212,7 +212,7 @@ class AttentionHook(nn.Module):
 
     @property
     def is_patched(self) -> bool:
-        """Return True if somebody in this thread replaces this hook's weights."""
+        """Return True if this hook's weights are replaced in this thread."""
         return any(
             id(self) in listener.names
             for listener in _thread_state.active_listeners.active
@@ -318,7 +318,7 @@ def _runs_as_written(kind: type[nn.Module]) -> bool:
     if kind in _WITHOUT_ATTENTION:
         return kind.forward.__module__.startswith("torch.nn.modules.")
     own_classes = [base for base in kind.__mro__ if _is_own(base.__module__)]
-    # Of a class that somebody has patched, a function is of another module than the class.
+    # In a class that was patched, a function is of another module than the class.
     return kind in own_classes and all(
         _is_own_code(value) for base in own_classes for value in vars(base).values()
     )

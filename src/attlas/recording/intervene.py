@@ -59,7 +59,7 @@ def _check_change(change: object) -> None:
     try:
         signature = inspect.signature(change)
     except (TypeError, ValueError):
-        return  # of a function in C nobody knows it
+        return  # of a function in C it is unknown
     try:
         signature.bind("weights", "seen", "layer")
     except TypeError:

@@ -7,7 +7,7 @@ from attlas.errors import AttlasError, quoted
 from attlas.recording.maps.base import AttentionMap
 
 Tokens = tuple[tuple[str, ...], ...]
-"""One list of tokens per batch row; () where nobody named them."""
+"""One list of tokens per batch row; () where they have no names."""
 
 
 def rows_of(tokens: Any) -> Tokens:

@@ -71,7 +71,7 @@ class WithBlock(AbstractContextManager[Entered], Generic[Entered]):
 
     def __init__(self, usage: str, manager: AbstractContextManager[Entered]) -> None:
         self._usage, self._manager = usage, manager
-        self._is_known = False  # to whoever made it: it was entered, or said that it has to be
+        self._is_known = False  # to its caller: it was entered, or warned that it has to be
 
     def __enter__(self) -> Entered:
         if self._usage == _USED:

@@ -158,7 +158,7 @@ class Recorder:
         content: Content | None,
     ) -> tuple[FactoredAttentionMap, MapLink | None]:
         path, cache = site.path, site.cache
-        # Where nobody knows where the queries of the first call stand, all may look ahead.
+        # Where the positions of the first call's queries are unknown, all may look ahead.
         inner_part = not growing_map.has_position and _is_inner_part(site, attention_map)
         attention_map = with_newest_queries(attention_map)
         with growing_map.as_cached_step() as links:

@@ -606,7 +606,7 @@ class Trace(_MapsByPath):
         return trace
 
     def _check_labels(self) -> None:
-        """Raise `AttlasError` for labels that name no axis: nobody would ever see them."""
+        """Raise `AttlasError` for labels that name no axis: they would never be shown."""
         self._check("source", self.source)
         self._check("target", self.target)
         for layer, (keys, queries) in self._axes.items():
@@ -664,7 +664,7 @@ def _source_and_target(inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _nearest(layer: object, layer_paths: Iterable[str]) -> list[str]:
-    """The paths that somebody may have meant: those that hold what was written, or are like it."""
+    """The paths that the user may have meant: those that hold what was written, or are like it."""
     paths = list(layer_paths)
     if not isinstance(layer, str) or not layer:
         return []
@@ -741,10 +741,10 @@ def _from_json(text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The tokens of both axes, () where nobody named them.
+    """The tokens of both axes, () where they have no names.
 
     Args:
-        within: Whether queries and keys are of one side, as in self-attention, or nobody knows;
+        within: Whether queries and keys are of one side, as in self-attention, or it is unknown;
             else the target looks at the source.
     """
 

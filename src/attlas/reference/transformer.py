@@ -90,7 +90,7 @@ def transformer_encoder(
     layer = {"post": encoder_layer, "pre": pre_norm_encoder_layer}[norm]
     allowed = mask(rule, len(source), len(source))
     if token_mask is not None:
-        allowed = allowed & token_mask  # nobody looks at padding
+        allowed = allowed & token_mask  # padding is not looked at
     x, maps = embed(source, p.E_source), {}
     for n, parameters in enumerate(p.encoder):
         x, maps[f"encoder.layers.{n}.self_attention"] = layer(x, parameters, allowed)

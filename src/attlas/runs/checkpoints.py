@@ -189,7 +189,7 @@ class CheckpointStore:
 
     The text files `best` and `last` in the run's folder name one of them each, and what they name
     is marked (`mark`): so damage to the name is noticed, and the file of another run. A name that
-    somebody has written by hand has no mark. Only who holds the lock may write.
+    was written by hand has no mark. Only who holds the lock may write.
     """
 
     def __init__(self, run: Path) -> None:

@@ -144,7 +144,7 @@ def _digests(run: Path) -> dict[str, str]:
 
 
 def _initial_facts(run: Path) -> dict[str, Any] | None:
-    """What a run began with, of its provenance; None where that is lost, or tells nothing."""
+    """What a run began with, of its provenance; None where that is lost, or empty."""
     path = run / PROVENANCE
     try:
         recorded = parse_json(stored_bytes(path))
@@ -193,7 +193,7 @@ def _other_settings(run: Path, seal: Mapping[str, Any]) -> list[str]:
 
 
 def _other_run(run: Path, seal: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """What the provenance tells otherwise of the data, and of the recipe: in words."""
+    """How the provenance differs from the data and the recipe, in words."""
     initial_facts = _initial_facts(run)
     if initial_facts is None:
         return [], []

@@ -89,7 +89,7 @@ class TrainingState:
             CheckpointError: For a checkpoint without them, such as an averaged one.
         """
         try:
-            # Checkpoints of before epochs were told have no totals of theirs; those of before
+            # Checkpoints of before epochs were recorded have no totals of theirs; those of before
             # attention was watched have no readings.
             facts = {"epoch_totals": {}, "watched": 0, **facts}
             numbers = {name: facts[name] for name in cls.__dataclass_fields__}
@@ -148,7 +148,7 @@ class CheckpointManager:
         """Take the checkpoint of this update, as all processes of a process group do; 0: the
         beginning.
 
-        Of a checkpoint that somebody has gone back to, some that it knows may be gone.
+        After a user has gone back to a checkpoint, some that it lists may be gone.
 
         Raises:
             CheckpointError: Where the files beside it are other ones than when it was saved.
@@ -180,7 +180,7 @@ class CheckpointManager:
         checkpoint = replace(self.learner.checkpoint(state.facts()), seal=self._seal)
         self.store.write(numbered(state.update), checkpoint)
         self.store.point(LAST, numbered(state.update))
-        if state.best_update is not None:  # after the last: a best alone is somebody's, to be kept
+        if state.best_update is not None:  # after the last: a best alone is the user's, to be kept
             self.store.point(BEST, numbered(state.best_update))
         self.store.prune(state.kept)
 

@@ -26,7 +26,7 @@ _PATIENCE = timedelta(days=1)  # the others wait while the first one validates
 
 
 class Command(IntEnum):
-    """What the first process tells the others to do next."""
+    """What the first process sends to the others: what to do next."""
 
     UPDATE = 0
     GATHER_WEIGHTS = 1
@@ -368,7 +368,7 @@ class DistributedModel:
 
         if not isinstance(like, DTensor):
             return tensor
-        # Every process has the whole one: nobody has to send anything.
+        # Every process has the whole one: nothing has to be sent.
         return distribute_tensor(
             tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None
         )

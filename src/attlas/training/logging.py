@@ -24,7 +24,7 @@ class MetricsFile:
 
     A checkpoint stores the length of the file at its time. What a killed training wrote later will
     happen again, and must not be written twice. `missing` is how many of those bytes the file
-    lacks, because somebody shortened it.
+    lacks, because it was shortened.
     """
 
     def __init__(self, path: Path, size: int) -> None:

@@ -128,7 +128,7 @@ def _validated(event: Validated) -> str:
 
 
 def _epoch(event: EpochFinished) -> str:
-    """One line, with what a validation told last."""
+    """One line, with the results of the last validation."""
     scores = event.scores
     parts = [f"epoch {event.epoch + 1}: training loss {event.training_loss:.4f}"]
     parts += [

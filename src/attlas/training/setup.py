@@ -153,7 +153,7 @@ def _check_sealed(store: CheckpointStore) -> None:
 
 
 def _began_with(folder: Path) -> Recipe:
-    """The recipe of the first session: somebody may have edited `config.toml` since."""
+    """The recipe of the first session: `config.toml` may have been edited since."""
     recorded = Run(folder).provenance().get("recipe")
     if recorded is None:  # begun before attlas noted it there
         return Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG))

@@ -420,7 +420,7 @@ def last_validation(folder: Path, update: int) -> dict[str, Any]:
 
 def outcome_at(folder: Path, update: int) -> Outcome | None:
     """The outcome that is written down for the state after just this update; None also where the
-    line does not tell all of it: then the training ends anew.
+    line does not have all of it: then the training ends anew.
     """
     events = Run(folder).events()
     last = events[-1] if events else {}

@@ -105,7 +105,7 @@ def adversarial_weights(
             f"{' × '.join(f'{size:,}' for size in rows.weights.shape)} of layer {rows.layer!r}",
             "choose heads and queries by AttentionTarget(…), or a shorter or smaller batch",
         )
-    rows.gradients()  # where there are none, that is told before the search
+    rows.gradients()  # where there are none, that is reported before the search
     return _Search(rows, within).run(torch.Generator().manual_seed(seed), starts, steps)
 
 
@@ -310,7 +310,7 @@ class _Search:
         return of_rows.masked_fill(~self.counted, 0.0).sum(-1) / self.count
 
     def weights_of(self, q: _Weights) -> _Weights:
-        """Rows without a choice keep their own, and those of padding, which nobody reads."""
+        """Rows without a choice keep their own, and those of padding, which are not read."""
         scaled = q * self.rows.weights.sum(-1, keepdim=True)
         return torch.where(self.counted[..., None], scaled, self.rows.weights)
 

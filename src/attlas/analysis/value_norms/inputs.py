@@ -31,9 +31,7 @@ class ValueInputs:
 
     @classmethod
     def joined(cls, steps: Sequence["ValueInputs"]) -> "ValueInputs":
-        """Check that of a cached generation, which is heard step by step: the source of the whole
-        map.
-        """
+        """Join those of a generation, which is recorded step by step: the source of the whole map."""
         contexts = [step.read for step in steps if step.read is not None]
         axis = 1 if len({len(step.vectors) for step in steps}) == 1 else 0  # places first
         joined = torch.cat(contexts, axis) if len(contexts) == len(steps) else None

@@ -233,7 +233,7 @@ def ends_of(row: BlockSource, *allowed_by: Callable[[int, int], Tensor]) -> tupl
 
 
 def _span(row: BlockSource, allowed: Callable[[int, int], Tensor]) -> tuple[int, int] | None:
-    """The first and the last key that some query sees; None where nobody sees any."""
+    """The first and the last key that some query sees; None where no query sees any."""
     _, _, queries, num_keys = row.shape
     step = max(1, AT_ONCE // max(1, num_keys))
     any_allowed = torch.zeros(num_keys, dtype=torch.bool, device="cpu")

@@ -217,7 +217,7 @@ class FactoredAttentionMap(AttentionMap):
 
 
 def without_position(attention_map: AttentionMap) -> AttentionMap:
-    """The same, of which nobody knows where its queries stand: with its pattern as a mask."""
+    """The same with unknown positions of its queries: with its pattern as a mask."""
     if not isinstance(attention_map, FactoredAttentionMap) or attention_map.query_offset is None:
         return attention_map
     queries, num_keys = attention_map.shape[2:]
@@ -330,7 +330,7 @@ def _partial_masks_of(
 
 
 def _allowed_by_all(pattern: Pattern, first: int, last: int) -> tuple[int, int]:
-    """A stretch of keys that every query at first … last sees, empty where nobody knows one."""
+    """A stretch of keys that every query at first … last sees, empty where none is known."""
     all_keys = -(1 << 62), 1 << 62
     if isinstance(pattern, Everywhere):
         return all_keys

@@ -486,7 +486,7 @@ def _update_all(blocks: Iterable[Block], reductions: Sequence[Reduction]) -> Non
             reduction.update(block)
 
 
-# Giving up a pass over a long map that nobody waits for any more.
+# Ending a pass over a long map whose result is no longer wanted.
 
 
 class PassCancelledError(Exception):

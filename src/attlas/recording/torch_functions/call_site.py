@@ -30,7 +30,7 @@ AtWork = tuple[nn.Module, FrameType, dict[str, Any]]
 
 
 class _Walk:
-    """The modules that are at work, looked up as far as somebody asks, and once."""
+    """The modules that are at work, looked up as far as they are needed, and once."""
 
     def __init__(self) -> None:
         self._known: list[AtWork] = []
@@ -83,7 +83,7 @@ def find_call_site(names: Mapping[int, str]) -> CallSite | None:
     left_model = is_foreign = False
     for owner, frame, frame_locals in _running_modules():
         if isinstance(owner, nn.Softmax):
-            continue  # whoever holds it looks
+            continue  # the module that holds it looks
         if module is None and id(owner) in names:
             if is_foreign and frame.f_code.co_name != "forward":
                 return None  # another model, such as one that assists in a generation

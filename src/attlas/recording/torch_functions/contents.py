@@ -325,7 +325,7 @@ def _longer(content: Content, begin: int, num_new: int) -> Content:
     text, stop = content.text, begin + num_new
     if content.stop == begin == text.written:
         text.written, text.cropped = stop, None
-    else:  # somebody has written there before, or not up to there
+    else:  # it was written to before, or not up to there
         text = KeyText(stop, text, min(begin, content.stop))
     return replace(content, text=text, stop=stop)
 

@@ -45,9 +45,9 @@ class TrackingContext:
         self.mask_specs = MaskSpecCache(self.provenance.versions)
         self.folds = Folds()
         self.contents = Contents(self.provenance.versions)
-        self.seen = 0  # how often attention was come upon, whoever wanted it
+        self.seen = 0  # how many attentions there were, wanted or not
         self.extra_keys = 0  # how many keys are no keys of the text, in the call at hand
-        self.unconfirmed = True  # whether somebody may not know yet that a model runs
+        self.unconfirmed = True  # whether a recorder may not know yet that a model runs
         self.in_kernel = False  # whether a kernel that transformers calls by name is at work
 
     def call_sites(self) -> ListenerSites:
@@ -71,7 +71,7 @@ class TrackingContext:
         """The same of those who want the attention that happens there, or to change it.
 
         Args:
-            refused: Why no attention map is made of what happens at a place; everyone is told so.
+            refused: Why no attention map is made of what happens at a place; for every recorder.
         """
         self.seen += 1
         call_sites = self.call_sites()
@@ -197,7 +197,7 @@ class TrackingContext:
     def expect_attention(
         self, scores: ScoreInfo | None, loose: ProductInfo | None = None
     ) -> PendingMap:
-        """A softmax was taken, which may be attention: who is told so waits until it is heard.
+        """A softmax was taken, which may be attention: the recorders that are notified wait for it.
 
         Args:
             scores, loose: Of what, where that is known; of two tensors that are no parameters it
@@ -217,7 +217,7 @@ class TrackingContext:
         return pending
 
     def note_matrix(self) -> None:
-        """A softmax was taken of two axes, of which nobody knows that they are queries and keys."""
+        """A softmax was taken of two axes, which may not be queries and keys."""
         for listener, site in [] if _is_recomputation() else self.call_sites():
             if listener.recorder:
                 listener.recorder.note_matrix(site)
@@ -245,10 +245,10 @@ class TrackingContext:
         return any(not _has_parameters_at(factors, module) for factors in known_factors)
 
     def record_unreadable(self, reason: str) -> None:
-        """Attention happened of which no attention map can be made: tell everyone who observes.
+        """Attention happened of which no attention map can be made: notify all recorders.
 
         Raises:
-            UnsupportedError: If somebody wants to change it.
+            UnsupportedError: If an intervention wants to change it.
         """
         self.seen += 1
         self._record_unreadable(self.call_sites(), reason)

@@ -138,10 +138,10 @@ def in_order(rows: Sequence[int]) -> Fold:
 class Folds:
     """How tensors were laid out before they were folded, moved and copied.
 
-    Which factor goes through the heads is told by how many there are; where there are as many texts
-    or windows, it is the one beside the width in what was taken apart, or the one along which the
-    heads were stacked. Known of a tensor, or by what was done to make vectors of this shape the
-    last time: they have been scaled and rotated since, and are other tensors.
+    The number of factors decides which of them goes through the heads. Where there are as many
+    texts or windows, it is the one beside the width in what was taken apart, or the one along which
+    the heads were stacked. Known of a tensor, or by what was done to make vectors of this shape
+    the last time: they have been scaled and rotated since, and are other tensors.
     """
 
     def __init__(self) -> None:
@@ -449,7 +449,7 @@ def of_channels(values: Tensor, queries: int, heads: int, site: CallSite) -> str
     """Why no map of tokens is made of weights that are multiplied with these values: they are of
     channels, the numbers of a vector, of which each looks at all; None where they are of tokens.
 
-    What is one vector for a token is told by the widths that the module names or that its maps
+    The widths that the module names decide what is one vector for a token or that its maps
     have. Where both axes of the values fit, a linear map has made vectors whose numbers lie side by
     side in memory, and a convolution others.
     """

@@ -32,7 +32,7 @@ class MaskSpec:
 
     Args:
         query_offset: Where the first query stands, where that is spelt out; None = by its mask
-            nobody knows.
+            it is unknown.
     """
 
     pattern: Pattern = everywhere
@@ -42,7 +42,7 @@ class MaskSpec:
 
 
 def by_any_scores(gap: float) -> bool:
-    """Return True if the scores may differ by so much, where nobody knows them."""
+    """Return True if the scores may differ by so much, where they are unknown."""
     return not gap > _BEYOND
 
 
@@ -243,11 +243,11 @@ class MaskSpecCache:
         is_uncountable = mask.is_inference() or torch._C._functorch.is_functorch_wrapped_tensor(
             mask
         )
-        # Such a tensor does not tell that it was changed, or where it is; nor does an array, whose
+        # Such a tensor does not show that it was changed, or where it is; nor does an array, whose
         # memory torch may not resize.
         if is_uncountable or not mask.untyped_storage().resizable():
             return mask_spec_of(mask.detach().clone(), batch, queries, num_keys, reached)
-        # A tensor that is kept here keeps its memory, so that nobody else can have its address.
+        # A tensor that is kept here keeps its memory, so that no other tensor can have its address.
         identity = mask.data_ptr(), self._versions(mask), mask.shape, mask.stride(), mask.dtype
         key: Any = (*identity, batch, queries, num_keys)
         if key not in self._known:

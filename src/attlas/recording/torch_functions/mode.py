@@ -82,10 +82,10 @@ _blocks = 0
 
 
 class _EagerStance:
-    """How torch takes what is to be compiled: in a thread in which somebody listens it runs as it
+    """How torch takes what is to be compiled: in a thread that is observed it runs as it
     is written, as `torch.compiler.set_stance("force_eager")` has it for all; elsewhere as before.
 
-    A kernel of transformers runs compiled: it is told of by its name.
+    A kernel of transformers runs compiled: it is recorded by its name.
     """
 
     def __init__(self, others: Any, is_forced: Callable[[], bool]) -> None:
@@ -101,7 +101,8 @@ class _EagerStance:
 
 @contextmanager
 def without_compile(is_forced: Callable[[], bool]) -> Iterator[None]:
-    """For the length of a block, compile nothing and run nothing compiled where somebody listens.
+    """For the length of a block, compile nothing, and run nothing compiled where a model is
+    observed.
 
     torch keeps one stance for all threads. The last block to end puts it back.
     """
@@ -147,7 +148,7 @@ def _nobody(*_: Any) -> bool:
 
 
 def without_override(function: Any) -> Any:
-    """The same code, which does not hand itself over to whoever overrides torch's functions.
+    """The same code, which is not handed over to overrides of torch's functions.
 
     What its module names is asked for now: a kernel may have been put there since.
 
@@ -199,7 +200,7 @@ class AttentionMode(TorchFunctionMode):
         if type(func) in OPERATORS:
             name = python_name(func)
         provenance = tracking.provenance
-        opens = func is F.multi_head_attention_forward  # which somebody may have put another into
+        opens = func is F.multi_head_attention_forward  # which may have been replaced
         counts = provenance.versions.counts
         if provenance.knows or opens:
             handler: Handler | None = _HANDLERS.get(name, handle_other)
@@ -217,7 +218,9 @@ class AttentionMode(TorchFunctionMode):
             return func(*args, **kwargs)
         if opens:
             with self, tracking.with_extra_keys(count_extra_keys(args, kwargs)):
-                return multi_head_attention_forward(*args, **kwargs)  # which calls what we hear
+                return multi_head_attention_forward(
+                    *args, **kwargs
+                )  # which calls functions that are watched
         if counts or name in _TAKING:
             func = provenance.versions.counting(func, args, kwargs)
         result = handler(tracking, func, args, kwargs)
@@ -385,7 +388,7 @@ _HANDLERS: dict[Any, Handler] = {
 KERNELS.add(OPERATOR)
 
 # What matters while nothing is known of any tensor: what looks, what may become scores or weights,
-# and what tells how heads are folded.
+# and what shows how heads are folded.
 _IDLE_HANDLERS: dict[Any, Handler] = {
     name: handler
     for name, handler in _HANDLERS.items()
@@ -456,7 +459,7 @@ class _ModeState:
         self.mode.tracking.unconfirmed = True
 
     def end(self) -> None:
-        """One block less; after the last of them, whichever that is, nobody watches.
+        """One block less; after the last of them, whichever that is, nothing is watched.
 
         torch keeps what watches a thread, and takes it from no other: where a block of a generator
         ends in another thread, the watch stays and sees nothing, until its own thread observes

@@ -21,7 +21,7 @@ class PendingMap:
     """One softmax is one map at each place, however many values its weights are multiplied with.
 
     Args:
-        callbacks: What ends the wait of everyone who was told that the softmax was taken.
+        callbacks: What ends the wait of each recorder that was notified of the softmax.
         factors: Where the numbers lie of what was multiplied to scores, where that is known.
         sources: The news of the softmaxes that the map was made of; () = it is one itself.
     """
@@ -32,14 +32,14 @@ class PendingMap:
     _recorded: list[tuple[RecorderProtocol | None, str, int]] = field(default_factory=list)
 
     def combined_with(self, *others: "PendingMap") -> "PendingMap":
-        """Those of a map that was made of this one, and of others: whoever waits, waits for any."""
+        """Those of a map that was made of this one and of others: a recorder waits for any."""
         sources = [
             source for pending in (self, *others) for source in pending.sources or (pending,)
         ]
         return PendingMap(sources=tuple(dict.fromkeys(sources)))
 
     def confirm(self) -> None:
-        """The softmax turned out to be attention: nobody waits any more."""
+        """The softmax turned out to be attention: no recorder waits any more."""
         for source in self.sources or (self,):
             while source.callbacks:
                 source.callbacks.pop()()
@@ -141,7 +141,7 @@ class ScoreInfo:
         return replace(self, left=part(self.left), right=part(self.right), masks=masks)
 
     def loosely(self) -> "ProductInfo":
-        """What is left to say when nobody knows any more what was done to it."""
+        """What is left to say when it is no longer known what was done to it."""
         return ProductInfo((-2, -1), (memory(self.right),))
 
     def turned(self) -> "ScoreInfo | None":
@@ -264,7 +264,7 @@ class WeightInfo:
         scores: Of what, where that is known.
         origin: What the softmax gave, None = the tensor itself.
         steps: What was done to it since, dropout and changes of type or shape.
-        pending: Who is to hear of it.
+        pending: The recorders to notify of it.
         keys: Which axis has the keys, counted from the last.
         queries: Which has the queries, None = unknown.
         folded: Whether texts, or heads, and queries are still one axis.

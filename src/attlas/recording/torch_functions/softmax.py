@@ -454,7 +454,7 @@ def _learn_weights(
     if loose is not None and (dim is None or loose.beside(keys) is None):
         loose = None  # what it goes over are neither its queries nor its keys
     if not is_softmax_of_rows(result, dim, scores) and loose is None:
-        if scores is not None:  # over queries, say: told, if nothing else is read there
+        if scores is not None:  # over queries, say: reported, if nothing else is read there
             tracking.expect_attention(scores)
         elif result.ndim == _MATRIX and keys == -1:
             tracking.note_matrix()
@@ -670,7 +670,8 @@ def _read(
     query: int = -2,
     aligned: Tensor | None = None,
 ) -> Tensor:
-    """Weights are about to be multiplied with values: tell, and change them where somebody does.
+    """Weights are about to be multiplied with values: record them, and change them where an
+    intervention does.
 
     Args:
         weights_tensor: The weights as the model has them.

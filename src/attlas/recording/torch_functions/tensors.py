@@ -131,7 +131,7 @@ class Versions:
 
     def __init__(self) -> None:
         self._changes: Counter[int] = Counter()
-        self._opened: set[int] = set()  # memory that somebody has as `tensor.data`
+        self._opened: set[int] = set()  # memory that is held as `tensor.data`
 
     @property
     def counts(self) -> bool:
@@ -154,7 +154,7 @@ class Versions:
             elif function in _ARRAYS:
                 self._changes[memory(args[0])] += 1
         if not self.counts:
-            return function  # nobody else may change tensors of inference mode
+            return function  # tensors of inference mode may not be changed elsewhere
         first = args[:1] if in_place(function) or kwargs.get("inplace") else ()
         out = kwargs.get("out")
         written_tensors = [*first, *(out if isinstance(out, tuple | list) else (out,))]

@@ -186,7 +186,7 @@ _in_use: dict[str, int] = {}
 def observed_interfaces(
     modules: Sequence[nn.Module], tracking: Callable[[], TrackingContext | None]
 ) -> Iterator[None]:
-    """For the length of a block, tell of attention by the kernels that these modules name.
+    """For the length of a block, record attention by the kernels that these modules name.
 
     transformers keeps its kernels in one table for all threads. Each kernel in use gives its place
     in it to one that calls it, and tells whoever listens in the thread at hand, which is nobody

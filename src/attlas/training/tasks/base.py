@@ -88,7 +88,7 @@ class Task(ABC, Generic[S, V]):
     change: `loss` may be called from several threads at once.
     """
 
-    epoch_scores: ClassVar[Mapping[str, str]]  # what a line an epoch tells of a validation
+    epoch_scores: ClassVar[Mapping[str, str]]  # what the line of an epoch says of a validation
     example: ClassVar[str]  # what is learned from
     counted: ClassVar[str]  # what the loss is averaged over
 
@@ -156,7 +156,7 @@ class Task(ABC, Generic[S, V]):
     def notes(self, batches: Bucketed[Any]) -> list[str]:
         """What people should know of the data, and of the first batches of a session.
 
-        Where train and valid come from the same files, each line says of which it tells.
+        Where train and valid come from the same files, each line says which of them it is about.
         """
         train, valid = self.splits.train.report, self.splits.valid.report
         splits = [("train: ", train), ("valid: ", valid)]

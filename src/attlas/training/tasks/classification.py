@@ -54,7 +54,7 @@ class TextsValidated(Validated):
 
 @dataclass(frozen=True, slots=True)
 class TextsMeasured(ValidationMeasurement):
-    """What `TextsValidated` tells."""
+    """The fields of `TextsValidated`."""
 
     event: ClassVar[type[Validated]] = TextsValidated
     accuracy: float
@@ -172,7 +172,7 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
             )
 
     def _note_reach(self) -> str:
-        """What is to be told where the first token, which alone is pooled, sees no text whole."""
+        """What to report where the first token, which alone is pooled, sees no text whole."""
         model = self.config
         if model.pooling != "first":
             return ""

@@ -62,7 +62,7 @@ class TranslationsValidated(Validated):
 
 @dataclass(frozen=True, slots=True)
 class TranslationsMeasured(ValidationMeasurement):
-    """What `TranslationsValidated` tells."""
+    """The fields of `TranslationsValidated`."""
 
     event: ClassVar[type[Validated]] = TranslationsValidated
     bleu: float | None = None

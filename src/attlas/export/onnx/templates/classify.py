@@ -116,8 +116,8 @@ class Classifier:
     def __call__(self, texts: Sequence[str], first: int = 1) -> list[dict[str, float]]:
         """Of each text the probability of every label, in one batch.
 
-        What a reader has to know of one is told on the standard error, with the number of its line;
-        first: that of the first text.
+        What a reader has to know of one is printed on the standard error, with the number of its
+        line. first: that of the first text.
         """
         rows = [self.read(text, f"line {number}") for number, text in enumerate(texts, first)]
         sizes = np.array([len(row) for row in rows])

@@ -142,8 +142,8 @@ class Translator:
     def __call__(self, texts: Sequence[str], first: int = 1) -> list[str]:
         """The translations of these texts, in one batch; that of an empty one is empty.
 
-        What a reader has to know of one is told on the standard error, with the number of its line;
-        first: that of the first text.
+        What a reader has to know of one is printed on the standard error, with the number of its
+        line. first: that of the first text.
         """
         translations = [""] * len(texts)
         encoded = {row: self.source.encode(text) for row, text in enumerate(texts) if text.strip()}
