@@ -31,7 +31,7 @@ class ValueInputs:
 
     @classmethod
     def joined(cls, steps: Sequence["ValueInputs"]) -> "ValueInputs":
-        """Join those of a generation, which is recorded step by step: the source of the whole map."""
+        """Those of a generation, which is recorded step by step, joined along the source."""
         contexts = [step.read for step in steps if step.read is not None]
         axis = 1 if len({len(step.vectors) for step in steps}) == 1 else 0  # places first
         joined = torch.cat(contexts, axis) if len(contexts) == len(steps) else None
