@@ -1,5 +1,6 @@
 """The errors that a caller can cause: what was expected, what came, and what to do."""
 
+import errno
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -84,13 +85,20 @@ def join_paths(paths: Iterable[str]) -> str:
 def unwritable(path: str | os.PathLike[str], error: Exception) -> AttlasError:
     """Return the error for a file that could not be written because of `error`."""
     reason = error.strerror if isinstance(error, OSError) else None
-    return AttlasError(
-        f"to write {path}",
-        reason or str(error),
-        "make room, give the right to write there, or choose another place"
-        if os.path.isdir(os.path.dirname(path) or os.curdir)
-        else "choose a folder that exists",
-    )
+    return AttlasError(f"to write {path}", reason or str(error), _advice_for(path, error))
+
+
+def _advice_for(path: str | os.PathLike[str], error: Exception) -> str:
+    if not os.path.isdir(os.path.dirname(path) or os.curdir):
+        return "choose a folder that exists"
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return "make room there, or choose another place"
+    if number == errno.EROFS:
+        return "choose another place"
+    if number in (errno.EACCES, errno.EPERM):
+        return "get the right to write there, or choose another place"
+    return "make room, give the right to write there, or choose another place"
 
 
 def missing_extra(feature: str, extra: str) -> UnsupportedError:

@@ -1,5 +1,7 @@
 """The diagram of a model: its boxes and the parameters in them."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,10 +102,12 @@ def test_each_box_stands_in_the_figure_with_its_parameters(kind):
     config = MODELS[kind]
     model = built(config)
     written = texts(figures.plot_architecture(model, config, title="a model"))
+    numbers = [re.fullmatch(r"(?:(\d+) × )?([\d,]+)", text) for text in written]
+    counted = {int(n[1] or 1) * int(n[2].replace(",", "")) for n in numbers if n}
     for box in architecture_of(model, config).boxes:
         assert box.name in written
         assert not box.detail or box.detail in written
-        assert not box.parameters or f"{box.parameters:,}" in written
+        assert not box.parameters or box.parameters in counted
     assert "a model" in written
 
 
@@ -120,22 +124,26 @@ def test_layers_that_are_alike_are_one_group_with_their_number():
     assert ("2 ×" in written, "3 ×" in written) == (True, True)
 
 
-def test_the_diagram_of_a_recurrent_model_says_which_state_asks():
+def test_the_diagram_of_a_recurrent_model_says_which_state_asks_and_what_takes_the_context():
     config = MODELS["recurrent"]
-    _, decoder = architecture_of(built(config), config).stacks
-    names = [box.name for box in decoder.groups[0].boxes]
-    assert names == [
-        "embedding", "additive attention", "GRU of the decoder", "readout", "output",
-    ]  # fmt: skip
+    found = architecture_of(built(config), config)
+    names = [box.name for box in found.stacks[1].groups[0].boxes]
+    assert names == ["embedding", "GRU of the decoder", "readout", "output"]
+    between = found.between
+    assert (between.box.name, between.keys) == ("additive attention", "GRU of the encoder")
+    assert (between.asks, between.query) == ("GRU of the decoder", "previous state")
+    assert between.gives == "GRU of the decoder"
+    written = texts(figures.plot_architecture(built(config), config))
+    assert {"previous state", "context", "keys, values"} <= set(written)
     luong = RecurrentConfig(
         embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, attention="dot", decoder="luong"
     )
-    _, decoder = architecture_of(built(luong), luong).stacks
-    names = [box.name for box in decoder.groups[0].boxes]
-    assert names == [
-        "embedding", "GRU of the decoder", "dot attention", "attentional vector", "output",
-    ]  # fmt: skip
-    assert decoder.groups[0].boxes[2].detail == "asks with the current state"
+    found = architecture_of(built(luong), luong)
+    names = [box.name for box in found.stacks[1].groups[0].boxes]
+    assert names == ["embedding", "GRU of the decoder", "attentional vector", "output"]
+    assert (found.between.query, found.between.gives) == ("state", "attentional vector")
+    plain = RecurrentConfig(embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, attention="none")
+    assert architecture_of(built(plain), plain).between is None
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

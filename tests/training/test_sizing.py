@@ -140,6 +140,19 @@ def test_rare_labels_are_weighted_and_judged_alike() -> None:
     assert uneven["training.class_weights"] == "balanced"
 
 
+def test_a_label_that_is_too_rare_to_be_learned_does_not_outweigh_the_others() -> None:
+    stray = settings(texts(neg=300, pos=290, NA=1))
+    assert "training.class_weights" not in stray
+    assert stray["training.validation.criterion"] == "accuracy"
+    both = settings(texts(neg=900, pos=100, NA=1, odd=3))
+    weights = both["training.class_weights"]
+    assert weights == {"neg": 0.5556, "pos": 5.0}  # total / (labels · texts), as of "balanced"
+    assert both["training.validation.criterion"] == "macro_f1"
+    assert [w.split(" has ")[0] for w in warnings_of(texts(neg=900, pos=100, NA=1, odd=3))] == [
+        "the label 'NA'", "the label 'odd'",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("size", "expected", "got"),
     [

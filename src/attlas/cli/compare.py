@@ -53,7 +53,7 @@ def compare(
     Runs that translate: BLEU and chrF by sacrebleu. Intervals and p values come from paired
     bootstrap resampling, 1,000 samples. Classifiers: accuracy with Wilson's interval and McNemar's
     exact test, and macro-F1. p is of the difference to the first run. A small p, such as 0.01,
-    means that the difference is hardly chance.
+    means that chance alone would seldom make such a difference.
 
     All runs must have the same test set. If they differ, name one with --source and --reference.
 

@@ -51,9 +51,7 @@ def figure(
     ] = None,
     architecture: Annotated[
         bool,
-        typer.Option(
-            "--architecture", help="Draw the parts of the run's model instead, with their sizes."
-        ),
+        typer.Option("--architecture", help="Draw the parts of the run's model, and no map."),
     ] = False,
     cmap: Annotated[
         str | None, typer.Option(help="A colormap of matplotlib, such as viridis or YlOrRd.")

@@ -76,9 +76,9 @@ def translate(
 
     FILES --into FOLDER translates many files. Each file becomes a file of the same name in FOLDER,
     and appears there only when it is complete. After Ctrl-C or a kill, the same command continues.
-    If the text, the run or a setting has changed since, it stops with an error. If a file fails,
-    the others are still translated; the exit code is then 2. Several processes may work on the same
-    files and folder. --shard 2/8 takes every eighth file, starting with the second.
+    If the text, the run, a setting or --window has changed since, it stops with an error. If a file
+    fails, the others are still translated; the exit code is then 2. Several processes may work on
+    the same files and folder. --shard 2/8 takes every eighth file, starting with the second.
 
     \b
     Examples:

@@ -139,7 +139,7 @@ def _of_positions(config: TransformerConfig) -> list[str]:
     )
     return [
         *notes,
-        "CTranslate2 cuts longer sources without a word: max_input_length=0 forbids it.",
+        "CTranslate2 cuts longer sources without a warning: max_input_length=0 forbids it.",
         "It ends a translation after 256 tokens where max_decoding_length does not say otherwise; "
         "attlas by the length of the source (decoding.max_len_a).",
     ]

@@ -72,16 +72,36 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """A box between two stacks: the attention of a recurrent model.
+
+    Args:
+        keys: The box of the first stack that has keys and values.
+        asks: The box of the second stack whose state is the query.
+        query: Which state that is.
+        gives: The box of the second stack that takes the context.
+    """
+
+    box: Box
+    keys: str
+    asks: str
+    query: str
+    gives: str
+
+
+@dataclass(frozen=True, slots=True)
 class Architecture:
     """What `plot_architecture` draws."""
 
     stacks: tuple[Stack, ...]
     links: tuple[Link, ...] = ()
+    between: Between | None = None
 
     @property
     def boxes(self) -> list[Box]:
-        """All boxes, stack by stack, from the input up."""
-        return [b for stack in self.stacks for group in stack.groups for b in group.boxes]
+        """All boxes, stack by stack, from the input up; then the one between stacks."""
+        boxes = [b for stack in self.stacks for group in stack.groups for b in group.boxes]
+        return [*boxes, self.between.box] if self.between else boxes
 
 
 def architecture_of(model: nn.Module, config: Config) -> Architecture:
@@ -186,21 +206,27 @@ def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
     )
     first = _embedding(model, "target_embedding", embed)
     features: tuple[Box, ...] = (recurrence,)
-    links = [Link("initial state", recurrence.name, "")]
+    between = None
     if config.attention != "none":
-        query = "previous state" if config.decoder == "bahdanau" else "current state"
         name = config.attention + (" attention, coverage" if config.coverage else " attention")
+        local = f", window of {2 * config.local.radius + 1}" if config.local else ""
         attention = _box(
-            name, f"asks with the {query}", "attention", "decoder.attention", "decoder.coverage"
-        )
-        links.insert(0, Link(encoder.name, name, "keys, values"))
+            name, f"of all source positions{local}" if not local else local[2:], "attention",
+            "decoder.attention", "decoder.coverage",
+        )  # fmt: skip
         if config.decoder == "bahdanau":
-            readout = _box("readout", config.readout, "network", "decoder.readout")
-            features = (attention, recurrence, readout)
+            readout = _box("readout", _READOUTS[config.readout], "network", "decoder.readout")
+            features = (recurrence, readout)
+            between = Between(
+                attention, encoder.name, recurrence.name, "previous state", recurrence.name
+            )
         else:
-            fed = "fed to the next step" if config.input_feeding else f"tanh, {config.hidden_dim}"
-            vector = _box("attentional vector", fed, "network", "decoder.concat_proj")
-            features = (recurrence, attention, vector)
+            fed = ", fed to the next step" if config.input_feeding else ""
+            vector = _box(
+                "attentional vector", f"of state and context{fed}", "network", "decoder.concat_proj"
+            )
+            features = (recurrence, vector)
+            between = Between(attention, encoder.name, recurrence.name, "state", vector.name)
     return Architecture(
         (
             Stack("encoder", "source tokens", (Group((source, encoder, state)),)),
@@ -211,8 +237,17 @@ def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
                 "the next token",
             ),
         ),
-        tuple(links),
+        (Link("initial state", recurrence.name, ""),),
+        between,
     )
+
+
+_READOUTS = {
+    "maxout": "maxout of state, token and context",
+    "tanh": "tanh of state, token and context",
+    "linear": "state and context",
+    "linear_output": "the state",
+}
 
 
 def _box(name: str, detail: str, kind: str, *modules: str, adds: int = 0) -> Box:
@@ -301,8 +336,13 @@ def _counted(planned: Architecture, model: nn.Module) -> Architecture:
     for name, parameter in model.named_parameters():
         owners = [path for path in paths if name.startswith(f"{path}.")]
         counts[id(paths[max(owners, key=len)])] += parameter.numel()
+    between = planned.between
+    if between is not None:
+        counted = replace(between.box, parameters=counts[id(between.box)])
+        between = replace(between, box=counted)
     return replace(
         planned,
+        between=between,
         stacks=tuple(
             replace(
                 stack,
@@ -321,8 +361,8 @@ def _counted(planned: Architecture, model: nn.Module) -> Architecture:
 
 # From boxes to a figure. Lengths are inches.
 
-_WIDTH, _TALL, _THIN, _BETWEEN, _APART = 2.3, 0.46, 0.22, 0.16, 1.75
-_LEFT, _RIGHT, _SUM = 0.22, 0.62, 0.07  # of a frame beyond its boxes; the radius of a sum
+_WIDTH, _TALL, _THIN, _BETWEEN, _APART = 2.3, 0.46, 0.22, 0.16, 1.85
+_LEFT, _RIGHT, _SUM = 0.22, 0.78, 0.07  # of a frame beyond its boxes; the radius of a sum
 _COLOURS = {
     "embedding": "#e4e9f2",
     "attention": "#f8dcc4",
@@ -347,16 +387,20 @@ def plot_architecture(model: nn.Module, config: Config, *, title: str = "") -> F
         _draw_stack(sheet().add_axes((0, 0, 1, 1)), 0, stack, 0.0, {})
         for stack in architecture.stacks
     )
-    width = len(architecture.stacks) * (_WIDTH + _APART)
+    columns = len(architecture.stacks) + (architecture.between is not None)
+    width = columns * (_WIDTH + _APART)
     figure = sheet()
     axes = axes_at(figure, Bbox.from_bounds(0, 0, width, height))
     axes.set(xlim=(-_LEFT - 0.4, width - _LEFT - 0.4), ylim=(0, height), aspect="equal")
     axes.axis("off")
     places: dict[tuple[int, str], list[float]] = {}
+    lefts = [0.0, (columns - 1) * (_WIDTH + _APART)]
     for index, stack in enumerate(architecture.stacks):
-        _draw_stack(axes, index, stack, index * (_WIDTH + _APART), places)
-    for number, link in enumerate(architecture.links):
-        _draw_link(axes, link, places, number)
+        _draw_stack(axes, index, stack, lefts[index], places)
+    if architecture.between is not None:
+        _draw_between(axes, architecture.between, places)
+    for link in architecture.links:
+        _draw_link(axes, link, places, lefts[1], _STATE if architecture.between else 0.0)
     fit(figure, title or count_noun(total, "parameter"), {"size": HEADLINE})
     return figure
 
@@ -388,7 +432,7 @@ def _draw_stack(
             height = _box_height(box)
             _arrow(axes, middle, y, y + _BETWEEN)
             y += _BETWEEN
-            _draw_box(axes, box, left, y, height)
+            _draw_box(axes, box, left, y, height, repeats=group.repeats)
             places.setdefault((index, box.name), []).append(y + height / 2)
             y += height
             if box.adds:
@@ -408,21 +452,35 @@ def _draw_stack(
     return y + _BETWEEN
 
 
-def _draw_box(axes: Axes, box: Box, left: float, bottom: float, height: float) -> None:
+def _draw_box(
+    axes: Axes,
+    box: Box,
+    left: float,
+    bottom: float,
+    height: float,
+    *,
+    repeats: int = 1,
+    count_below: bool = False,
+) -> None:
+    """Draw it with its parameters, beside it or below it; of several layers those of each."""
     axes.add_patch(
         FancyBboxPatch(
             (left, bottom), _WIDTH, height, boxstyle="round,pad=0,rounding_size=0.05",
             facecolor=_COLOURS[box.kind], edgecolor=QUIET, linewidth=0.6,
         )
     )  # fmt: skip
-    count = f"{box.parameters:,}" if box.parameters else ""
+    count = f"{box.parameters // repeats:,}" if box.parameters else ""
+    if count and repeats > 1:
+        count = f"{repeats} × {count}"
     middle = left + _WIDTH / 2
     if not box.detail:
         _text(axes, middle, bottom + height / 2, box.name, SMALL, INK)
     else:
         _text(axes, middle, bottom + height * 0.66, box.name, LABEL, INK)
         _text(axes, middle, bottom + height * 0.28, box.detail, SMALL, INK)
-    if count:
+    if count and count_below:
+        _text(axes, middle, bottom - 0.09, count, SMALL, QUIET)
+    elif count:
         right = left + _WIDTH + 0.05
         level = 0.74 if box.detail else 0.5  # a link may leave the box below it
         _text(axes, right, bottom + height * level, count, SMALL, QUIET, ha="left")
@@ -453,20 +511,56 @@ def _draw_frame(axes: Axes, left: float, bottom: float, top: float, repeats: int
 
 
 def _draw_link(
-    axes: Axes, link: Link, places: dict[tuple[int, str], list[float]], number: int
+    axes: Axes,
+    link: Link,
+    places: dict[tuple[int, str], list[float]],
+    left: float,
+    raised: float,
 ) -> None:
+    """Draw it to a stack that begins at `left`, so much above the middle of its box."""
     (start,), ends = places[0, link.start], places[1, link.end]
-    left = _WIDTH + _APART  # of the second stack
-    turn = left - _LEFT - 0.5 + 0.12 * number
-    begin = _WIDTH
+    turn, begin = left - _TURN - (0.0 if link.start else _LEFT), _WIDTH
     if not link.start:  # from the middle of the stack's top
         begin = _WIDTH / 2
         axes.plot([begin, begin], [start, start + _BETWEEN], **_LINE)
         start += _BETWEEN
     for end in ends:
-        axes.plot([begin, turn, turn, left], [start, start, end, end], **_LINE)
-        axes.annotate("", (left, end), (left - 0.01, end), arrowprops=_ARROW)
+        _draw_path(axes, [begin, turn, turn, left], [start, start, end + raised, end + raised])
     _text(axes, turn - 0.06, start - 0.09, link.label, SMALL, QUIET, ha="right")
+
+
+def _draw_between(axes: Axes, between: Between, places: dict[tuple[int, str], list[float]]) -> None:
+    """Draw the box of attention: keys and values come in, the query too; the context goes out."""
+    (keys,), (asks,), (gives,) = (
+        places[0, between.keys], places[1, between.asks], places[1, between.gives]
+    )  # fmt: skip
+    left = _WIDTH + _APART
+    right, next_left = left + _WIDTH, left + _WIDTH + _APART
+    _draw_box(axes, between.box, left, asks - _TALL / 2, _TALL, count_below=True)
+    turn = (_WIDTH + left) / 2
+    _draw_path(axes, [_WIDTH, turn, turn, left], [keys, keys, asks, asks])
+    _text(axes, left - 0.1, asks - 0.09, "keys, values", SMALL, QUIET, ha="right")
+    rises = gives > asks
+    query, context = (asks - _STATE, asks) if rises else (asks, asks - _STATE)
+    _draw_path(axes, [next_left, right], [query, query])
+    level = query - 0.09 if rises else query + 0.08
+    _text(axes, (right + next_left) / 2 - 0.1, level, between.query, SMALL, QUIET)
+    end = gives - _STATE if rises else context
+    turn = (right + next_left) / 2
+    _draw_path(axes, [right, turn, turn, next_left], [context, context, end, end])
+    level = context + 0.08 if rises else context - 0.09
+    _text(axes, right + 0.08, level, "context", SMALL, QUIET, ha="left")
+
+
+_TURN = 0.28  # from a box to the corner of what leads into it
+_STATE = 0.15  # between two lines that lead to one box
+
+
+def _draw_path(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
+    """A line with corners, and an arrow at its end."""
+    axes.plot(x, y, **_LINE)
+    step = 0.01 if x[-1] > x[-2] else -0.01
+    axes.annotate("", (x[-1], y[-1]), (x[-1] - step, y[-1]), arrowprops=_ARROW)
 
 
 _ARROW = {"arrowstyle": "-|>", "color": QUIET, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}

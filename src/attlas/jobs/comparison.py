@@ -331,7 +331,7 @@ def _score(score: Mapping[str, Any]) -> str:
     if "low" in score:
         text += f" [{score['low']:.2f}, {score['high']:.2f}]"
     if score.get("p") is not None:
-        text += f" p = {score['p']:.3f}"
+        text += " p < 0.001" if score["p"] < 0.001 else f" p = {score['p']:.3f}"
     return text
 
 

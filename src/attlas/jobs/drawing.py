@@ -9,6 +9,7 @@ from shlex import quote
 
 from matplotlib.figure import Figure
 
+from attlas._text import count_noun
 from attlas.errors import AttlasError, DataError, join_names, quoted
 from attlas.figures import (
     HeadMap,
@@ -194,7 +195,8 @@ def draw_architecture(
         )
     model = run.classifier(checkpoint) if run.classifies else run.model(checkpoint)
     config = Recipe.read(run.config, str(run.path / CONFIG)).model
-    save(plot_architecture(model, config), output)
+    size = count_noun(sum(parameter.numel() for parameter in model.parameters()), "parameter")
+    save(plot_architecture(model, config, title=f"{run.path.name} · {size}"), output)
 
 
 def _only(maps: dict[str, HeadMap], expected: str) -> HeadMap:

@@ -371,6 +371,7 @@ def evaluate_labels(
     classifier.vocabularies.labels.ids(test_set)  # that it knows every label
     _print_label_counts(classifier, test_set)
     classifications = classified(classifier, test_set)
+    _print_single_label(test_set, classifications)
     _print_unread_texts(classifications)
     lines = [
         f"{classification.label}\t{classification.probability:.4f}\n".encode()
@@ -463,6 +464,20 @@ def _print_label_counts(classifier: TextClassifier, test_set: LabelledCorpus) ->
     missing = Labels(tuple(label for label in classifier.labels if label not in labels_of_test))
     if len(missing):
         print(f"attlas: none of these texts has the label {missing}", file=sys.stderr)
+
+
+def _print_single_label(
+    test_set: LabelledCorpus, classifications: Sequence[Classification]
+) -> None:
+    labels_given = {classification.label for classification in classifications}
+    if len(labels_given) == 1 < len(set(test_set.labels)):
+        label = labels_given.pop()
+        print(
+            f"attlas: WARNING: all {count_noun(len(classifications), 'text')} get the label "
+            f"{label!r}: the classifier does not tell the labels apart; see its "
+            "training.class_weights and how many texts each label has",
+            file=sys.stderr,
+        )
 
 
 def _print_unread_texts(classifications: Sequence[Classification]) -> None:

@@ -308,11 +308,10 @@ def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
         AttlasError: That says which options name one.
     """
     if split == "test" and not has_test:
-        command = f"attlas evaluate {quote(str(run.path))}"
         raise DataError(
             f"a test set of {run.path}",
             "a run whose recipe has none (data.test)",
-            f"give one: {command} {options}; or take the validation set: {command} --valid",
+            f"give one with {options}, or take the validation set with --valid",
         )
 
 

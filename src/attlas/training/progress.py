@@ -44,6 +44,7 @@ class Progress:
         self._begun: tuple[float, float] | None = None  # clock and part done at the first news
         self._spoken = float("-inf")
         self._counted = "token"
+        self._shown: int | None = None  # the validation in the line of the last epoch
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -67,7 +68,8 @@ class Progress:
                 for alarm in event.reading.alarms:
                     self._line(f"WARNING: {alarm}")
             case EpochFinished() if not self.console.is_terminal:
-                self._line(_epoch(event))
+                self._line(_epoch(event, again=event.validated == self._shown))
+                self._shown = event.validated
             case Interrupted():
                 self._line("stopping after this update and saving; Ctrl-C again stops at once")
             case Outcome():
@@ -127,9 +129,9 @@ def _validated(event: Validated) -> str:
     return " · ".join(parts) + (" · best so far" if event.best else "")
 
 
-def _epoch(event: EpochFinished) -> str:
-    """One line, with the results of the last validation."""
-    scores = event.scores
+def _epoch(event: EpochFinished, again: bool) -> str:
+    """One line, with the results of the last validation, unless the line before has them."""
+    scores = {} if again else event.scores
     parts = [f"epoch {event.epoch + 1}: training loss {event.training_loss:.4f}"]
     parts += [
         f"{name} {scores[key]:{form}}" for key, (name, form) in _SCORES.items() if key in scores
@@ -138,7 +140,7 @@ def _epoch(event: EpochFinished) -> str:
         parts.append(
             f"average length {scores['average_length']:.1f} of {scores['reference_length']:.1f}"
         )
-    if event.validated not in (None, event.update):
+    if not again and event.validated not in (None, event.update):
         parts.append(f"validated at update {event.validated:,}")
     parts.append(describe_memory(event.peak_memory, event.peak_gpu_memory))
     return " · ".join(filter(None, parts))

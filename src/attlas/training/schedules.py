@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from attlas._text import count_noun
 from attlas.config import Config
 from attlas.errors import ConfigError
 
@@ -34,11 +35,11 @@ class Schedule(Config, ABC):
         Here: where it goes far beyond them. A quarter more is let pass: such numbers are round.
         """
         name, length = self.length
-        if planned_updates is None or length <= 1.25 * planned_updates:
+        if planned_updates is None or length <= max(1.25 * planned_updates, planned_updates + 1):
             return None
         return (
             f"WARNING: training.schedule.{name} = {length}, but the training ends after about "
-            f"{planned_updates:,} updates. Set it lower. {_KEEPS}"
+            f"{count_noun(planned_updates, 'update')}. Set it lower. {_KEEPS}"
         )
 
     @property

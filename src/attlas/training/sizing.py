@@ -96,12 +96,14 @@ def warnings_of(size: DataSize) -> list[str]:
     """Warnings about the size of the data."""
     num_examples = count_noun(size.examples, size.example)
     if size.labels:
-        rarest, count = min(size.labels.items(), key=lambda entry: entry[1])
         if size.examples < _FEW_TEXTS:
             return [f"{num_examples} are few: expect many wrong labels"]
-        if count < 10:
-            return [f"the label {rarest!r} has {count_noun(count, 'text')}: expect it rarely right"]
-        return []
+        return [
+            f"the label {label!r} has {count_noun(count, 'text')}: expect it rarely right. If it "
+            "is a mistake in the data, correct it there"
+            for label, count in size.labels.items()
+            if count < _RARE
+        ]
     if size.examples < 1_000:
         return [
             f"{num_examples} are too few to learn to translate: expect sentences that have little "
@@ -350,15 +352,34 @@ def _layer_pattern(size: DataSize, chosen: Chosen) -> tuple[list[str], str]:
     return ["everywhere"], "short texts: each token sees all others"
 
 
+_RARE = 10  # texts: a label with fewer cannot be learned
+
+
+def _learnable(size: DataSize) -> dict[str, int]:
+    """The labels that have enough texts, and how many; all labels if there are none of these."""
+    return {k: n for k, n in size.labels.items() if n >= _RARE} or dict(size.labels)
+
+
 def _imbalance(size: DataSize) -> float:
-    counts = size.labels.values()
+    counts = _learnable(size).values()
     return max(counts) / min(counts)
 
 
-def _class_weights(size: DataSize, chosen: Chosen) -> tuple[str, str] | None:
+def _class_weights(size: DataSize, chosen: Chosen) -> tuple[str | dict[str, float], str] | None:
+    """ "balanced"; where labels are too rare to be learned, weights that do not raise these.
+
+    A label with one text of 600 would weigh hundreds of times as much as the others, and the model
+    would give it to every text.
+    """
     if _imbalance(size) < 3:
         return None
-    return "balanced", f"one label is {_imbalance(size):,.0f} times as frequent as another"
+    why = f"one label is {_imbalance(size):,.0f} times as frequent as another"
+    counts = _learnable(size)
+    if len(counts) == len(size.labels):
+        return "balanced", why
+    total = sum(counts.values())
+    weights = {k: float(f"{total / (len(counts) * n):.4g}") for k, n in counts.items()}
+    return weights, f"{why}; labels with fewer than {_RARE} texts weigh 1"
 
 
 def _criterion_of_texts(size: DataSize, chosen: Chosen) -> tuple[str, str]:
