@@ -2,12 +2,15 @@
 
 import json
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
+from attlas.inference import TextClassifier
 from attlas.jobs.evaluation import _matrix
 from attlas.runs import Run
 from attlas.training.setup import code_version
@@ -90,7 +93,7 @@ def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "a run whose recipe has none (data.test); give one: attlas evaluate "),
+        ([], "a run whose recipe has none (data.test); give one with --source TEXTS"),
         (
             ["--valid", "--num-beams", "3"],
             "options that a classifier has a use for; got --num-beams",
@@ -223,3 +226,19 @@ def test_a_single_text_is_one_text(labelling: Path, tmp_path: Path) -> None:
     _, out, _ = called("evaluate", labelling, "--source", lines)
     assert " of 1 text; " in out
     assert ", 1 text, sha256" in out
+
+
+def test_where_every_text_gets_one_label_a_warning_says_so(
+    labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = write_lines(tmp_path / "test.jsonl", reviews(50, seed=8))
+    stream = TextClassifier.stream
+
+    def one_label(self: TextClassifier, *arguments: Any, **options: Any) -> Iterator[Any]:
+        for classification in stream(self, *arguments, **options):
+            yield replace(classification, label="pos")
+
+    monkeypatch.setattr(TextClassifier, "stream", one_label)
+    code, _, error = called("evaluate", labelling, "--source", lines)
+    assert code == 0
+    assert "WARNING: all 50 texts get the label 'pos'" in error
