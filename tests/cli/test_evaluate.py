@@ -207,9 +207,8 @@ def test_a_run_without_a_test_set_says_what_to_do(piped: Path) -> None:
     code, _, error = evaluate(piped)
     assert code == 2
     assert f"expected a test set of {piped}; got a run whose recipe has none (data.test)" in error
-    advised = f"attlas evaluate {piped}"
-    assert f"{advised} --source TEXTS --reference TRANSLATIONS" in error
-    assert f"{advised} --valid" in error
+    assert "give one with --source TEXTS --reference TRANSLATIONS" in error
+    assert "take the validation set with --valid" in error
 
 
 def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(
