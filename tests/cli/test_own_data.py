@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attlas.jobs.own_data import default_folder, recipe_for
+from attlas.data import read_pairs
+from attlas.jobs.own_data import default_folder, recipe_for, size_of_pairs
 from attlas.runs import CONFIG, Run
 from attlas.training import read_recipe
 from support.command_line import called
@@ -286,3 +287,20 @@ def test_a_name_with_spaces_is_quoted_where_it_may_be_copied(
     assert out.endswith("try: attlas look 'runs/Sätze für mich'\n")
     recipe = (tmp_path / "runs" / "Sätze für mich.toml").read_text(encoding="utf-8")
     assert recipe.startswith("# Made by: attlas train --pairs 'Sätze für mich.tsv'\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "tokenizer"),
+    [
+        ("猫が好きです。", "char"),
+        ("我喜欢猫。", "zh"),
+        ("ฉันชอบแมว", "char"),
+        ("Ich mag Katzen.", "13a"),
+    ],
+)
+def test_the_tokenizer_of_bleu_is_that_of_a_target_without_spaces(
+    tmp_path: Path, target: str, tokenizer: str
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(f"I like cats.\t{target}\n" * 60, encoding="utf-8")
+    assert size_of_pairs(read_pairs([path])).bleu_tokenizer == tokenizer

@@ -94,7 +94,7 @@ def test_the_vocabulary_has_room_for_every_character() -> None:
     [
         ({"common": 0.02}, "vocabulary.shared", False),
         ({"common": 0.98}, "vocabulary.shared", True),
-        ({"word_length": 22.0}, "training.validation.bleu_tokenizer", "char"),
+        ({"bleu_tokenizer": "zh"}, "training.validation.bleu_tokenizer", "zh"),
         ({"decomposed": True}, "vocabulary.normalization", "nfc"),
     ],
 )

@@ -32,6 +32,7 @@ from attlas.data.labelled import LabelledCorpus, json_object
 from attlas.data.lines import STDIN
 from attlas.data.tables import TableFormat, data_suffix, table_rows
 from attlas.errors import AttlasError, ConfigError, DataError, quoted
+from attlas.metrics.translation import better_tokenizers
 from attlas.runs import CONFIG
 from attlas.training.initialization import run_and_checkpoint
 from attlas.training.recipe import Recipe, read_recipe, shipped_recipes
@@ -48,6 +49,7 @@ from attlas.training.sizing import (
 _JSON = (".jsonl", ".json", ".ndjson")
 _SEPARATORS = (",", ";", "\t")  # of a CSV: German and French spreadsheets write semicolons
 _WHY = {"data.train": "the data"}
+_SAMPLED = 10_000  # targets, which show whether words have spaces between them
 _VALUE_WIDTH = 20  # characters of a terminal
 
 
@@ -279,14 +281,15 @@ def size_of_pairs(corpus: Corpus) -> DataSize:
     letters = {sign: count for sign, count in of_target.items() if sign.isalpha()}
     source_signs = {sign.lower() for sign in of_source}
     num_shared = sum(count for sign, count in letters.items() if sign.lower() in source_signs)
-    words = sum(len(text.split()) for text in targets)
+    better = better_tokenizers(targets[:_SAMPLED], "13a")
+    tokenizer = next((name for name in better if "mecab" not in name), "13a")  # no further package
     return DataSize(
         len(corpus),
         sum(longer) / len(corpus),
         max(longer),
         len(of_source | of_target),
         common=num_shared / max(1, sum(letters.values())),
-        word_length=sum(map(len, targets)) / max(1, words),
+        bleu_tokenizer=tokenizer,
         decomposed=_is_decomposed((*sources, *targets)),
     )
 

@@ -26,7 +26,8 @@ class DataSize:
         alphabet: Different characters.
         labels: How many texts have each label; empty for pairs.
         common: The share of the target's letters that the source has as well.
-        word_length: Characters of a word of the target, on average.
+        bleu_tokenizer: The tokenizer of BLEU that suits the target; another than "13a" where it has
+            no spaces between words.
         decomposed: Whether there are letters that Unicode also has as one character, such as e
             with U+0301.
     """
@@ -37,7 +38,7 @@ class DataSize:
     alphabet: int
     labels: Mapping[str, int] = field(default_factory=dict)
     common: float = 1.0
-    word_length: float = 5.0
+    bleu_tokenizer: str = "13a"
     decomposed: bool = False
 
     @property
@@ -297,9 +298,9 @@ def _criterion_of_pairs(size: DataSize, chosen: Chosen) -> tuple[str, str]:
 
 
 def _bleu_tokenizer(size: DataSize, chosen: Chosen) -> tuple[str, str] | None:
-    if size.word_length < 15:
+    if size.bleu_tokenizer == "13a":
         return None
-    return "char", "the target has no spaces between words"
+    return size.bleu_tokenizer, "the target has no spaces between words"
 
 
 _PAIRS: dict[str, Rule] = {
