@@ -84,7 +84,7 @@ def test_of_two_slots_it_finds_what_a_grid_finds(weight, first, second, within):
     kept = total_variation(outputs, plain.expand_as(outputs)) <= within
     apart = jensen_shannon(grid, torch.tensor(own).expand_as(grid))
     best = float(apart[kept].max()) if kept.any() else 0.0
-    found = adversarial_weights(model, model, seed=0, within=within, starts=4, steps=15)
+    found = adversarial_weights(model, model, seed=0, within=within, starts=8, steps=30)
     assert float(found.distance) <= within
     assert float(found.divergence) <= best + 1e-3
     assert float(found.divergence) >= 0.8 * best - 1e-3

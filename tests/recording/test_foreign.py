@@ -430,7 +430,7 @@ for wrong in (
             pass
     except AttlasError as error:
         print(wrong, error.expected, error.got, error.hint, sep="; ")
-for ask in (Trace().chosen, Trace().calls):
+for ask in (Trace().matching_layers, Trace().calls):
     try:
         ask([1])
     except AttlasError as error:
