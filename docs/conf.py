@@ -50,7 +50,7 @@ suppress_warnings = ["myst.header"]  # the generated page of settings begins wit
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
-nb_execution_timeout = 300
+nb_execution_timeout = 900  # a cell that trains takes minutes on a busy machine
 nb_merge_streams = True
 nb_output_stderr = "remove"  # progress bars
 
