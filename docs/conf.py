@@ -50,6 +50,8 @@ suppress_warnings = ["myst.header"]  # the generated page of settings begins wit
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
+# Two threads that share a small product wait for each other, and on a busy machine for minutes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 nb_execution_timeout = 900  # a cell that trains takes minutes on a busy machine
 nb_merge_streams = True
 nb_output_stderr = "remove"  # progress bars
