@@ -142,7 +142,7 @@ def test_a_full_disk_is_told_with_what_to_do(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(AttlasError, match=r"got No space left on device; make room there, or choose"):
+    with pytest.raises(AttlasError, match=r"No space left on device; make room there, or"):
         figures.save(example(), tmp_path / "map.png")
 
 
