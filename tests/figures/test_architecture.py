@@ -142,6 +142,11 @@ def test_the_diagram_of_a_recurrent_model_says_which_state_asks_and_what_takes_t
     names = [box.name for box in found.stacks[1].groups[0].boxes]
     assert names == ["embedding", "GRU of the decoder", "attentional vector", "output"]
     assert (found.between.query, found.between.gives) == ("state", "attentional vector")
+    local = RecurrentConfig(
+        embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, attention="local", decoder="luong"
+    )  # its window is that of the defaults
+    between = architecture_of(built(local), local).between
+    assert between.box.detail == "predictive window of 21, general"
     plain = RecurrentConfig(embed_dim=6, hidden_dim=8, encoder_hidden_dim=4, attention="none")
     assert architecture_of(built(plain), plain).between is None
 

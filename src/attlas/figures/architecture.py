@@ -20,6 +20,7 @@ from torch import nn
 from attlas._text import count_noun
 from attlas.figures.layout import HEADLINE, INK, LABEL, QUIET, SMALL, TITLE, axes_at, fit, sheet
 from attlas.models import ClassifierConfig, RecurrentConfig, TransformerConfig
+from attlas.models.rnn.config import LocalConfig
 from attlas.models.transformer.config import BlockConfig
 
 Config = TransformerConfig | RecurrentConfig | ClassifierConfig
@@ -124,13 +125,7 @@ def architecture_of(model: nn.Module, config: Config) -> Architecture:
 
 
 def _transformer(model: nn.Module, config: TransformerConfig) -> Architecture:
-    embed = f"{{size}} × {config.embed_dim}"
-    shared = model.get_submodule("target_embedding") if config.tie_source else None
-    source = (
-        _box("embedding", "the matrix of the decoder", "embedding")
-        if shared is not None
-        else _embedding(model, "source_embedding", embed)
-    )
+    source = _source_embedding(model, config)
     encoder = _layers(config, "encoder", config.encoder_layers, config.encoder_patterns, False)
     decoder = _layers(config, "decoder", config.decoder_layers, config.decoder_patterns, True)
     return Architecture(
@@ -150,7 +145,7 @@ def _transformer(model: nn.Module, config: TransformerConfig) -> Architecture:
                 (
                     Group(
                         (
-                            _embedding(model, "target_embedding", embed),
+                            _embedding(model, "target_embedding"),
                             *_positions(config, "target_positions"),
                         )
                     ),
@@ -168,7 +163,7 @@ def _transformer(model: nn.Module, config: TransformerConfig) -> Architecture:
 def _classifier(model: nn.Module, config: ClassifierConfig) -> Architecture:
     labels = len(model.get_parameter("output.bias"))
     first = (
-        _embedding(model, "embedding", f"{{size}} × {config.embed_dim}"),
+        _embedding(model, "embedding"),
         *_positions(config, "positions"),
     )
     groups = (
@@ -186,12 +181,7 @@ def _classifier(model: nn.Module, config: ClassifierConfig) -> Architecture:
 
 
 def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
-    embed = f"{{size}} × {config.embed_dim}"
-    source = (
-        _box("embedding", "the matrix of the decoder", "embedding")
-        if config.tie_source
-        else _embedding(model, "source_embedding", embed)
-    )
+    source = _source_embedding(model, config)
     cell, layers = config.cell.upper(), count_noun(config.layers, "layer")
     width = f"2 × {config.encoder_hidden_dim}, both directions"
     if not config.bidirectional:
@@ -204,16 +194,16 @@ def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
         "network",
         "decoder.recurrence",
     )
-    first = _embedding(model, "target_embedding", embed)
+    first = _embedding(model, "target_embedding")
     features: tuple[Box, ...] = (recurrence,)
     between = None
     if config.attention != "none":
         name = config.attention + (" attention, coverage" if config.coverage else " attention")
-        local = f", window of {2 * config.local.radius + 1}" if config.local else ""
-        attention = _box(
-            name, f"of all source positions{local}" if not local else local[2:], "attention",
-            "decoder.attention", "decoder.coverage",
-        )  # fmt: skip
+        local = config.local or LocalConfig()
+        where = "of all source positions"
+        if config.attention == "local":
+            where = f"{local.centre} window of {2 * local.radius + 1}, {local.score}"
+        attention = _box(name, where, "attention", "decoder.attention", "decoder.coverage")
         if config.decoder == "bahdanau":
             readout = _box("readout", _READOUTS[config.readout], "network", "decoder.readout")
             features = (recurrence, readout)
@@ -254,9 +244,15 @@ def _box(name: str, detail: str, kind: str, *modules: str, adds: int = 0) -> Box
     return Box(name, detail, kind, modules, adds)
 
 
-def _embedding(model: nn.Module, path: str, size: str) -> Box:
-    tokens = model.get_parameter(f"{path}.weight").shape[0]
-    return _box("embedding", size.format(size=f"{tokens:,}"), "embedding", path)
+def _embedding(model: nn.Module, path: str) -> Box:
+    tokens, width = model.get_parameter(f"{path}.weight").shape
+    return _box("embedding", f"{tokens:,} × {width}", "embedding", path)
+
+
+def _source_embedding(model: nn.Module, config: TransformerConfig | RecurrentConfig) -> Box:
+    if config.tie_source:
+        return _box("embedding", "the matrix of the decoder", "embedding")
+    return _embedding(model, "source_embedding")
 
 
 def _output(tied: bool) -> Box:

@@ -164,13 +164,7 @@ def draw_history(
     Raises:
         AttlasError: As `read_history` and `plot_history`, and for other options.
     """
-    given = [name for name, value in others.items() if value is not None]
-    if given:
-        raise AttlasError(
-            "a watch file with --statistic, --layer and --output alone",
-            join_names(given),
-            "leave these out",
-        )
+    _refuse_others("a watch file with --statistic, --layer and --output alone", others)
     records = read_history(path)
     save(plot_history(records, statistic or "max_logit", layer=layer), output)
 
@@ -186,17 +180,17 @@ def draw_architecture(
     Raises:
         AttlasError: As `Run.model`, and for other options.
     """
-    given = [name for name, value in others.items() if value is not None]
-    if given:
-        raise AttlasError(
-            "a run with --architecture, --checkpoint and --output alone",
-            join_names(given),
-            "leave these out",
-        )
+    _refuse_others("a run with --architecture, --checkpoint and --output alone", others)
     model = run.classifier(checkpoint) if run.classifies else run.model(checkpoint)
     config = Recipe.read(run.config, str(run.path / CONFIG)).model
     size = count_noun(sum(parameter.numel() for parameter in model.parameters()), "parameter")
     save(plot_architecture(model, config, title=f"{run.path.name} · {size}"), output)
+
+
+def _refuse_others(expected: str, others: Mapping[str, object]) -> None:
+    given = [name for name, value in others.items() if value is not None]
+    if given:
+        raise AttlasError(expected, join_names(given), "leave these out")
 
 
 def _only(maps: dict[str, HeadMap], expected: str) -> HeadMap:

@@ -218,9 +218,8 @@ class AttentionMode(TorchFunctionMode):
             return func(*args, **kwargs)
         if opens:
             with self, tracking.with_extra_keys(count_extra_keys(args, kwargs)):
-                return multi_head_attention_forward(
-                    *args, **kwargs
-                )  # which calls functions that are watched
+                # It calls functions that are watched.
+                return multi_head_attention_forward(*args, **kwargs)
         if counts or name in _TAKING:
             func = provenance.versions.counting(func, args, kwargs)
         result = handler(tracking, func, args, kwargs)
