@@ -100,7 +100,7 @@ def suites(data: Path, trained: Path, quick: bool) -> dict[str, list[str]]:
         "decoding": ["decoding_speed.py", *test, *threads, *_blocks(3)],
         "search": ["search_speed.py", *pairs, *threads, *_blocks(3, 2)],
         "layers": ["layers_speed.py", *threads, *_blocks(7)],
-        "observe": ["observe_speed.py", "--threads", str(cores)],
+        "observe": ["observe_speed.py", "--threads", str(cores), *_blocks(5)],
         "quality": [*bleu, "--courses", "tiny:15", "long:120", "--points", "12"],
     }
 
