@@ -199,3 +199,16 @@ def test_a_style_that_cannot_be_is_told_and_nothing_is_written(
     assert (code, out) == (2, "")
     assert error.startswith(f"attlas: expected {told}")
     assert not path.exists()
+
+
+def test_a_figure_of_many_maps_says_how_fewer_are_drawn(tmp_path: Path) -> None:
+    attention = torch.nn.MultiheadAttention(26, 13, batch_first=True)
+    source = torch.randn(1, 3, 26, generator=torch.Generator().manual_seed(0))
+    with observe(attention) as trace:
+        attention(source, source, source)
+    trace.save(tmp_path / "trace.safetensors")
+    command = (tmp_path / "trace.safetensors", "-o", tmp_path / "m.svg")
+    code, _, error = figure(*command)
+    assert code == 0
+    assert f"13 maps are in {tmp_path / 'm.svg'}; draw fewer with --layer model" in error
+    assert figure(*command, "--head", 0)[2] == ""

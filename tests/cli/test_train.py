@@ -166,8 +166,23 @@ def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_pa
         "train", recipe, "--out", tmp_path / "run", "--set", "training.learning_rat=1e-3"
     )
     assert code == 2
-    assert "did you mean `learning_rate`?" in error
+    assert "did you mean `training.learning_rate`?" in error
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "setting"),
+    [
+        ("--epochs", "training.max_epochs"),
+        ("--seed", "seed"),
+        ("--lr", "training.learning_rate"),
+        ("--num-beams", "decoding.num_beams"),
+    ],
+)
+def test_an_option_that_is_a_setting_is_told_how_to_write_it(option: str, setting: str) -> None:
+    code, _, error = called("train", "tiny", option, "3")
+    assert code == 2
+    assert error.rstrip().endswith(f"{option}. It is a setting: write --set {setting}=…")
 
 
 def test_inspecting_a_run_shows_what_is_in_it(run: Path) -> None:

@@ -103,7 +103,7 @@ def test_an_output_that_was_taken_away_is_made_again(run: Path, tmp_path: Path) 
     [
         (("--num-beams", "2"), ["decoding.method = sample", "decoding.method = beam"]),
         (("--set", "decoding.seed=4"), ["decoding.seed = 0", "decoding.seed = 4"]),
-        (("--window", "3"), ["window = 2", "window = 3"]),
+        (("--window", "3"), ["--window = 2", "--window = 3", "give --window 2, with which it"]),
         (("--n-best", "1"), ["n-best lists = False", "n-best lists = True"]),
     ],
 )

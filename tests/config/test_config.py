@@ -35,6 +35,7 @@ class Water(Config):
 class Fish(Config):
     kind: Literal["fish"] = "fish"
     water: Water
+    tail: Literal["long", "short"] = "long"
     friends: tuple[str, ...] = ()
 
 
@@ -64,7 +65,7 @@ def test_a_setting_in_the_wrong_place_is_told_where_it_belongs() -> None:
     with pytest.raises(AttlasError, match=r"got `animal\.rate`; did you mean `rate`\?"):
         Zoo.read({"name": "z", "animal": {**dog, "rate": 1}}, "zoo.toml")
     # First where it stands by this very name, then what is written alike here.
-    with pytest.raises(AttlasError, match=r"`animal\.rate`; did you mean `rate` or `water`\?"):
+    with pytest.raises(AttlasError, match=r"did you mean `rate` or `animal\.water`\?"):
         Zoo.read({"name": "z", "animal": {**fish["animal"], "rate": 1}}, "zoo.toml")
     # Not of another kind than there is, and not where it is anywhere.
     with pytest.raises(AttlasError, match=r"got `salt`; valid here"):
@@ -78,7 +79,7 @@ def test_a_setting_in_the_wrong_place_is_told_where_it_belongs() -> None:
 
 
 def test_an_unknown_key_inside_a_union_is_matched_within_its_kind() -> None:
-    with pytest.raises(AttlasError, match=r"did you mean `whiskers`") as caught:
+    with pytest.raises(AttlasError, match=r"did you mean `animal.whiskers`") as caught:
         Zoo.read({"name": "z", "animal": {"kind": "cat", "wiskers": 1}}, "zoo.toml")
     assert "tail" not in str(caught.value)
 
@@ -112,6 +113,15 @@ def test_a_value_of_another_type_is_never_converted(table: dict, told: str) -> N
     assert told in str(caught.value)
 
 
+def test_a_value_that_is_valid_for_another_kind_names_that_kind() -> None:
+    with pytest.raises(AttlasError) as caught:
+        Zoo.read({"name": "z", "animal": {"kind": "dog", "tail": "long"}}, "zoo.toml")
+    assert "choose animal.kind = 'fish', for which it is valid (now 'dog')" in caught.value.hint
+    with pytest.raises(AttlasError) as caught:
+        Zoo.read({"name": "z", "animal": {"kind": "dog", "tail": "wide"}}, "zoo.toml")
+    assert caught.value.hint == "correct that value"
+
+
 def test_whole_numbers_are_numbers_and_lists_are_tuples() -> None:
     zoo = Zoo.read({"name": "z", "rate": 2, "gates": [0, 3]}, "zoo.toml")
     assert (zoo.rate, zoo.gates) == (2.0, (0.0, 3.0))
@@ -136,7 +146,7 @@ def test_a_missing_setting_is_named() -> None:
     ("table", "named"),
     [
         ({"kind": "dog", "tail": "long"}, r"expected `animal\.tail` in zoo\.toml"),
-        ({"kind": "cat", "wiskers": 1}, r"got `animal\.wiskers`; did you mean `whiskers`"),
+        ({"kind": "cat", "wiskers": 1}, r"got `animal\.wiskers`; did you mean `animal\.whiskers`"),
         ({"kind": "fish"}, r"expected `animal\.water` in zoo\.toml; got nothing; add `water = …`"),
         ({"kind": "fish", "water": {"salt": "x"}}, r"expected `animal\.water\.salt` in"),
         (
@@ -232,7 +242,10 @@ def test_what_the_file_alone_is_right_about_is_blamed_on_the_command_line() -> N
     [
         ("whiskers=3", "`animal.whiskers` or `other.whiskers`"),
         ("wiskers=3", "`animal.whiskers` or `other.whiskers`"),
-        ("other.whisker=3", "`whiskers`"),
+        ("other.whisker=3", "`other.whiskers`"),
+        ("Animal-Whiskers=3", "`animal.whiskers`"),
+        ("ANIMAL.whiskers=3", "`animal`"),
+        ("OTHER=3", "`other`"),
         ("anmal=3", "`animal`"),
     ],
 )

@@ -161,7 +161,7 @@ def test_no_rows_have_no_hypotheses() -> None:
     [
         (
             {"num_beams": 0},
-            "`num_beams` in run.toml: input should be greater than or equal to 1; got 0",
+            "`num_beams` in run.toml: a number greater than or equal to 1; got 0",
         ),
         ({"n_best": 7}, "n_best of at most 5 with method = 'beam' .*; got 7; lower n_best"),
         ({"method": "greedy", "n_best": 2}, "n_best of at most 1 with method = 'greedy'"),

@@ -53,9 +53,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"decoder": "luong", "readout": "tanh"}, "no readout with decoder = 'luong'"),
     ({"decoder": "luong", "readout_dim": 3}, "no readout_dim with decoder = 'luong'"),
-    ({"cell": "rnn"}, "`cell` in here: input should be 'gru' or 'lstm'"),
-    ({"layers": 0}, "`layers` in here: input should be greater than or equal to 1"),
-    ({"dropout": 1.0}, "`dropout` in here: input should be less than 1"),
+    ({"cell": "rnn"}, "`cell` in here: 'gru' or 'lstm'"),
+    ({"layers": 0}, "`layers` in here: a number greater than or equal to 1"),
+    ({"dropout": 1.0}, "`dropout` in here: a number less than 1"),
     ({"local": {"radius": 0}, "attention": "local"}, "`local.radius` in here"),
     ({"atention": "dot"}, "did you mean `attention`?"),
 ]

@@ -205,11 +205,13 @@ def test_an_unknown_recipe_is_an_error_that_lists_those_there_are(name: str) -> 
 def test_an_unknown_setting_names_the_recipe_and_the_nearest(tmp_path: Path) -> None:
     table = {**TABLES["training"], "learning_raet": 1}
     with pytest.raises(
-        AttlasError, match=r"my\.toml; got `training\.learning_raet`; did you mean `learning_rate`"
+        AttlasError,
+        match=r"my\.toml; got `.*raet`; did you mean `training\.learning_rate`",
     ):
         read_recipe(written(tmp_path, training=table))
     with pytest.raises(
-        AttlasError, match=r"in --set; got `training\.learning_raet`; did you mean `learning_rate`"
+        AttlasError,
+        match=r"in --set; got `.*raet`; did you mean `training\.learning_rate`",
     ):
         read_recipe(written(tmp_path), ["training.learning_raet=1"])
 

@@ -27,7 +27,24 @@ class TrainCommand(Guarded):
             more = argument.startswith("--pairs=") or (not is_option and (after or more))
             after = argument == "--pairs"
             arguments.append(argument)
-        return super().parse_args(ctx, arguments)
+        try:
+            return super().parse_args(ctx, arguments)
+        except Exception as error:
+            option = getattr(error, "option_name", None)  # an unknown one
+            if isinstance(option, str) and (advice := _as_setting(option)):
+                error.message += advice  # type: ignore[attr-defined]
+                error.possibilities = []  # type: ignore[attr-defined]
+            raise
+
+
+def _as_setting(option: str) -> str:
+    """How the setting that an unknown option names is written; "" = there is none."""
+    from attlas.config import nearest_settings
+    from attlas.training.recipe import Recipe
+
+    name = option.lstrip("-").replace("-", "_")
+    names = nearest_settings(Recipe, name, {})
+    return f". It is a setting: write --set {names[0]}=…" if names else ""
 
 
 def train(

@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from functools import cache
 from itertools import pairwise
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -170,6 +170,18 @@ def renamed(group: Group, key: str) -> str | None:
     if key in group.model_fields:
         return None
     return next((new for new in RENAMED.get(key, ()) if new in group.model_fields), None)
+
+
+def respelt_settings(root: Group, name: str, table: Mapping[str, Any]) -> list[str]:
+    """Every setting whose name differs by capitals, dots, hyphens and underscores alone:
+    `["training.max_steps"]` for "Training-maxSteps".
+    """
+    letters = _letters(name)
+    return [setting for setting in _all_settings(root, table) if _letters(setting) == letters]
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
 
 
 def nearest_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[str]:
@@ -463,8 +475,38 @@ def _explain(
     return ConfigError(
         expected=f"`{path.name}` in {location}: {_wish(first)}",
         got="a shorter list" if first["type"] == "missing" else _shortened_value(first["input"]),
-        hint=_correction(first),
+        hint=_other_kind(path, first) or _correction(first),
     )
+
+
+def _other_kind(path: SettingPath, complaint: ErrorDetails) -> str:
+    """The hint that names the other kinds of the group for which the value is valid; "" = none."""
+    kinds = [
+        _kind(group, path.tag)
+        for group in path.kinds
+        if path.tag and group is not path.group and _is_valid(group, path.keys[-1], complaint)
+    ]
+    if not kinds:
+        return ""
+    group = ".".join(path.keys[:-1])
+    return (
+        f"correct that value, or choose {group}.{path.tag} = {' or '.join(map(repr, kinds))}, for "
+        f"which it is valid (now {path.kind!r})"
+    )
+
+
+def _is_valid(group: Group, key: str, complaint: ErrorDetails) -> bool:
+    """Return True if the setting of another kind takes the value that this one refuses."""
+    field = group.model_fields.get(key)
+    if field is None or len(complaint["loc"]) == 0 or complaint["loc"][-1] != key:
+        return False
+    annotation = Annotated[(field.annotation, *field.metadata)] if field.metadata else None
+    adapter = TypeAdapter[Any](annotation or field.annotation)
+    try:
+        adapter.validate_python(complaint["input"], strict=True)
+    except (ValidationError, AttlasError):
+        return False
+    return True
 
 
 def _correction(complaint: ErrorDetails) -> str:
@@ -488,9 +530,14 @@ _WISHES = {
 }
 
 
+_LIMITS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
+
+
 def _wish(complaint: ErrorDetails) -> str:
     """What the value should have been."""
-    message = complaint["msg"]  # for limits and choices pydantic's message is clear
+    message = complaint["msg"].removeprefix("Input should be ")
+    if complaint["type"] in _LIMITS:
+        return f"a number {message}"
     return _WISHES.get(complaint["type"], f"{message[:1].lower()}{message[1:]}")
 
 
@@ -545,14 +592,18 @@ def _unknown(
             f"leave it out, or write the whole group again: {group} = {{ {setting.tag} = …, … }}; "
             f"{valid_settings}",
         )
-    similar_names = get_close_matches(key, valid, n=1)
+    table_name = "".join(f"{group}." for group in setting.keys[:-1])
+    similar_names = [f"{table_name}{name}" for name in get_close_matches(key, valid, n=1)]
     other_groups = (
         []
         if key in _TAGS
         else sorted(settings_named(root, key, table), key=lambda path: path.count("."))
     )
-    suggestions = [*other_groups, *similar_names] or (
-        similar_settings(root, key, table) if put_in and key not in _TAGS else []
+    respelt = respelt_settings(root, setting.name, table)
+    suggestions = (
+        respelt
+        or [*other_groups, *similar_names]
+        or (similar_settings(root, key, table) if put_in and key not in _TAGS else [])
     )
     hint = (
         f"did you mean {' or '.join(f'`{path}`' for path in suggestions[:3])}? "

@@ -27,7 +27,7 @@ from attlas._files import (
 )
 from attlas._output import open_output
 from attlas.config import Config
-from attlas.errors import AttlasError, CheckpointError, quoted
+from attlas.errors import AttlasError, CheckpointError, quoted, shortened
 from attlas.inference import Translator
 from attlas.runs import Run
 from attlas.runs.loaded import checkpoint_digest, settings_digest, vocabularies_digest
@@ -118,7 +118,8 @@ PROGRESS_DIR = ".attlas"  # the folder beside the outputs where their progress i
 _EVERY = 2**20  # bytes that are copied at a time
 TEXT = "text"  # what of an origin is the checksum of the text
 # Files whose name does not say what they are.
-_NAMES = {TEXT: "checksum of the text", "target": "checksum of its target"}
+_NAMES = {TEXT: "checksum of the text", "target": "checksum of its target", "window": "--window"}
+_FACTS, _CHECKSUM = 3, 64  # facts that a message names; characters of a checksum
 Origin = Mapping[str, str | int | float | bool]
 
 
@@ -273,8 +274,7 @@ class ResumableOutput:
         raise AttlasError(
             f"{self.output}, {extent}, to be of {describe_origin(keys, progress.origin)}",
             describe_origin(keys, origin),
-            "give what it was begun with, choose another folder, or, to begin it anew, take away "
-            f"{self.output if progress.whole else self._books}",
+            origin_advice(keys, progress.origin, progress.whole, self.output, self._books),
         )
 
     def _checked(self, file: IO[bytes]) -> Any:
@@ -381,8 +381,27 @@ def _damaged(output: Path, got: str) -> AttlasError:
 
 
 def describe_origin(keys: list[str], origin: Origin) -> str:
-    """These facts of an origin, for a message."""
-    return ", ".join(f"{_NAMES.get(key, key)} = {origin.get(key, 'none')}" for key in keys)
+    """The first of these facts of an origin, and how many others there are, for a message."""
+    facts = [f"{_NAMES.get(key, key)} = {_in_brief(origin.get(key, 'none'))}" for key in keys]
+    more = len(facts) - _FACTS
+    return ", ".join(facts[:_FACTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _in_brief(value: object) -> str:
+    """A fact; of a checksum the beginning."""
+    text = str(value)
+    return f"{text[:12]}…" if len(text) == _CHECKSUM else shortened(text)
+
+
+def origin_advice(keys: list[str], begun: Origin, whole: bool, output: Path, books: Path) -> str:
+    """What to do where an output was begun with other facts than now: `keys` differ."""
+    same = "give what it was begun with"
+    if keys == ["window"]:
+        same = f"give --window {begun['window']}, with which it was begun"
+    return (
+        f"{same}, choose another output, or, to begin it anew, take away "
+        f"{output if whole else books}"
+    )
 
 
 @contextmanager

@@ -68,6 +68,9 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
     return translation.trace
 
 
+MANY = 12  # maps in a figure
+
+
 @dataclass(frozen=True, slots=True)
 class Style:
     """How a trace is drawn: `heatmaps`, the bars of one query, or the statistics of one map.
@@ -145,8 +148,20 @@ def draw(
                 vmax=style.vmax,
             )
         save(figure, path)
+        if style.query is None and not style.statistics:
+            _advise_on_many(list(maps_of(trace, row, layer=layer, head=head)), path)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"attlas: {message}", file=sys.stderr)
+
+
+def _advise_on_many(names: list[str], path: Path) -> None:
+    """Say how fewer maps are drawn, where a figure has so many that each is small."""
+    if len(names) > MANY:
+        layer = quote(names[-1].split(", ")[0])
+        print(
+            f"attlas: {len(names)} maps are in {path}; draw fewer with --layer {layer} or --head 0",
+            file=sys.stderr,
+        )
 
 
 def draw_history(

@@ -42,6 +42,7 @@ from attlas.jobs.checkpointed_output import (
     OutputProgress,
     ResumableOutput,
     describe_origin,
+    origin_advice,
     output_checksum,
     progress_dir,
     read_progress,
@@ -302,8 +303,7 @@ class StatisticsOutput(ResumableOutput):
         raise AttlasError(
             f"{self.output}, {state}, to be of {describe_origin(keys, progress.origin)}",
             describe_origin(keys, origin),
-            "give what it was begun with, choose another output, or, to begin it anew, take away "
-            f"{self.output if progress.whole else self._books}",
+            origin_advice(keys, progress.origin, progress.whole, self.output, self._books),
         )
 
 
