@@ -500,8 +500,10 @@ def _is_valid(group: Group, key: str, complaint: ErrorDetails) -> bool:
     field = group.model_fields.get(key)
     if field is None or len(complaint["loc"]) == 0 or complaint["loc"][-1] != key:
         return False
-    annotation = Annotated[(field.annotation, *field.metadata)] if field.metadata else None
-    adapter = TypeAdapter[Any](annotation or field.annotation)
+    annotation: Any = field.annotation
+    if field.metadata:
+        annotation = Annotated[(annotation, *field.metadata)]
+    adapter = TypeAdapter[Any](annotation)
     try:
         adapter.validate_python(complaint["input"], strict=True)
     except (ValidationError, AttlasError):

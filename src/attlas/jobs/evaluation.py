@@ -33,6 +33,7 @@ from attlas.decoding.config import idle_settings
 from attlas.errors import AttlasError, ConfigError, DataError
 from attlas.inference import Classification, TextClassifier, Translation, Translator
 from attlas.jobs.inputs import check_tested, instead_of_data
+from attlas.jobs.overlap import warn_of_training_texts
 from attlas.metrics import (
     BleuTokenizer,
     better_tokenizers,
@@ -128,9 +129,11 @@ def test_set_of(
             else f"name {missing[0]} too, or leave out {option_names[0]} for the run's own "
             "test set",
         )
-    return _aligned_test_set(
+    test_set = _aligned_test_set(
         read_lines(source), [read_lines(reference) for reference in references]
     )
+    warn_of_training_texts(run, test_set.corpus.sources)
+    return test_set
 
 
 def _aligned_test_set(ours: Lines, references: Sequence[Lines]) -> ScoredTexts:
@@ -399,6 +402,7 @@ def labelled_test_set(
     if source is not None:
         corpus = _data_at(source, data, settings).corpus("test")
         print(corpus.report, file=sys.stderr)
+        warn_of_training_texts(run, corpus.texts)
     elif settings:
         raise AttlasError(
             "--set for the fields of --source", "it alone", "name --source, or leave --set out"
