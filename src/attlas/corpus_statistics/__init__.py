@@ -22,6 +22,7 @@ from attlas.corpus_statistics.table import (
     columns_of,
     frames,
     measure_map,
+    measure_maps,
 )
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "columns_of",
     "frames",
     "measure_map",
+    "measure_maps",
     "windows_of",
 ]

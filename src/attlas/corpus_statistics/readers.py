@@ -55,13 +55,19 @@ def cut(
             "an attention map of attlas", type(part).__name__, "observe with attlas.observe"
         )
     token_mask = None if part.token_mask is None else part.token_mask[:, :num_keys]
+    bias = None if part.bias is None else _part(part.bias, queries, num_keys)
     return replace(
         part,
         query=part.query[:, :, :queries],
         keys=part.keys[:, :, :num_keys],
         token_mask=None if token_mask is None or bool(token_mask.all()) else token_mask,
-        bias=None if part.bias is None else _part(part.bias, queries, num_keys),
+        bias=None if bias is None or _hides_nothing(bias) else bias,
     )
+
+
+def _hides_nothing(bias: Shaped[Tensor, "#batch #heads #queries #keys"]) -> bool:
+    """Return True for a mask or bias that changes nothing, as one of padding alone does here."""
+    return bool(bias.all() if bias.dtype == torch.bool else (bias == 0).all())
 
 
 def _part(

@@ -1,6 +1,7 @@
 """Columns and rows of the tables of statistics."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import math
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.corpus_statistics.readers import MapRecord
+from attlas.recording import AttentionMap
+from attlas.recording.maps.joining import causal_by_weights, join_heads, join_key
 from attlas.recording.maps.statistics import PLACED
 
 # The columns of the tables of statistics.
@@ -167,47 +170,107 @@ def measure_map(
         threshold: Of `count_above`.
         also: Further ones, of `ALSO`.
     """
-    attention_map, text = record.attention_map, record.text
-    _, heads, queries, num_keys = attention_map.shape
+    return measure_maps([record], threshold, None if tokens is None else [tokens], also)[0]
+
+
+def measure_maps(
+    records: Sequence[MapRecord],
+    threshold: float,
+    tokens: Sequence[tuple[str, ...]] | None = None,
+    also: Collection[str] = (),
+) -> list[Measured]:
+    """`measure_map` of each of them. Small maps of the same shape are read together.
+
+    Args:
+        tokens: Those of each record; None = no rows by token.
+    """
+    measured: dict[int, Measured] = {}
+    for indices in _groups(records):
+        group = [records[index] for index in indices]
+        names = None if tokens is None else [tokens[index] for index in indices]
+        measured.update(zip(indices, _measure_group(group, threshold, names, also), strict=True))
+    return [measured[index] for index in range(len(records))]
+
+
+TOGETHER = 1 << 20
+"""Weights of maps that are read together."""
+
+
+def _groups(records: Sequence[MapRecord]) -> Iterator[list[int]]:
+    """The indices of records whose maps are joined: at most `TOGETHER` weights at a time."""
+    open_groups: dict[Hashable, list[int]] = {}
+    for index, record in enumerate(records):
+        size = math.prod(record.attention_map.shape)
+        key = join_key(record.attention_map) if 0 < size <= TOGETHER // 2 else None
+        if key is None:
+            yield [index]
+            continue
+        group = open_groups.setdefault((key, record.special, record.kind), [])
+        group.append(index)
+        if (len(group) + 1) * size > TOGETHER:
+            yield open_groups.pop((key, record.special, record.kind))
+    yield from open_groups.values()
+
+
+def _measure_group(
+    records: Sequence[MapRecord],
+    threshold: float,
+    tokens: Sequence[tuple[str, ...]] | None,
+    also: Collection[str],
+) -> Iterator[Measured]:
+    """The statistics of maps that can be joined."""
+    joined = join_heads([record.attention_map for record in records])
+    count, (_, heads, queries, num_keys) = len(records), records[0].attention_map.shape
     statistic_names = (*NUMBERS, *(name for name in also if name != ON_SPECIAL), RECEIVED)
     statistics = statistic_names if tokens is None else (*statistic_names, "argmax")
-    without_position = PLACED if attention_map.position is None else ()
+    without_position = PLACED if joined.position is None else ()
     selected = [name for name in statistics if name not in without_position]
-    summary = attention_map.summary(*selected, threshold=threshold)
+    summary = joined.summary(*selected, threshold=threshold)
     numbers = {name: getattr(summary, name)[0].cpu() for name in selected}
-    numbers |= {name: torch.full((heads, queries), torch.nan) for name in without_position}
+    shape = count * heads, queries
+    numbers |= {name: torch.full(shape, torch.nan) for name in without_position}
     if ON_SPECIAL in also:
-        numbers[ON_SPECIAL] = _special_weight(record)
+        numbers[ON_SPECIAL] = _special_weight(joined, records[0].special)
     sums = numbers.pop(RECEIVED).double()
     shares = sums / sums.sum(-1, keepdim=True).clamp(min=np.finfo(np.float64).tiny)
     names = (*NUMBERS, *also)
     of_heads = {name: numbers[name].double().mean(-1).numpy() for name in names}
     of_heads[RECEIVED] = shares.amax(-1).numpy()
-    cross_attention = record.kind == "cross"
-    location = (
-        *(text.line, text.unread, text.finished, record.layer, record.call, record.kind),
-        *(False if cross_attention else attention_map.causal, queries, num_keys),
-    )
-    if tokens is None:
-        return Measured(*location, of_heads)
-    query_columns = {name: numbers[name].float().numpy() for name in names}
-    by_query = np.full((heads, queries), np.nan)
-    query_offset = None if cross_attention else attention_map.position
-    if query_offset is not None and query_offset >= 0:
-        received = shares[:, query_offset : query_offset + queries].numpy()
-        by_query[:, : received.shape[1]] = received
-    query_columns[RECEIVED] = by_query.astype(np.float32)
-    return Measured(*location, of_heads, query_columns, tokens, numbers["argmax"].numpy())
+    cross_attention = records[0].kind == "cross"
+    causal = False if cross_attention else joined.causal
+    each = count > 1 and causal is False and not cross_attention and causal_by_weights(joined)
+    query_columns: dict[str, NDArray[np.float32]] = {}
+    if tokens is not None:
+        query_columns = {name: numbers[name].float().numpy() for name in names}
+        by_query = np.full(shape, np.nan)
+        query_offset = None if cross_attention else joined.position
+        if query_offset is not None and query_offset >= 0:
+            received = shares[:, query_offset : query_offset + queries].numpy()
+            by_query[:, : received.shape[1]] = received
+        query_columns[RECEIVED] = by_query.astype(np.float32)
+    for index, record in enumerate(records):
+        own = slice(index * heads, (index + 1) * heads)
+        text = record.text
+        yield Measured(
+            *(text.line, text.unread, text.finished, record.layer, record.call, record.kind),
+            *(record.attention_map.causal if each else causal, queries, num_keys),
+            {name: values[own] for name, values in of_heads.items()},
+            None if tokens is None else {name: v[own] for name, v in query_columns.items()},
+            () if tokens is None else tokens[index],
+            None if tokens is None else numbers["argmax"][own].numpy(),
+        )
 
 
-def _special_weight(record: MapRecord) -> Float[Tensor, "heads queries"]:
+def _special_weight(
+    attention_map: AttentionMap, special: Sequence[int]
+) -> Float[Tensor, "heads queries"]:
     """Σ_{j special} w_ij."""
-    _, heads, queries, num_keys = record.attention_map.shape
-    if not record.special:
+    _, heads, queries, num_keys = attention_map.shape
+    if not special:
         return torch.zeros(heads, queries)
     groups = torch.full((num_keys,), -1)
-    groups[list(record.special)] = 0
-    return record.attention_map.mass(groups)[0, ..., 0].cpu()
+    groups[list(special)] = 0
+    return attention_map.mass(groups)[0, ..., 0].cpu()
 
 
 # Rows of a table, column by column, a bounded number of them at a time.

@@ -31,7 +31,7 @@ from attlas.corpus_statistics.readers import (
     batches_of,
     windows_of,
 )
-from attlas.corpus_statistics.table import ALSO, FORMAT, Measured, columns_of, frames, measure_map
+from attlas.corpus_statistics.table import ALSO, FORMAT, Measured, columns_of, frames, measure_maps
 from attlas.data import stream_lines
 from attlas.data.lines import shown_path
 from attlas.decoding.config import idle_settings
@@ -367,9 +367,12 @@ class CorpusMeasurement:
 
     def _of_batches(self, batches: Iterable[Sequence[CorpusText]]) -> Iterator[Measured]:
         for batch in batches:
-            for record in self.reader.map_records(batch, self.layers):
-                token_names = self.reader.named(record) if self.by_token else None
-                yield measure_map(record, self.threshold, token_names, self.also)
+            records = self.reader.map_records(batch, self.layers)
+            # A text alone may be long: its maps are read one after the other.
+            groups = ([record] for record in records) if len(batch) == 1 else [[*records]]
+            for group in groups:
+                names = [self.reader.named(one) for one in group] if self.by_token else None
+                yield from measure_maps(group, self.threshold, names, self.also)
 
 
 def measure(
