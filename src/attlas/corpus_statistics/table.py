@@ -298,14 +298,19 @@ def frames(
     names = [column.name for column in columns_of(by_token=by_token, also=also)]
     frame: Frame = {name: [] for name in names}
     for measured in maps_measured:
-        for head in range(len(measured.of_heads[RECEIVED])):
-            rows = _of_queries(measured, head) if by_token else _of_head(measured, head)
-            count = len(rows[RECEIVED])
+        rows_of_head = measured.queries if by_token else 1
+        heads = len(measured.of_heads[RECEIVED])
+        # Several heads at a time, as many as a frame may hold; at least one.
+        step = max(1, at_once // max(1, rows_of_head))
+        for first in range(0, heads, step):
+            own = slice(first, min(first + step, heads))
+            rows = _of_queries(measured, own) if by_token else _of_heads(measured, own)
+            rows["head"] = [h for h in range(own.start, own.stop) for _ in range(rows_of_head)]
+            count = len(rows["head"])
             location = {
                 "line": measured.line,
                 "layer": measured.layer,
                 "call": measured.call,
-                "head": head,
                 "kind": measured.kind,
                 "causal": measured.causal,
                 "queries": measured.queries,
@@ -322,19 +327,20 @@ def frames(
         yield frame
 
 
-def _of_head(measured: Measured, head: int) -> Frame:
-    return {name: _cells([float(numbers[head])]) for name, numbers in measured.of_heads.items()}
+def _of_heads(measured: Measured, own: slice) -> Frame:
+    return {name: _cells(numbers[own].tolist()) for name, numbers in measured.of_heads.items()}
 
 
-def _of_queries(measured: Measured, head: int) -> Frame:
+def _of_queries(measured: Measured, own: slice) -> Frame:
     assert measured.of_queries is not None
     assert measured.argmax is not None
+    heads = own.stop - own.start
     rows: Frame = {
-        name: _cells(numbers[head].tolist()) for name, numbers in measured.of_queries.items()
+        name: _cells(numbers[own].ravel().tolist()) for name, numbers in measured.of_queries.items()
     }
-    rows["position"] = list(range(measured.queries))
-    rows["token"] = list(measured.tokens)
-    rows["argmax"] = measured.argmax[head].tolist()
+    rows["position"] = list(range(measured.queries)) * heads
+    rows["token"] = list(measured.tokens) * heads
+    rows["argmax"] = measured.argmax[own].ravel().tolist()
     return rows
 
 
