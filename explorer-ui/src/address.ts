@@ -2,6 +2,7 @@ import type { Excerpt, Span } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { SCALES, type Scale } from "./scale.ts";
 import type { Head } from "./grid-layout.ts";
+import { MODEL, PLACES } from "./mechanism.ts";
 import type { Order, Place, Side } from "./state.ts";
 
 /**
@@ -37,6 +38,9 @@ export interface Link {
   readonly output: number | null;
   readonly weight: number;
   readonly erased: number | null;
+  /** What the scores of a row are multiplied by, see `factorAt`, and whether nothing hides keys. */
+  readonly factor: number;
+  readonly unmasked: boolean;
 }
 
 export const MOST_HEADS = 6; // that can be selected, the one that is shown among them
@@ -63,6 +67,8 @@ export const nowhere: Link = {
   output: null,
   weight: 0,
   erased: null,
+  factor: MODEL,
+  unmasked: false,
 };
 
 /**
@@ -74,6 +80,7 @@ export const nowhere: Link = {
  *     sel other heads, layer.head   tab of the inspector   d=s words are what is looked at
  *     w=1 pieces joined to words   t least weight of a line in hundredths   x=1 sinks left out
  *     out an output that is doubted   wt a weight set by hand, in hundredths   er a token erased
+ *     f what scores are multiplied by, a place of its slider   u=1 nothing hides keys
  */
 export function written(link: Link): string {
   const parts: string[] = [];
@@ -102,6 +109,8 @@ export function written(link: Link): string {
   say("out", link.output);
   say("wt", link.weight === nowhere.weight ? null : link.weight);
   say("er", link.erased);
+  say("f", link.factor === nowhere.factor ? null : link.factor);
+  say("u", link.unmasked ? 1 : null);
   if (parts.length > beside) parts.splice(beside, 0, `v=${VERSION}`);
   return parts.length > 0 ? `#${parts.join("&")}` : "";
 }
@@ -144,18 +153,24 @@ export function read(hash: string): Link {
     output: part("out", number),
     weight: part("wt", share) ?? nowhere.weight,
     erased: part("er", number),
+    factor: part("f", (value) => upTo(PLACES, value)) ?? nowhere.factor,
+    unmasked: part("u", yes) ?? false,
   };
 }
 
-const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x", "out", "wt", "er"]);
+const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x", "out", "wt", "er", "f", "u"]);
 
 function yes(value: string): true | null {
   return value === "1" ? true : null;
 }
 
 function share(text: string): number | null {
+  return upTo(100, text);
+}
+
+function upTo(most: number, text: string): number | null {
   const value = number(text);
-  return value !== null && value <= 100 ? value : null;
+  return value !== null && value <= most ? value : null;
 }
 
 function headsOf(text: string): Head[] | null {

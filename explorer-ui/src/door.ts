@@ -108,6 +108,47 @@ export interface Adversary {
   readonly weights: readonly number[];
 }
 
+/** Which row of which head; the numbers of `key` come in any case. */
+export interface MechanismQuestion {
+  readonly layer: number;
+  readonly head: number;
+  readonly row: number;
+  readonly key: number | null;
+}
+
+/** How the weights of a row came about: weight = softmax(cap(scale · product) + bias) over the keys
+ * that are seen. A long vector is cut. */
+export interface Explained {
+  /** Why nothing of this is known; "" where it is. */
+  readonly missing: string;
+  readonly form: "scaled" | "dot" | "general" | "additive" | "concat";
+  readonly scale: number;
+  readonly softcap: number | null;
+  /** How many numbers a query and a key have. */
+  readonly width: number;
+  readonly query: readonly (number | null)[];
+  /** v of v · tanh(q + k); null where the product is q · k. */
+  readonly energy: readonly (number | null)[] | null;
+  /** A number in each column for each key that was sent, in the order of the text. */
+  readonly keys: {
+    readonly index: readonly number[];
+    readonly product: readonly (number | null)[];
+    readonly bias: readonly (number | null)[] | null;
+    readonly score: readonly (number | null)[];
+    /** Why a key is hidden; "" where it is seen. */
+    readonly hidden: readonly string[];
+    readonly weight: readonly (number | null)[];
+  };
+  /** What was not sent: keys that are seen, the logarithm of the sum of their e^score; and others. */
+  readonly left: { readonly seen: number; readonly log_sum: number | null; readonly hidden: number };
+  /** The keys whose vectors were sent. */
+  readonly shown: readonly number[];
+  readonly vectors: readonly (readonly (number | null)[])[];
+  readonly values: readonly (readonly (number | null)[])[] | null;
+  readonly context: readonly (number | null)[] | null;
+  readonly no_values: string;
+}
+
 /** The tokens of a part of a map; none where nobody named them. */
 export interface Tokens {
   readonly rows: readonly string[];
@@ -140,6 +181,8 @@ export interface Door {
   statistics(map: string, signal: AbortSignal): Promise<Statistics>;
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
+  /** Of a door to queries and keys: how the weights of a row came about. */
+  mechanism?(map: string, question: MechanismQuestion, signal: AbortSignal): Promise<Explained>;
   /** Of a door to a model: what an output becomes when a head looks elsewhere. */
   doubt?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects>;
   adversary?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary>;

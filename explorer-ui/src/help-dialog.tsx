@@ -9,6 +9,7 @@ const KEYS: readonly (readonly [string, string, string])[] = [
   ["Map", "drag, wheel, pinch", "move, zoom; with Shift, draw a frame"],
   ["Words", "arrows, Enter", "go from word to word, keep one"],
   ["Lines", "arrows, Enter", "along the words, or to the other side"],
+  ["Mechanism", "Tab, Enter", "from key to key, keep one"],
   ["Panes", "arrows on a separator", "make a pane larger or smaller"],
   ["All", "Esc", "let go of what is kept"],
   ["All", "?", "this help"],

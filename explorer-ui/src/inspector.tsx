@@ -7,6 +7,7 @@ import type { Answer, Door } from "./door.ts";
 import { DoubtPanel } from "./doubt-panel.tsx";
 import type { Explorer } from "./explorer.ts";
 import { LinesPanel } from "./lines-panel.tsx";
+import { MechanismPanel } from "./mechanism-panel.tsx";
 import { ExplorerOf, useExplorer } from "./panel.ts";
 import type { State } from "./state.ts";
 import { StatisticsPanel } from "./statistics-panel.tsx";
@@ -48,6 +49,7 @@ function tab(id: string, title: string, Content: ComponentType, accepts: Tab["ac
 export const TABS: readonly Tab[] = [
   tab("distribution", "Distribution", DistributionPanel),
   tab("lines", "Lines", LinesPanel),
+  tab("mechanism", "Mechanism", MechanismPanel, (door) => door.mechanism !== undefined),
   tab("statistics", "Statistics", StatisticsPanel),
   tab("compare", "Compare", ComparePanel),
   tab("doubt", "Doubt", DoubtPanel, (door, answer) => door.doubt !== undefined && answer?.doubt != null),

@@ -1,6 +1,6 @@
 import { embedded } from "./embedded.ts";
 import type { Address } from "./explorer.ts";
-import { mount } from "./mount.tsx";
+import { constructed, mount } from "./mount.tsx";
 import { Served } from "./served.ts";
 
 /**
@@ -12,7 +12,7 @@ const address: Address = {
   write(next) {
     const now = location.hash;
     if (next === "" || next === now) return;
-    const still = (hash: string) => hash.replace(/&[qkt]=[^&]*/g, "");
+    const still = (hash: string) => hash.replace(/&[qktf]=[^&]*/g, "");
     const part = (hash: string) => /&q=/.test(hash);
     const first = now === "" || now === "#";
     const onward = !first && (still(now) !== still(next) || part(now) !== part(next));
@@ -29,4 +29,8 @@ const address: Address = {
 const file = embedded(document);
 if (file !== null) Object.assign(window, { attlas: { door: file } }); // the numbers, for a console
 const addressed = location.protocol !== "about:";
-mount(document.body, file ?? new Served(), addressed ? { address } : {});
+// The document's style sheet is the explorer's too: it is there before this script, and no part of
+// it. In a file of one's own it is an element of the document.
+const own = document.querySelector<HTMLLinkElement | HTMLStyleElement>("link[rel=stylesheet], style")?.sheet;
+const styles = constructed(Array.from(own?.cssRules ?? [], (rule) => rule.cssText).join("\n"));
+mount(document.body, file ?? new Served(), addressed ? { styles, address } : { styles });

@@ -1,17 +1,25 @@
 import { render } from "preact";
 import type { Door } from "./door.ts";
 import { type Address, Explorer } from "./explorer.ts";
-import styles from "./explorer.css?inline";
 import { Screen } from "./screen.tsx";
 import { type Scheme, Theme } from "./theme.ts";
 
 export interface Options {
+  /** The style sheet of the explorer; see `constructed`. */
+  readonly styles: CSSStyleSheet;
   /** Where the link to what is shown stands; without it, nowhere. */
   readonly address?: Address;
   /** What is shown at first, as a link says it ("#row=2&l=3"), where there is no address. */
   readonly link?: string;
   /** "auto" (the default): as the reader prefers. */
   readonly scheme?: Scheme;
+}
+
+/** A style sheet for shadow roots. */
+export function constructed(text: string): CSSStyleSheet {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  return sheet;
 }
 
 export interface Mounted {
@@ -23,13 +31,11 @@ export interface Mounted {
  * nothing with the rest of the document: its elements and styles are in a shadow root. A document
  * may have several.
  */
-export function mount(root: HTMLElement, door: Door, options: Options = {}): Mounted {
+export function mount(root: HTMLElement, door: Door, options: Options): Mounted {
   const host = document.createElement("div");
   host.className = "attlas-explorer";
   const shadow = host.attachShadow({ mode: "open" });
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(styles);
-  shadow.adoptedStyleSheets = [sheet];
+  shadow.adoptedStyleSheets = [options.styles];
   const frame = document.createElement("div");
   frame.className = "explorer";
   shadow.append(frame);

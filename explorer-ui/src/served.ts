@@ -1,4 +1,4 @@
-import type { Adversary, Answer, Door, DoubtQuestion, Effects, Model, Part, Statistics, Tokens } from "./door.ts";
+import type { Adversary, Answer, Door, DoubtQuestion, Effects, Explained, MechanismQuestion, Model, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
@@ -39,6 +39,11 @@ export class Served implements Door {
 
   async tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens> {
     return (await this.json(`${path(map, layer)}/tokens?${ranges(excerpt)}`, { signal })) as Tokens;
+  }
+
+  async mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
+    const address = `${path(map, layer)}/mechanism?head=${head}&row=${row}${key === null ? "" : `&key=${key}`}`;
+    return (await this.json(address, { signal })) as Explained;
   }
 
   async doubt(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects> {

@@ -63,6 +63,8 @@ export interface State {
   readonly output: number | null;
   readonly weight: number;
   readonly erased: number | null;
+  readonly factor: number;
+  readonly unmasked: boolean;
 }
 
 /** A picture of every head, by layer, and numbers of each. */
@@ -103,6 +105,8 @@ export const empty: State = {
   output: nowhere.output,
   weight: nowhere.weight,
   erased: nowhere.erased,
+  factor: nowhere.factor,
+  unmasked: nowhere.unmasked,
 };
 
 const idle = { translating: null, reading: false, slow: false, problem: null } as const;
@@ -287,16 +291,19 @@ export function link(state: State): Link {
     output: state.output,
     weight: state.weight,
     erased: state.erased,
+    factor: state.factor,
+    unmasked: state.unmasked,
   };
 }
 
 /** The state in which what a link says of the view is so; its text, head and part come from the door. */
 export function restored(state: State, link: Link): State {
   const { order, scale, statistic, sorted, selected, tab, side, joined, threshold, apart } = link;
-  const { output, weight, erased } = link;
+  const { output, weight, erased, factor, unmasked } = link;
   const chosen = state.chosen || link.head !== null;
-  const view = { order, scale, statistic, sorted, tab, side, joined, threshold, apart, output, weight, erased };
-  return { ...state, ...view, selected: present(selected, state.answer), chosen };
+  const view = { order, scale, statistic, sorted, tab, side, joined, threshold, apart };
+  const asked = { output, weight, erased, factor, unmasked };
+  return { ...state, ...view, ...asked, selected: present(selected, state.answer), chosen };
 }
 
 /** What a link keeps is kept again, where it is in view. */

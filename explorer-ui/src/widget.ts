@@ -1,6 +1,7 @@
-import type { Answer, Door, Model, Part, Statistics, Tokens } from "./door.ts";
+import type { Answer, Door, Explained, MechanismQuestion, Model, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
-import { mount } from "./mount.tsx";
+import styles from "./explorer.css?inline";
+import { constructed, mount } from "./mount.tsx";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
 
@@ -65,6 +66,11 @@ export class Messages implements Door {
     return (await this.ask(question, signal)).said as Tokens;
   }
 
+  async mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
+    const query = { head: String(head), row: String(row), ...(key === null ? {} : { key: String(key) }) };
+    return (await this.ask({ ask: "mechanism", map, layer, query }, signal)).said as Explained;
+  }
+
   private ask(question: object, signal?: AbortSignal): Promise<Reply> {
     const id = ++this.latest;
     return new Promise((resolve, reject) => {
@@ -112,7 +118,7 @@ function ranges({ rows, keys }: Excerpt): { rows: string; keys: string } {
 export default {
   render({ model, el }: { model: Channel; el: HTMLElement }): () => void {
     const door = new Messages(model);
-    const mounted = mount(el, door);
+    const mounted = mount(el, door, { styles: constructed(styles) });
     return () => {
       mounted.unmount();
       door.close();

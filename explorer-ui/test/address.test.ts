@@ -26,6 +26,8 @@ const whole: Link = {
   output: 511,
   weight: 100,
   erased: 300,
+  factor: 12,
+  unmasked: true,
 };
 
 test("a link gives back the sentence it was made from", () => {
@@ -44,6 +46,7 @@ test("a link gives back each part of the state that it was made from", () => {
     { order: "sentence", scale: "root", statistic: null, sorted: false },
     { selected: [], tab: null, side: "target", joined: false, threshold: 5, apart: false },
     { output: null, weight: 0, erased: null },
+    { factor: 40, unmasked: false },
   ];
   for (const other of others) {
     const link = { ...whole, ...other };
@@ -77,6 +80,7 @@ const DAMAGED = [
   "#text=a&v=1&m=<img>",
   "#v=1&row=1e9",
   "#text=a&v=1&wt=101",
+  "#text=a&v=1&f=81",
   "#text=a&v=1&out=-1",
 ];
 

@@ -108,7 +108,7 @@ def test_on_a_phone_three_panes_are_swiped_and_reached_by_their_tabs(reader: Rea
 def test_tabs_of_the_inspector_are_reached_with_keys_and_kept_by_the_link(reader: Reader) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2")
     reader.driver.run("page.querySelector('#tab-distribution').focus()")
-    for tab in ("lines", "statistics", "compare"):
+    for tab in ("lines", "mechanism", "statistics", "compare"):
         reader.driver.keys([RIGHT])
         reader.driver.wait("page.activeElement?.id === args[0]", f"tab-{tab}")
         assert f"tab={tab}" in reader.link()
@@ -327,7 +327,7 @@ def test_axe_finds_nothing_to_mend(reader: Reader, width: int, scheme: str) -> N
     reader.driver.view(width, 900)
     reader.driver.prefer(scheme)
     found = []
-    for tab in ("distribution", "lines", "statistics", "compare"):
+    for tab in ("distribution", "lines", "mechanism", "statistics", "compare"):
         enter(reader, f"#v=1&row=0&l=1&h=2&sel=1.3&tab={tab}")
         reader.driver.run("page.querySelector('#part').click()")
         reader.driver.run(AXE.read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """The committed page is what its source builds, and its source passes its own checks."""
 
 import fcntl
+import gzip
 import json
 import re
 import shutil
@@ -66,6 +67,10 @@ def test_the_logic_of_the_page_passes_its_own_tests() -> None:
     done = npm("test")
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.findall(r"^\S* ?pass (\d+)$", done.stdout, re.M)[-1]) > 0
+
+
+def test_the_script_of_the_page_has_at_most_60_kb() -> None:
+    assert len(gzip.compress((PAGE / "explorer.js").read_bytes(), 9)) <= 60_000
 
 
 def test_the_page_needs_nothing_at_run_time_and_builds_from_fixed_versions() -> None:

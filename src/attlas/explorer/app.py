@@ -55,6 +55,8 @@ def app(
                                       → what an output becomes when the head looks elsewhere
         GET  /api/maps/{id}/{layer}/adversary
                                       ?head=h&output=o&row=r → other weights of the same output
+        GET  /api/maps/{id}/{layer}/mechanism
+                                      ?head=h&row=r&key=k → how the weights of a row came about
         GET  /api/maps/{id}/{layer}/tokens
                                       ?rows=a:b&keys=a:b → its tokens, [] where they have no names
 

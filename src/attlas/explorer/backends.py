@@ -19,6 +19,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.cancellation import SearchTurns, run_while_connected
 from attlas.explorer.doubt import DoubtRoutes, what_can_be_doubted
 from attlas.explorer.maps import MapRoutes, TextMaps
+from attlas.explorer.mechanism import MechanismRoutes
 from attlas.explorer.messages import BusyError, TranslationRequest, json_no_store, path_number
 from attlas.inference.classifier import Classification, TextClassifier
 from attlas.inference.forward_pass import ForwardPass
@@ -334,11 +335,16 @@ class TraceBackend:
     def __init__(self, trace: Trace, name: str | None, maps: MapRoutes) -> None:
         self._trace, self._name, self._maps = trace, name, maps
         self._texts = texts_of(trace)
+        self._mechanism = MechanismRoutes(maps, SearchTurns())
 
     @property
     def routes(self) -> list[Route]:
-        """Where the page asks for facts and for the maps of a text."""
-        return [Route("/model", self._model), Route("/texts/{row}", self._text)]
+        """Where the page asks for facts, for the maps of a text, and for how weights came about."""
+        return [
+            Route("/model", self._model),
+            Route("/texts/{row}", self._text),
+            *self._mechanism.routes,
+        ]
 
     async def _model(self, request: Request) -> Response:
         texts = [title for title, _, _ in self._texts]
@@ -416,6 +422,7 @@ class TranslatorBackend:
         self._maps = maps
         self._turns = SearchTurns()  # one model: two steps at once are both slower
         self._doubt = DoubtRoutes(maps, self._turns)
+        self._mechanism = MechanismRoutes(maps, self._turns)
         self._semaphore = asyncio.Semaphore(_AT_ONCE)
         self._num_requests = 0
 
@@ -426,6 +433,7 @@ class TranslatorBackend:
             Route("/model", self._model),
             Route("/translate", self._translate, methods=["POST"]),
             *self._doubt.routes,
+            *self._mechanism.routes,
         ]
 
     async def _model(self, request: Request) -> Response:

@@ -28,7 +28,14 @@ from attlas.analysis.faithfulness.head_changes import (
 )
 from attlas.errors import AttlasError
 from attlas.explorer.cancellation import SearchTurns
-from attlas.explorer.maps import Layer, MapRoutes, TextMaps, check_parameters, read_range
+from attlas.explorer.maps import (
+    Layer,
+    MapRoutes,
+    TextMaps,
+    check_parameters,
+    read_number,
+    read_range,
+)
 from attlas.explorer.messages import json_no_store, path_number
 from attlas.inference.forward_pass import ForwardPass
 
@@ -92,14 +99,14 @@ class Question:
 
         Without a head it is of all heads; the output and the row are always named.
         """
-        head = _number(query, "head", layer.heads)
-        output = _number(query, "output", len(run.outputs))
-        row = _number(query, "row", layer.queries)
+        head = read_number(query, "head", layer.heads)
+        output = read_number(query, "output", len(run.outputs))
+        row = read_number(query, "row", layer.queries)
         if output is None or row is None:
             raise AttlasError(
                 "an output and a row", "a question without them", "add ?output=0&row=0"
             )
-        key = _number(query, "key", layer.num_keys)
+        key = read_number(query, "key", layer.num_keys)
         share = query.get("weight", "0")
         if re.fullmatch(r"[01]|0?\.\d{1,9}|1\.0{1,9}", share, re.ASCII) is None:
             raise AttlasError("a weight from 0 to 1", f"?weight={share}", "write it as 0.25")
@@ -107,17 +114,6 @@ class Question:
         if "erased" in query:
             erased = range(*read_range(query, "erased", len(run.source)))
         return cls(head, output, row, key, float(share), erased)
-
-
-def _number(query: Mapping[str, str], name: str, size: int) -> int | None:
-    text = query.get(name)
-    if text is None:
-        return None
-    if re.fullmatch(r"\d{1,12}", text, re.ASCII) is None or int(text) >= size:
-        raise AttlasError(
-            f"{name} as a number from 0 to {size - 1}", f"?{name}={text}", "count from 0"
-        )
-    return int(text)
 
 
 # What it is answered.

@@ -443,6 +443,18 @@ def read_range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int
     return int(match[1]), int(match[2])
 
 
+def read_number(query: Mapping[str, str], name: str, size: int) -> int | None:
+    """The number below `size` that a parameter spells; None where it is left out."""
+    text = query.get(name)
+    if text is None:
+        return None
+    if re.fullmatch(r"\d{1,12}", text, re.ASCII) is None or int(text) >= size:
+        raise AttlasError(
+            f"{name} as a number from 0 to {size - 1}", f"?{name}={text}", "count from 0"
+        )
+    return int(text)
+
+
 def _shape(query: Mapping[str, str], rows: int, num_keys: int) -> tuple[int, int]:
     text = query.get("shape")
     if text is None:
@@ -461,9 +473,8 @@ def check_names(given: Iterable[str], names: Collection[str]) -> None:
     """Refuse a parameter of another name than these."""
     for name in given:
         if name not in names:
-            raise AttlasError(
-                f"one of {', '.join(names)}", f"?{name}=…", "leave this parameter out"
-            )
+            known = f"one of {', '.join(names)}" if names else "no parameter"
+            raise AttlasError(known, f"?{name}=…", "leave this parameter out")
 
 
 def check_parameters(request: Request, names: Collection[str]) -> None:

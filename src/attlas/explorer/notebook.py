@@ -11,6 +11,7 @@ from torch import Tensor
 from attlas.errors import AttlasError, missing_extra, quoted
 from attlas.explorer.backends import texts_of
 from attlas.explorer.maps import Layer, MapWindow, TextMaps, check_names, described
+from attlas.explorer.mechanism import mechanism_without_model
 from attlas.explorer.messages import error_body
 from attlas.explorer.overview import (
     SIDE,
@@ -125,6 +126,7 @@ class TraceAnswers:
             "statistics": self._statistics,
             "tile": self._tile,
             "tokens": self._tokens,
+            "mechanism": self._mechanism,
         }
 
     def answer(self, question: Any) -> tuple[Any, bytes | None]:
@@ -170,14 +172,24 @@ class TraceAnswers:
         rows, keys = layer.axes.queries[slice(*view.rows)], layer.axes.keys[slice(*view.key_range)]
         return {"rows": rows, "keys": keys}, None
 
+    def _mechanism(self, question: Mapping[str, Any]) -> tuple[Any, None]:
+        layer, query = self._part(question, ("head", "row", "key"))
+        return mechanism_without_model(layer, query), None
+
     def _window(self, question: Mapping[str, Any]) -> tuple[Layer, MapWindow]:
+        layer, query = self._part(question, ("heads", "rows", "keys", "shape", "bits", "curve"))
+        return layer, MapWindow.read(query, layer)
+
+    def _part(
+        self, question: Mapping[str, Any], names: tuple[str, ...]
+    ) -> tuple[Layer, Mapping[str, str]]:
         maps = self._of(self._row(question))
         layer = maps.layers[_number(question, "layer", len(maps.layers))]
         query = question.get("query", {})
         if not isinstance(query, Mapping) or not all(isinstance(v, str) for v in query.values()):
             raise AttlasError("a part of a map, in texts", quoted(query), "load the page again")
-        check_names(query, ("heads", "rows", "keys", "shape", "bits", "curve"))
-        return layer, MapWindow.read(query, layer)
+        check_names(query, names)
+        return layer, query
 
     def _row(self, question: Mapping[str, Any]) -> int:
         name = question.get("map")

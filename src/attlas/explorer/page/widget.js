@@ -71,7 +71,7 @@ function d(e, n, r) {
 		to: a + i
 	};
 }
-// node_modules/preact/dist/preact.mjs
+// src/explorer.css?inline
 var f, p, m, h, g, _, v, y, b, x, S, ee, C = Symbol.for("pv"), w = {}, T = [], E = /^m(i|n|o|s|text|space)$/, te = Array.isArray, ne = T.slice, D = Object.assign;
 function re(e) {
 	e && e.parentNode && e.remove();
@@ -561,7 +561,7 @@ z.prototype.brand = Je, z.prototype.h = function() {
 	}
 }, z.prototype.subscribe = function(e) {
 	var t = this;
-	return V(function() {
+	return ht(function() {
 		var n = t.value;
 		Qe(function() {
 			return e(n);
@@ -718,7 +718,7 @@ mt.prototype.c = function() {
 }, mt.prototype.dispose = function() {
 	this.d();
 };
-function V(e, t) {
+function ht(e, t) {
 	var n = new mt(e, t);
 	try {
 		n.c();
@@ -729,22 +729,22 @@ function V(e, t) {
 	return r[Symbol.dispose] = r, r;
 }
 // node_modules/@preact/signals/dist/signals.module.js
-var ht, gt, _t, vt = typeof window < "u" && !!window.__PREACT_SIGNALS_DEVTOOLS__, yt = [], bt = [];
-V(function() {
-	ht = this.N;
+var gt, _t, vt, yt = typeof window < "u" && !!window.__PREACT_SIGNALS_DEVTOOLS__, bt = [], xt = [];
+ht(function() {
+	gt = this.N;
 })();
-function xt(e, t) {
+function St(e, t) {
 	f[e] = t.bind(null, f[e] || function() {});
 }
-function St(e) {
-	if (_t) {
-		var t = _t;
-		_t = void 0, t();
-	}
-	_t = e && e.S();
-}
 function Ct(e) {
-	var t = this, n = e.data, r = H(n);
+	if (vt) {
+		var t = vt;
+		vt = void 0, t();
+	}
+	vt = e && e.S();
+}
+function wt(e) {
+	var t = this, n = e.data, r = V(n);
 	r.name = "ReactiveDom", r.value = n;
 	var i = ze(function() {
 		for (var e = t, n = t.__v; n = n.__;) if (n.__c) {
@@ -756,8 +756,8 @@ function Ct(e) {
 			return e === 0 ? 0 : !0 === e ? "" : e || "";
 		}), a = ut(function() {
 			return !Array.isArray(i.value) && !m(i.value);
-		}), o = V(function() {
-			if (this.N = At, a.value) {
+		}), o = ht(function() {
+			if (this.N = jt, a.value) {
 				var t = i.value;
 				e.__v && e.__v.__e && e.__v.__e.nodeType === 3 && (e.__v.__e.data = t);
 			}
@@ -768,14 +768,14 @@ function Ct(e) {
 	}, []), a = i[0], o = i[1];
 	return a.value ? o.peek() : o.value;
 }
-Ct.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
+wt.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
 	constructor: {
 		configurable: !0,
 		value: O(A, null).constructor
 	},
 	type: {
 		configurable: !0,
-		value: Ct
+		value: wt
 	},
 	props: {
 		configurable: !0,
@@ -790,8 +790,8 @@ Ct.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
 		configurable: !0,
 		value: 1
 	}
-}), xt("__b", function(e, t) {
-	if (St(), gt = void 0, typeof t.type == "string") {
+}), St("__b", function(e, t) {
+	if (Ct(), _t = void 0, typeof t.type == "string") {
 		var n, r = t.props;
 		for (var i in r) if (i !== "children") {
 			var a = r[i];
@@ -799,26 +799,26 @@ Ct.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
 		}
 	}
 	e(t);
-}), xt("__r", function(e, t) {
+}), St("__r", function(e, t) {
 	if (e(t), t.type !== A) {
-		St();
+		Ct();
 		var n, r = t.__c;
 		r && (r.__$f &= -2, (n = r.__$u) === void 0 && (r.__$u = n = function(e, t) {
 			var n;
-			return V(function() {
+			return ht(function() {
 				n = this;
 			}, { name: t }), n.c = e, n;
 		}(function(e) {
 			return function() {
 				var t;
-				vt && ((t = this.y) == null || t.call(this)), e.__$f |= 1, e.setState({});
+				yt && ((t = this.y) == null || t.call(this)), e.__$f |= 1, e.setState({});
 			};
-		}(r), typeof t.type == "function" ? t.type.displayName || t.type.name : ""))), gt = r, St(n);
+		}(r), typeof t.type == "function" ? t.type.displayName || t.type.name : ""))), _t = r, Ct(n);
 	}
-}), xt("__e", function(e, t, n, r) {
-	St(), gt = void 0, e(t, n, r);
-}), xt("diffed", function(e, t) {
-	St(), gt = void 0;
+}), St("__e", function(e, t, n, r) {
+	Ct(), _t = void 0, e(t, n, r);
+}), St("diffed", function(e, t) {
+	Ct(), _t = void 0;
 	var n;
 	if (typeof t.type == "string" && (n = t.__e)) {
 		var r = t.__np, i = t.props, a = n.U;
@@ -828,25 +828,25 @@ Ct.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
 		}
 		if (r) for (var c in a || (a = {}, n.U = a), r) {
 			var l = a[c], u = r[c];
-			l === void 0 ? (l = wt(n, c, u, i), a[c] = l) : l.o(u, i);
+			l === void 0 ? (l = Tt(n, c, u, i), a[c] = l) : l.o(u, i);
 		}
 	}
 	e(t);
 });
-function wt(e, t, n, r) {
+function Tt(e, t, n, r) {
 	var i = t in e && e.ownerSVGElement === void 0, a = B(n);
 	return {
 		o: function(e, t) {
 			a.value = e, r = t;
 		},
-		d: V(function() {
-			this.N = At;
+		d: ht(function() {
+			this.N = jt;
 			var n = a.value.value;
 			r[t] !== n && (r[t] = n, i ? e[t] = n : n != null && (!1 !== n || t[4] === "-") ? e.setAttribute(t, n) : e.removeAttribute(t));
 		})
 	};
 }
-xt("unmount", function(e, t) {
+St("unmount", function(e, t) {
 	if (typeof t.type == "string") {
 		var n = t.__e;
 		if (n) {
@@ -871,7 +871,7 @@ xt("unmount", function(e, t) {
 		}
 	}
 	e(t);
-}), xt("__h", function(e, t, n, r) {
+}), St("__h", function(e, t, n, r) {
 	r < 3 && (t.__$f |= 2), e(t, n, r);
 }), ie.prototype.shouldComponentUpdate = function(e, t) {
 	if (this.__R) return !0;
@@ -885,54 +885,54 @@ xt("unmount", function(e, t) {
 	for (var s in this.props) if (!(s in e)) return !0;
 	return !1;
 };
-function H(e, t) {
+function V(e, t) {
 	return ze(function() {
 		return B(e, t);
 	}, []);
 }
-var Tt = typeof requestAnimationFrame > "u" ? setTimeout : function(e) {
+var Et = typeof requestAnimationFrame > "u" ? setTimeout : function(e) {
 	var t = function() {
 		clearTimeout(n), cancelAnimationFrame(r), e();
 	}, n = setTimeout(t, 35), r = requestAnimationFrame(t);
-}, Et = function(e) {
+}, Dt = function(e) {
 	queueMicrotask(function() {
 		queueMicrotask(e);
 	});
 };
-function Dt() {
-	Xe(function() {
-		for (var e; e = yt.shift();) ht.call(e);
-	});
-}
 function Ot() {
-	yt.push(this) === 1 && (f.requestAnimationFrame || Tt)(Dt);
+	Xe(function() {
+		for (var e; e = bt.shift();) gt.call(e);
+	});
 }
 function kt() {
-	Xe(function() {
-		for (var e; e = bt.shift();) ht.call(e);
-	});
+	bt.push(this) === 1 && (f.requestAnimationFrame || Et)(Ot);
 }
 function At() {
-	bt.push(this) === 1 && (f.requestAnimationFrame || Et)(kt);
+	Xe(function() {
+		for (var e; e = xt.shift();) gt.call(e);
+	});
 }
-function U(e, t) {
+function jt() {
+	xt.push(this) === 1 && (f.requestAnimationFrame || Dt)(At);
+}
+function H(e, t) {
 	var n = I(e);
 	n.current = e;
-	var r = gt;
+	var r = _t;
 	F(function() {
-		return V(function() {
-			if (this.N = Ot, !(r && 8 & r.__$f)) return n.current();
+		return ht(function() {
+			if (this.N = kt, !(r && 8 & r.__$f)) return n.current();
 		}, t);
 	}, []);
 }
 // src/problem.ts
-var W = class e extends Error {
+var U = class e extends Error {
 	expected;
 	got;
 	hint;
 	gone;
 	constructor(e, t, n, r = !1) {
-		super(`Expected ${e}; got ${t}. ${jt(n)}.`), this.expected = e, this.got = t, this.hint = n, this.gone = r;
+		super(`Expected ${e}; got ${t}. ${Mt(n)}.`), this.expected = e, this.got = t, this.hint = n, this.gone = r;
 	}
 	static of(t) {
 		if (t instanceof e) return t;
@@ -949,12 +949,12 @@ var W = class e extends Error {
 		].every((e) => typeof e == "string") ? new e(n, r, i) : null;
 	}
 };
-function jt(e) {
+function Mt(e) {
 	return e.charAt(0).toUpperCase() + e.slice(1);
 }
 // src/matrix.ts
-function Mt(e, t) {
-	let n = e.rows * e.keys, r = e.levels.subarray(t * n, (t + 1) * n), i = Nt(e, e.scales[t] ?? 0), a = new Float32Array(n);
+function Nt(e, t) {
+	let n = e.rows * e.keys, r = e.levels.subarray(t * n, (t + 1) * n), i = Pt(e, e.scales[t] ?? 0), a = new Float32Array(n);
 	for (let e = 0; e < n; e++) a[e] = i[r[e] ?? 0] ?? 0;
 	return {
 		rows: e.rows,
@@ -962,15 +962,15 @@ function Mt(e, t) {
 		values: a
 	};
 }
-function Nt({ most: e, power: t }, n) {
+function Pt({ most: e, power: t }, n) {
 	let r = new Float32Array(e + 2);
 	for (let i = 0; i <= e; i++) r[i] = n * (i / e) ** t;
 	return r[e + 1] = NaN, r;
 }
-function Pt(e) {
+function Ft(e) {
 	let t = e.rows * e.keys, n = new Float32Array(t).fill(NaN);
 	for (let r = 0; r < e.heads; r++) {
-		let i = Mt(e, r).values;
+		let i = Nt(e, r).values;
 		for (let r = 0; r < t; r++) {
 			let t = i[r] ?? NaN;
 			if (Number.isNaN(t)) continue;
@@ -984,7 +984,7 @@ function Pt(e) {
 		values: n
 	};
 }
-function Ft(e, t, n) {
+function It(e, t, n) {
 	let [r, i] = [t.to - t.from, n.to - n.from];
 	if (r === e.rows && i === e.columns) return e;
 	let a = new Float32Array(r * i);
@@ -998,40 +998,40 @@ function Ft(e, t, n) {
 		values: a
 	};
 }
-function It(e, t, n) {
+function Lt(e, t, n) {
 	let r = e.values[t * e.columns + n] ?? 0;
 	return Number.isNaN(r) ? 0 : r;
 }
-function Lt(e, t, n) {
+function Rt(e, t, n) {
 	return Number.isNaN(e.values[t * e.columns + n] ?? 0);
 }
-function Rt(e, t) {
-	return Array.from({ length: e.columns }, (n, r) => It(e, t, r));
-}
 function zt(e, t) {
-	return Array.from({ length: e.rows }, (n, r) => It(e, r, t));
+	return Array.from({ length: e.columns }, (n, r) => Lt(e, t, r));
 }
-function Bt(e) {
+function Bt(e, t) {
+	return Array.from({ length: e.rows }, (n, r) => Lt(e, r, t));
+}
+function Vt(e) {
 	return e.values.reduce((e, t) => t > e ? t : e, 0);
 }
-function Vt(e, t) {
+function Ht(e, t) {
 	let n = [];
 	return e.forEach((r, i) => {
 		let a = n.findIndex((t) => r > (e[t] ?? 0));
 		a >= 0 ? n.splice(a, 0, i) : n.push(i), n.length > t && n.pop();
 	}), n;
 }
-function Ht(e) {
+function Ut(e) {
 	return e.map((e, t) => t).sort((t, n) => (e[n] ?? 0) - (e[t] ?? 0) || t - n);
 }
 // src/share.ts
-function G(e) {
+function W(e) {
 	return e === 0 ? "0 %" : e < .01 ? "<1 %" : `${Math.round(e * 100)} %`;
 }
-function Ut(e) {
+function Wt(e) {
 	return e < .01 ? "" : String(Math.round(e * 100));
 }
-function Wt(e) {
+function G(e) {
 	return e === 0 ? "0 %" : e < .001 ? "<0.1 %" : `${(e * 100).toFixed(1)} %`;
 }
 // src/scale.ts
@@ -1042,18 +1042,18 @@ var Gt = [
 	["row", "up to the largest of each row"],
 	["uniform", "times the even share, 1/n"]
 ];
-function K(e, t, n) {
+function Kt(e, t, n) {
 	if (e === "root") return (e) => Math.sqrt(Math.min(e, 1));
 	if (e === "absolute") return (e) => Math.min(e, 1);
 	if (e === "uniform") return (e) => Math.sqrt(Math.min(e * n, 16) / 16);
 	if (e === "map") {
-		let e = Bt(t);
+		let e = Vt(t);
 		return (t) => e > 0 ? t / e : 0;
 	}
-	let r = Kt(t);
+	let r = qt(t);
 	return (e, t) => (r[t] ?? 0) > 0 ? e / (r[t] ?? 1) : 0;
 }
-function Kt({ rows: e, columns: t, values: n }) {
+function qt({ rows: e, columns: t, values: n }) {
 	let r = new Float32Array(e);
 	for (let e = 0; e < n.length; e++) {
 		let i = Math.floor(e / t), a = n[e] ?? 0;
@@ -1061,7 +1061,7 @@ function Kt({ rows: e, columns: t, values: n }) {
 	}
 	return r;
 }
-function qt(e, t) {
+function Jt(e, t) {
 	let n = (e, t) => ({
 		share: e,
 		text: t
@@ -1072,18 +1072,100 @@ function qt(e, t) {
 		.25,
 		.5,
 		1
-	].map((e) => n(Math.sqrt(e), G(e))) : e === "absolute" ? [
+	].map((e) => n(Math.sqrt(e), W(e))) : e === "absolute" ? [
 		0,
 		.25,
 		.5,
 		.75,
 		1
-	].map((e) => n(e, G(e))) : e === "map" ? [n(0, "0 %"), n(1, `${G(t)}, the largest here`)] : e === "row" ? [n(0, "0 %"), n(1, "the largest of its row")] : [
+	].map((e) => n(e, W(e))) : e === "map" ? [n(0, "0 %"), n(1, `${W(t)}, the largest here`)] : e === "row" ? [n(0, "0 %"), n(1, "the largest of its row")] : [
 		0,
 		1,
 		4,
 		16
 	].map((e) => n(Math.sqrt(e / 16), `${e} ×`));
+}
+// src/mechanism.ts
+function Yt({ answer: e, sheet: t, layer: n, head: r, pinned: i, pointed: a }) {
+	let o = e?.layers[n];
+	if (t === null || t.coarse || t.layer !== n || o === void 0) return null;
+	let s = o.heads === 1 ? 0 : t.head ?? r;
+	if (s === null) return null;
+	let { rows: c, keys: l } = t.excerpt, u = i ?? a, d = u?.side !== "source", f = (d ? u?.index : u.partner) ?? 0, p = i === null ? void 0 : d ? u?.partner : u.index;
+	return {
+		layer: n,
+		head: s,
+		row: f + c.from,
+		key: p === void 0 ? null : p + l.from
+	};
+}
+function Xt(e) {
+	return 2 ** ((e - 40) / 10);
+}
+function Zt(e) {
+	return Math.min(Math.max(Math.round(40 + 10 * Math.log2(e)), 0), 80);
+}
+function Qt(e, t, n) {
+	let { keys: r, softcap: i, scale: a, left: o } = e, s = r.score.map((e, n) => {
+		if (t === 1) return e;
+		let o = r.product[n];
+		if (o == null) return null;
+		let s = o * a * t;
+		return (i === null ? s : i * Math.tanh(s / i)) + (r.bias?.[n] ?? 0);
+	}), c = (e) => (!n || r.hidden[e] === "") && s[e] != null, l = t === 1 && o.log_sum !== null ? [o.log_sum] : [], u = [...s.filter((e, t) => e !== null && c(t)), ...l], d = u.reduce((e, t) => Math.max(e, t), -Infinity), f = u.reduce((e, t) => e + Math.exp(t - d), 0), [p, m] = [0, 0];
+	return {
+		lines: s.map((e, t) => {
+			let i = e !== null && c(t) ? Math.exp(e - d) / f : 0;
+			m += +!!c(t), i > 0 && (p -= i * Math.log(i));
+			let a = n ? r.hidden[t] ?? "" : "", [o = 0, s = null, l = null] = [
+				r.index[t],
+				r.product[t],
+				r.bias?.[t]
+			];
+			return {
+				key: o,
+				product: s,
+				bias: l,
+				score: e,
+				weight: i,
+				hidden: a
+			};
+		}),
+		entropy: p,
+		most: Math.log(Math.max(m, 1)),
+		sum: d + Math.log(f)
+	};
+}
+function $t({ query: e, energy: t }, n) {
+	return e.map((e, r) => {
+		let i = n[r] ?? 0;
+		return t === null ? (e ?? 0) * i : (t[r] ?? 0) * Math.tanh((e ?? 0) + i);
+	});
+}
+function K(e) {
+	if (e === null) return "–";
+	let t = Math.abs(e);
+	return (t >= 1e5 ? e.toExponential(1).replace("+", "") : e.toFixed(t >= 100 ? 1 : t >= .1 || t === 0 ? 2 : 3)).replace("-", "−");
+}
+function en(e) {
+	return String(Number(e.toPrecision(3)));
+}
+function tn(e, t) {
+	return Math.abs(e * Math.sqrt(t) - 1) < 1e-4;
+}
+var nn = {
+	scaled: ["Scaled dot product", "q · k"],
+	dot: ["Luong’s dot", "q · k"],
+	general: ["Luong’s general", "q · W k"],
+	additive: ["Additive", "v · tanh(W q + U k)"],
+	concat: ["Luong’s concat", "v · tanh(W₁ q + W₂ k)"]
+};
+function rn({ form: e }) {
+	return nn[e];
+}
+function an(e) {
+	let [, t] = rn(e), n = e.scale === 1 ? t : `${en(e.scale)} × ${t}`;
+	return `score = ${e.softcap === null ? n : `${en(e.softcap)} × tanh(${n} / ${en(e.softcap)})`}${e.keys.bias === null ? "" : " + bias"}`;
 }
 var q = {
 	text: null,
@@ -1104,60 +1186,64 @@ var q = {
 	apart: !1,
 	output: null,
 	weight: 0,
-	erased: null
+	erased: null,
+	factor: 40,
+	unmasked: !1
 };
-function Jt(e) {
+function on(e) {
 	let t = [], n = (e, n) => {
 		n !== null && t.push(`${e}=${encodeURIComponent(n)}`);
 	};
 	n("text", e.text);
 	let r = t.length;
-	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && en(e.view.rows)), n("k", e.view && en(e.view.keys)), n("p", e.pinned && rn(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
+	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && pn(e.view.rows)), n("k", e.view && pn(e.view.keys)), n("p", e.pinned && gn(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
 	let i = e.selected.map(({ layer: e, head: t }) => `${e}.${t}`);
-	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === q.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === q.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), n("out", e.output), n("wt", e.weight === q.weight ? null : e.weight), n("er", e.erased), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
+	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === q.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === q.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), n("out", e.output), n("wt", e.weight === q.weight ? null : e.weight), n("er", e.erased), n("f", e.factor === q.factor ? null : e.factor), n("u", e.unmasked ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
 }
-function Yt(e) {
+function sn(e) {
 	let t = /* @__PURE__ */ new Map();
 	for (let n of e.replace(/^#/, "").split("&").filter((e) => e !== "")) {
 		let [e = "", ...r] = n.split("=");
-		if (!Xt.has(e) || t.has(e)) throw sn(n);
-		t.set(e, on(r.join("="), n));
+		if (!cn.has(e) || t.has(e)) throw yn(n);
+		t.set(e, vn(r.join("="), n));
 	}
-	if (t.has("v") && t.get("v") !== "1") throw sn(`v=${t.get("v")}`);
+	if (t.has("v") && t.get("v") !== "1") throw yn(`v=${t.get("v")}`);
 	let n = (e, n) => {
 		let r = t.get(e);
 		if (r === void 0) return null;
 		let i = n(r);
-		if (i === null) throw sn(`${e}=${r}`);
+		if (i === null) throw yn(`${e}=${r}`);
 		return i;
-	}, [r, i] = [n("q", tn), n("k", tn)];
-	if (r === null != (i === null)) throw sn("one of q and k alone");
+	}, [r, i] = [n("q", mn), n("k", mn)];
+	if (r === null != (i === null)) throw yn("one of q and k alone");
 	return {
 		text: t.get("text") || null,
-		row: n("row", nn),
-		layer: n("l", nn),
-		head: n("h", (e) => e === "mean" ? e : nn(e)),
+		row: n("row", hn),
+		layer: n("l", hn),
+		head: n("h", (e) => e === "mean" ? e : hn(e)),
 		view: r !== null && i !== null ? {
 			rows: r,
 			keys: i
 		} : null,
-		pinned: n("p", an),
+		pinned: n("p", _n),
 		order: n("o", (e) => e === "weight" ? e : null) ?? q.order,
 		scale: n("s", (e) => Gt.find(([t]) => t === e)?.[0] ?? null) ?? q.scale,
 		statistic: n("m", (e) => /^[a-z_]{1,40}$/.test(e) ? e : null),
-		sorted: n("sort", Zt) ?? !1,
-		selected: n("sel", $t) ?? [],
+		sorted: n("sort", ln) ?? !1,
+		selected: n("sel", fn) ?? [],
 		tab: n("tab", (e) => /^[a-z]{1,20}$/.test(e) ? e : null),
 		side: n("d", (e) => e === "s" ? "source" : null) ?? "target",
-		joined: n("w", Zt) ?? !1,
-		threshold: n("t", Qt) ?? q.threshold,
-		apart: n("x", Zt) ?? !1,
-		output: n("out", nn),
-		weight: n("wt", Qt) ?? q.weight,
-		erased: n("er", nn)
+		joined: n("w", ln) ?? !1,
+		threshold: n("t", un) ?? q.threshold,
+		apart: n("x", ln) ?? !1,
+		output: n("out", hn),
+		weight: n("wt", un) ?? q.weight,
+		erased: n("er", hn),
+		factor: n("f", (e) => dn(80, e)) ?? q.factor,
+		unmasked: n("u", ln) ?? !1
 	};
 }
-var Xt = /* @__PURE__ */ new Set([
+var cn = /* @__PURE__ */ new Set([
 	"text",
 	"v",
 	"row",
@@ -1178,16 +1264,21 @@ var Xt = /* @__PURE__ */ new Set([
 	"x",
 	"out",
 	"wt",
-	"er"
+	"er",
+	"f",
+	"u"
 ]);
-function Zt(e) {
+function ln(e) {
 	return e === "1" || null;
 }
-function Qt(e) {
-	let t = nn(e);
-	return t !== null && t <= 100 ? t : null;
+function un(e) {
+	return dn(100, e);
 }
-function $t(e) {
+function dn(e, t) {
+	let n = hn(t);
+	return n !== null && n <= e ? n : null;
+}
+function fn(e) {
 	let t = e.split("_").map((e) => {
 		let t = /^(\d{1,9})\.(\d{1,9})$/.exec(e);
 		return t === null ? null : {
@@ -1197,10 +1288,10 @@ function $t(e) {
 	});
 	return t.length < 6 && t.every((e) => e !== null) ? t : null;
 }
-function en({ from: e, to: t }) {
+function pn({ from: e, to: t }) {
 	return `${e}-${t - 1}`;
 }
-function tn(e) {
+function mn(e) {
 	let t = /^(\d{1,9})-(\d{1,9})$/.exec(e);
 	if (t === null) return null;
 	let [n, r] = [Number(t[1]), Number(t[2])];
@@ -1209,13 +1300,13 @@ function tn(e) {
 		to: r + 1
 	} : null;
 }
-function nn(e) {
+function hn(e) {
 	return /^\d{1,9}$/.test(e) ? Number(e) : null;
 }
-function rn({ side: e, index: t, partner: n }) {
+function gn({ side: e, index: t, partner: n }) {
 	return `${e === "target" ? "t" : "s"}${t}${n === void 0 ? "" : `.${n}`}`;
 }
-function an(e) {
+function _n(e) {
 	let t = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(e);
 	if (t === null) return null;
 	let n = {
@@ -1227,31 +1318,31 @@ function an(e) {
 		partner: Number(t[3])
 	};
 }
-function on(e, t) {
+function vn(e, t) {
 	try {
 		return decodeURIComponent(e);
 	} catch {
-		throw sn(t);
+		throw yn(t);
 	}
 }
-function sn(e) {
-	return new W("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
+function yn(e) {
+	return new U("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
 }
 // src/label.ts
-var cn = "▁", ln = "Ġ", un = "##", dn = /* @__PURE__ */ new Map([
+var bn = "▁", xn = "Ġ", Sn = "##", Cn = /* @__PURE__ */ new Map([
 	["<pad>", "⟨padding⟩"],
 	["<unk>", "⟨unknown⟩"],
 	["<s>", "⟨begin⟩"],
 	["</s>", "⟨end⟩"]
-]), fn = 40, pn = 32;
-function mn(e) {
-	return En(e);
+]), wn = 40, Tn = 32;
+function En(e) {
+	return Rn(e);
 }
-function hn(e, t, n = 0) {
-	if (e.length !== t) return Array.from({ length: t }, (e, t) => mn(String(n + t)));
-	let r = gn(e), i = e.some((e) => e.startsWith(un) && e !== un), a = Sn(e.map((e) => xn(e, r === ln)));
+function Dn(e, t, n = 0) {
+	if (e.length !== t) return Array.from({ length: t }, (e, t) => En(String(n + t)));
+	let r = On(e), i = e.some((e) => e.startsWith(Sn) && e !== Sn), a = Pn(e.map((e) => Nn(e, r === xn)));
 	return e.map((e, t) => {
-		let n = dn.get(e);
+		let n = Cn.get(e);
 		if (n !== void 0) return {
 			text: n,
 			begins: !0,
@@ -1261,45 +1352,45 @@ function hn(e, t, n = 0) {
 		if (o != null) {
 			let n = t === 0 || r !== void 0 && e.startsWith(r) || r === void 0;
 			return {
-				...On(r === ln ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
+				...Bn(r === xn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
 				...o.note
 			};
 		}
-		if (r === void 0) return i ? Dn(e, t) : En(e);
+		if (r === void 0) return i ? zn(e, t) : Rn(e);
 		let c = t === 0 || e.startsWith(r);
 		return s === "" ? {
-			text: cn,
+			text: bn,
 			begins: c,
 			special: !1
-		} : On(s, c);
+		} : Bn(s, c);
 	});
 }
-function gn(e) {
+function On(e) {
 	let t = (t) => e.some((e) => e.startsWith(t));
-	return t(cn) ? cn : t(ln) && yn(e) ? ln : void 0;
+	return t(bn) ? bn : t(xn) && jn(e) ? xn : void 0;
 }
-var _n = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, vn = /^<.*>$|^\s*$/su;
-function yn(e) {
-	return _n.test(e.filter((e) => !vn.test(e)).join(""));
+var kn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, An = /^<.*>$|^\s*$/su;
+function jn(e) {
+	return kn.test(e.filter((e) => !An.test(e)).join(""));
 }
-var bn = /* @__PURE__ */ new Map();
+var Mn = /* @__PURE__ */ new Map();
 for (let e = 0, t = 256; e < 256; e++) {
 	let n = e >= 33 && e <= 126 || e >= 161 && e !== 173;
-	bn.set(String.fromCharCode(n ? e : t++), e);
+	Mn.set(String.fromCharCode(n ? e : t++), e);
 }
-function xn(e, t) {
+function Nn(e, t) {
 	let n = /^<0x([0-9A-Fa-f]{2})>$/.exec(e)?.[1];
 	if (n !== void 0) return [parseInt(n, 16)];
-	if (!t || vn.test(e)) return null;
-	let r = Array.from(e, (e) => bn.get(e));
+	if (!t || An.test(e)) return null;
+	let r = Array.from(e, (e) => Mn.get(e));
 	return r.every((e) => e !== void 0) ? r : null;
 }
-function Sn(e) {
+function Pn(e) {
 	let t = e.map(() => ""), n = e.map(() => !1), r = [], i = [], a = () => {
 		for (let e = 0; e < i.length;) {
-			let a = r[e] ?? 0, o = Cn(i[e] ?? 0), s = wn(i.slice(e, e + o));
+			let a = r[e] ?? 0, o = Fn(i[e] ?? 0), s = In(i.slice(e, e + o));
 			if (o === 0 || s === null) {
-				t[a] += `⟨${Tn([i[e] ?? 0])}⟩`, e += 1;
+				t[a] += `⟨${Ln([i[e] ?? 0])}⟩`, e += 1;
 				continue;
 			}
 			let c = r[e + o - 1] ?? a;
@@ -1314,13 +1405,13 @@ function Sn(e) {
 		for (let n of e) i.push(n), r.push(t);
 	}), a(), e.map((e, r) => e === null ? null : {
 		text: t[r] ?? "",
-		note: n[r] ? { whole: `bytes ${Tn(e)} of a character` } : {}
+		note: n[r] ? { whole: `bytes ${Ln(e)} of a character` } : {}
 	});
 }
-function Cn(e) {
+function Fn(e) {
 	return e < 128 ? 1 : e >= 194 && e < 224 ? 2 : e >= 224 && e < 240 ? 3 : e >= 240 && e < 245 ? 4 : 0;
 }
-function wn(e) {
+function In(e) {
 	try {
 		return new TextDecoder("utf-8", {
 			fatal: !0,
@@ -1330,38 +1421,38 @@ function wn(e) {
 		return null;
 	}
 }
-function Tn(e) {
+function Ln(e) {
 	return e.map((e) => e.toString(16).toUpperCase().padStart(2, "0")).join(" ");
 }
-function En(e) {
-	return On(e, !0);
+function Rn(e) {
+	return Bn(e, !0);
 }
-function Dn(e, t) {
-	let n = e.startsWith(un) && e !== un;
-	return On(n ? e.slice(2) : e, t === 0 || !n);
+function zn(e, t) {
+	let n = e.startsWith(Sn) && e !== Sn;
+	return Bn(n ? e.slice(2) : e, t === 0 || !n);
 }
-function On(e, t) {
-	let n = Nn(e), r = Array.from(n.slice(0, 160));
-	return r.length <= fn ? {
+function Bn(e, t) {
+	let n = Gn(e), r = Array.from(n.slice(0, 160));
+	return r.length <= wn ? {
 		text: n,
 		begins: t,
 		special: !1
 	} : {
-		text: `${r.slice(0, pn).join("")}…`,
+		text: `${r.slice(0, Tn).join("")}…`,
 		begins: t,
 		special: !1,
 		whole: n
 	};
 }
-var kn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-function An(e) {
+var Vn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+function Hn(e) {
 	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
-	return kn.test(n) ? "rtl" : "ltr";
+	return Vn.test(n) ? "rtl" : "ltr";
 }
 function J(e) {
 	return `\u2068${e}\u2069`;
 }
-var jn = /* @__PURE__ */ new Map([
+var Un = /* @__PURE__ */ new Map([
 	["\0", "NUL"],
 	["	", "tab"],
 	["\n", "newline"],
@@ -1392,33 +1483,33 @@ var jn = /* @__PURE__ */ new Map([
 	["⁩", "end of isolate"],
 	["　", "wide space"],
 	["﻿", "byte order mark"]
-]), Mn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
-function Nn(e) {
-	let t = e.replace(Mn, (e) => Array.from(e, (e) => `⟨${jn.get(e) ?? Pn(e)}⟩`).join(""));
+]), Wn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
+function Gn(e) {
+	let t = e.replace(Wn, (e) => Array.from(e, (e) => `⟨${Un.get(e) ?? Kn(e)}⟩`).join(""));
 	return t.trim() === "" ? "␣" : t;
 }
-function Pn(e) {
+function Kn(e) {
 	return `U+${(e.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 // src/joining.ts
-var Fn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", In = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Ln = /^…/u;
-function Rn(e) {
+var qn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", Jn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Yn = /^…/u;
+function Xn(e) {
 	let t = [];
 	return e.forEach((n, r) => {
-		let i = t.at(-1), a = n.begins || n.special || In.test(n.text), o = e[r - 1]?.special === !0;
-		i === void 0 || o || a && !Ln.test(n.text) ? t.push({
+		let i = t.at(-1), a = n.begins || n.special || Jn.test(n.text), o = e[r - 1]?.special === !0;
+		i === void 0 || o || a && !Yn.test(n.text) ? t.push({
 			from: r,
 			to: r + 1
 		}) : i.to = r + 1;
 	}), t;
 }
-function zn(e) {
+function Zn(e) {
 	return Array.from({ length: e }, (e, t) => ({
 		from: t,
 		to: t + 1
 	}));
 }
-function Bn(e, t) {
+function Qn(e, t) {
 	return t.map(({ from: t, to: n }) => {
 		let r = e.slice(t, n), [i] = r;
 		return i !== void 0 && r.length === 1 ? i : {
@@ -1428,8 +1519,8 @@ function Bn(e, t) {
 		};
 	});
 }
-function Vn(e, t, n) {
-	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => Hn(e, n));
+function $n(e, t, n) {
+	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => er(e, n));
 	return t.forEach((t, a) => {
 		let o = i.slice(t.from, t.to).filter(Boolean).length;
 		n.forEach((i, s) => {
@@ -1446,11 +1537,11 @@ function Vn(e, t, n) {
 		values: r
 	};
 }
-function Hn({ values: e, columns: t }, n) {
+function er({ values: e, columns: t }, n) {
 	for (let r = 0; r < t; r++) if (!Number.isNaN(e[n * t + r] ?? NaN)) return !0;
 	return !1;
 }
-function Un(e, t) {
+function tr(e, t) {
 	let [n, r] = [0, e.length - 1];
 	for (; n < r;) {
 		let i = n + r + 1 >> 1;
@@ -1459,11 +1550,11 @@ function Un(e, t) {
 	return n;
 }
 // src/sheet.ts
-var Wn = 1 << 26;
-function Gn(e, t) {
-	return r(t) && e.queries * e.keys > Wn;
+var nr = 1 << 26;
+function rr(e, t) {
+	return r(t) && e.queries * e.keys > nr;
 }
-function Kn(t, n, r, i) {
+function ir(t, n, r, i) {
 	let a = t.rows * t.keys, o = {
 		...t,
 		heads: 1,
@@ -1477,19 +1568,19 @@ function Kn(t, n, r, i) {
 		head: i,
 		coarse: !0,
 		preview: !0,
-		rows: Yn(s.rows, o.rows),
-		keys: Yn(s.keys, o.keys)
+		rows: sr(s.rows, o.rows),
+		keys: sr(s.keys, o.keys)
 	};
 }
-var qn = 1 << 22;
-async function Jn(e, t, { layer: i, index: a, head: o }, s, c) {
-	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > qn ? Math.min(o ?? 0, i.heads - 1) : null, f = {
+var ar = 1 << 22;
+async function or(e, t, { layer: i, index: a, head: o }, s, c) {
+	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > ar ? Math.min(o ?? 0, i.heads - 1) : null, f = {
 		excerpt: s,
 		head: d
 	}, [p, m] = await Promise.all([e.tile(t, a, f, c), l ? {
 		rows: [],
 		keys: []
-	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? Yn(e, n) : hn(t, e.to - e.from, e.from);
+	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? sr(e, n) : Dn(t, e.to - e.from, e.from);
 	return {
 		layer: a,
 		excerpt: s,
@@ -1501,28 +1592,28 @@ async function Jn(e, t, { layer: i, index: a, head: o }, s, c) {
 		keys: h(s.keys, m.keys, p.keys)
 	};
 }
-function Yn(e, t = n(e)) {
+function sr(e, t = n(e)) {
 	return Array.from({ length: t }, (n, r) => {
 		let { from: a, to: o } = i(e, r, t);
-		return mn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
+		return En(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
 	});
 }
 // src/grid-layout.ts
-var Xn = 3, Zn = 12, Qn = 44, $n = 22, er = 30;
-function tr(e) {
+var cr = 3, lr = 12, ur = 44, dr = 22, fr = 30;
+function pr(e) {
 	let t = /* @__PURE__ */ new Map();
 	return e.forEach(({ sheet: e }, n) => {
 		t.set(e, [...t.get(e) ?? [], n]);
 	}), [...t];
 }
-function nr({ title: e, sheet: t }) {
+function mr({ title: e, sheet: t }) {
 	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
 	return n === void 0 ? e === t ? "" : e : n;
 }
-function rr(e, t, n, r = null) {
-	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(nr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(er, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - Xn, c = Math.min(Math.max(s, Zn), Qn), l = c + Xn, u = [], d = [], f = 0;
+function hr(e, t, n, r = null) {
+	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(mr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(fr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - cr, c = Math.min(Math.max(s, lr), ur), l = c + cr, u = [], d = [], f = 0;
 	if (r !== null) {
-		let e = Math.max(1, Math.floor((t + Xn) / l));
+		let e = Math.max(1, Math.floor((t + cr) / l));
 		r.forEach((t, n) => {
 			let [r, i] = [Math.floor(n / e), n % e];
 			u.push({
@@ -1531,18 +1622,18 @@ function rr(e, t, n, r = null) {
 				y: r * l
 			});
 		}), f = Math.ceil(r.length / e) * l;
-	} else for (let [t, n] of tr(e)) {
+	} else for (let [t, n] of pr(e)) {
 		t !== "" && (d.push({
 			text: t,
 			x: 0,
-			y: f + $n / 2,
+			y: f + dr / 2,
 			heading: !0
-		}), f += $n);
+		}), f += dr);
 		for (let t of n) {
 			let n = e[t];
 			if (n !== void 0) {
 				d.push({
-					text: nr(n),
+					text: mr(n),
 					x: o - 8,
 					y: f + c / 2,
 					heading: !1
@@ -1566,15 +1657,15 @@ function rr(e, t, n, r = null) {
 		writing: d
 	};
 }
-function ir({ thumbnails: e, size: t }, n, r) {
-	let i = (e, n) => n >= e - Xn / 2 && n < e + t + Xn / 2;
+function gr({ thumbnails: e, size: t }, n, r) {
+	let i = (e, n) => n >= e - cr / 2 && n < e + t + cr / 2;
 	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
 }
-function ar(e, t) {
+function _r(e, t) {
 	return e?.layer === t?.layer && e?.head === t?.head;
 }
-function or({ thumbnails: e }, t, n) {
-	let r = e.find((e) => ar(e, t));
+function vr({ thumbnails: e }, t, n) {
+	let r = e.find((e) => _r(e, t));
 	if (r === void 0 || n === "Home") return e[0] ?? null;
 	if (n === "End") return e.at(-1) ?? null;
 	let i = e.indexOf(r);
@@ -1585,7 +1676,7 @@ function or({ thumbnails: e }, t, n) {
 	let s = a ? Math.min(...o) : Math.max(...o);
 	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
 }
-function sr(e, t) {
+function yr(e, t) {
 	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
 		layer: t,
 		head: n
@@ -1597,7 +1688,7 @@ function sr(e, t) {
 	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
 }
 // src/state.ts
-var cr = {
+var br = {
 	model: null,
 	translating: null,
 	reading: !1,
@@ -1626,28 +1717,30 @@ var cr = {
 	apart: q.apart,
 	output: q.output,
 	weight: q.weight,
-	erased: q.erased
-}, lr = {
+	erased: q.erased,
+	factor: q.factor,
+	unmasked: q.unmasked
+}, xr = {
 	translating: null,
 	reading: !1,
 	slow: !1,
 	problem: null
 };
-function ur(e, t) {
+function Sr(e, t) {
 	return {
 		...e,
-		...lr,
+		...xr,
 		translating: t
 	};
 }
-function dr(e) {
+function Cr(e) {
 	return {
 		...e,
 		reading: !0,
 		problem: null
 	};
 }
-function fr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
+function wr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 	let s = r?.layer ?? 0, c = {
 		sentence: t,
 		row: o,
@@ -1656,33 +1749,33 @@ function fr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 		view: i,
 		overview: a,
 		layer: s,
-		head: r?.head ?? Dr(e.head, n.layers[s]),
-		selected: Er(e.selected, n),
+		head: r?.head ?? zr(e.head, n.layers[s]),
+		selected: Rr(e.selected, n),
 		output: null,
 		erased: null
 	};
 	return {
 		...e,
-		...lr,
+		...xr,
 		...c,
-		pointed: Or(r, i),
+		pointed: Br(r, i),
 		pinned: null
 	};
 }
-function pr(e, t) {
+function Tr(e, t) {
 	return {
 		...e,
-		...lr,
+		...xr,
 		problem: t
 	};
 }
-function mr(e, t, n, r) {
-	let i = n.head ?? Dr(t, e.answer?.layers[n.layer]), a = {
+function Er(e, t, n, r) {
+	let i = n.head ?? zr(t, e.answer?.layers[n.layer]), a = {
 		layer: n.layer,
 		head: i
-	}, o = Sr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
-		pointed: Pr(e.pointed, c, n) ?? Or(n, r),
-		pinned: Pr(e.pinned, c, n)
+	}, o = Pr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
+		pointed: Kr(e.pointed, c, n) ?? Br(n, r),
+		pinned: Kr(e.pinned, c, n)
 	}, u = {
 		reading: !1,
 		slow: e.slow && e.translating !== null,
@@ -1697,7 +1790,7 @@ function mr(e, t, n, r) {
 		view: r
 	};
 }
-function hr(e, t, n) {
+function Dr(e, t, n) {
 	let { sheet: r, pointed: i } = e, a = {
 		...e,
 		head: t,
@@ -1706,64 +1799,64 @@ function hr(e, t, n) {
 	};
 	if (r === null || r.coarse) return a;
 	if (i !== null) {
-		let { side: e, index: t } = Fr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
+		let { side: e, index: t } = qr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
 		if (t >= o.from && t < o.to) return a;
 	}
 	return {
 		...a,
-		pointed: Or(r, n)
+		pointed: Br(r, n)
 	};
 }
-function gr(e, t) {
-	return kr(e.pointed, t) ? e : {
+function Or(e, t) {
+	return Vr(e.pointed, t) ? e : {
 		...e,
 		pointed: t
 	};
 }
-function _r(e, t) {
+function kr(e, t) {
 	return {
 		...e,
-		pinned: kr(e.pinned, t) ? null : t,
+		pinned: Vr(e.pinned, t) ? null : t,
 		pointed: t
 	};
 }
-function vr(e) {
+function Ar(e) {
 	return e.pinned === null ? e : {
 		...e,
 		pinned: null
 	};
 }
-function yr(e) {
+function jr(e) {
 	return e.pinned ?? e.pointed;
 }
-var br = /* @__PURE__ */ new WeakMap();
-function xr(e, t) {
+var Mr = /* @__PURE__ */ new WeakMap();
+function Nr(e, t) {
 	if (e === null) return null;
-	let { tile: n } = e, r = e.head === null ? t : 0, i = br.get(n) ?? /* @__PURE__ */ new Map();
-	br.set(n, i);
-	let a = i.get(r) ?? (r === null ? Pt(n) : Mt(n, r));
+	let { tile: n } = e, r = e.head === null ? t : 0, i = Mr.get(n) ?? /* @__PURE__ */ new Map();
+	Mr.set(n, i);
+	let a = i.get(r) ?? (r === null ? Ft(n) : Nt(n, r));
 	return i.set(r, a), a;
 }
-function Sr(e) {
+function Pr(e) {
 	return e.answer?.layers[e.layer] ?? null;
 }
-function Cr(e, t) {
+function Fr(e, t) {
 	return e.sheet === null ? !1 : e.sheet.head === null || e.sheet.head === t;
 }
-function wr({ layer: e, head: t, selected: n, sheet: r }) {
+function Ir({ layer: e, head: t, selected: n, sheet: r }) {
 	let i = t === null || r === null ? [] : [{
 		layer: e,
 		head: t
 	}];
-	return [...i, ...n.filter((e) => !i.some((t) => ar(e, t)))];
+	return [...i, ...n.filter((e) => !i.some((t) => _r(e, t)))];
 }
-function Tr(e, t) {
+function Lr(e, t) {
 	let { selected: n, layer: r, head: i } = e;
-	if (i !== null && ar(t, {
+	if (i !== null && _r(t, {
 		layer: r,
 		head: i
 	})) return e;
-	let a = n.filter((e) => !ar(e, t));
+	let a = n.filter((e) => !_r(e, t));
 	return a.length < n.length ? {
 		...e,
 		selected: a
@@ -1772,30 +1865,30 @@ function Tr(e, t) {
 		selected: [...n, t].slice(-5)
 	};
 }
-function Er(e, t) {
+function Rr(e, t) {
 	return t === null ? e : e.filter(({ layer: e, head: n }) => n < (t.layers[e]?.heads ?? 0));
 }
-function Dr(e, t) {
+function zr(e, t) {
 	return e === null || t === void 0 || e >= t.heads ? null : e;
 }
-function Or(e, t) {
+function Br(e, t) {
 	return e === null || e.coarse || e.tile.rows === 0 ? null : {
 		side: "target",
 		index: t === null ? 0 : t.rows.from - e.excerpt.rows.from
 	};
 }
-function kr(e, t) {
+function Vr(e, t) {
 	return e !== null && e.side === t.side && e.index === t.index && e.partner === t.partner;
 }
-function Ar(t) {
-	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Sr(t), c = s === null || a === null || u(a, e(s));
+function Hr(t) {
+	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Pr(t), c = s === null || a === null || u(a, e(s));
 	return {
 		text: t.sentence,
 		row: t.row,
 		layer: i === null || n === null ? null : t.layer,
 		head: i === null || n === null ? null : t.head ?? "mean",
 		view: c ? null : a,
-		pinned: r === null || o === void 0 ? null : Fr(r, o, 1),
+		pinned: r === null || o === void 0 ? null : qr(r, o, 1),
 		order: t.order,
 		scale: t.scale,
 		statistic: t.statistic,
@@ -1808,11 +1901,13 @@ function Ar(t) {
 		apart: t.apart,
 		output: t.output,
 		weight: t.weight,
-		erased: t.erased
+		erased: t.erased,
+		factor: t.factor,
+		unmasked: t.unmasked
 	};
 }
-function jr(e, t) {
-	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, { output: f, weight: p, erased: m } = t, h = e.chosen || t.head !== null, g = {
+function Ur(e, t) {
+	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, { output: f, weight: p, erased: m, factor: h, unmasked: g } = t, _ = e.chosen || t.head !== null, v = {
 		order: n,
 		scale: r,
 		statistic: i,
@@ -1821,27 +1916,31 @@ function jr(e, t) {
 		side: c,
 		joined: l,
 		threshold: u,
-		apart: d,
+		apart: d
+	}, y = {
 		output: f,
 		weight: p,
-		erased: m
+		erased: m,
+		factor: h,
+		unmasked: g
 	};
 	return {
 		...e,
-		...g,
-		selected: Er(o, e.answer),
-		chosen: h
+		...v,
+		...y,
+		selected: Rr(o, e.answer),
+		chosen: _
 	};
 }
-function Mr(e, t) {
+function Wr(e, t) {
 	let { sheet: n } = e;
 	if (n === null || n.coarse) return e;
 	if (t === null) return {
 		...e,
 		pinned: null
 	};
-	let r = Fr(t, n.excerpt, -1);
-	return Nr(r, n) ? {
+	let r = qr(t, n.excerpt, -1);
+	return Gr(r, n) ? {
 		...e,
 		pinned: r,
 		pointed: r
@@ -1850,16 +1949,16 @@ function Mr(e, t) {
 		pinned: null
 	};
 }
-function Nr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
+function Gr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
 	let [i, a] = e === "target" ? [r.rows, r.keys] : [r.keys, r.rows];
 	return t >= 0 && t < i && n >= 0 && n < a;
 }
-function Pr(e, t, n) {
+function Kr(e, t, n) {
 	if (e === null || t === null || t.coarse || n.coarse) return null;
-	let r = Fr(Fr(e, t.excerpt, 1), n.excerpt, -1);
-	return Nr(r, n) ? r : null;
+	let r = qr(qr(e, t.excerpt, 1), n.excerpt, -1);
+	return Gr(r, n) ? r : null;
 }
-function Fr(e, { rows: t, keys: n }, r) {
+function qr(e, { rows: t, keys: n }, r) {
 	let [i, a] = e.side === "target" ? [t.from, n.from] : [n.from, t.from], o = {
 		side: e.side,
 		index: e.index + r * i
@@ -1870,15 +1969,15 @@ function Fr(e, { rows: t, keys: n }, r) {
 	};
 }
 // src/explorer.ts
-var Ir = {
+var Jr = {
 	translation: 4e3,
 	weights: 500
-}, Lr = class {
+}, Yr = class {
 	door;
 	theme;
 	address;
-	current = B(cr);
-	now = Object.fromEntries(Object.keys(cr).map((e) => [e, ut(() => this.current.value[e])]));
+	current = B(br);
+	now = Object.fromEntries(Object.keys(br).map((e) => [e, ut(() => this.current.value[e])]));
 	get whole() {
 		return this.current;
 	}
@@ -1886,7 +1985,7 @@ var Ir = {
 	notice = B("");
 	map = null;
 	spoken = B("");
-	weights = ut(() => xr(this.now.sheet.value, this.now.head.value));
+	weights = ut(() => Nr(this.now.sheet.value, this.now.head.value));
 	layer = ut(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
 	reading = ut(() => this.read(this.weights.value));
 	heads = ut(() => {
@@ -1896,7 +1995,7 @@ var Ir = {
 			this.now.selected,
 			this.now.sheet
 		];
-		return wr({
+		return Ir({
 			layer: e.value,
 			head: t.value,
 			selected: n.value,
@@ -1912,7 +2011,7 @@ var Ir = {
 	pendingHead = null;
 	stopFetching;
 	constructor(e, t, n) {
-		this.door = e, this.theme = t, this.address = n, this.stopFetching = V(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
+		this.door = e, this.theme = t, this.address = n, this.stopFetching = ht(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
 	}
 	get state() {
 		return this.current.peek();
@@ -1924,13 +2023,13 @@ var Ir = {
 		});
 	}
 	point(e) {
-		this.current.value = gr(this.state, e);
+		this.current.value = Or(this.state, e);
 	}
 	pin(e) {
-		this.update(_r(this.state, e));
+		this.update(kr(this.state, e));
 	}
 	unpin() {
-		this.update(vr(this.state));
+		this.update(Ar(this.state));
 	}
 	chooseLayer(e) {
 		this.see(e, this.requestedHead.head);
@@ -1945,11 +2044,11 @@ var Ir = {
 		this.show(this.state.layer, this.state.head, e);
 	}
 	toggle(e) {
-		this.update(Tr(this.state, e));
+		this.update(Lr(this.state, e));
 	}
 	matrixOf({ layer: e, head: t }) {
 		let n = this.now.sheet.value;
-		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? xr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Nr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
 	}
 	alike({ layer: e }) {
 		let [t, n] = [this.layer.value, this.now.answer.value?.layers[e]];
@@ -1960,7 +2059,7 @@ var Ir = {
 		if (e === null || t === null) return null;
 		let { rows: n, keys: r } = t;
 		if (!this.now.joined.value || t.coarse) {
-			let [t, i] = [zn(n.length), zn(r.length)];
+			let [t, i] = [Zn(n.length), Zn(r.length)];
 			return {
 				matrix: e,
 				rows: n,
@@ -1969,11 +2068,11 @@ var Ir = {
 				keySpans: i
 			};
 		}
-		let [i, a] = [Rn(n), Rn(r)];
+		let [i, a] = [Xn(n), Xn(r)];
 		return {
-			matrix: Vn(e, i, a),
-			rows: Bn(n, i),
-			keys: Bn(r, a),
+			matrix: $n(e, i, a),
+			rows: Qn(n, i),
+			keys: Qn(r, a),
 			rowSpans: i,
 			keySpans: a
 		};
@@ -1989,7 +2088,7 @@ var Ir = {
 		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
 	}
 	get link() {
-		return Jt(Ar(this.state));
+		return on(Hr(this.state));
 	}
 	async begin(e) {
 		try {
@@ -1998,46 +2097,46 @@ var Ir = {
 				...this.state,
 				model: t
 			});
-			let { link: n, problem: r } = zr(e), i = n.text ?? t.facts.example ?? "";
-			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(pr(this.state, r));
+			let { link: n, problem: r } = Zr(e), i = n.text ?? t.facts.example ?? "";
+			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Tr(this.state, r));
 		} catch (e) {
-			this.update(pr(this.state, W.of(e)));
+			this.update(Tr(this.state, U.of(e)));
 		}
 	}
 	async follow(e) {
-		if (e === Jt(Ar(this.state))) return;
-		let { link: t, problem: n } = zr(e);
-		if (n !== null) return this.update(pr(this.state, n), !1);
+		if (e === on(Hr(this.state))) return;
+		let { link: t, problem: n } = Zr(e);
+		if (n !== null) return this.update(Tr(this.state, n), !1);
 		let { answer: r, sentence: i, row: a, model: o } = this.state;
 		if (o?.texts !== null && o !== null) {
 			if (t.row !== null && t.row !== a) return this.open(t.row, t);
 		} else if (t.text !== null && t.text !== i) return this.translate(t.text, t);
-		if (this.update(jr(this.state, t), !1), r === null) return;
+		if (this.update(Ur(this.state, t), !1), r === null) return;
 		let c = this.state.overview?.statistics.first ?? {
 			layer: 0,
 			head: 0
 		}, l = Math.min(t.layer ?? c.layer, r.layers.length - 1), u = r.layers[l];
 		if (u === void 0) return;
 		let d = t.head === "mean" ? null : t.head ?? c.head;
-		await this.show(l, d, s(t.view, u), !1), this.update(Mr(this.state, t.pinned), !1);
+		await this.show(l, d, s(t.view, u), !1), this.update(Wr(this.state, t.pinned), !1);
 	}
 	async translate(e, t = null) {
 		if (this.state.model?.texts || (this.draft.value = e, e === this.state.translating)) return;
 		let n = this.restart();
 		if (e.trim() === "") {
-			let e = new W("a sentence to translate", "an empty one", "type a few words");
-			return this.update(pr(this.state, e));
+			let e = new U("a sentence to translate", "an empty one", "type a few words");
+			return this.update(Tr(this.state, e));
 		}
-		this.update(ur(this.state, e)), await this.wait(n, Ir.translation, async () => {
+		this.update(Sr(this.state, e)), await this.wait(n, Jr.translation, async () => {
 			let r = await this.door.translate(e, n), i = await this.first(r, t, n);
-			return (n) => Br(fr(i.from(n), e, r, i), t);
+			return (n) => Qr(wr(i.from(n), e, r, i), t);
 		});
 	}
 	async open(e, t = null) {
 		let n = this.restart();
-		if (this.openingRow = e, this.update(dr(this.state)), await this.wait(n, Ir.weights, async () => {
+		if (this.openingRow = e, this.update(Cr(this.state)), await this.wait(n, Jr.weights, async () => {
 			let r = await this.door.text(e, n), i = await this.first(r, t, n);
-			return (n) => Br(fr(i.from(n), null, r, {
+			return (n) => Qr(wr(i.from(n), null, r, {
 				...i,
 				row: e
 			}), t);
@@ -2051,7 +2150,7 @@ var Ir = {
 			...this.state,
 			chosen: !0
 		};
-		e === this.state.layer && Cr(this.state, t) ? this.update({
+		e === this.state.layer && Fr(this.state, t) ? this.update({
 			...n,
 			head: t
 		}) : (this.current.value = n, this.show(e, t));
@@ -2067,25 +2166,25 @@ var Ir = {
 		}, this.open(this.openingRow);
 		let { answer: i } = this.state, a = i?.layers[e];
 		if (i === null || a === void 0) return;
-		let s = n ?? o(this.state.view, Sr(this.state), a);
-		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(hr(this.state, t, s), r);
+		let s = n ?? o(this.state.view, Pr(this.state), a);
+		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Dr(this.state, t, s), r);
 		this.pendingHead = {
 			layer: e,
 			head: t
 		};
 		let { signal: l } = this.sheetRequest = new AbortController(), u = this.preview(a, e, t, s);
-		u !== null && this.update(mr(this.state, t, u, s), r), this.update(dr(this.state), r), await this.wait(l, Ir.weights, async () => {
+		u !== null && this.update(Er(this.state, t, u, s), r), this.update(Cr(this.state), r), await this.wait(l, Jr.weights, async () => {
 			let n = await this.sheet(i, e, t, c(s, a), l);
-			return (e) => n === null ? e : mr(e, t, n, s);
+			return (e) => n === null ? e : Er(e, t, n, s);
 		}, r), l.aborted || (this.pendingHead = null);
 	}
 	preview(e, t, n, r) {
 		let { overview: i, sheet: a } = this.state;
-		return a?.layer === t && Cr(this.state, n) ? null : Rr(i, e, t, n, r);
+		return a?.layer === t && Fr(this.state, n) ? null : Xr(i, e, t, n, r);
 	}
 	shows(e, t, n) {
 		let { sheet: r } = this.state;
-		return r === null || r.layer !== e || !Cr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
+		return r === null || r.layer !== e || !Fr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
 	}
 	async first(e, t, n) {
 		let r = (e) => e;
@@ -2106,9 +2205,9 @@ var Ir = {
 			overview: l,
 			from: r
 		};
-		let h = t ? s(t.view, m) : o(this.state.view, Sr(this.state), m);
+		let h = t ? s(t.view, m) : o(this.state.view, Pr(this.state), m);
 		return {
-			sheet: Rr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
+			sheet: Xr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
 			view: h,
 			overview: l,
 			from: (e) => ({
@@ -2137,13 +2236,13 @@ var Ir = {
 				},
 				keys: o
 			}, t);
-			return An(hn(s.keys, s.keys.length)) === "rtl" ? e : [];
+			return Hn(Dn(s.keys, s.keys.length)) === "rtl" ? e : [];
 		});
 		return new Set((await Promise.all(a)).flat());
 	}
 	async sheet(e, t, n, r, i) {
 		let a = e.layers[t];
-		return e.map === null || a === void 0 ? null : Jn(this.door, e.map, {
+		return e.map === null || a === void 0 ? null : or(this.door, e.map, {
 			layer: a,
 			index: t,
 			head: n
@@ -2160,7 +2259,7 @@ var Ir = {
 			let t = await n();
 			e.aborted || this.update(t(this.state), r);
 		} catch (t) {
-			e.aborted || this.update(pr(this.state, W.of(t)));
+			e.aborted || this.update(Tr(this.state, U.of(t)));
 		} finally {
 			clearTimeout(i);
 		}
@@ -2172,7 +2271,7 @@ var Ir = {
 		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.stopFetching();
 	}
 	update(e, t = !0) {
-		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(Jt(Ar(e))));
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(on(Hr(e))));
 	}
 	fetchOthers(e, t) {
 		let { answer: n } = this.state;
@@ -2184,66 +2283,66 @@ var Ir = {
 				excerpt: t.excerpt,
 				head: s
 			}, a).then((e) => {
-				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, Mt(e, 0)));
+				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, Nt(e, 0)));
 			}, (e) => {
-				a.aborted || this.update(pr(this.state, W.of(e)));
+				a.aborted || this.update(Tr(this.state, U.of(e)));
 			});
 		}
 	}
 };
-function Rr(e, t, n, r, i) {
+function Xr(e, t, n, r, i) {
 	let a = e?.tiles[n];
-	return a === void 0 || !Gn(t, i) ? null : Kn(a, t, n, Math.min(r ?? 0, t.heads - 1));
+	return a === void 0 || !rr(t, i) ? null : ir(a, t, n, Math.min(r ?? 0, t.heads - 1));
 }
-function zr(e) {
+function Zr(e) {
 	try {
 		return {
-			link: Yt(e),
+			link: sn(e),
 			problem: null
 		};
 	} catch (e) {
 		return {
 			link: q,
-			problem: W.of(e)
+			problem: U.of(e)
 		};
 	}
 }
-function Br(e, t) {
-	return t === null ? e : Mr(jr(e, t), t.pinned);
+function Qr(e, t) {
+	return t === null ? e : Wr(Ur(e, t), t.pinned);
 }
-// src/explorer.css?inline
-var Vr = ":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}", Hr = we(null), Ur = Hr.Provider;
+// src/panel.ts
+var $r = we(null), ei = $r.Provider;
 function Y() {
-	let e = Be(Hr);
+	let e = Be($r);
 	if (e === null) throw Error("a panel outside of an explorer");
 	return e;
 }
 // src/wording.ts
-function Wr(e) {
+function ti(e) {
 	let t = [];
-	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${qr(e.source_language)} → ${qr(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${Jr(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
+	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${ii(e.source_language)} → ${ii(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${ai(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
 }
-function Gr(e) {
+function ni(e) {
 	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
 }
-function Kr(e) {
+function ri(e) {
 	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
 }
-function qr(e) {
+function ii(e) {
 	try {
 		return new Intl.DisplayNames(["en"], { type: "language" }).of(e) ?? e;
 	} catch {
 		return e;
 	}
 }
-function Jr(e) {
+function ai(e) {
 	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
 }
-function Yr(e, t, n, r) {
-	let i = Vt(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${J(r[e] ?? "")} ${G(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
+function oi(e, t, n, r) {
+	let i = Ht(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${J(r[e] ?? "")} ${W(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
 	return `${J(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
 }
-function Xr({ translated: e, within: t }) {
+function si({ translated: e, within: t }) {
 	return t ? {
 		source: "Looked at",
 		target: "Looking"
@@ -2252,7 +2351,7 @@ function Xr({ translated: e, within: t }) {
 		target: e ? "Translation" : "Target"
 	};
 }
-var Zr = {
+var ci = {
 	normalized_entropy: "entropy, as a share of the most",
 	max_weight: "largest weight",
 	first_weight: "share on the first token",
@@ -2264,7 +2363,7 @@ var Zr = {
 	special_weight: "share on special tokens",
 	information: "how much the query decides, in nats"
 };
-function Qr(e) {
+function li(e) {
 	return e === "read" ? {
 		button: "Read",
 		doing: "Reading",
@@ -2292,14 +2391,14 @@ function Qr(e) {
 		field: "Your sentence"
 	};
 }
-function $r({ rows: e, keys: t }) {
+function ui({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => t - e === 1 ? e.toLocaleString("en") : `${e.toLocaleString("en")}–${(t - 1).toLocaleString("en")}`;
 	return `rows ${n(e)} × keys ${n(t)}`;
 }
-function ei(e) {
-	return Zr[e] ?? e;
+function di(e) {
+	return ci[e] ?? e;
 }
-var ti = {
+var fi = {
 	normalized_entropy: "entropy",
 	max_weight: "largest",
 	first_weight: "first",
@@ -2308,26 +2407,26 @@ var ti = {
 	previous_weight: "before",
 	next_weight: "after"
 };
-function ni(e) {
-	return ti[e] ?? e;
+function pi(e) {
+	return fi[e] ?? e;
 }
-function ri(e, t) {
-	return /_weight$|^normalized/.test(e) ? G(t) : t.toFixed(2);
+function mi(e, t) {
+	return /_weight$|^normalized/.test(e) ? W(t) : t.toFixed(2);
 }
-function ii({ title: e }, t) {
+function hi({ title: e }, t) {
 	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
 }
-function ai(e, t, n) {
-	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${di(n)}s looked at “${J(t)}”`;
+function gi(e, t, n) {
+	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${Si(n)}s looked at “${J(t)}”`;
 }
-function oi(e, t, n) {
+function _i(e, t, n) {
 	if (e.side === "target") {
-		let e = t.within ? "token" : "source token", r = G(n.reduce((e, t) => e + t, 0));
-		return `Of each ${e} here, the share of this ${di(t)}’s attention; together ${r}.`;
+		let e = t.within ? "token" : "source token", r = W(n.reduce((e, t) => e + t, 0));
+		return `Of each ${e} here, the share of this ${Si(t)}’s attention; together ${r}.`;
 	}
 	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
 }
-function si(e, r = null) {
+function vi(e, r = null) {
 	if (e === null) return "";
 	let [i, a] = r ? [r.rows, r.keys] : [n(e.rows), n(e.keys)], o = (e, n) => Math.ceil(t(e) / n).toLocaleString("en");
 	if (r?.sampled) {
@@ -2336,25 +2435,25 @@ function si(e, r = null) {
 	}
 	return `Each cell shows the largest weight of up to ${o(e.rows, i)} × ${o(e.keys, a)}. Click a cell to see its part of the map closer.`;
 }
-function ci({ translating: e, reading: t, slow: n, model: r }) {
+function yi({ translating: e, reading: t, slow: n, model: r }) {
 	if (e !== null) {
-		let { doing: e } = Qr(r?.facts.task);
+		let { doing: e } = li(r?.facts.task);
 		return n ? `Still ${e.toLowerCase()}. A long text or a large model takes its time…` : `${e}…`;
 	}
 	return t && n ? "Reading the weights. A long map takes its time…" : "";
 }
-function li(e, t) {
+function bi(e, t) {
 	return t === "" ? String(e) : `${e}: ${t}`;
 }
-function ui(e, t, n, r) {
-	let { source: i, target: a } = Xr(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
+function xi(e, t, n, r) {
+	let { source: i, target: a } = si(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
 	return r ? `A map of the largest weights: ${o}. The numbers above it show a part of it closer.` : `A map of the weights: ${o}. The rows of words above and the list of numbers beside it say the same.`;
 }
-function di(e) {
+function Si(e) {
 	return e.translated && !e.within ? "word" : "token";
 }
 // node_modules/preact/jsx-runtime/dist/jsxRuntime.mjs
-var fi = Symbol.for("pv"), pi = 0;
+var Ci = Symbol.for("pv"), wi = 0;
 Array.isArray;
 function X(e, t, n, r, i, a) {
 	t ||= {};
@@ -2370,20 +2469,20 @@ function X(e, t, n, r, i, a) {
 		__b: 0,
 		__e: null,
 		__c: null,
-		constructor: fi,
-		__v: --pi,
+		constructor: Ci,
+		__v: --wi,
 		__i: -1,
 		__u: 0
 	};
 	return (i || a) && (l.__source = i, l.__self = a), f.vnode && f.vnode(l), l;
 }
 // src/ask-panel.tsx
-function mi() {
+function Ti() {
 	let e = Y().now.model.value;
-	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(hi, {}) : /* @__PURE__ */ X(gi, { texts: e.texts });
+	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(Ei, {}) : /* @__PURE__ */ X(Di, { texts: e.texts });
 }
-function hi() {
-	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = Qr(r?.task), o = e.now.translating.value !== null;
+function Ei() {
+	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = li(r?.task), o = e.now.translating.value !== null;
 	return F(() => {
 		let e = t.current;
 		if (e === null) return;
@@ -2432,7 +2531,7 @@ function hi() {
 		})]
 	});
 }
-function gi({ texts: e }) {
+function Di({ texts: e }) {
 	let t = Y(), n = t.now.row.value;
 	return /* @__PURE__ */ X("div", {
 		class: "ask",
@@ -2447,7 +2546,7 @@ function gi({ texts: e }) {
 				onChange: (e) => t.openText(Number(e.currentTarget.value)),
 				children: e.slice(0, 500).map((e, t) => /* @__PURE__ */ X("option", {
 					value: String(t),
-					children: li(t, e)
+					children: bi(t, e)
 				}, t))
 			})
 		] }), e.length > 500 && /* @__PURE__ */ X("label", { children: [
@@ -2463,13 +2562,13 @@ function gi({ texts: e }) {
 		] })]
 	});
 }
-function _i() {
-	let e = Y(), { now: t } = e, n = t.problem.value, r = ci({
+function Oi() {
+	let e = Y(), { now: t } = e, n = t.problem.value, r = yi({
 		...e.state,
 		translating: t.translating.value,
 		reading: t.reading.value,
 		slow: t.slow.value
-	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, Kr(i)].filter((e) => e !== "");
+	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, ri(i)].filter((e) => e !== "");
 	return /* @__PURE__ */ X("div", {
 		class: "messages",
 		children: [
@@ -2493,7 +2592,7 @@ function _i() {
 					/* @__PURE__ */ X("h2", {
 						id: "result-title",
 						hidden: i?.text == null,
-						children: Qr(a?.task).result
+						children: li(a?.task).result
 					}),
 					/* @__PURE__ */ X("p", {
 						id: "translation",
@@ -2523,7 +2622,7 @@ function _i() {
 	});
 }
 // src/ramp.ts
-var vi = Ei([
+var ki = Li([
 	.962,
 	.012,
 	95
@@ -2535,7 +2634,7 @@ var vi = Ei([
 	.28,
 	.12,
 	280
-]), yi = Ei([
+]), Ai = Li([
 	.27,
 	.03,
 	270
@@ -2547,7 +2646,7 @@ var vi = Ei([
 	.93,
 	.11,
 	110
-]), bi = Di([
+]), ji = Ri([
 	.42,
 	.13,
 	255
@@ -2559,7 +2658,7 @@ var vi = Ei([
 	.5,
 	.15,
 	50
-]), xi = Di([
+]), Mi = Ri([
 	.82,
 	.1,
 	240
@@ -2572,7 +2671,7 @@ var vi = Ei([
 	.13,
 	65
 ]);
-function Si(e, t) {
+function Ni(e, t) {
 	let n = Math.round(Math.min(Math.max(t, 0), 1) * (e.steps.length - 1));
 	return e.steps[n] ?? [
 		0,
@@ -2580,18 +2679,18 @@ function Si(e, t) {
 		0
 	];
 }
-function Ci([e, t, n]) {
+function Pi([e, t, n]) {
 	return `rgb(${e}, ${t}, ${n})`;
 }
-function wi(e) {
-	let t = Ti(e);
+function Fi(e) {
+	let t = Ii(e);
 	return (t + .05) / .05 >= 1.05 / (t + .05) ? "#000" : "#fff";
 }
-function Ti(e) {
-	let [t, n, r] = e.map((e) => Ai(e / 255));
+function Ii(e) {
+	let [t, n, r] = e.map((e) => Vi(e / 255));
 	return .2126 * t + .7152 * n + .0722 * r;
 }
-function Ei(e, t, n) {
+function Li(e, t, n) {
 	let r = (e[0] - t[0]) / (e[0] - n[0]);
 	return { steps: Array.from({ length: 256 }, (i, a) => {
 		let o = a / 255, [s, c, l] = o < r ? [
@@ -2603,40 +2702,40 @@ function Ei(e, t, n) {
 			n,
 			(o - r) / (1 - r)
 		];
-		return Oi([
+		return zi([
 			e[0] + (n[0] - e[0]) * o,
 			s[1] + (c[1] - s[1]) * l,
 			s[2] + (c[2] - s[2]) * l
 		]);
 	}) };
 }
-function Di(e, t, n) {
+function Ri(e, t, n) {
 	return { steps: Array.from({ length: 255 }, (r, i) => {
 		let a = i / 254, o = a < .5 ? e : n, s = Math.abs(2 * a - 1);
-		return Oi([
+		return zi([
 			t[0] + (o[0] - t[0]) * s,
 			t[1] + (o[1] - t[1]) * s,
 			o[2]
 		]);
 	}) };
 }
-function Oi([e, t, n]) {
+function zi([e, t, n]) {
 	let r = t * Math.cos(n * Math.PI / 180), i = t * Math.sin(n * Math.PI / 180), a = (e + .3963377774 * r + .2158037573 * i) ** 3, o = (e - .1055613458 * r - .0638541728 * i) ** 3, s = (e - .0894841775 * r - 1.291485548 * i) ** 3;
 	return [
-		ki(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
-		ki(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
-		ki(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
+		Bi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
+		Bi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
+		Bi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
 	];
 }
-function ki(e) {
+function Bi(e) {
 	let t = e <= .0031308 ? 12.92 * e : 1.055 * e ** (1 / 2.4) - .055;
 	return Math.round(Math.min(Math.max(t, 0), 1) * 255);
 }
-function Ai(e) {
+function Vi(e) {
 	return e <= .04045 ? e / 12.92 : ((e + .055) / 1.055) ** 2.4;
 }
 // src/head-grid.ts
-var ji = 3, Mi = class {
+var Hi = 3, Ui = class {
 	theme;
 	canvas;
 	room;
@@ -2652,7 +2751,7 @@ var ji = 3, Mi = class {
 		this.theme = e, this.canvas = t, this.room = n, this.readout = r, this.choose = i, this.toggle = a, this.marks = document.createElement("canvas"), this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks);
 		let o = (e) => {
 			let n = t.getBoundingClientRect();
-			return this.plan && ir(this.plan, e.clientX - n.left, e.clientY - n.top);
+			return this.plan && gr(this.plan, e.clientX - n.left, e.clientY - n.top);
 		};
 		t.addEventListener("pointermove", (e) => this.point(o(e))), t.addEventListener("pointerleave", () => this.point(null)), t.addEventListener("click", (e) => {
 			let t = o(e);
@@ -2668,22 +2767,22 @@ var ji = 3, Mi = class {
 		this.pictures.size > 0 && this.plan !== null && e.layers === t?.layers && r ? this.mark() : this.redraw();
 	}
 	point(e) {
-		ar(e, this.pointed) || (this.pointed = e, this.mark());
+		_r(e, this.pointed) || (this.pointed = e, this.mark());
 	}
 	pressed(e) {
 		if (e.ctrlKey || e.altKey || e.metaKey || this.plan === null) return;
 		let t = this.pointed ?? this.heads?.shown ?? null;
 		if (e.key === "Enter" || e.key === " ") {
 			if (e.preventDefault(), t === null) return;
-			e.key === " " && !ar(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
-		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(or(this.plan, t, e.key)));
+			e.key === " " && !_r(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
+		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(vr(this.plan, t, e.key)));
 	}
 	redraw() {
 		let { heads: e } = this, t = this.room.clientWidth, n = this.canvas.getContext("2d");
 		if (e === null || n === null || t === 0) return;
 		let r = this.theme.font;
 		n.font = `12px ${r}`;
-		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? sr(e.layers, (t) => Ni(e, t)) : null, o = rr(e.layers, t, i, a);
+		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? yr(e.layers, (t) => Wi(e, t)) : null, o = hr(e.layers, t, i, a);
 		this.plan = o;
 		for (let e of [this.canvas, this.marks]) {
 			let t = Math.max(1, window.devicePixelRatio);
@@ -2694,13 +2793,13 @@ var ji = 3, Mi = class {
 		this.drawPictures(n, o, e), this.mark();
 	}
 	drawPictures(e, t, n) {
-		let r = Math.max(...t.thumbnails.map((e) => Ni(n, e) ?? 0), 1e-9);
+		let r = Math.max(...t.thumbnails.map((e) => Wi(n, e) ?? 0), 1e-9);
 		e.imageSmoothingQuality = "high";
 		for (let i of t.thumbnails) {
-			let a = n.statistic === null ? null : Ni(n, i), o = n.statistic === null ? t.size : t.size - ji - 1;
+			let a = n.statistic === null ? null : Wi(n, i), o = n.statistic === null ? t.size : t.size - Hi - 1;
 			e.fillStyle = this.theme.tone("line"), e.fillRect(i.x, i.y, t.size, o);
 			let s = this.picture(n, i);
-			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - ji, a / r * t.size, ji));
+			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Hi, a / r * t.size, Hi));
 		}
 	}
 	picture(e, { layer: t, head: n }) {
@@ -2708,7 +2807,7 @@ var ji = 3, Mi = class {
 		if (i !== void 0) return i;
 		let [a, o] = [e.overview[t], e.layers[t]];
 		if (a === void 0 || o === void 0) return null;
-		let s = e.rightToLeft.has(t), c = Pi(a, n, e, o.keys, s);
+		let s = e.rightToLeft.has(t), c = Gi(a, n, e, o.keys, s);
 		return this.pictures.set(r, c), c;
 	}
 	mark() {
@@ -2716,7 +2815,7 @@ var ji = 3, Mi = class {
 		if (e === null || t === null || n === null) return;
 		n.clearRect(0, 0, t.width, t.height);
 		let r = (e, r, i) => {
-			let a = t.thumbnails.find((t) => ar(t, e));
+			let a = t.thumbnails.find((t) => _r(t, e));
 			a !== void 0 && (n.strokeStyle = i, n.lineWidth = r, n.strokeRect(a.x, a.y, t.size, t.size));
 		};
 		e.together.forEach((t, n) => r(t, 3, e.colours[n] ?? "")), e.together.length < 2 ? r(e.shown, 3, this.theme.tone("accent")) : r(e.shown, 4, e.colours[0] ?? ""), r(this.pointed, 2, this.theme.tone("ink"));
@@ -2725,31 +2824,31 @@ var ji = 3, Mi = class {
 			this.readout.textContent = "mean of all heads";
 			return;
 		}
-		let o = Ni(e, i), s = e.statistic === null || o === null ? "" : `: ${ei(e.statistic)} ${ri(e.statistic, o)}`;
-		this.readout.textContent = `${ii(a, i.head)}${s}`, this.canvas.title = a.name;
+		let o = Wi(e, i), s = e.statistic === null || o === null ? "" : `: ${di(e.statistic)} ${mi(e.statistic, o)}`;
+		this.readout.textContent = `${hi(a, i.head)}${s}`, this.canvas.title = a.name;
 	}
 };
-function Ni({ statistics: e, statistic: t }, { layer: n, head: r }) {
+function Wi({ statistics: e, statistic: t }, { layer: n, head: r }) {
 	return t === null ? null : e.layers[n]?.[t]?.[r] ?? null;
 }
-function Pi(e, t, { ramp: n, scale: r }, i, a) {
+function Gi(e, t, { ramp: n, scale: r }, i, a) {
 	let o = document.createElement("canvas");
 	if (e.rows === 0 || e.keys === 0) return o;
 	[o.width, o.height] = [e.keys, e.rows];
-	let s = Mt(e, t), c = K(r, s, i), l = new ImageData(e.keys, e.rows);
+	let s = Nt(e, t), c = Kt(r, s, i), l = new ImageData(e.keys, e.rows);
 	for (let t = 0; t < s.values.length; t++) {
 		let r = s.values[t] ?? 0;
 		if (Number.isNaN(r)) continue;
 		let i = Math.floor(t / e.keys), o = a ? i * e.keys + (e.keys - 1 - t % e.keys) : t;
-		l.data.set(Si(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
+		l.data.set(Ni(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
 	}
 	return o.getContext("2d")?.putImageData(l, 0, 0), o;
 }
 // src/heads-panel.tsx
-function Fi() {
+function Ki() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = I(null), o = I(null);
 	F(() => {
-		r.current !== null && i.current !== null && a.current !== null && (o.current = new Mi(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
+		r.current !== null && i.current !== null && a.current !== null && (o.current = new Ui(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
 	}, []);
 	let s = () => {
 		let [r, i, a] = [
@@ -2778,7 +2877,7 @@ function Fi() {
 			ramp: n.ramp
 		});
 	};
-	U(s);
+	H(s);
 	let c = t.overview.value?.statistics, l = (c?.names ?? []).filter((e) => c?.layers.some((t) => t[e])), u = e.heads.value.length;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
@@ -2808,7 +2907,7 @@ function Fi() {
 						children: "nothing"
 					}), l.map((e) => /* @__PURE__ */ X("option", {
 						value: e,
-						children: ei(e)
+						children: di(e)
 					}, e))]
 				})
 			] }), /* @__PURE__ */ X("label", { children: [
@@ -2853,7 +2952,7 @@ function Fi() {
 	] });
 }
 // src/help-dialog.tsx
-var Ii = [
+var qi = [
 	[
 		"Heads",
 		"arrows, Enter",
@@ -2890,6 +2989,11 @@ var Ii = [
 		"along the words, or to the other side"
 	],
 	[
+		"Mechanism",
+		"Tab, Enter",
+		"from key to key, keep one"
+	],
+	[
 		"Panes",
 		"arrows on a separator",
 		"make a pane larger or smaller"
@@ -2905,7 +3009,7 @@ var Ii = [
 		"this help"
 	]
 ];
-function Li({ open: e }) {
+function Ji({ open: e }) {
 	let t = I(null);
 	return F(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
@@ -2926,7 +3030,7 @@ function Li({ open: e }) {
 				}),
 				/* @__PURE__ */ X("p", { children: "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there." }),
 				/* @__PURE__ */ X("p", { children: "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much." }),
-				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Ii.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: qi.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
 					/* @__PURE__ */ X("th", {
 						scope: "row",
 						children: e
@@ -2949,7 +3053,7 @@ function Li({ open: e }) {
 	});
 }
 // src/heads-legend.tsx
-function Ri() {
+function Yi() {
 	let e = Y(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
@@ -2968,7 +3072,7 @@ function Ri() {
 						ref: (e) => e?.style.setProperty("--paint", n.heads[i] ?? ""),
 						"aria-hidden": "true"
 					}),
-					ii(a, t.head),
+					hi(a, t.head),
 					o && " (another shape)",
 					i > 0 && /* @__PURE__ */ X("button", {
 						type: "button",
@@ -2992,17 +3096,17 @@ function Ri() {
 	})] });
 }
 // src/insight.ts
-var zi = .25;
-function Bi(e) {
+var Xi = .25;
+function Zi(e) {
 	let { rows: t, columns: n, values: r } = e, i = new Float64Array(n), a = 0;
 	for (let e = 0; e < t * n; e++) {
 		let t = r[e] ?? NaN;
 		Number.isNaN(t) || (i[e % n] = (i[e % n] ?? 0) + t, a += t);
 	}
-	let o = Math.max(zi, Math.min(4 / n, 1)) * a;
+	let o = Math.max(Xi, Math.min(4 / n, 1)) * a;
 	return a === 0 ? [] : [...i.keys()].filter((e) => (i[e] ?? 0) >= o);
 }
-function Vi(e, t, n = /* @__PURE__ */ new Set()) {
+function Qi(e, t, n = /* @__PURE__ */ new Set()) {
 	let r = {
 		entropy: 0,
 		most: 0,
@@ -3020,7 +3124,7 @@ function Vi(e, t, n = /* @__PURE__ */ new Set()) {
 	for (let s = 0; s < e.rows; s++) {
 		let c = [], [l, u] = [0, 0];
 		for (let t = 0; t < e.columns; t++) {
-			if (Lt(e, s, t)) continue;
+			if (Rt(e, s, t)) continue;
 			let r = e.values[s * e.columns + t] ?? 0;
 			u += r, n.has(t) || (c.push(t), l += r);
 		}
@@ -3051,7 +3155,7 @@ function Vi(e, t, n = /* @__PURE__ */ new Set()) {
 		queries: i
 	};
 }
-function Hi(e, t = /* @__PURE__ */ new Set()) {
+function $i(e, t = /* @__PURE__ */ new Set()) {
 	let { rows: n, columns: r, values: i } = e, a = new Float32Array(n), o = new Float32Array(r);
 	for (let e = 0; e < n; e++) {
 		let [n, s] = [0, 0];
@@ -3070,7 +3174,7 @@ function Hi(e, t = /* @__PURE__ */ new Set()) {
 		received: o
 	};
 }
-function Ui(e, t) {
+function ea(e, t) {
 	let n = new Float32Array(e.values.length), [r, i, a] = [
 		0,
 		0,
@@ -3106,20 +3210,20 @@ function Ui(e, t) {
 		}
 	};
 }
-function Wi(e, t, n) {
+function ta(e, t, n) {
 	let { normalized_entropy: r, max_weight: i, queries: a } = e;
 	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
-	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${G(i)} on average, its entropy ${G(r)} of the most.`], [s, c] = [
+	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${W(i)} on average, its entropy ${W(r)} of the most.`], [s, c] = [
 		[e.previous_weight, "the token before"],
 		[e.next_weight, "the token after"],
 		[e.self_weight, "the token itself"],
 		[e.first_weight, "the first token"],
 		[e.last_weight, "the last token"]
 	].filter(([e]) => Number.isFinite(e)).reduce((e, t) => t[0] > e[0] ? t : e, [0, ""]);
-	return s >= .3 ? o.push(`It looks mostly at ${c}: ${G(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${G(1 - e.left)} of its attention.`), o;
+	return s >= .3 ? o.push(`It looks mostly at ${c}: ${W(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${W(1 - e.left)} of its attention.`), o;
 }
 // src/pen.ts
-var Gi = 2e4, Ki = class {
+var na = 2e4, ra = class {
 	fillStyle = "#000";
 	strokeStyle = "#000";
 	font = "13px sans-serif";
@@ -3140,10 +3244,10 @@ var Gi = 2e4, Ki = class {
 	ruler = document.createElement("canvas").getContext("2d");
 	file(e, t, n) {
 		let r = `width="${Z(e)}" height="${Z(t)}" viewBox="0 0 ${Z(e)} ${Z(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
-		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${Yi(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
+		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${oa(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
 	}
 	hatch(e) {
-		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${Yi(e)}"/></pattern>`), "url(#hatch)";
+		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${oa(e)}"/></pattern>`), "url(#hatch)";
 	}
 	save() {
 		this.opened.push(0);
@@ -3178,25 +3282,25 @@ var Gi = 2e4, Ki = class {
 	}
 	clip() {
 		let e = `clip${this.definitions.length}`;
-		this.definitions.push(`<clipPath id="${e}"><rect ${Ji(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
+		this.definitions.push(`<clipPath id="${e}"><rect ${aa(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
 	}
 	clearRect() {}
 	fillRect(e, t, n, r) {
-		this.parts.push(`<rect ${Ji(e, t, n, r)} fill="${Yi(String(this.fillStyle))}"/>`);
+		this.parts.push(`<rect ${aa(e, t, n, r)} fill="${oa(String(this.fillStyle))}"/>`);
 	}
 	strokeRect(e, t, n, r) {
 		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-		this.parts.push(`<rect ${Ji(e, t, n, r)} fill="none" stroke="${Yi(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
+		this.parts.push(`<rect ${aa(e, t, n, r)} fill="none" stroke="${oa(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
 	}
 	fillText(e, t, n) {
 		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
-		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${Yi(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
+		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${oa(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
 			center: "middle",
 			right: "end",
 			end: "end",
 			left: "start",
 			start: "start"
-		}[this.textAlign]}" fill="${Yi(String(this.fillStyle))}">${Yi(e)}</text>`);
+		}[this.textAlign]}" fill="${oa(String(this.fillStyle))}">${oa(e)}</text>`);
 	}
 	measureText(e) {
 		let { ruler: t } = this;
@@ -3215,9 +3319,9 @@ var Gi = 2e4, Ki = class {
 			n ?? 0,
 			r ?? 0,
 			i ?? 0
-		], l = e.width * e.height, u = l <= Gi && qi(e);
+		], l = e.width * e.height, u = l <= na && ia(e);
 		if (!u) {
-			this.parts.push(`<image ${Ji(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
+			this.parts.push(`<image ${aa(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
 			return;
 		}
 		let [d, f] = [s / e.width, c / e.height];
@@ -3225,7 +3329,7 @@ var Gi = 2e4, Ki = class {
 			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
 			if (s === 0) continue;
 			let [c, l] = [t % e.width, Math.floor(t / e.width)];
-			this.parts.push(`<rect ${Ji(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
+			this.parts.push(`<rect ${aa(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
 		}
 	}
 	setLineDash(e) {
@@ -3235,7 +3339,7 @@ var Gi = 2e4, Ki = class {
 		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
 	}
 };
-function qi(e) {
+function ia(e) {
 	let t = document.createElement("canvas");
 	[t.width, t.height] = [e.width, e.height];
 	let n = t.getContext("2d", { willReadFrequently: !0 });
@@ -3244,14 +3348,14 @@ function qi(e) {
 function Z(e) {
 	return Math.round(e * 1e3) / 1e3;
 }
-function Ji(e, t, n, r) {
+function aa(e, t, n, r) {
 	return `x="${Z(e)}" y="${Z(t)}" width="${Z(Math.max(n, 0))}" height="${Z(Math.max(r, 0))}"`;
 }
-function Yi(e) {
+function oa(e) {
 	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
 }
 // src/painting.ts
-function Xi({ matrix: e, shade: t }, n) {
+function sa({ matrix: e, shade: t }, n) {
 	let r = document.createElement("canvas");
 	if (e.rows === 0 || e.columns === 0) return r;
 	[r.width, r.height] = [e.columns, e.rows];
@@ -3259,13 +3363,13 @@ function Xi({ matrix: e, shade: t }, n) {
 	for (let r = 0; r < e.values.length; r++) {
 		let a = e.values[r] ?? 0;
 		if (Number.isNaN(a)) continue;
-		let [o, s, c] = Si(n, t(a, Math.floor(r / e.columns)));
+		let [o, s, c] = Ni(n, t(a, Math.floor(r / e.columns)));
 		i.data[4 * r] = o, i.data[4 * r + 1] = s, i.data[4 * r + 2] = c, i.data[4 * r + 3] = 255;
 	}
 	return r.getContext("2d")?.putImageData(i, 0, 0), r;
 }
-function Zi(e, t) {
-	if (e instanceof Ki) return e.hatch(t);
+function ca(e, t) {
+	if (e instanceof ra) return e.hatch(t);
 	let n = document.createElement("canvas");
 	[n.width, n.height] = [8, 8];
 	let r = n.getContext("2d");
@@ -3278,31 +3382,31 @@ function Zi(e, t) {
 	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
 	return r.stroke(), r.createPattern(n, "repeat");
 }
-function Qi(e, t, n) {
+function la(e, t, n) {
 	if (e.measureText(t).width <= n) return t;
 	let r = Array.from(t.slice(0, 200));
 	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
 	return `${r.join("")}…`;
 }
-function $i(e, t, n, { x: r, y: i, width: a }, o, s) {
-	for (let n = 0; n < 64; n++) e.fillStyle = Ci(Si(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
+function ua(e, t, n, { x: r, y: i, width: a }, o, s) {
+	for (let n = 0; n < 64; n++) e.fillStyle = Pi(Ni(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
 	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
 		let c = n.length === 2 && s === 1;
 		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
 	});
 }
-function ea(e, t, n) {
+function da(e, t, n) {
 	let r = Math.max(1, window.devicePixelRatio);
 	[e.width, e.height] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`), e.getContext("2d")?.setTransform(r, 0, 0, r, 0, 0);
 }
 // src/compare-panel.tsx
-function ta() {
+function fa() {
 	let e = Y(), { now: t, theme: n } = e, r = n.changes.value, [i, a] = e.heads.value, o = t.answer.value?.layers ?? [], s = e.layer.value, c = t.scale.value;
 	if (i === void 0 || a === void 0 || s === null) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Ri, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Yi, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: "Select a second head in the grid of heads: its map stands here, and the difference of the two."
@@ -3310,22 +3414,22 @@ function ta() {
 	});
 	let [l, u] = [e.matrixOf(i), e.matrixOf(a)], d = (e) => {
 		let t = o[e.layer];
-		return t === void 0 ? "" : ii(t, e.head);
+		return t === void 0 ? "" : hi(t, e.head);
 	}, f = t.overview.value?.rightToLeft.has(i.layer) ?? !1;
 	if (l === null || u === null || l.values.length !== u.values.length) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Ri, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Yi, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: e.alike(a) ? "The weights of the second head are on their way." : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."
 		})]
 	});
-	let { moved: p, correlation: m, matrix: h } = Ui(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
+	let { moved: p, correlation: m, matrix: h } = ea(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
 		{
 			share: 0,
-			text: `−${G(g)}`
+			text: `−${W(g)}`
 		},
 		{
 			share: .5,
@@ -3333,7 +3437,7 @@ function ta() {
 		},
 		{
 			share: 1,
-			text: `+${G(g)}`
+			text: `+${W(g)}`
 		}
 	];
 	return /* @__PURE__ */ X("div", {
@@ -3343,37 +3447,37 @@ function ta() {
 				class: "aside",
 				children: [
 					/* @__PURE__ */ X("h3", { children: "Two heads side by side" }),
-					/* @__PURE__ */ X(Ri, {}),
+					/* @__PURE__ */ X(Yi, {}),
 					/* @__PURE__ */ X("p", {
 						id: "compared",
 						children: [
 							"On average ",
-							G(p),
+							W(p),
 							" of a row’s attention would have to move to make the two alike.",
 							Number.isFinite(m) && ` Their weights correlate by ${m.toFixed(2).replace("-", "−")}.`
 						]
 					})
 				]
 			}),
-			/* @__PURE__ */ X(na, {
+			/* @__PURE__ */ X(pa, {
 				title: d(i),
 				matrix: l,
 				ramp: n.ramp,
-				shade: K(c, l, s.keys),
-				ticks: qt(c, Bt(l)),
+				shade: Kt(c, l, s.keys),
+				ticks: Jt(c, Vt(l)),
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(na, {
+			/* @__PURE__ */ X(pa, {
 				title: d(a),
 				matrix: u,
 				ramp: n.ramp,
-				shade: K(c, u, s.keys),
-				ticks: qt(c, Bt(u)),
+				shade: Kt(c, u, s.keys),
+				ticks: Jt(c, Vt(u)),
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(na, {
+			/* @__PURE__ */ X(pa, {
 				title: "the first − the second",
 				matrix: h,
 				ramp: n.differences,
@@ -3385,7 +3489,7 @@ function ta() {
 		]
 	});
 }
-function na({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
+function pa({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
 	let { theme: s } = Y(), c = I(null), l = I(null), u = I(null);
 	return F(() => {
 		let e = () => {
@@ -3394,8 +3498,8 @@ function na({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 			let [d, f] = [c.current.clientWidth, c.current.clientHeight];
 			if (d === 0 || f === 0) return;
 			let p = Math.min(d / t.columns, f / t.rows), [m, h] = [t.columns * p, t.rows * p];
-			ea(l.current, m, h), e.fillStyle = Zi(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
-			let g = Xi({
+			da(l.current, m, h), e.fillStyle = ca(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
+			let g = sa({
 				matrix: t,
 				excerpt: {
 					rows: {
@@ -3410,7 +3514,7 @@ function na({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 				shade: r,
 				scale: "root"
 			}, n);
-			g.width > 0 && e.drawImage(g, 0, 0, m, h), ea(u.current, d, 28), $i(o, n, i, {
+			g.width > 0 && e.drawImage(g, 0, 0, m, h), da(u.current, d, 28), ua(o, n, i, {
 				x: 0,
 				y: 0,
 				width: d
@@ -3446,7 +3550,7 @@ function na({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 	});
 }
 // src/bars.ts
-var ra = 26, ia = 260, aa = 24, oa = 8, sa = class {
+var ma = 26, ha = 260, ga = 24, _a = 8, va = class {
 	list;
 	labels = [];
 	weights = [];
@@ -3478,7 +3582,7 @@ var ra = 26, ia = 260, aa = 24, oa = 8, sa = class {
 		};
 	}
 	draw(e, t, n, r) {
-		let i = Ht(t);
+		let i = Ut(t);
 		[this.labels, this.weights, this.shade] = [
 			e,
 			t,
@@ -3491,23 +3595,23 @@ var ra = 26, ia = 260, aa = 24, oa = 8, sa = class {
 	}
 	get each() {
 		let { width: e, height: t } = this.size;
-		return e >= 2 * ia ? Math.max(Math.floor(t / ra), 1) : null;
+		return e >= 2 * ha ? Math.max(Math.floor(t / ma), 1) : null;
 	}
 	get measures() {
 		let { each: e } = this;
 		return e === null ? {
-			step: ra,
+			step: ma,
 			size: 1,
 			room: Math.max(this.size.height, 208)
 		} : {
-			step: ia,
+			step: ha,
 			size: e,
 			room: this.size.width
 		};
 	}
 	render() {
-		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? oa : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
-		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - aa}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
+		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? _a : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
+		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - ga}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
 		let u = t.slice(c * i, l * i).map((e, t) => this.line(e, c * i + t, t)), d = [
 			...c > 0 ? [this.before] : [],
 			...u,
@@ -3516,16 +3620,16 @@ var ra = 26, ia = 260, aa = 24, oa = 8, sa = class {
 		d.length === this.shown.length && d.every((e, t) => e === this.shown[t]) || e.replaceChildren(...d), this.shown = d;
 	}
 	line(e, t, n) {
-		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= la();
+		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= ba();
 		s.dataset.index = String(e), s.setAttribute("aria-posinset", String(t + 1)), s.setAttribute("aria-setsize", String(i.length)), s.classList.toggle("top", e === this.top && o > 0), s.classList.toggle("partner", e === r?.partner), s.classList.toggle("special", a[e]?.special ?? !1);
 		let [c, l, u] = s.children, d = l.firstElementChild;
-		return ca(c, a[e]?.text ?? ""), ca(u, Wt(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ci(Si(r.ramp, r.dark(o, e)))), s;
+		return ya(c, a[e]?.text ?? ""), ya(u, G(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Pi(Ni(r.ramp, r.dark(o, e)))), s;
 	}
 };
-function ca(e, t) {
+function ya(e, t) {
 	e.textContent !== t && (e.textContent = t);
 }
-function la() {
+function ba() {
 	let e = document.createElement("li");
 	e.className = "line";
 	let t = (e, t) => {
@@ -3535,7 +3639,7 @@ function la() {
 	return n.append(t("span", "bar")), e.append(t("bdi", "word"), n, t("span", "number")), e;
 }
 // src/token-row.ts
-var ua = 120, da = class {
+var xa = 120, Sa = class {
 	row;
 	handlers;
 	labels = [];
@@ -3562,18 +3666,18 @@ var ua = 120, da = class {
 	paint() {
 		let { shades: e, ramp: t } = this;
 		e !== null && t !== null && this.buttons.forEach((n, r) => {
-			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Ut(a);
+			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Wt(a);
 			o !== null && o.getAttribute("data-share") !== s && o.setAttribute("data-share", s);
-			let c = a === null ? null : Si(t, e.dark(a, i)), l = c ? Ci(c) : "transparent";
-			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? wi(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
+			let c = a === null ? null : Ni(t, e.dark(a, i)), l = c ? Pi(c) : "transparent";
+			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? Fi(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
 			let u = String(i === e.pinned);
 			n.ariaPressed !== u && (n.ariaPressed = u);
 		});
 	}
 	build(e) {
-		let t = Math.max(this.labels.length - ua, 0);
+		let t = Math.max(this.labels.length - xa, 0);
 		this.from = Math.min(Math.max(e, 0), t), this.painted = [];
-		let n = this.labels.slice(this.from, this.from + ua);
+		let n = this.labels.slice(this.from, this.from + xa);
 		this.buttons = n.map((e, t) => {
 			let r = this.first + this.from + t, i = this.button(e, r, this.spoken(r));
 			return i.classList.toggle("continues", n[t + 1]?.begins === !1), i;
@@ -3586,7 +3690,7 @@ var ua = 120, da = class {
 	}
 	bring(e) {
 		let t = e - this.first;
-		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(ua / 2));
+		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(xa / 2));
 	}
 	button(e, t, n) {
 		let r = document.createElement("button");
@@ -3619,39 +3723,39 @@ var ua = 120, da = class {
 	}
 };
 // src/words-panel.tsx
-function fa({ matrix: e }, { side: t, index: n }) {
-	return t === "target" ? Rt(e, n) : zt(e, n);
+function Ca({ matrix: e }, { side: t, index: n }) {
+	return t === "target" ? zt(e, n) : Bt(e, n);
 }
-function pa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+function wa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
 		side: n,
-		index: Un(a, r)
+		index: tr(a, r)
 	};
 	return i === void 0 ? s : {
 		...s,
-		partner: Un(o, i)
+		partner: tr(o, i)
 	};
 }
-function ma(e, t) {
+function Ta(e, t) {
 	return (n, r) => e(n, t.side === "target" ? t.index : r);
 }
-function ha(e, t) {
+function Ea(e, t) {
 	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
 	return {
 		from: Math.max(n, 0),
 		to: r < 0 ? e.length : r
 	};
 }
-function ga(e) {
+function Da(e) {
 	let [t, n] = [e.now.sheet.value, e.now.view.value];
 	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
 	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
 	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
 }
-function _a() {
+function Oa() {
 	let e = Y(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
-	let r = ga(e), i = Xr(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	let r = Da(e), i = si(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
@@ -3683,7 +3787,7 @@ function _a() {
 				}), /* @__PURE__ */ X("label", {
 					class: "check",
 					hidden: !a,
-					title: Fn,
+					title: qn,
 					children: [
 						/* @__PURE__ */ X("input", {
 							id: "joined",
@@ -3703,15 +3807,15 @@ function _a() {
 		}) : /* @__PURE__ */ X("div", {
 			class: "texts",
 			id: "rows",
-			children: [r ? /* @__PURE__ */ X(va, {
+			children: [r ? /* @__PURE__ */ X(ka, {
 				title: "Text",
 				side: null,
 				id: "target"
-			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(va, {
+			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(ka, {
 				title: i.source,
 				side: "source",
 				id: "source"
-			}), /* @__PURE__ */ X(va, {
+			}), /* @__PURE__ */ X(ka, {
 				title: i.target,
 				side: "target",
 				id: "target"
@@ -3726,7 +3830,7 @@ function _a() {
 		})
 	] });
 }
-function va({ title: e, side: t, id: n }) {
+function ka({ title: e, side: t, id: n }) {
 	let r = Y(), i = I(null), a = I(null), o = () => t ?? r.state.side;
 	F(() => {
 		if (i.current === null) return;
@@ -3737,7 +3841,7 @@ function va({ title: e, side: t, id: n }) {
 				index: n?.[e]?.from ?? e
 			};
 		};
-		a.current = new da(i.current, {
+		a.current = new Sa(i.current, {
 			point: (t) => r.point(e(t)),
 			pin: (t) => r.pin(e(t))
 		}), s(), c();
@@ -3749,14 +3853,14 @@ function va({ title: e, side: t, id: n }) {
 			r.now.view.value
 		], o = t ?? r.now.side.value;
 		if (e === null || n === null) return;
-		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = ha(c, {
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = Ea(c, {
 			from: f.from - d,
 			to: f.to - d
 		});
-		a.current?.fill(s.slice(p, m), p, An(s), (t) => Yr({
+		a.current?.fill(s.slice(p, m), p, Hn(s), (t) => oi({
 			side: o,
 			index: t
-		}, s[t]?.text ?? "", fa(e, {
+		}, s[t]?.text ?? "", Ca(e, {
 			side: o,
 			index: t
 		}), l));
@@ -3765,16 +3869,16 @@ function va({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && pa(i, c), d = t === null ? u !== null : u?.side === t, f = K(e.scale.value, i.matrix, o.keys);
+		let u = c && wa(i, c), d = t === null ? u !== null : u?.side === t, f = Kt(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
-			weights: u === null || d && t !== null ? null : fa(i, u),
-			dark: u === null ? () => 0 : ma(f, u),
+			weights: u === null || d && t !== null ? null : Ca(i, u),
+			dark: u === null ? () => 0 : Ta(f, u),
 			active: d ? u?.index ?? null : null,
-			pinned: s !== null && s.side === l ? pa(i, s).index : null,
+			pinned: s !== null && s.side === l ? wa(i, s).index : null,
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
-	return U(s), U(c), /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("h3", {
+	return H(s), H(c), /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("h3", {
 		id: `${n}-title`,
 		children: e
 	}), /* @__PURE__ */ X("div", {
@@ -3787,11 +3891,11 @@ function va({ title: e, side: t, id: n }) {
 	})] });
 }
 // src/distribution-panel.tsx
-var ya = 3;
-function ba() {
+var Aa = 3;
+function ja() {
 	let e = Y(), t = I(null), n = I(null), r = I(null), i = I(null), a = I(null), o = I(null), { now: s } = e;
 	F(() => {
-		t.current !== null && (n.current = new sa(t.current)), c();
+		t.current !== null && (n.current = new va(t.current)), c();
 	}, []);
 	let c = () => {
 		e.theme.changes.value;
@@ -3805,7 +3909,7 @@ function ba() {
 			e.kind
 		];
 		if (u === null || t === null || l === null || d === null || t.coarse) return;
-		let h = pa(u, d), g = h.side === "target", [_, v, y] = g ? [
+		let h = wa(u, d), g = h.side === "target", [_, v, y] = g ? [
 			u.rows,
 			u.keys,
 			u.keySpans
@@ -3813,23 +3917,23 @@ function ba() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = ha(y, {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = Ea(y, {
 			from: ee.from - S,
 			to: ee.to - S
-		}), T = fa(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
+		}), T = Ca(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
-		te(r.current, ai(h, b?.text ?? "", m)), te(i.current, oi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let ne = Ht(T).slice(0, ya).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${G(T[e] ?? 0)}`);
+		te(r.current, gi(h, b?.text ?? "", m)), te(i.current, _i(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let ne = Ut(T).slice(0, Aa).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${W(T[e] ?? 0)}`);
 		te(a.current, ne.length > 0 ? `Most: ${ne.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let D = ma(K(f, u.matrix, l.keys), h);
+		let D = Ta(Kt(f, u.matrix, l.keys), h);
 		n.current?.draw(E, T, p, {
 			ramp: e.theme.ramp,
 			dark: (e, t) => D(e, t + C),
 			partner: h.partner === void 0 ? null : h.partner - C
 		});
 	};
-	U(c);
+	H(c);
 	let l = s.sheet.value?.coarse ?? !0;
 	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("p", {
 		class: "hint empty",
@@ -3888,7 +3992,7 @@ function ba() {
 	})] });
 }
 // src/doubt.ts
-function xa(e, t = null) {
+function Ma(e, t = null) {
 	let { answer: n, sheet: r, layer: i, head: a, pinned: o, output: s, weight: c, erased: l } = e, [u, d] = [n?.doubt, n?.layers[i]];
 	if (!u || d === void 0 || n?.map == null) return null;
 	let f = r === null || r.coarse || r.layer !== i ? null : o, p = f?.side === "target", m = p ? f.index : f?.partner, h = f === null ? void 0 : p ? f.partner : f.index, g = m === void 0 || r === null ? null : m + r.excerpt.rows.from, _ = h === void 0 || r === null ? null : h + r.excerpt.keys.from, v = u.rows[i] ?? !1, y = (s !== null && s < u.outputs.length ? s : null) ?? (v && g !== null ? g : u.first), b = g ?? (v ? y : 0), x = r?.layer === i ? r.head ?? a : a;
@@ -3899,16 +4003,16 @@ function xa(e, t = null) {
 		row: b,
 		key: _,
 		weight: c / 100,
-		erased: l === null ? Ca(n, i, _, t, r?.excerpt.keys.from ?? 0) : Sa(l, u.source.length)
+		erased: l === null ? Pa(n, i, _, t, r?.excerpt.keys.from ?? 0) : Na(l, u.source.length)
 	};
 }
-function Sa(e, t) {
+function Na(e, t) {
 	return e < t ? {
 		from: e,
 		to: e + 1
 	} : null;
 }
-function Ca(e, t, n, r, i) {
+function Pa(e, t, n, r, i) {
 	if (n === null || r === null || e.doubt?.keys[t] !== !0) return null;
 	let a = r.find((e) => n - i >= e.from && n - i < e.to);
 	return a === void 0 ? null : {
@@ -3916,7 +4020,7 @@ function Ca(e, t, n, r, i) {
 		to: a.to + i
 	};
 }
-function wa(e, { layer: t, head: n, output: r, row: i }) {
+function Fa(e, { layer: t, head: n, output: r, row: i }) {
 	return [
 		e,
 		t,
@@ -3925,44 +4029,44 @@ function wa(e, { layer: t, head: n, output: r, row: i }) {
 		i
 	].join(" ");
 }
-function Ta(e) {
+function Ia(e) {
 	if (e == null) return "−∞";
 	let t = Math.abs(e), n = t >= 9.995 ? t.toFixed(1) : t.toFixed(2);
 	return Number(n) === 0 ? "0.00" : `${e < 0 ? "−" : "+"}${n}`;
 }
-function Ea(e) {
-	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ta(e);
+function La(e) {
+	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ia(e);
 }
-function Da({ name: e }, t, n, { doubt: r }, i) {
+function Ra({ name: e }, t, n, { doubt: r }, i) {
 	if (e === "permuted") return `permuted, ${t.draws} draws`;
-	if (e === "weight") return `“${J(i.key(t.key))}” ${Wt(t.weights[t.key] ?? 0)} → ${G(n.weight)}`;
+	if (e === "weight") return `“${J(i.key(t.key))}” ${G(t.weights[t.key] ?? 0)} → ${W(n.weight)}`;
 	if (e !== "erased") return e === "adversary" ? "other weights" : e;
 	let [a, o] = t.erased ?? [0, 0];
-	return `without “${J(Oa((r?.source.slice(a, o) ?? []).join("")))}”`;
+	return `without “${J(za((r?.source.slice(a, o) ?? []).join("")))}”`;
 }
-function Oa(e) {
+function za(e) {
 	return e.replace(/[▁Ġ]/g, " ").trim() || e;
 }
-function ka({ divergence: e, at_most: t, distance: n, whole: r }) {
+function Ba({ divergence: e, at_most: t, distance: n, whole: r }) {
 	let i = t > 0 ? Math.round(100 * e / t) : 0;
-	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${Wt(n)} of probability at the most.`;
+	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${G(n)} of probability at the most.`;
 }
-var Aa = 40;
-function ja({ weights: e, seen: t, gradient: n }) {
+var Va = 40;
+function Ha({ weights: e, seen: t, gradient: n }) {
 	let r = e.flatMap((e, r) => t[r] === !0 ? [{
 		key: r,
 		weight: e,
 		gradient: n?.[r] ?? null
-	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, Aa);
+	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, Va);
 	return {
 		shown: o.sort((e, t) => e.key - t.key),
 		left: r.length - o.length
 	};
 }
 // src/doubt-panel.tsx
-var Ma = 120, Na = 60;
-function Pa() {
-	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = H(null), a = H(null), o = H(null), s = H(""), c = H(!1), l = I(new AbortController()), u = e.reading.value, d = xa({
+var Ua = 120, Wa = 60;
+function Ga() {
+	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = V(null), a = V(null), o = V(null), s = V(""), c = V(!1), l = I(new AbortController()), u = e.reading.value, d = Ma({
 		answer: r,
 		sheet: t.sheet.value,
 		layer: t.layer.value,
@@ -3987,14 +4091,14 @@ function Pa() {
 					!1
 				]);
 			}, (t) => {
-				e.signal.aborted || ([s.value, c.value] = [W.of(t).message, !1]);
+				e.signal.aborted || ([s.value, c.value] = [U.of(t).message, !1]);
 			});
-		}, i.peek() === null ? 0 : Ma);
+		}, i.peek() === null ? 0 : Ua);
 		return () => {
 			clearTimeout(t), e.abort();
 		};
 	}, [d === null ? "" : JSON.stringify([r?.map, d])]);
-	let f = d === null || r?.map == null ? "" : wa(r.map, d);
+	let f = d === null || r?.map == null ? "" : Fa(r.map, d);
 	if (F(() => () => {
 		l.current.abort(), o.value = null;
 	}, [f]), d === null || r === null || !r.doubt) return null;
@@ -4010,7 +4114,7 @@ function Pa() {
 				found: t
 			}, null]);
 		}, (t) => {
-			e.aborted || ([s.value, o.value] = [W.of(t).message, null]);
+			e.aborted || ([s.value, o.value] = [U.of(t).message, null]);
 		});
 	};
 	return /* @__PURE__ */ X("div", {
@@ -4020,13 +4124,13 @@ function Pa() {
 			children: [
 				/* @__PURE__ */ X("h3", { children: [
 					"Does the output need ",
-					p === void 0 ? "this head" : ii(p, d.head),
+					p === void 0 ? "this head" : hi(p, d.head),
 					"?"
 				] }),
 				/* @__PURE__ */ X("label", { children: [
 					"Output",
 					" ",
-					/* @__PURE__ */ X(Fa, {
+					/* @__PURE__ */ X(Ka, {
 						id: "doubted",
 						names: r.doubt.outputs,
 						value: d.output,
@@ -4058,7 +4162,7 @@ function Pa() {
 				/* @__PURE__ */ X("label", { children: [
 					"Without",
 					" ",
-					/* @__PURE__ */ X(Fa, {
+					/* @__PURE__ */ X(Ka, {
 						id: "erased",
 						names: r.doubt.source,
 						value: _?.effects.erased?.[0] ?? null,
@@ -4087,7 +4191,7 @@ function Pa() {
 			"aria-label": "What the output becomes",
 			"aria-busy": c.value,
 			children: [
-				/* @__PURE__ */ X(Ia, {
+				/* @__PURE__ */ X(qa, {
 					..._,
 					names: g,
 					other: v
@@ -4132,19 +4236,19 @@ function Pa() {
 						children: "Search for other weights of the same output"
 					}) : /* @__PURE__ */ X("span", {
 						role: "status",
-						children: ka(v)
+						children: Ba(v)
 					})
 				})
 			]
-		}), /* @__PURE__ */ X(Ra, {
+		}), /* @__PURE__ */ X(Ya, {
 			..._,
 			names: g,
 			other: v
 		})] })]
 	});
 }
-function Fa({ id: e, names: t, value: n, choose: r }) {
-	let i = Math.min(Math.max((n ?? 0) - Na / 2, 0), Math.max(t.length - Na, 0));
+function Ka({ id: e, names: t, value: n, choose: r }) {
+	let i = Math.min(Math.max((n ?? 0) - Wa / 2, 0), Math.max(t.length - Wa, 0));
 	return /* @__PURE__ */ X("select", {
 		id: e,
 		value: n === null ? "" : String(n),
@@ -4154,17 +4258,17 @@ function Fa({ id: e, names: t, value: n, choose: r }) {
 		children: [n === null && /* @__PURE__ */ X("option", {
 			value: "",
 			children: "nothing yet"
-		}), t.slice(i, i + Na).map((e, t) => /* @__PURE__ */ X("option", {
+		}), t.slice(i, i + Wa).map((e, t) => /* @__PURE__ */ X("option", {
 			value: String(i + t),
 			children: [
 				i + t,
 				": ",
-				J(Oa(e))
+				J(za(e))
 			]
 		}, i + t))]
 	});
 }
-function Ia({ asked: e, effects: t, names: n, other: r }) {
+function qa({ asked: e, effects: t, names: n, other: r }) {
 	let i = Y().now.answer.value;
 	if (i === null) return null;
 	let a = [...t.changes, ...r?.changes ?? []];
@@ -4173,7 +4277,7 @@ function Ia({ asked: e, effects: t, names: n, other: r }) {
 		children: [
 			/* @__PURE__ */ X("caption", { children: [
 				"What becomes of the output “",
-				/* @__PURE__ */ X("bdi", { children: Oa(t.output) }),
+				/* @__PURE__ */ X("bdi", { children: za(t.output) }),
 				"”"
 			] }),
 			/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [
@@ -4201,8 +4305,8 @@ function Ia({ asked: e, effects: t, names: n, other: r }) {
 					children: "as it is"
 				}),
 				/* @__PURE__ */ X("td", {}),
-				/* @__PURE__ */ X("td", { children: Wt(t.probability) }),
-				/* @__PURE__ */ X(La, {
+				/* @__PURE__ */ X("td", { children: G(t.probability) }),
+				/* @__PURE__ */ X(Ja, {
 					top: t.top,
 					own: t.output
 				})
@@ -4210,11 +4314,11 @@ function Ia({ asked: e, effects: t, names: n, other: r }) {
 				"data-change": r.name,
 				children: [/* @__PURE__ */ X("th", {
 					scope: "row",
-					children: Da(r, t, e, i, n)
+					children: Ra(r, t, e, i, n)
 				}), r.impossible === void 0 ? /* @__PURE__ */ X(A, { children: [
-					/* @__PURE__ */ X("td", { children: [Ta(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
-					/* @__PURE__ */ X("td", { children: Wt(r.probability ?? 0) }),
-					/* @__PURE__ */ X(La, {
+					/* @__PURE__ */ X("td", { children: [Ia(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
+					/* @__PURE__ */ X("td", { children: G(r.probability ?? 0) }),
+					/* @__PURE__ */ X(Ja, {
 						top: r.top ?? [],
 						own: t.output
 					})
@@ -4227,21 +4331,21 @@ function Ia({ asked: e, effects: t, names: n, other: r }) {
 		]
 	});
 }
-function La({ top: e, own: t }) {
+function Ja({ top: e, own: t }) {
 	return /* @__PURE__ */ X("td", {
 		class: "five",
 		children: e.map(([e, n], r) => /* @__PURE__ */ X("span", {
 			class: e === t ? "own" : void 0,
 			children: [
-				/* @__PURE__ */ X("bdi", { children: Oa(e) }),
+				/* @__PURE__ */ X("bdi", { children: za(e) }),
 				" ",
-				G(n)
+				W(n)
 			]
 		}, r))
 	});
 }
-function Ra({ asked: e, effects: t, names: n, other: r }) {
-	let { shown: i, left: a } = ja(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
+function Ya({ asked: e, effects: t, names: n, other: r }) {
+	let { shown: i, left: a } = Ha(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes",
 		tabIndex: 0,
@@ -4277,7 +4381,7 @@ function Ra({ asked: e, effects: t, names: n, other: r }) {
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "number",
-							children: Wt(i)
+							children: G(i)
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "track middle",
@@ -4288,7 +4392,7 @@ function Ra({ asked: e, effects: t, names: n, other: r }) {
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "number",
-							children: a === null ? "–" : Ea(a)
+							children: a === null ? "–" : La(a)
 						})
 					]
 				}, e))
@@ -4301,7 +4405,7 @@ function Ra({ asked: e, effects: t, names: n, other: r }) {
 	});
 }
 // src/lines-layout.ts
-function za(e, t, n) {
+function Xa(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -4310,7 +4414,7 @@ function za(e, t, n) {
 		total: i
 	};
 }
-function Ba({ starts: e, total: t }, n) {
+function Za({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -4319,10 +4423,10 @@ function Ba({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function Va({ starts: e, sizes: t }, n) {
+function Qa({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function Ha(e, t, n) {
+function $a(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -4341,7 +4445,7 @@ function Ha(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
+var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 	theme;
 	room;
 	handlers;
@@ -4369,7 +4473,7 @@ var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = Ha(e.heads, e.threshold, Ua);
+		let t = $a(e.heads, e.threshold, eo);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -4381,7 +4485,7 @@ var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = Ba(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = Za(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -4446,7 +4550,7 @@ var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = Va(n[e], t) + this.shift(e);
+		let i = Qa(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
@@ -4455,10 +4559,10 @@ var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 		t.classList.toggle("wide", this.wide);
 		let a = Math.max(1, window.devicePixelRatio);
 		n.font = `13px ${this.theme.font}`;
-		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Ga) : 0, s = this.wide ? 14 : Ka, c = this.wide ? 8 : 0;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, no) : 0, s = this.wide ? 14 : ro, c = this.wide ? 8 : 0;
 		this.ends = {
-			target: za(e.rows.map(o), s, c),
-			source: za(e.keys.map(o), s, c)
+			target: Xa(e.rows.map(o), s, c),
+			source: Xa(e.keys.map(o), s, c)
 		};
 		let l = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
@@ -4466,17 +4570,17 @@ var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : Va(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : Qa(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? Wa : r.clientHeight - Wa
+			y: e === "target" ? to : r.clientHeight - to
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(qa, this.room.clientWidth / 3);
+		return Math.min(io, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4504,12 +4608,12 @@ var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + Ga : o < -20 || o > n.clientHeight + Ka) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + no : o < -20 || o > n.clientHeight + ro) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? Ga : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
-				e.fillText(Qi(e, t.text, c), l, u);
+				let c = this.wide ? no : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				e.fillText(la(e, t.text, c), l, u);
 			});
 		}
 	}
@@ -4524,12 +4628,12 @@ var Ua = 4e3, Wa = 26, Ga = 110, Ka = 20, qa = 120, Ja = class {
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Wa + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Ka / 2, this.column - 6, Ka);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - to + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - ro / 2, this.column - 6, ro);
 	}
 };
 // src/lines-panel.tsx
-function Ya() {
-	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = H(0), o = () => {
+function oo() {
+	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = V(0), o = () => {
 		let [n, r, i] = [
 			t.sheet.value,
 			e.reading.value,
@@ -4538,7 +4642,7 @@ function Ya() {
 		if (n === null || r === null) return null;
 		let a = (e, t) => {
 			let r = n.excerpt[e].from, a = i?.[e] ?? n.excerpt[e];
-			return ha(t, {
+			return Ea(t, {
 				from: a.from - r,
 				to: a.to - r
 			});
@@ -4559,13 +4663,13 @@ function Ya() {
 				side: r,
 				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, o = new Ja(n, r.current, {
+		}, o = new ao(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
 				if (i === null || !r.current?.matches(":focus")) return;
 				let a = c(n), [o, s] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
-				e.spoken.value = Yr(a, o[a.index]?.text ?? "", fa(i, a), s.map(({ text: e }) => e));
+				e.spoken.value = oi(a, o[a.index]?.text ?? "", Ca(i, a), s.map(({ text: e }) => e));
 			},
 			pin: (n) => e.pin(t(n)),
 			left: (e) => a.value = e
@@ -4579,11 +4683,11 @@ function Ya() {
 		let { rows: d, keys: f } = u, p = s.flatMap((t, r) => {
 			let i = e.read(e.matrixOf(t))?.matrix;
 			return i === void 0 ? [] : [{
-				matrix: Ft(i, d, f),
+				matrix: It(i, d, f),
 				colour: n.heads[r] ?? ""
 			}];
 		}), m = [{
-			matrix: Ft(a.matrix, d, f),
+			matrix: It(a.matrix, d, f),
 			colour: n.heads[0] ?? ""
 		}], h = p.length > 0 ? p : m;
 		i.current?.draw({
@@ -4597,13 +4701,13 @@ function Ya() {
 	}, u = () => {
 		let [n, r] = [t.pinned.value ?? t.pointed.value, e.reading.value];
 		if (n === null || r === null) return i.current?.point(null);
-		let { side: a, index: o } = pa(r, n);
+		let { side: a, index: o } = wa(r, n);
 		i.current?.point(s({
 			side: a,
 			index: o
 		}, -1));
 	};
-	U(l), U(u);
+	H(l), H(u);
 	let d = t.sheet.value?.coarse ?? !0;
 	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("p", {
 		class: "hint empty",
@@ -4632,7 +4736,7 @@ function Ya() {
 						})
 					]
 				}),
-				/* @__PURE__ */ X(Ri, {}),
+				/* @__PURE__ */ X(Yi, {}),
 				/* @__PURE__ */ X("p", {
 					class: "note",
 					hidden: a.value === 0,
@@ -4650,8 +4754,404 @@ function Ya() {
 		})]
 	})] });
 }
+// src/mechanism-panel.tsx
+var so = 120;
+function co() {
+	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = V(!1), o = V(null), s = t.answer.value, c = t.sheet.value, l = Yt({
+		answer: s,
+		sheet: c,
+		layer: t.layer.value,
+		head: t.head.value,
+		pinned: t.pinned.value,
+		pointed: t.pointed.value
+	});
+	F(() => {
+		if (l === null || s?.map == null || n.mechanism === void 0) return;
+		let [e, t] = [new AbortController(), s.map];
+		a.value = !0, o.value = null;
+		let c = setTimeout(() => {
+			n.mechanism?.(t, l, e.signal).then((t) => {
+				e.signal.aborted || ([r.value, i.value, a.value] = [
+					{
+						asked: l,
+						found: t
+					},
+					"",
+					!1
+				]);
+			}, (t) => {
+				e.signal.aborted || ([i.value, a.value] = [U.of(t).message, !1]);
+			});
+		}, r.peek() === null ? 0 : so);
+		return () => {
+			clearTimeout(c), e.abort();
+		};
+	}, [l === null ? "" : JSON.stringify([s?.map, l])]);
+	let u = e.layer.value;
+	if (l === null || u === null || c === null) return /* @__PURE__ */ X("p", {
+		class: "hint empty",
+		children: c?.coarse === !0 ? "The formula of a row stands here when the map is near enough to have words." : "The mean of all heads has no formula of its own. Choose a head: its formula stands here, with the numbers of a row."
+	});
+	if (r.value === null) return /* @__PURE__ */ X("p", {
+		class: i.value === "" ? "hint empty" : "problem",
+		role: i.value === "" ? "status" : "alert",
+		children: i.value || "Reading the numbers…"
+	});
+	let { found: d, asked: f } = r.value, p = (e) => (t) => c[e][t - c.excerpt[e].from]?.text ?? `${t}`;
+	if (d.missing) return /* @__PURE__ */ X("p", {
+		class: "hint empty",
+		children: [
+			"There is no formula to show: ",
+			d.missing,
+			"."
+		]
+	});
+	let [m, h] = [Xt(t.factor.value), !t.unmasked.value], g = Qt(d, m, h), _ = {
+		...r.value,
+		result: g,
+		row: p("rows")(f.row),
+		keyName: p("keys"),
+		factor: m,
+		masked: h
+	}, v = g.lines.reduce((e, t) => t.weight > e.weight ? t : e, g.lines[0]), y = o.value ?? l.key ?? v.key, b = g.lines.find((e) => e.key === y) ?? v;
+	return /* @__PURE__ */ X("div", {
+		class: "doubt mechanism",
+		children: [
+			/* @__PURE__ */ X("div", {
+				class: "aside",
+				children: [
+					/* @__PURE__ */ X("h3", { children: [
+						"How “",
+						/* @__PURE__ */ X("bdi", { children: _.row }),
+						"” looks in ",
+						hi(u, f.head)
+					] }),
+					/* @__PURE__ */ X(lo, {
+						..._,
+						line: b
+					}),
+					/* @__PURE__ */ X(uo, { ..._ }),
+					/* @__PURE__ */ X("p", {
+						class: "problem",
+						role: "alert",
+						hidden: i.value === "",
+						children: i.value
+					})
+				]
+			}),
+			/* @__PURE__ */ X("div", {
+				class: a.value ? "table-room stale" : "table-room",
+				tabIndex: 0,
+				role: "region",
+				"aria-label": "The numbers of each key",
+				"aria-busy": a.value,
+				children: /* @__PURE__ */ X(fo, {
+					..._,
+					line: b,
+					point: (e) => o.value = e
+				})
+			}),
+			/* @__PURE__ */ X(po, {
+				..._,
+				line: b
+			})
+		]
+	});
+}
+function lo({ found: e, result: t, keyName: n, factor: r, line: i }) {
+	let [a] = rn(e), { scale: o, softcap: s } = e, c = o * r;
+	return /* @__PURE__ */ X("div", {
+		class: "formula",
+		children: [
+			/* @__PURE__ */ X("p", { children: [
+				a,
+				": ",
+				/* @__PURE__ */ X("b", { children: an(e) }),
+				tn(o, e.width) && o !== 1 && `, where ${en(o)} = 1 / √${e.width}`
+			] }),
+			/* @__PURE__ */ X("p", { children: [/* @__PURE__ */ X("b", { children: "weight = e^score / Σ e^score" }), " over the keys that it sees"] }),
+			/* @__PURE__ */ X("p", {
+				id: "worked",
+				children: [
+					"“",
+					/* @__PURE__ */ X("bdi", { children: n(i.key) }),
+					"”:",
+					" ",
+					i.hidden === "" ? /* @__PURE__ */ X(A, { children: [
+						c !== 1 && `${en(c)} × ${K(i.product)} `,
+						s !== null && "capped ",
+						i.bias !== null && `+ ${K(i.bias)} `,
+						(c !== 1 || s !== null || i.bias !== null) && "= ",
+						K(i.score),
+						"; e^(",
+						K(i.score),
+						" − ",
+						K(t.sum),
+						") = ",
+						/* @__PURE__ */ X("b", {
+							class: "number",
+							children: G(i.weight)
+						})
+					] }) : `hidden (${i.hidden}), so its weight is 0`
+				]
+			})
+		]
+	});
+}
+function uo({ found: e, result: t, factor: n, masked: r }) {
+	let i = Y(), a = i.now.factor.value, o = tn(e.scale, e.width) ? Zt(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${en(n)}`;
+	return /* @__PURE__ */ X(A, { children: [
+		/* @__PURE__ */ X("label", {
+			class: "slider",
+			children: [
+				"Scores times ",
+				/* @__PURE__ */ X("output", { children: c }),
+				/* @__PURE__ */ X("input", {
+					id: "factor",
+					type: "range",
+					min: 0,
+					max: 80,
+					value: a,
+					list: "factors",
+					"aria-valuetext": c,
+					onInput: (e) => i.set({ factor: Number(e.currentTarget.value) })
+				}),
+				/* @__PURE__ */ X("datalist", {
+					id: "factors",
+					children: [/* @__PURE__ */ X("option", {
+						value: 40,
+						label: "as in the model"
+					}), o !== null && /* @__PURE__ */ X("option", {
+						value: o,
+						label: "without 1/√d"
+					})]
+				})
+			]
+		}),
+		/* @__PURE__ */ X("p", {
+			class: "buttons",
+			children: [/* @__PURE__ */ X("button", {
+				type: "button",
+				disabled: a === 40,
+				onClick: () => i.set({ factor: 40 }),
+				children: "as in the model"
+			}), o !== null && o !== 40 && /* @__PURE__ */ X("button", {
+				id: "unscaled",
+				type: "button",
+				disabled: a === o,
+				onClick: () => i.set({ factor: o }),
+				children: ["without 1/√", e.width]
+			})]
+		}),
+		(s || !r) && /* @__PURE__ */ X("label", {
+			class: "check",
+			children: [
+				/* @__PURE__ */ X("input", {
+					id: "unmasked",
+					type: "checkbox",
+					checked: !r,
+					onChange: (e) => i.set({ unmasked: e.currentTarget.checked })
+				}),
+				" ",
+				"ignore what hides keys"
+			]
+		}),
+		/* @__PURE__ */ X("p", {
+			id: "entropy",
+			role: "status",
+			children: [
+				"Entropy ",
+				/* @__PURE__ */ X("b", { children: t.entropy.toFixed(2) }),
+				" of at most ",
+				t.most.toFixed(2),
+				" nats."
+			]
+		}),
+		/* @__PURE__ */ X("p", {
+			class: "note",
+			children: ["A larger scale makes the weights sharper.", o !== null && " Products of d random numbers grow with √d; 1/√d keeps them from leaving all weight to one key."]
+		})
+	] });
+}
+function fo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
+	let l = Y(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = l.layer.value === null ? 0 : l.layer.value.keys - d.length, [, p] = rn(t), m = t.scale * a, h = (t) => {
+		let n = l.now.sheet.value?.excerpt;
+		n !== void 0 && l.pin({
+			side: "target",
+			index: e.row - n.rows.from,
+			partner: t - n.keys.from
+		});
+	};
+	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("table", {
+		id: "scores",
+		children: [
+			/* @__PURE__ */ X("caption", { children: [
+				"Row of “",
+				/* @__PURE__ */ X("bdi", { children: r }),
+				"”, key by key"
+			] }),
+			/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "key"
+				}),
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: p
+				}),
+				m !== 1 && /* @__PURE__ */ X("th", {
+					scope: "col",
+					children: ["× ", en(m)]
+				}),
+				t.keys.bias !== null && /* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "+ bias"
+				}),
+				(t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "score"
+				}),
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					class: "wide",
+					children: "weight"
+				})
+			] }) }),
+			/* @__PURE__ */ X("tbody", { children: d.map(({ key: n, product: r, bias: a, score: o, weight: l, hidden: u }) => /* @__PURE__ */ X("tr", {
+				class: n === s.key ? "partner" : void 0,
+				"data-key": n,
+				onPointerEnter: () => c(n),
+				children: [
+					/* @__PURE__ */ X("th", {
+						scope: "row",
+						children: /* @__PURE__ */ X("button", {
+							type: "button",
+							class: "link",
+							"aria-pressed": e.key === n,
+							onFocus: () => c(n),
+							onClick: () => h(n),
+							children: /* @__PURE__ */ X("bdi", { children: i(n) })
+						})
+					}),
+					/* @__PURE__ */ X("td", { children: K(r) }),
+					m !== 1 && /* @__PURE__ */ X("td", { children: K(r === null ? null : r * m) }),
+					t.keys.bias !== null && /* @__PURE__ */ X("td", { children: K(a) }),
+					(t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ X("td", { children: K(o) }),
+					u === "" ? /* @__PURE__ */ X("td", {
+						class: "wide",
+						children: [/* @__PURE__ */ X("span", {
+							class: "track",
+							children: /* @__PURE__ */ X("span", {
+								class: "bar",
+								style: { width: `${(l * 100).toFixed(2)}%` }
+							})
+						}), /* @__PURE__ */ X("span", {
+							class: "number",
+							children: G(l)
+						})]
+					}) : /* @__PURE__ */ X("td", {
+						class: "wide impossible",
+						children: ["hidden: ", u]
+					})
+				]
+			}, n)) })
+		]
+	}), /* @__PURE__ */ X("p", {
+		class: "note",
+		children: [f > 0 && `${f.toLocaleString("en")} keys of less weight are left out here${t.left.seen > 0 && (a !== 1 || !o) ? `; ${t.left.seen.toLocaleString("en")} of them count only at the model’s scale` : ", but not from the sum"}. `, "Click a key to pin it."]
+	})] });
+}
+function po({ found: e, row: t, keyName: n, line: r, result: i }) {
+	let a = e.shown.indexOf(r.key), o = e.vectors[a], s = e.values?.[a], c = e.energy !== null, [l, u] = c ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], d = (e, t) => `${e} of “${J(t)}”`;
+	return /* @__PURE__ */ X("figure", {
+		class: "slopes vectors",
+		tabIndex: 0,
+		children: [
+			/* @__PURE__ */ X("figcaption", { children: [
+				"What the score is made of: ",
+				e.width,
+				" numbers",
+				e.width > e.query.length && `, of which the first ${e.query.length} are shown`
+			] }),
+			/* @__PURE__ */ X(mo, {
+				title: d(l, t),
+				numbers: e.query
+			}),
+			o !== void 0 && /* @__PURE__ */ X(A, { children: [
+				/* @__PURE__ */ X(mo, {
+					title: d(u, n(r.key)),
+					numbers: o
+				}),
+				e.energy !== null && /* @__PURE__ */ X(mo, {
+					title: "v",
+					numbers: e.energy
+				}),
+				/* @__PURE__ */ X(mo, {
+					title: `${c ? "v × tanh(W q + U k)" : `${l} × ${u}`}: together ${K(r.product)}`,
+					numbers: $t(e, o)
+				})
+			] }),
+			s !== void 0 && /* @__PURE__ */ X(mo, {
+				title: d("value", n(r.key)),
+				numbers: s
+			}),
+			e.context === null ? /* @__PURE__ */ X("p", {
+				class: "note",
+				children: [
+					"Values and context are not known: ",
+					e.no_values,
+					"."
+				]
+			}) : /* @__PURE__ */ X(mo, {
+				title: "context: the sum of weight × value over all keys, as in the model",
+				numbers: e.context
+			}),
+			/* @__PURE__ */ X("p", {
+				class: "note",
+				children: ["Each strip has a scale of its own: blue is below 0, orange above. Point at a cell for its number.", i.lines.some(({ bias: e }) => e !== null) && " A bias is added to the score, whatever q and k are."]
+			})
+		]
+	});
+}
+function mo({ title: e, numbers: t }) {
+	let { theme: n } = Y(), r = I(null), i = V(null), a = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), o = n.changes.value;
+	F(() => {
+		let e = () => {
+			let [e, i] = [r.current, r.current?.getContext("2d")];
+			if (e === null || !i) return;
+			let [o, s] = [e.parentElement?.clientWidth ?? 0, 18];
+			if (o === 0) return;
+			da(e, o, s);
+			let c = o / t.length;
+			t.forEach((e, t) => {
+				i.fillStyle = Pi(Ni(n.differences, .5 + (a === 0 ? 0 : (e ?? 0) / (2 * a)))), i.fillRect(t * c, 0, c > 6 ? c - 1 : c + .5, s);
+			});
+		};
+		e();
+		let i = new ResizeObserver(e);
+		return r.current?.parentElement && i.observe(r.current.parentElement), () => i.disconnect();
+	}, [t, o]);
+	let s = i.value === null ? void 0 : t[i.value];
+	return /* @__PURE__ */ X("div", {
+		class: "strip",
+		children: [/* @__PURE__ */ X("span", { children: [
+			e,
+			" ",
+			/* @__PURE__ */ X("small", { children: s === void 0 ? `±${K(a)}` : `${i.value}: ${K(s)}` })
+		] }), /* @__PURE__ */ X("div", { children: /* @__PURE__ */ X("canvas", {
+			ref: r,
+			role: "img",
+			"aria-label": `${e}; ${t.slice(0, 8).map((e) => K(e)).join(", ")}${t.length > 8 ? " …" : ""}`,
+			onPointerMove: (e) => {
+				let n = e.currentTarget.getBoundingClientRect();
+				i.value = Math.min(Math.floor((e.clientX - n.left) / n.width * t.length), t.length - 1);
+			},
+			onPointerLeave: () => i.value = null
+		}) })]
+	});
+}
 // src/statistics-panel.tsx
-var Xa = [
+var ho = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -4660,8 +5160,8 @@ var Xa = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], Za = 32, Qa = /* @__PURE__ */ new WeakMap();
-function $a() {
+], go = 32, _o = /* @__PURE__ */ new WeakMap();
+function vo() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -4669,26 +5169,26 @@ function $a() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => eo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Bi(e)]), f = (e) => {
-		let t = Qa.get(e) ?? /* @__PURE__ */ new Map();
-		Qa.set(e, t);
-		let n = `${l} ${s}`, r = t.get(n) ?? Vi(e, l, s ? d(e) : void 0);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => yo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Zi(e)]), f = (e) => {
+		let t = _o.get(e) ?? /* @__PURE__ */ new Map();
+		_o.set(e, t);
+		let n = `${l} ${s}`, r = t.get(n) ?? Qi(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Za / 2, 0), Math.max(r.heads - Za, 0)), _ = Array.from({ length: Math.min(r.heads, Za) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - go / 2, 0), Math.max(r.heads - go, 0)), _ = Array.from({ length: Math.min(r.heads, go) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
 		if (!s) return v?.[t]?.[e] ?? NaN;
-		let r = m ? xr(n, e) : e === c ? o : null;
+		let r = m ? Nr(n, e) : e === c ? o : null;
 		return r === null ? NaN : f(r)[t];
-	}, b = Xa.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, b = ho.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
 			/* @__PURE__ */ X("div", {
 				class: "aside",
 				children: [
-					/* @__PURE__ */ X("h3", { children: ii(r, c) }),
+					/* @__PURE__ */ X("h3", { children: hi(r, c) }),
 					/* @__PURE__ */ X("div", {
 						id: "interpretation",
-						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : Wi(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
+						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : ta(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
 					}),
 					/* @__PURE__ */ X("label", {
 						class: "check",
@@ -4724,8 +5224,8 @@ function $a() {
 					children: "head"
 				}), b.map((e) => /* @__PURE__ */ X("th", {
 					scope: "col",
-					title: ei(e),
-					children: ni(e)
+					title: di(e),
+					children: pi(e)
 				}, e))] }) }), /* @__PURE__ */ X("tbody", { children: _.map((t) => /* @__PURE__ */ X("tr", {
 					class: t === c ? "shown" : void 0,
 					children: [/* @__PURE__ */ X("th", {
@@ -4740,32 +5240,32 @@ function $a() {
 						})
 					}), b.map((e) => {
 						let n = y(t, e);
-						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? ri(e, n) : "–" }, e);
+						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? mi(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > Za && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > go && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						Za,
+						go,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(to, {
+			!n.coarse && /* @__PURE__ */ X(bo, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function eo({ special: e, text: t }) {
+function yo({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function to({ matrix: e, apart: t }) {
-	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = Hi(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${G((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
+function bo({ matrix: e, apart: t }) {
+	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = $i(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${W((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
 	return F(() => {
-		let e = () => no(r.current, n.theme, o, a);
+		let e = () => xo(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -4798,7 +5298,7 @@ function to({ matrix: e, apart: t }) {
 		]
 	});
 }
-function no(e, t, n, r) {
+function xo(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -4813,13 +5313,13 @@ function no(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function ro(e, t, n, r = () => !0) {
+function So(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return Ce(/* @__PURE__ */ X(Ur, {
+			return Ce(/* @__PURE__ */ X(ei, {
 				value: t,
 				children: /* @__PURE__ */ X(n, {})
 			}), e), {
@@ -4829,15 +5329,16 @@ function ro(e, t, n, r = () => !0) {
 		}
 	};
 }
-var io = [
-	ro("distribution", "Distribution", ba),
-	ro("lines", "Lines", Ya),
-	ro("statistics", "Statistics", $a),
-	ro("compare", "Compare", ta),
-	ro("doubt", "Doubt", Pa, (e, t) => e.doubt !== void 0 && t?.doubt != null)
+var Co = [
+	So("distribution", "Distribution", ja),
+	So("lines", "Lines", oo),
+	So("mechanism", "Mechanism", co, (e) => e.mechanism !== void 0),
+	So("statistics", "Statistics", vo),
+	So("compare", "Compare", fa),
+	So("doubt", "Doubt", Ga, (e, t) => e.doubt !== void 0 && t?.doubt != null)
 ];
-function ao() {
-	let e = Y(), t = I(null), n = I(null), r = H(!1), i = io.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+function wo() {
+	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Co.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
 	F(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
@@ -4845,7 +5346,7 @@ function ao() {
 		}, () => {
 			n.current?.panel.unmount(), n.current = null;
 		};
-	}, [a?.id]), U(() => n.current?.panel.update(e.whole.value)), F(() => {
+	}, [a?.id]), H(() => n.current?.panel.update(e.whole.value)), F(() => {
 		let e = t.current?.parentElement?.querySelector(".tabs"), n = e?.querySelector("[aria-selected=true]");
 		e && n && (e.scrollLeft = n.offsetLeft + n.offsetWidth - e.offsetLeft - e.clientWidth), r.value && (t.current?.parentElement?.querySelector("[aria-selected=true]"))?.focus();
 	}, [a?.id]);
@@ -4884,57 +5385,57 @@ function ao() {
 	})] });
 }
 // src/csv.ts
-function oo(e, t) {
+function To(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function so(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => co(e?.whole ?? e?.text ?? "");
+function Eo(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => Do(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
-		if (Lt(e, s, c)) continue;
+		if (Rt(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
 		a.push(`${i.row + s},${o(t[s])},${i.key + c},${o(n[c])},${Number(r.toPrecision(6))}`);
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function co(e) {
+function Do(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var lo = 16, uo = 28, fo = 56, po = 288, mo = 2;
-function ho(e) {
+var Oo = 16, ko = 28, Ao = 56, jo = 288, Mo = 2;
+function No(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
-	return t === null || n === null ? "" : `${ii(t, r)}, ${$r(n)}`;
+	return t === null || n === null ? "" : `${hi(t, r)}, ${ui(n)}`;
 }
-function go(e, t, { width: n, height: r }) {
+function Po(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(ho(e), lo, 22), t.save(), t.translate(lo, 44), i.export(t), t.restore();
-	let c = r - lo - fo + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, lo, c - 10), $i(t, a.ramp, qt(s, Bt(o)), {
-		x: lo,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(No(e), Oo, 22), t.save(), t.translate(Oo, 44), i.export(t), t.restore();
+	let c = r - Oo - Ao + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Oo, c - 10), ua(t, a.ramp, Jt(s, Vt(o)), {
+		x: Oo,
 		y: c,
-		width: Math.min(po, n - 32)
+		width: Math.min(jo, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function _o(e) {
+function Fo(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), po) + 32,
-		height: Math.ceil(t.height) + uo + fo + 32
+		width: Math.max(Math.ceil(t.width), jo) + 32,
+		height: Math.ceil(t.height) + ko + Ao + 32
 	};
 }
-function vo(e) {
-	let t = _o(e);
+function Io(e) {
+	let t = Fo(e);
 	if (t === null) return null;
-	let n = new Ki();
-	return go(e, n, t), n.file(t.width, t.height, ho(e));
+	let n = new ra();
+	return Po(e, n, t), n.file(t.width, t.height, No(e));
 }
-async function yo(e) {
-	let t = _o(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * mo, t.height * mo], r.scale(mo, mo), go(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function Lo(e) {
+	let t = Fo(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Mo, t.height * Mo], r.scale(Mo, Mo), Po(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function bo(e) {
+function Ro(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -4953,32 +5454,32 @@ function bo(e) {
 		row: i.from,
 		key: a.from
 	};
-	return so(r, t.rows, t.keys, c, l);
+	return Eo(r, t.rows, t.keys, c, l);
 }
-function xo(e, t) {
+function zo(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function So() {
+function Bo() {
 	let e = Y(), t = I(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = oo(ho(e), t), i = {
-			svg: () => vo(e),
-			csv: () => bo(e),
+		let r = To(No(e), t), i = {
+			svg: () => Io(e),
+			csv: () => Ro(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await yo(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await Lo(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
-			let t = new W("a map on screen", "none", "show a head first");
+			let t = new U("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		xo(o, r), e.spoken.value = `Saved as ${r}`;
+		zo(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -5030,30 +5531,30 @@ function So() {
 	});
 }
 // src/viewport.ts
-var Co = 38, wo = 4;
-function To({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), Co), i = Math.min(n.height / Math.max(e, 1), Co), [a, o] = Math.max(r, i) / Math.min(r, i) <= wo ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var Vo = 38, Ho = 4;
+function Uo({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), Vo), i = Math.min(n.height / Math.max(e, 1), Vo), [a, o] = Math.max(r, i) / Math.min(r, i) <= Ho ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function Eo(e, t, n, r, i) {
+function Wo(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return Oo(e.from + t * (e.to - e.from) - t * o, o, r);
+	return Ko(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function Do(e, t, n, r) {
+function Go(e, t, n, r) {
 	let i = e.to - e.from;
-	return Oo(e.from + t / r * i, i, n);
+	return Ko(e.from + t / r * i, i, n);
 }
-function Oo(e, t, n) {
+function Ko(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function ko({ rows: e, keys: t }) {
+function qo({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -5066,14 +5567,14 @@ function ko({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function Ao(e, t, n) {
+function Jo(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function Q(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function jo(e, t, n) {
+function Yo(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -5086,7 +5587,7 @@ function jo(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo = class {
+var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is = class {
 	theme;
 	canvas;
 	room;
@@ -5110,7 +5611,7 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Ko(ko(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && us(qo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -5120,7 +5621,7 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = Uo(c.rows, l.rows, Ao(i.rows, o, r.height)), d = Uo(c.keys, l.columns, Ao(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = ss(c.rows, l.rows, Jo(i.rows, o, r.height)), d = ss(c.keys, l.columns, Jo(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -5167,14 +5668,14 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (Ho(n.near) ? this.handlers.click(i) : this.zoom(r, Io));
+		i !== null && (os(n.near) ? this.handlers.click(i) : this.zoom(r, es));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: Ao(e, Math.max(Math.min(t, n), 0), r),
-			to: Ao(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: Jo(e, Math.max(Math.min(t, n), 0), r),
+			to: Jo(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -5184,7 +5685,7 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = Ko(ko(r), e(i));
+		let { layer: i } = n, a = us(qo(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -5223,19 +5724,19 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: Eo(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: Eo(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: Wo(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: Wo(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: Do(i.rows, t, n.layer.queries, r.height),
-			keys: Do(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: Go(i.rows, t, n.layer.queries, r.height),
+			keys: Go(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(ko(e)), Lo);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(qo(e)), ts);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -5243,12 +5744,12 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${Mo}px ${this.theme.font}`;
-		let a = Vo(i, t, r, n);
+		i.font = `600 ${Xo}px ${this.theme.font}`;
+		let a = as(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + Ro, a.top + a.height + 4];
-		for (let e of [this.canvas, this.marks]) ea(e, o, s);
-		let c = Ko(ko(n), e(t.layer));
+		let [o, s] = [a.left + a.width + ns, a.top + a.height + 4];
+		for (let e of [this.canvas, this.marks]) da(e, o, s);
+		let c = us(qo(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -5260,7 +5761,7 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + Ro,
+			width: e.left + e.width + ns,
 			height: e.top + e.height + 4
 		};
 	}
@@ -5276,41 +5777,41 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 		}, e);
 	}
 	get view() {
-		return this.shown && ko(this.shown);
+		return this.shown && qo(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
-		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = Zi(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
-		let d = this.bitmaps.get(n.matrix) ?? Xi(n, t.ramp);
+		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = ca(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
+		let d = this.bitmaps.get(n.matrix) ?? sa(n, t.ramp);
 		this.bitmaps.set(n.matrix, d), d.width > 0 && d.height > 0 && e.drawImage(d, s, c, l, u), e.restore();
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !Ho(t.near)) return;
+		if (Math.min(a, o) < 8 || !os(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [Wo(c.rows, r.rows), Wo(c.keys, r.keys)];
+		let [l, u] = [cs(c.rows, r.rows), cs(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < Fo)) {
+		if (!(Math.min(a, o) < $o)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
-				if (Lt(s, o, l)) continue;
-				let u = It(s, o, l);
-				e.fillStyle = wi(Si(t.ramp, t.near.shade(u, o)));
+				if (Rt(s, o, l)) continue;
+				let u = Lt(s, o, l);
+				e.fillStyle = Fi(Ni(t.ramp, t.near.shade(u, o)));
 				let d = n.top + Q(r.rows, i + .5, n.height);
-				e.fillText(Ut(u), this.x(a + .5, n, r), d);
+				e.fillText(Wt(u), this.x(a + .5, n, r), d);
 			}
 		}
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(Mo, Math.max(a, Po)) : Mo, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Qi(e, t, No), 0, 0);
-		}, c = (e, t, n, r) => (r ? Go(Wo({
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(Xo, Math.max(a, Qo)) : Xo, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(la(e, t, Zo), 0, 0);
+		}, c = (e, t, n, r) => (r ? ls(cs({
 			from: 0,
 			to: Infinity
-		}, e)) : jo(e, t, n)).map((e) => [e, r]);
+		}, e)) : Yo(e, t, n)).map((e) => [e, r]);
 		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
@@ -5339,16 +5840,16 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + Ro, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + ns, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !Ko(ko(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !us(qo(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = zo / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
-		ea(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
-		let l = this.bitmaps.get(t.far.matrix) ?? Xi(t.far, t.ramp);
+		let { layer: a } = t, o = rs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		da(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
+		let l = this.bitmaps.get(t.far.matrix) ?? sa(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
 		let u = (e, t, n) => [e.from / t * n, Math.max((e.to - e.from) / t * n, 4)], [d, f] = u(n.rows, a.queries, c), [p, m] = u(n.keys, a.keys, s);
 		i.strokeStyle = this.theme.tone("accent"), i.lineWidth = 2, i.strokeRect(Math.min(p, s - m), Math.min(d, c - f), m, f);
@@ -5356,7 +5857,7 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => Do(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => Go(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -5384,60 +5885,60 @@ var Mo = 13, No = 112, Po = 11, Fo = 28, Io = 8, Lo = 120, Ro = 16, zo = 84, Bo 
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function Vo(e, t, n, r) {
-	let i = Ho(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, No)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
-		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : Mo) + 14), c = Math.max(n.width - i - Ro, 40);
+function as(e, t, n, r) {
+	let i = os(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, Zo)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : Xo) + 14), c = Math.max(n.width - i - ns, 40);
 		return {
 			left: i,
 			top: s,
-			...To(t.layer, {
+			...Uo(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
 		};
 	}, c = s(i, i), l = {
-		rows: i && c.height / (r.rows.to - r.rows.from) >= Po,
-		keys: i && c.width / (r.keys.to - r.keys.from) >= Po
+		rows: i && c.height / (r.rows.to - r.rows.from) >= Qo,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= Qo
 	};
 	return {
 		...s(l.rows, l.keys),
 		named: l
 	};
 }
-function Ho({ matrix: e, excerpt: t }) {
+function os({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function Uo(e, t, n) {
+function ss(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function Wo(e, t) {
+function cs(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function Go({ from: e, to: t }) {
+function ls({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Ko(e, t) {
+function us(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function qo(e, t) {
-	return t.partner === void 0 ? null : t.side === "target" ? It(e, t.index, t.partner) : It(e, t.partner, t.index);
+function ds(e, t) {
+	return t.partner === void 0 ? null : t.side === "target" ? Lt(e, t.index, t.partner) : Lt(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function Jo() {
-	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = H(!1);
+function fs() {
+	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = V(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(Yo, {
+			children: [/* @__PURE__ */ X(ps, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -5458,22 +5959,22 @@ function Jo() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X(So, {})
+					/* @__PURE__ */ X(Bo, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(Xo, { view: a }),
+		o.value && /* @__PURE__ */ X(ms, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
 			hidden: !n.coarse,
-			children: si(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
+			children: vi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(Zo, { label: ui(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X($o, {})
+		/* @__PURE__ */ X(hs, { label: xi(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(_s, {})
 	] });
 }
-function Yo({ part: e, editing: t, edit: n }) {
+function ps({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
@@ -5491,7 +5992,7 @@ function Yo({ part: e, editing: t, edit: n }) {
 					value: String(i.layer.value),
 					title: r.layer.value?.name,
 					onChange: (e) => r.chooseLayer(Number(e.currentTarget.value)),
-					children: tr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
+					children: pr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
 						label: e || "layers",
 						children: t.map((e) => /* @__PURE__ */ X("option", {
 							value: String(e),
@@ -5536,11 +6037,11 @@ function Yo({ part: e, editing: t, edit: n }) {
 			"aria-expanded": t,
 			title: "Choose a part by numbers",
 			onClick: n,
-			children: $r(e)
+			children: ui(e)
 		})]
 	});
 }
-function Xo({ view: t }) {
+function ms({ view: t }) {
 	let n = Y(), r = n.layer.value, i = I(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -5611,7 +6112,7 @@ function Xo({ view: t }) {
 		]
 	});
 }
-function Zo({ label: t }) {
+function hs({ label: t }) {
 	let n = Y(), r = I(null), i = I(null), a = I(null), o = I(null);
 	F(() => {
 		if (r.current === null || i.current === null) return;
@@ -5620,13 +6121,13 @@ function Zo({ label: t }) {
 			index: e,
 			partner: t
 		});
-		return n.map = new Bo(n.theme, r.current, i.current, {
+		return n.map = new is(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = Qo(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = gs(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
-			here: () => yr(n.state),
+			here: () => jr(n.state),
 			leave: () => {
 				let e = n.state.pointed;
 				e && n.point({
@@ -5655,14 +6156,14 @@ function Zo({ label: t }) {
 			a.current = {
 				matrix: c,
 				excerpt: i.excerpt,
-				shade: K(u, c, s.keys),
+				shade: Kt(u, c, s.keys),
 				scale: u
 			};
-			let t = i.head ?? f, n = m === void 0 || t === null && !h ? null : t === null ? Pt(m) : Mt(m, t);
+			let t = i.head ?? f, n = m === void 0 || t === null && !h ? null : t === null ? Ft(m) : Nt(m, t);
 			o.current = n && {
 				matrix: n,
 				excerpt: e(s),
-				shade: K(u, n, s.keys),
+				shade: Kt(u, n, s.keys),
 				scale: u
 			};
 		}
@@ -5678,7 +6179,7 @@ function Zo({ label: t }) {
 			active: p
 		});
 	};
-	return U(s), /* @__PURE__ */ X("div", {
+	return H(s), /* @__PURE__ */ X("div", {
 		class: "map-room",
 		id: "map-room",
 		ref: i,
@@ -5700,18 +6201,18 @@ function Zo({ label: t }) {
 		})]
 	});
 }
-function Qo(e, t) {
+function gs(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = qo(r, t), s = i[t.index]?.text ?? "";
-	return o === null ? "" : `${J(s)} → ${J(a[t.partner]?.text ?? "")}: ${G(o)}`;
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = ds(r, t), s = i[t.index]?.text ?? "";
+	return o === null ? "" : `${J(s)} → ${J(a[t.partner]?.text ?? "")}: ${W(o)}`;
 }
-function $o() {
+function _s() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = e.weights.value, a = t.scale.value;
-	return U(() => {
+	return H(() => {
 		n.changes.value;
 		let e = r.current?.getContext("2d");
-		e && $i(e, n.ramp, [], {
+		e && ua(e, n.ramp, [], {
 			x: 0,
 			y: 0,
 			width: 256
@@ -5746,30 +6247,30 @@ function $o() {
 				}), /* @__PURE__ */ X("span", {
 					id: "ticks",
 					class: "ticks",
-					children: qt(a, Bt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
+					children: Jt(a, Vt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
 						ref: (t) => t?.style.setProperty("--share", `${(e * 100).toFixed(1)}%`),
 						children: t
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(es, {})
+			/* @__PURE__ */ X(vs, {})
 		]
 	});
 }
-function es() {
+function vs() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: Qo(e, yr({
+		children: gs(e, jr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var ts = 24;
-function ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var ys = 24;
+function bs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = I(null), u = I(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -5801,7 +6302,7 @@ function ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : ts));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : ys));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -5810,14 +6311,14 @@ function ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function rs({ explorer: e }) {
-	let t = H(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
+function xs({ explorer: e }) {
+	let t = V(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
 	};
 	return F(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
-	}, []), /* @__PURE__ */ X(Ur, {
+	}, []), /* @__PURE__ */ X(ei, {
 		value: e,
 		children: /* @__PURE__ */ X("div", {
 			class: r ? "screen gone" : "screen",
@@ -5825,13 +6326,13 @@ function rs({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(is, {
+				/* @__PURE__ */ X(Ss, {
 					help: t,
 					explorer: e
 				}),
-				/* @__PURE__ */ X(_i, {}),
-				/* @__PURE__ */ X(os, { explorer: e }),
-				/* @__PURE__ */ X(cs, { explorer: e }),
+				/* @__PURE__ */ X(Oi, {}),
+				/* @__PURE__ */ X(ws, { explorer: e }),
+				/* @__PURE__ */ X(Es, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -5839,12 +6340,12 @@ function rs({ explorer: e }) {
 					"aria-live": "polite",
 					children: e.spoken.value
 				}),
-				/* @__PURE__ */ X(Li, { open: t })
+				/* @__PURE__ */ X(Ji, { open: t })
 			]
 		})
 	});
 }
-function is({ help: e, explorer: t }) {
+function Ss({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -5860,12 +6361,12 @@ function is({ help: e, explorer: t }) {
 					}), /* @__PURE__ */ X("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })]
 				}), "attlas"]
 			}),
-			/* @__PURE__ */ X(mi, {}),
+			/* @__PURE__ */ X(Ti, {}),
 			/* @__PURE__ */ X("p", {
 				id: "facts",
 				class: "facts",
-				title: [...Wr(n), Gr(n)].filter((e) => e !== "").join(" · "),
-				children: Wr(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
+				title: [...ti(n), ni(n)].filter((e) => e !== "").join(" · "),
+				children: ti(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
 			}),
 			/* @__PURE__ */ X("button", {
 				id: "help",
@@ -5879,22 +6380,22 @@ function is({ help: e, explorer: t }) {
 		]
 	});
 }
-var as = [
+var Cs = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function os({ explorer: e }) {
-	let { now: t } = e, n = I(null), r = H("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
+function ws({ explorer: e }) {
+	let { now: t } = e, n = I(null), r = V("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
 	};
-	return U(() => {
+	return H(() => {
 		t.sheet.value !== null && requestAnimationFrame(() => s(r.peek()));
 	}), a ? /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes",
-		children: as.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: Cs.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -5908,7 +6409,7 @@ function os({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = as.filter(([e]) => e !== "heads" || i);
+			let t = Cs.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -5917,9 +6418,9 @@ function os({ explorer: e }) {
 				class: "pane heads",
 				"aria-labelledby": "heads-title",
 				hidden: !i,
-				children: /* @__PURE__ */ X(Fi, {})
+				children: /* @__PURE__ */ X(Ki, {})
 			}),
-			/* @__PURE__ */ X(ns, {
+			/* @__PURE__ */ X(bs, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -5933,9 +6434,9 @@ function os({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(Jo, {})
+				children: /* @__PURE__ */ X(fs, {})
 			}),
-			/* @__PURE__ */ X(ns, {
+			/* @__PURE__ */ X(bs, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -5949,9 +6450,9 @@ function os({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane words",
 				"aria-label": "Words",
-				children: /* @__PURE__ */ X(_a, {})
+				children: /* @__PURE__ */ X(Oa, {})
 			}),
-			/* @__PURE__ */ X(ns, {
+			/* @__PURE__ */ X(bs, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -5965,7 +6466,7 @@ function os({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(ao, {})
+				children: /* @__PURE__ */ X(wo, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -5974,14 +6475,14 @@ function os({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: ss(e)
+			children: Ts(e)
 		})
 	});
 }
-function ss({ now: e }) {
+function Ts({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function cs({ explorer: e }) {
+function Es({ explorer: e }) {
 	let t = e.notice.value;
 	return F(() => {
 		if (t === "") return;
@@ -5996,21 +6497,21 @@ function cs({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var ls = [
+var Ds = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], us = [
+], Os = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], ds = class {
+], ks = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
@@ -6025,7 +6526,7 @@ var ls = [
 		return this.scheme === "dark" || this.scheme === "auto" && this.preference.matches;
 	}
 	get ramp() {
-		return this.dark ? yi : vi;
+		return this.dark ? Ai : ki;
 	}
 	tone(e) {
 		return this.kept(e, () => this.tones.getPropertyValue(`--${e}`).trim());
@@ -6041,10 +6542,10 @@ var ls = [
 		return this.count;
 	}
 	get differences() {
-		return this.dark ? xi : bi;
+		return this.dark ? Mi : ji;
 	}
 	get heads() {
-		return this.dark ? us : ls;
+		return this.dark ? Os : Ds;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
@@ -6054,34 +6555,38 @@ var ls = [
 	}
 };
 // src/mount.tsx
-function fs(e, t, n = {}) {
+function As(e) {
+	let t = new CSSStyleSheet();
+	return t.replaceSync(e), t;
+}
+function js(e, t, n) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
-	let i = r.attachShadow({ mode: "open" }), a = new CSSStyleSheet();
-	a.replaceSync(Vr), i.adoptedStyleSheets = [a];
-	let o = document.createElement("div");
-	o.className = "explorer", i.append(o), e.append(r);
-	let s = new ds(o, n.scheme ?? "auto"), { address: c } = n, l = new Lr(t, s, c ?? null);
-	Ce(/* @__PURE__ */ X(rs, { explorer: l }), o);
-	let u = c?.whenChanged(() => void l.follow(c.read()));
-	return l.begin(c?.read() ?? n.link ?? ""), { unmount() {
-		u?.(), l.stop(), Ce(null, o), s.dispose(), r.remove();
+	let i = r.attachShadow({ mode: "open" });
+	i.adoptedStyleSheets = [n.styles];
+	let a = document.createElement("div");
+	a.className = "explorer", i.append(a), e.append(r);
+	let o = new ks(a, n.scheme ?? "auto"), { address: s } = n, c = new Yr(t, o, s ?? null);
+	Ce(/* @__PURE__ */ X(xs, { explorer: c }), a);
+	let l = s?.whenChanged(() => void c.follow(s.read()));
+	return c.begin(s?.read() ?? n.link ?? ""), { unmount() {
+		l?.(), c.stop(), Ce(null, a), o.dispose(), r.remove();
 	} };
 }
 // src/tile.ts
-var ps = 1414288449, ms = 2, hs = 28, gs = 1;
-async function _s(e) {
-	if (e.byteLength < hs) throw $("its header is cut off");
+var Ms = 1414288449, Ns = 2, Ps = 28, Fs = 1;
+async function Is(e) {
+	if (e.byteLength < Ps) throw $("its header is cut off");
 	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== ps) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== ms) throw $(`its version is ${t.getUint16(4, !0)}, not ${ms}`);
+	if (t.getUint32(0, !0) !== Ms) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== Ns) throw $(`its version is ${t.getUint16(4, !0)}, not ${Ns}`);
 	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
 		8,
 		12,
 		16
 	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
 	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await bs(new Uint8Array(e, hs), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	let c = await zs(new Uint8Array(e, Ps), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
 	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
 	let d = c.subarray(4 * i);
 	return {
@@ -6091,15 +6596,15 @@ async function _s(e) {
 		power: r,
 		most: 2 ** n - 2,
 		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & gs) !== 0,
+		sampled: (t.getUint16(22, !0) & Fs) !== 0,
 		scales: u,
-		levels: n === 8 ? d : xs(d)
+		levels: n === 8 ? d : Bs(d)
 	};
 }
-var vs = 1330402369;
-async function ys(e) {
+var Ls = 1330402369;
+async function Rs(e) {
 	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== vs) throw $("it does not begin with ATLO");
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== Ls) throw $("it does not begin with ATLO");
 	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
 	let n = t.getUint16(6, !0), r = 8 + 4 * n;
 	if (e.byteLength < r) throw $("its header is cut off");
@@ -6108,9 +6613,9 @@ async function ys(e) {
 		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
 	});
 	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map(_s));
+	return Promise.all(i.map(Is));
 }
-async function bs(e, t) {
+async function zs(e, t) {
 	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
 	try {
 		for (;;) {
@@ -6120,20 +6625,20 @@ async function bs(e, t) {
 			n.set(a, r), r += a.length;
 		}
 	} catch (e) {
-		throw i.cancel().catch(() => void 0), e instanceof W ? e : $("it does not inflate");
+		throw i.cancel().catch(() => void 0), e instanceof U ? e : $("it does not inflate");
 	}
 	if (r !== t) throw $("it holds less than it says");
 	return n;
 }
-function xs(e) {
+function Bs(e) {
 	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
 	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
 }
 function $(e) {
-	return new W("a whole tile of weights", `a damaged one (${e})`, "translate again");
+	return new U("a whole tile of weights", `a damaged one (${e})`, "translate again");
 }
 // src/widget.ts
-var Ss = class {
+var Vs = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -6147,7 +6652,7 @@ var Ss = class {
 		return (await this.ask({ ask: "model" })).said;
 	}
 	translate() {
-		return Promise.reject(new W("a text of this trace", "another text", "open the model with attlas look"));
+		return Promise.reject(new U("a text of this trace", "another text", "open the model with attlas look"));
 	}
 	async text(e, t) {
 		return (await this.ask({
@@ -6156,7 +6661,7 @@ var Ss = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return ys(Cs(await this.ask({
+		return Rs(Hs(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -6168,15 +6673,15 @@ var Ss = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: ws({
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: Us({
 			from: o,
 			to: o + 1
 		}) }, l = {
-			...Ts(a),
+			...Ws(a),
 			shape: s,
 			...c
 		};
-		return _s(Cs(await this.ask({
+		return Is(Hs(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -6188,9 +6693,22 @@ var Ss = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: Ts(n)
+			query: Ws(n)
 		};
 		return (await this.ask(i, r)).said;
+	}
+	async mechanism(e, { layer: t, head: n, row: r, key: i }, a) {
+		let o = {
+			head: String(n),
+			row: String(r),
+			...i === null ? {} : { key: String(i) }
+		};
+		return (await this.ask({
+			ask: "mechanism",
+			map: e,
+			layer: t,
+			query: o
+		}, a)).said;
 	}
 	ask(e, t) {
 		let n = ++this.latest;
@@ -6201,7 +6719,7 @@ var Ss = class {
 			if (t?.aborted) return a();
 			t?.addEventListener("abort", a, { once: !0 }), this.waiting.set(n, (e) => {
 				t?.removeEventListener("abort", a);
-				let n = e.said?.error, o = n === void 0 ? null : W.read(n);
+				let n = e.said?.error, o = n === void 0 ? null : U.read(n);
 				o === null ? r(e) : i(o);
 			}), this.channel.send({
 				id: n,
@@ -6219,23 +6737,23 @@ var Ss = class {
 		});
 	};
 };
-function Cs({ content: e }) {
+function Hs({ content: e }) {
 	if (e !== null) return e;
-	throw new W("an answer in bytes", "one without", "run the cell again");
+	throw new U("an answer in bytes", "one without", "run the cell again");
 }
-function ws({ from: e, to: t }) {
+function Us({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function Ts({ rows: e, keys: t }) {
+function Ws({ rows: e, keys: t }) {
 	return {
-		rows: ws(e),
-		keys: ws(t)
+		rows: Us(e),
+		keys: Us(t)
 	};
 }
-var Es = { render({ model: e, el: t }) {
-	let n = new Ss(e), r = fs(t, n);
+var Gs = { render({ model: e, el: t }) {
+	let n = new Vs(e), r = js(t, n, { styles: As(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { Ss as Messages, Es as default };
+export { Vs as Messages, Gs as default };

@@ -1,0 +1,358 @@
+import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { Explained, MechanismQuestion } from "./door.ts";
+import { isolated } from "./label.ts";
+import { type Computed, type Line, MODEL, PLACES, computed, factorAt, formula, isRoot, placeAt, plain, products, question, scoreNames, times } from "./mechanism.ts";
+import { fitted } from "./painting.ts";
+import { useExplorer } from "./panel.ts";
+import { Problem } from "./problem.ts";
+import { colour, css } from "./ramp.ts";
+import { exact } from "./share.ts";
+import { headName } from "./wording.ts";
+
+const PATIENCE = 120; // ms without another question, after which one is asked
+
+interface Came {
+  readonly asked: MechanismQuestion;
+  readonly found: Explained;
+}
+
+/** One query through its formula: where the weights of its row come from. */
+export function MechanismPanel() {
+  const explorer = useExplorer();
+  const { now, door } = explorer;
+  const came = useSignal<Came | null>(null);
+  const problem = useSignal("");
+  const waiting = useSignal(false);
+  const near = useSignal<number | null>(null);
+  const answer = now.answer.value;
+  const sheet = now.sheet.value;
+  const asked = question({
+    answer,
+    sheet,
+    layer: now.layer.value,
+    head: now.head.value,
+    pinned: now.pinned.value,
+    pointed: now.pointed.value,
+  });
+  const key = asked === null ? "" : JSON.stringify([answer?.map, asked]);
+  useEffect(() => {
+    if (asked === null || answer?.map == null || door.mechanism === undefined) return;
+    const [stop, map] = [new AbortController(), answer.map];
+    waiting.value = true;
+    near.value = null;
+    const timer = setTimeout(() => {
+      door.mechanism?.(map, asked, stop.signal).then(
+        (found) => {
+          if (!stop.signal.aborted) [came.value, problem.value, waiting.value] = [{ asked, found }, "", false];
+        },
+        (thrown: unknown) => {
+          if (!stop.signal.aborted) [problem.value, waiting.value] = [Problem.of(thrown).message, false];
+        },
+      );
+    }, came.peek() === null ? 0 : PATIENCE);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [key]);
+  const layer = explorer.layer.value;
+  if (asked === null || layer === null || sheet === null) {
+    return (
+      <p class="hint empty">
+        {sheet?.coarse === true
+          ? "The formula of a row stands here when the map is near enough to have words."
+          : "The mean of all heads has no formula of its own. Choose a head: its formula stands here, with the numbers of a row."}
+      </p>
+    );
+  }
+  if (came.value === null) {
+    return (
+      <p class={problem.value === "" ? "hint empty" : "problem"} role={problem.value === "" ? "status" : "alert"}>
+        {problem.value || "Reading the numbers…"}
+      </p>
+    );
+  }
+  const { found, asked: shown } = came.value;
+  const name = (axis: "rows" | "keys") => (index: number) =>
+    sheet[axis][index - sheet.excerpt[axis].from]?.text ?? `${index}`;
+  if (found.missing) {
+    return <p class="hint empty">There is no formula to show: {found.missing}.</p>;
+  }
+  const [factor, masked] = [factorAt(now.factor.value), !now.unmasked.value];
+  const result = computed(found, factor, masked);
+  const all = { ...came.value, result, row: name("rows")(shown.row), keyName: name("keys"), factor, masked };
+  const most = result.lines.reduce((best, line) => (line.weight > best.weight ? line : best), result.lines[0] as Line);
+  const wanted = near.value ?? asked.key ?? most.key;
+  const line = result.lines.find((one) => one.key === wanted) ?? most;
+  return (
+    <div class="doubt mechanism">
+      <div class="aside">
+        <h3>
+          How “<bdi>{all.row}</bdi>” looks in {headName(layer, shown.head)}
+        </h3>
+        <Formula {...all} line={line} />
+        <Controls {...all} />
+        <p class="problem" role="alert" hidden={problem.value === ""}>
+          {problem.value}
+        </p>
+      </div>
+      <div
+        class={waiting.value ? "table-room stale" : "table-room"}
+        tabIndex={0}
+        role="region"
+        aria-label="The numbers of each key"
+        aria-busy={waiting.value}
+      >
+        <Table {...all} line={line} point={(index) => (near.value = index)} />
+      </div>
+      <Vectors {...all} line={line} />
+    </div>
+  );
+}
+
+interface Shown extends Came {
+  readonly result: Computed;
+  readonly row: string;
+  readonly keyName: (index: number) => string;
+  readonly factor: number;
+  readonly masked: boolean;
+}
+
+/** The formula, and the same with the numbers of one key. */
+function Formula({ found, result, keyName, factor, line }: Shown & { line: Line }) {
+  const [title] = scoreNames(found);
+  const { scale, softcap } = found;
+  const product = scale * factor;
+  return (
+    <div class="formula">
+      <p>
+        {title}: <b>{formula(found)}</b>
+        {isRoot(scale, found.width) && scale !== 1 && `, where ${times(scale)} = 1 / √${found.width}`}
+      </p>
+      <p>
+        <b>weight = e^score / Σ e^score</b> over the keys that it sees
+      </p>
+      <p id="worked">
+        “<bdi>{keyName(line.key)}</bdi>”:{" "}
+        {line.hidden !== "" ? (
+          `hidden (${line.hidden}), so its weight is 0`
+        ) : (
+          <>
+            {product !== 1 && `${times(product)} × ${plain(line.product)} `}
+            {softcap !== null && "capped "}
+            {line.bias !== null && `+ ${plain(line.bias)} `}
+            {(product !== 1 || softcap !== null || line.bias !== null) && "= "}
+            {plain(line.score)}; e^({plain(line.score)} − {plain(result.sum)}) = <b class="number">{exact(line.weight)}</b>
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** The slider for the scale, and the switch of the mask. */
+function Controls({ found, result, factor, masked }: Shown) {
+  const explorer = useExplorer();
+  const place = explorer.now.factor.value;
+  const root = isRoot(found.scale, found.width) ? placeAt(Math.sqrt(found.width)) : null;
+  const hides = found.keys.hidden.some((why) => why !== "");
+  const said = place === MODEL ? "as in the model" : `× ${times(factor)}`;
+  return (
+    <>
+      <label class="slider">
+        Scores times <output>{said}</output>
+        <input
+          id="factor"
+          type="range"
+          min={0}
+          max={PLACES}
+          value={place}
+          list="factors"
+          aria-valuetext={said}
+          onInput={(event) => explorer.set({ factor: Number(event.currentTarget.value) })}
+        />
+        <datalist id="factors">
+          <option value={MODEL} label="as in the model" />
+          {root !== null && <option value={root} label="without 1/√d" />}
+        </datalist>
+      </label>
+      <p class="buttons">
+        <button type="button" disabled={place === MODEL} onClick={() => explorer.set({ factor: MODEL })}>
+          as in the model
+        </button>
+        {root !== null && root !== MODEL && (
+          <button id="unscaled" type="button" disabled={place === root} onClick={() => explorer.set({ factor: root })}>
+            without 1/√{found.width}
+          </button>
+        )}
+      </p>
+      {(hides || !masked) && (
+        <label class="check">
+          <input
+            id="unmasked"
+            type="checkbox"
+            checked={!masked}
+            onChange={(event) => explorer.set({ unmasked: event.currentTarget.checked })}
+          />{" "}
+          ignore what hides keys
+        </label>
+      )}
+      <p id="entropy" role="status">
+        Entropy <b>{result.entropy.toFixed(2)}</b> of at most {result.most.toFixed(2)} nats.
+      </p>
+      <p class="note">
+        A larger scale makes the weights sharper.
+        {root !== null && " Products of d random numbers grow with √d; 1/√d keeps them from leaving all weight to one key."}
+      </p>
+    </>
+  );
+}
+
+function Table({ asked, found, result, row, keyName, factor, masked, line, point }: Shown & { line: Line; point: (key: number) => void }) {
+  const explorer = useExplorer();
+  const shown = new Set(found.shown);
+  const lines = result.lines.filter(({ key }) => shown.has(key));
+  const left = explorer.layer.value === null ? 0 : explorer.layer.value.keys - lines.length;
+  const [, product] = scoreNames(found);
+  const scaled = found.scale * factor;
+  const pin = (key: number) => {
+    const excerpt = explorer.now.sheet.value?.excerpt;
+    if (excerpt === undefined) return;
+    explorer.pin({ side: "target", index: asked.row - excerpt.rows.from, partner: key - excerpt.keys.from });
+  };
+  return (
+    <>
+      <table id="scores">
+        <caption>
+          Row of “<bdi>{row}</bdi>”, key by key
+        </caption>
+        <thead>
+          <tr>
+            <th scope="col">key</th>
+            <th scope="col">{product}</th>
+            {scaled !== 1 && <th scope="col">× {times(scaled)}</th>}
+            {found.keys.bias !== null && <th scope="col">+ bias</th>}
+            {(found.softcap !== null || found.keys.bias !== null) && <th scope="col">score</th>}
+            <th scope="col" class="wide">weight</th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map(({ key, product, bias, score, weight, hidden }) => (
+            <tr key={key} class={key === line.key ? "partner" : undefined} data-key={key} onPointerEnter={() => point(key)}>
+              <th scope="row">
+                <button type="button" class="link" aria-pressed={asked.key === key} onFocus={() => point(key)} onClick={() => pin(key)}>
+                  <bdi>{keyName(key)}</bdi>
+                </button>
+              </th>
+              <td>{plain(product)}</td>
+              {scaled !== 1 && <td>{plain(product === null ? null : product * scaled)}</td>}
+              {found.keys.bias !== null && <td>{plain(bias)}</td>}
+              {(found.softcap !== null || found.keys.bias !== null) && <td>{plain(score)}</td>}
+              {hidden !== "" ? (
+                <td class="wide impossible">hidden: {hidden}</td>
+              ) : (
+                <td class="wide">
+                  <span class="track">
+                    <span class="bar" style={{ width: `${(weight * 100).toFixed(2)}%` }} />
+                  </span>
+                  <span class="number">{exact(weight)}</span>
+                </td>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="note">
+        {left > 0 && `${left.toLocaleString("en")} keys of less weight are left out here${found.left.seen > 0 && (factor !== 1 || !masked) ? `; ${found.left.seen.toLocaleString("en")} of them count only at the model’s scale` : ", but not from the sum"}. `}
+        Click a key to pin it.
+      </p>
+    </>
+  );
+}
+
+/** q, k, what they make of each other, and the value, as strips of cells. */
+function Vectors({ found, row, keyName, line, result }: Shown & { line: Line }) {
+  const place = found.shown.indexOf(line.key);
+  const key = found.vectors[place];
+  const value = found.values?.[place];
+  const additive = found.energy !== null;
+  const [query, other] = additive ? ["W q", "U k"] : ["q", found.form === "general" ? "W k" : "k"];
+  const named = (what: string, of: string) => `${what} of “${isolated(of)}”`;
+  return (
+    <figure class="slopes vectors" tabIndex={0}>
+      <figcaption>
+        What the score is made of: {found.width} numbers
+        {found.width > found.query.length && `, of which the first ${found.query.length} are shown`}
+      </figcaption>
+      <Strip title={named(query, row)} numbers={found.query} />
+      {key !== undefined && (
+        <>
+          <Strip title={named(other, keyName(line.key))} numbers={key} />
+          {found.energy !== null && <Strip title="v" numbers={found.energy} />}
+          <Strip
+            title={`${additive ? "v × tanh(W q + U k)" : `${query} × ${other}`}: together ${plain(line.product)}`}
+            numbers={products(found, key)}
+          />
+        </>
+      )}
+      {value !== undefined && <Strip title={named("value", keyName(line.key))} numbers={value} />}
+      {found.context !== null ? (
+        <Strip title="context: the sum of weight × value over all keys, as in the model" numbers={found.context} />
+      ) : (
+        <p class="note">Values and context are not known: {found.no_values}.</p>
+      )}
+      <p class="note">
+        Each strip has a scale of its own: blue is below 0, orange above. Point at a cell for its number.
+        {result.lines.some(({ bias }) => bias !== null) && " A bias is added to the score, whatever q and k are."}
+      </p>
+    </figure>
+  );
+}
+
+/** A vector as a line of cells, coloured from its least to its greatest size. */
+function Strip({ title, numbers }: { title: string; numbers: readonly (number | null)[] }) {
+  const { theme } = useExplorer();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const cell = useSignal<number | null>(null);
+  const most = numbers.reduce<number>((top, value) => Math.max(top, Math.abs(value ?? 0)), 0);
+  const changes = theme.changes.value;
+  useEffect(() => {
+    const draw = () => {
+      const [element, pen] = [canvas.current, canvas.current?.getContext("2d")];
+      if (element === null || !pen) return;
+      const [width, height] = [element.parentElement?.clientWidth ?? 0, 18];
+      if (width === 0) return;
+      fitted(element, width, height);
+      const step = width / numbers.length;
+      numbers.forEach((value, index) => {
+        pen.fillStyle = css(colour(theme.differences, 0.5 + (most === 0 ? 0 : (value ?? 0) / (2 * most))));
+        pen.fillRect(index * step, 0, step > 6 ? step - 1 : step + 0.5, height);
+      });
+    };
+    draw();
+    const observer = new ResizeObserver(draw);
+    if (canvas.current?.parentElement) observer.observe(canvas.current.parentElement);
+    return () => observer.disconnect();
+  }, [numbers, changes]);
+  const at = cell.value === null ? undefined : numbers[cell.value];
+  return (
+    <div class="strip">
+      <span>
+        {title} <small>{at === undefined ? `±${plain(most)}` : `${cell.value}: ${plain(at)}`}</small>
+      </span>
+      <div>
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={`${title}; ${numbers.slice(0, 8).map((value) => plain(value)).join(", ")}${numbers.length > 8 ? " …" : ""}`}
+          onPointerMove={(event) => {
+            const box = event.currentTarget.getBoundingClientRect();
+            cell.value = Math.min(Math.floor(((event.clientX - box.left) / box.width) * numbers.length), numbers.length - 1);
+          }}
+          onPointerLeave={() => (cell.value = null)}
+        />
+      </div>
+    </div>
+  );
+}

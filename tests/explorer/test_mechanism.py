@@ -1,0 +1,387 @@
+"""How the weights of a row came about: the numbers that are sent satisfy their formula."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+import attlas
+from attlas.data import Characters, LabelledVocabularies, Vocabularies
+from attlas.data.vocabularies import Labels
+from attlas.data.vocabulary import Words
+from attlas.decoding import DecodingConfig
+from attlas.explorer import app
+from attlas.explorer.backends import LabellingTranslator
+from attlas.explorer.notebook import TraceAnswers
+from attlas.inference import TextClassifier, Translator
+from attlas.inference.huggingface import HuggingFaceModel
+from attlas.models import (
+    ClassifierConfig,
+    RecurrentConfig,
+    TransformerConfig,
+    build,
+    build_classifier,
+)
+from attlas.patterns import causal, everywhere, window
+from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
+from support.small_models import saved
+
+TEXT = "the cat sat"
+
+
+def translator(kind: str, **settings: Any) -> Translator:
+    torch.manual_seed(1)
+    characters = Characters.built([TEXT], size=64)
+    size = len(characters)
+    if kind == "transformer":
+        own = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
+        config: Any = TransformerConfig.read({**own, "decoder_layers": 1, **settings}, "a test")
+    else:
+        own = {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": kind}
+        config = RecurrentConfig.read({**own, **settings}, "a test")
+    search = DecodingConfig.read({"max_len_a": 0, "max_len_b": 6, "min_length": 6}, "a test")
+    return Translator.of(build(config, size, size), Vocabularies(characters, characters), search)
+
+
+class Asked:
+    """A text that was read at the page, and what is asked of it."""
+
+    def __init__(self, shown: Any, text: str = TEXT) -> None:
+        self.client = TestClient(app(shown), base_url="http://localhost")
+        if isinstance(shown, Trace):
+            self.told = self.client.get("/api/texts/0").json()
+        else:
+            self.told = self.client.post("/api/translate", json={"text": text}).json()
+        self.names = [layer["name"] for layer in self.told["layers"]]
+
+    def get(self, layer: str, query: str) -> Any:
+        address = f"/api/maps/{self.told['map']}/{self.names.index(layer)}/mechanism?{query}"
+        return self.client.get(address)
+
+    def row(self, layer: str, head: int, row: int, key: int | None = None) -> dict[str, Any]:
+        more = "" if key is None else f"&key={key}"
+        answer = self.get(layer, f"head={head}&row={row}{more}")
+        assert answer.status_code == 200, answer.json()
+        found: dict[str, Any] = answer.json()
+        assert found["missing"] == ""
+        return found
+
+    def weights(self, layer: str, head: int, row: int) -> list[float]:
+        """Those of the map, as the page gets them."""
+        from attlas.explorer.maps import unpack
+
+        index = self.names.index(layer)
+        part = f"heads={head}:{head + 1}&rows={row}:{row + 1}"
+        tile = self.client.get(f"/api/maps/{self.told['map']}/{index}?{part}")
+        found: list[float] = unpack(tile.content)[0, 0].tolist()
+        return found
+
+
+def scores_of(found: dict[str, Any]) -> torch.Tensor:
+    """cap(scale · product) + bias of every key."""
+    keys = found["keys"]
+    product = torch.tensor(keys["product"], dtype=torch.float64) * found["scale"]
+    if found["softcap"] is not None:
+        product = found["softcap"] * torch.tanh(product / found["softcap"])
+    bias = keys["bias"] or [0.0] * len(keys["product"])
+    return product + torch.tensor([number or 0.0 for number in bias], dtype=torch.float64)
+
+
+def check(found: dict[str, Any], weights: list[float]) -> None:
+    """Every number that was sent is what the formula makes of the others."""
+    keys = found["keys"]
+    scores = torch.tensor(keys["score"], dtype=torch.float64)
+    torch.testing.assert_close(scores, scores_of(found), atol=2e-5, rtol=1e-5)
+    seen = torch.tensor([why == "" for why in keys["hidden"]])
+    again = torch.zeros_like(scores)
+    if bool(seen.any()):
+        rest = [] if found["left"]["log_sum"] is None else [found["left"]["log_sum"]]
+        every = torch.cat([scores[seen], torch.tensor(rest, dtype=torch.float64)])
+        again[seen] = every.softmax(0)[: int(seen.sum())]
+    sent = torch.tensor(keys["weight"], dtype=torch.float64)
+    torch.testing.assert_close(again, sent, atol=1e-6, rtol=1e-5)
+    of_map = torch.tensor([weights[key] for key in keys["index"]], dtype=torch.float64)
+    torch.testing.assert_close(sent, of_map, atol=1e-5, rtol=0)
+    query = torch.tensor(found["query"], dtype=torch.float64)
+    for place, vector in zip(found["shown"], found["vectors"], strict=True):
+        key = torch.tensor(vector, dtype=torch.float64)
+        if found["energy"] is None:
+            product = float(query @ key)
+        else:
+            energy = torch.tensor(found["energy"], dtype=torch.float64)
+            product = float(energy @ torch.tanh(query + key))
+        told = keys["product"][keys["index"].index(place)]
+        assert product == pytest.approx(told, abs=1e-4, rel=1e-4)
+
+
+def check_context(found: dict[str, Any]) -> None:
+    """Σ w v, of a row all of whose keys that are seen were sent with their values."""
+    keys = found["keys"]
+    of = dict(zip(keys["index"], keys["weight"], strict=True))
+    assert {key for key, weight in of.items() if weight > 0} <= set(found["shown"])
+    values = torch.tensor(found["values"], dtype=torch.float64)
+    weights = torch.tensor([of[key] for key in found["shown"]], dtype=torch.float64)
+    context = torch.tensor(found["context"], dtype=torch.float64)
+    torch.testing.assert_close(weights @ values, context, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "encoder.layers.0.self_attention",
+        "decoder.layers.0.self_attention",
+        "decoder.layers.0.cross_attention",
+    ],
+)
+def test_a_transformer_of_attlas_with_its_values(layer: str) -> None:
+    asked = Asked(translator("transformer"))
+    for head, row in ((0, 0), (1, 3)):
+        found = asked.row(layer, head, row)
+        assert found["form"] == "scaled"
+        assert found["scale"] == pytest.approx(8**-0.5)
+        check(found, asked.weights(layer, head, row))
+        check_context(found)
+        hidden = found["keys"]["hidden"]
+        if layer.startswith("decoder.layers.0.self"):
+            assert hidden == [""] * (row + 1) + ["causal"] * (len(hidden) - row - 1)
+        else:
+            assert set(hidden) == {""}
+
+
+def test_the_context_of_all_heads_is_what_the_output_projection_reads() -> None:
+    shown = translator("transformer")
+    asked, layer = Asked(shown), "encoder.layers.0.self_attention"
+    read: list[torch.Tensor] = []
+    module = shown.model.get_submodule(layer).out_proj
+    handle = module.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    run = shown(TEXT).forward_pass
+    assert run is not None
+    with torch.no_grad():
+        run.logits(0)
+    handle.remove()
+    contexts = [asked.row(layer, head, 2)["context"] for head in (0, 1)]
+    assert contexts[0] + contexts[1] == pytest.approx(read[0][0, 2].tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("additive", {}),
+        ("additive", {"coverage": True}),
+        ("dot", {"decoder": "luong"}),
+        ("general", {"decoder": "luong"}),
+        ("concat", {"decoder": "luong"}),
+        ("local", {"decoder": "luong", "local": {"centre": "monotonic", "radius": 2}}),
+        ("local", {"decoder": "luong", "local": {"centre": "predictive", "radius": 2}}),
+    ],
+)
+def test_additive_scores_and_luongs_are_read_while_the_model_runs_again(
+    kind: str, settings: dict[str, Any]
+) -> None:
+    shown = translator(kind, **settings)
+    asked = Asked(shown)
+    for row in (0, 4):
+        found = asked.row("decoder.attention", 0, row)
+        if kind != "local":
+            assert found["form"] == kind
+            assert found["keys"]["bias"] is None
+            assert set(found["keys"]["hidden"]) == {""}
+        elif row == 4:
+            assert "outside of the local window" in found["keys"]["hidden"]
+        assert (found["energy"] is not None) == (kind in ("additive", "concat"))
+        check(found, asked.weights("decoder.attention", 0, row))
+        check_context(found)
+    assert "masked_scores" not in vars(shown.model.get_submodule("decoder.attention"))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "attentive"])
+def test_a_classifier(pooling: str) -> None:
+    torch.manual_seed(2)
+    words = Words.built([TEXT], 100)
+    settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "pooling": pooling}
+    model = build_classifier(ClassifierConfig.read(settings, "a test"), len(words), 2)
+    labels = LabelledVocabularies(words, Labels(("bad", "good")))
+    asked = Asked(LabellingTranslator(TextClassifier.of(model, labels)))
+    layer = "encoder.layers.0.self_attention" if pooling == "mean" else "pooling.attention"
+    found = asked.row(layer, 0, 0)
+    check(found, asked.weights(layer, 0, 0))
+    check_context(found)
+
+
+def gemma2(folder: Path) -> Path:
+    """A softcap, grouped keys, and a sliding window in every other layer."""
+    import transformers as hf
+
+    from support.small_models import SIZE, tokenizer
+
+    torch.manual_seed(11)
+    config = hf.Gemma2Config(
+        vocab_size=SIZE, pad_token_id=0, bos_token_id=2, eos_token_id=3, hidden_size=16,
+        num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=4,
+        intermediate_size=24, max_position_embeddings=24, sliding_window=3,
+        attn_logit_softcapping=2.0, query_pre_attn_scalar=4,
+    )  # fmt: skip
+    hf.Gemma2ForCausalLM(config).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def bloom(folder: Path) -> Path:
+    """ALiBi."""
+    import transformers as hf
+
+    from support.small_models import SIZE, tokenizer
+
+    torch.manual_seed(11)
+    config = hf.BloomConfig(
+        vocab_size=SIZE, pad_token_id=0, bos_token_id=2, eos_token_id=3, hidden_size=16,
+        n_layer=1, n_head=4,
+    )  # fmt: skip
+    hf.BloomForCausalLM(config).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt2", "llama", "bart", "t5", "gemma2", "bloom"])
+def test_models_of_hugging_face(tmp_path: Path, kind: str) -> None:
+    makers = {"gemma2": gemma2, "bloom": bloom}
+    folder = makers[kind](tmp_path) if kind in makers else saved(tmp_path, kind)
+    asked = Asked(HuggingFaceModel(folder), "the cat sat on a mat")
+    for layer, described in zip(asked.names, asked.told["layers"], strict=True):
+        for head, row in ((0, 1), (3 % described["heads"], described["queries"] - 1)):
+            found = asked.row(layer, head, row)
+            assert found["no_values"] == ""
+            check(found, asked.weights(layer, head, row))
+            if found["keys"]["hidden"].count("") <= 24:
+                check_context(found)
+    first = asked.row(asked.names[0], 0, 1)
+    assert (first["softcap"] is not None) == (kind == "gemma2")
+    biased = [asked.row(layer, 0, 1)["keys"]["bias"] is not None for layer in asked.names]
+    assert any(biased) == (kind in ("t5", "bloom"))
+    if kind == "gemma2":
+        last = asked.told["layers"][0]["queries"] - 1
+        hidden = [asked.row(layer, 0, last)["keys"]["hidden"] for layer in asked.names]
+        assert sorted(row.count("") for row in hidden) == [3, last + 1]
+
+
+def test_a_model_of_hugging_face_without_its_head_has_no_values(tmp_path: Path) -> None:
+    asked = Asked(HuggingFaceModel(saved(tmp_path, "roberta")), "the cat sat")
+    found = asked.row(asked.names[0], 1, 2)
+    check(found, asked.weights(asked.names[0], 1, 2))
+    assert found["values"] is found["context"] is None
+    assert found["no_values"] != ""
+
+
+# Traces, which have queries and keys alone.
+
+
+def traced(**how: Any) -> Trace:
+    generator = torch.Generator().manual_seed(3)
+    query, keys = 2 * torch.randn(2, 1, 2, 7, 4, generator=generator)
+    trace = Trace()
+    settings = {"pattern": everywhere, "query_offset": 0, "scale": 0.5, **how}
+    trace.record("layer", FactoredAttentionMap(query, keys, **settings))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ({}, None),
+        ({"pattern": causal}, "causal"),
+        ({"pattern": window(1)}, "window(1)"),
+        ({"softcap": 1.5}, None),
+        ({"token_mask": torch.tensor([[True] * 5 + [False] * 2])}, "padding"),
+        ({"bias": torch.linspace(-1, 1, 49).view(1, 1, 7, 7)}, None),
+        ({"bias": torch.rand(1, 1, 7, 7) > 0.5}, "mask"),
+        ({"bias": torch.zeros(1, 1, 7, 7).masked_fill(torch.eye(7) > 0, -torch.inf)}, "mask"),
+        ({"bias": torch.full((1, 1, 7, 7), torch.finfo(torch.float32).min)}, None),
+    ],
+)
+def test_whatever_a_trace_holds_is_said_as_it_is(how: dict[str, Any], reason: str | None) -> None:
+    asked = Asked(traced(**how))
+    reasons: set[str] = set()
+    for row in range(7):
+        found = asked.row("layer", 1, row)
+        check(found, asked.weights("layer", 1, row))
+        reasons |= set(found["keys"]["hidden"])
+        assert found["values"] is None
+        assert found["no_values"] == "a trace holds queries and keys, no values"
+    assert reasons - {""} == ({reason} if reason else set())
+
+
+def test_of_many_keys_those_that_matter_are_sent_and_the_rest_is_summed_up() -> None:
+    generator = torch.Generator().manual_seed(3)
+    query, keys = torch.randn(1, 1, 1, 300, generator=generator), torch.randn(1, 1, 3000, 300)
+    trace = Trace()
+    trace.record("layer", FactoredAttentionMap(query, keys, 300**-0.5, everywhere, 0))
+    asked = Asked(trace)
+    found = asked.row("layer", 0, 0, key=2999)
+    assert len(found["keys"]["index"]) in (1024, 1025)
+    assert found["left"]["seen"] == 3000 - len(found["keys"]["index"])
+    assert 2999 in found["shown"]
+    assert len(found["shown"]) in (24, 25)
+    assert found["width"] == 300
+    assert {len(vector) for vector in (*found["vectors"], found["query"])} == {256}
+    sent = torch.tensor(found["keys"]["score"], dtype=torch.float64)
+    total = torch.cat([sent, torch.tensor([found["left"]["log_sum"]], dtype=torch.float64)])
+    again = (sent - total.logsumexp(0)).exp()
+    torch.testing.assert_close(
+        again, torch.tensor(found["keys"]["weight"], dtype=torch.float64), atol=1e-7, rtol=1e-5
+    )
+    weights = trace["layer"].weights()[0, 0, 0]
+    assert min(weights[found["keys"]["index"]][:-1]) >= weights.topk(1025).values[-1]
+
+
+def test_a_map_of_weights_alone_says_what_is_missing() -> None:
+    trace = Trace()
+    trace.record("layer", DenseAttentionMap(torch.eye(3)[None, None]))
+    answer = Asked(trace).get("layer", "head=0&row=0")
+    assert answer.status_code == 200
+    assert "holds weights alone" in answer.json()["missing"]
+
+
+def test_a_notebook_asks_the_same_by_a_message() -> None:
+    trace = traced(pattern=causal)
+    answers = TraceAnswers(trace)
+    query = {"head": "1", "row": "3", "key": "2"}
+    said, content = answers.answer({"ask": "mechanism", "map": "0", "layer": 0, "query": query})
+    assert content is None
+    assert said == Asked(trace).row("layer", 1, 3, key=2)
+    wrong, _ = answers.answer({"ask": "mechanism", "map": "0", "layer": 0, "query": {"row": "9"}})
+    assert wrong["error"]["expected"] == "row as a number from 0 to 6"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("row=0", "a head and a row"),
+        ("head=0", "a head and a row"),
+        ("head=2&row=0", "head as a number from 0 to 1"),
+        ("head=0&row=7", "row as a number from 0 to 6"),
+        ("head=0&row=0&key=x", "key as a number from 0 to 6"),
+        ("head=0&row=0&other=1", "one of head, row, key"),
+        ("head=0&row=0&row=1", "each parameter once"),
+    ],
+)
+def test_a_wrong_question_is_answered_with_what_there_is(query: str, said: str) -> None:
+    answer = Asked(traced()).get("layer", query)
+    assert answer.status_code == 400
+    assert said in answer.json()["expected"]
+
+
+def test_a_layer_that_is_observed_without_attlas_is_told_the_same() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    x = torch.randn(1, 5, 8)
+    with attlas.observe(model) as trace:
+        model(x, x, x, need_weights=False)
+    asked = Asked(trace)
+    found = asked.row(asked.names[0], 1, 2)
+    check(found, asked.weights(asked.names[0], 1, 2))
+    projected = (x @ model.in_proj_weight[:8].T + model.in_proj_bias[:8])[0, 2, 4:]
+    assert found["query"] == pytest.approx(projected.tolist(), abs=1e-5)
+    assert math.isclose(found["scale"], 0.5, rel_tol=1e-6)
