@@ -636,10 +636,24 @@ def test_settings_of_a_call_are_those_of_a_translator_that_has_them() -> None:
     assert translator.with_settings(num_beams=4).config.num_beams == 4
 
 
+@pytest.mark.parametrize("own", ["greedy", "beam", "sample"])
+def test_a_setting_of_one_method_alone_chooses_that_method(own: str) -> None:
+    translator = recurrent(method=own)
+    assert translator.with_settings(num_beams=4).config.method == "beam"
+    assert translator.with_settings(num_beams=4).config.num_beams == 4
+    assert translator.with_settings(num_beams=1).config.method == "beam"
+    assert translator.with_settings(temperature=0.5).config.method == "sample"
+    assert translator.with_settings(top_k=3).config.method == "sample"
+    assert translator.with_settings(length_penalty=0.5).config.method == own
+    assert translator(TEXTS[0], num_beams=4).text == recurrent(num_beams=4)(TEXTS[0]).text
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"num_beam": 5}, r"a known setting in the call; got `num_beam`; did you mean `num_beams`"),
+        ({"num_return_sequences": 5}, r"did you mean `n_best`"),
+        ({"max_length": 5}, r"did you mean `max_len_b`"),
         ({"beam": 5}, r"it was renamed: write `num_beams`"),
         ({"num_beams": 0}, r"`num_beams` in the call: .*greater than or equal to 1; got 0"),
         ({"method": "beams"}, r"got 'beams'; did you mean 'beam'"),

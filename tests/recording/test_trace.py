@@ -9,12 +9,14 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from attlas.errors import AttlasError
 from attlas.layers import AdditiveAttention, MultiheadAttention
 from attlas.patterns import Pattern, both, causal, everywhere, window
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace, observe
+from attlas.recording.serialization import trace_checksum
 from support.written_attention import QUERIES, Calling, vectors
 
 
@@ -35,6 +37,12 @@ def trace():
     source = ["ein", "Hund", "。", "</s>", "x"]
     trace.label(source=[source, ["a"]], target=[["a", "dog", ".", "</s>", "x"], []])
     return trace
+
+
+def save_sealed(tensors, path, metadata):
+    """Save a trace as it is, with the checksum that it would have."""
+    content = json.dumps(dict(sorted(metadata.items())), ensure_ascii=False)
+    save_file(tensors, path, {**metadata, "sha256": trace_checksum(tensors, content)})
 
 
 def test_a_trace_comes_back_from_its_file_whole(trace, tmp_path):
@@ -99,14 +107,14 @@ def test_a_file_cut_short_is_damaged(trace, tmp_path, share):
 )
 def test_metadata_that_means_nothing_is_damage(tmp_path, attention_maps):
     metadata = {"format": "attlas trace 2", "maps": attention_maps, "source": "[]", "target": "[]"}
-    save_file({"x": torch.zeros(1)}, tmp_path / "trace", metadata)
+    save_sealed({"x": torch.zeros(1)}, tmp_path / "trace", metadata)
     with pytest.raises(AttlasError, match="which is damaged"):
         Trace.load(tmp_path / "trace")
 
 
 def test_metadata_without_labels_is_damage(tmp_path):
     metadata = {"format": "attlas trace 2", "maps": json.dumps([])}
-    save_file({"x": torch.zeros(1)}, tmp_path / "trace", metadata)
+    save_sealed({"x": torch.zeros(1)}, tmp_path / "trace", metadata)
     with pytest.raises(AttlasError, match="which is damaged"):
         Trace.load(tmp_path / "trace")
 
@@ -120,14 +128,14 @@ def test_a_pattern_in_a_file_cannot_run_code(tmp_path):
         "target": "[]",
     }
     fields = {"0.query": torch.zeros(1, 1, 2, 3), "0.keys": torch.ones(1, 1, 2, 3)}
-    save_file(fields, tmp_path / "trace", metadata)
+    save_sealed(fields, tmp_path / "trace", metadata)
     with pytest.raises(AttlasError, match=r"expected a pattern .* got 'exit\(\)'"):
         Trace.load(tmp_path / "trace")
 
 
 def test_a_file_of_the_old_format_is_told_from_a_damaged_one(tmp_path):
     metadata = {"format": "attlas trace 1", "readings": "[]", "source": "[]", "target": "[]"}
-    save_file({"x": torch.zeros(1)}, tmp_path / "trace", metadata)
+    save_sealed({"x": torch.zeros(1)}, tmp_path / "trace", metadata)
     with pytest.raises(
         AttlasError, match=r"format 'attlas trace 2'; got 'attlas trace 1' in .*observe"
     ):
@@ -260,7 +268,7 @@ def test_a_printed_reading_tells_its_shape_and_not_its_numbers(trace):
 def written(path, tensors, attention_maps, source="[]", target="[]", axes="{}"):
     """A file in the format of a trace, with whatever in it."""
     metadata = {"format": "attlas trace 2", "maps": attention_maps, "source": source}
-    save_file(tensors, path, {**metadata, "target": target, "axes": axes})
+    save_sealed(tensors, path, {**metadata, "target": target, "axes": axes})
     return path
 
 
@@ -557,3 +565,18 @@ def test_a_model_that_looks_itself_is_shown_by_the_name_that_it_has_in_its_trace
         model(*vectors(2, 1, QUERIES, 4))
     assert '  "" (the model itself): ' in repr(trace)
     assert trace[""].shape[2] == QUERIES
+
+
+def test_a_trace_without_its_checksum_is_refused(trace, tmp_path):
+    path = tmp_path / "trace.safetensors"
+    trace.save(path)
+    with safe_open(path, "pt") as file:
+        metadata = {name: value for name, value in file.metadata().items() if name != "sha256"}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(
+        {name: t / 2 if t.is_floating_point() else t for name, t in tensors.items()}, path, metadata
+    )
+    with pytest.raises(AttlasError, match="its bytes are not those that were saved"):
+        Trace.load(path)
+    save_sealed(tensors, path, metadata)
+    assert tuple(Trace.load(path)) == tuple(trace)

@@ -106,7 +106,8 @@ def similar_settings(root: Group, key: str, table: Mapping[str, Any]) -> list[st
     `num_beams`) or as initials (`lr` of `learning_rate`), then those that are spelt alike.
     """
     names = sorted({name.rpartition(".")[2] for name in _all_settings(root, table)})
-    matches = [name for name in RENAMED.get(key, ()) if name in names]
+    former = (*RENAMED.get(key, ()), *SYNONYMS.get(key, ()))
+    matches = [name for name in former if name in names]
     if not matches:
         matches = [name for name in names if _is_part_of(key, name)]
     if not matches:
@@ -160,6 +161,25 @@ RENAMED: Mapping[str, tuple[str, ...]] = {
     "updates": ("max_steps", "total_steps"),
     "width": ("embed_dim",),
     "wiring": ("decoder",),
+}
+
+
+# Names in other libraries, and ours.
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "do_sample": ("method",),
+    "max_length": ("max_len_b",),
+    "max_new_tokens": ("max_len_b",),
+    "no_repeat_ngram_size": ("no_repeat_ngram",),
+    "num_return_sequences": ("n_best",),
+    "num_train_epochs": ("max_epochs",),
+    "gradient_clipping": ("max_grad_norm",),
+    "per_device_train_batch_size": ("max_tokens",),
+    "batch_size": ("max_tokens",),
+    "num_layers": ("encoder_layers", "layers"),
+    "dim_feedforward": ("ffn_dim",),
+    "d_model": ("embed_dim",),
+    "nhead": ("num_heads",),
+    "warmup_steps": ("warmup",),
 }
 
 
@@ -595,7 +615,9 @@ def _unknown(
             f"{valid_settings}",
         )
     table_name = "".join(f"{group}." for group in setting.keys[:-1])
-    similar_names = [f"{table_name}{name}" for name in get_close_matches(key, valid, n=1)]
+    similar = [name for name in SYNONYMS.get(key, ()) if name in valid]
+    similar = similar or get_close_matches(key, valid, n=1)
+    similar_names = [f"{table_name}{name}" for name in similar]
     other_groups = (
         []
         if key in _TAGS

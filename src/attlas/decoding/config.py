@@ -1,7 +1,7 @@
 """How to search."""
 
-from collections.abc import Collection
-from typing import Annotated, Literal
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -101,6 +101,19 @@ class DecodingConfig(Config):
 def idle_settings(method: str) -> frozenset[str]:
     """The settings that belong to another method, and have no effect with this one."""
     return frozenset(key for other, keys in _OF_METHOD.items() if other != method for key in keys)
+
+
+def with_method(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, with the method that they imply where none is given: `num_beams` implies "beam",
+    `temperature`, `top_k` and `top_p` imply "sample".
+    """
+    settings = dict(settings)
+    if "method" not in settings:
+        if "num_beams" in settings:
+            settings["method"] = "beam"
+        elif {"temperature", "top_k", "top_p"} & settings.keys():
+            settings["method"] = "sample"
+    return settings
 
 
 def check_in_use(method: str, chosen: Collection[str]) -> None:

@@ -17,7 +17,7 @@ from attlas._parallel import POSSIBLE, ForkPool, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
 from attlas.data.vocabulary import END, UNKNOWN
-from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings
+from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings, with_method
 from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
 from attlas.decoding.scoring import Hypothesis
 from attlas.decoding.surface import Surface, in_one_line
@@ -305,11 +305,13 @@ class Translator:
         """This translator, searching by other settings: `with_settings(num_beams=10)`.
 
         The settings are those of `DecodingConfig`. Settings that belong only to another method are
-        dropped.
+        dropped. Without `method`, `num_beams` implies "beam", and `temperature`, `top_k` and
+        `top_p` imply "sample".
 
         Raises:
             AttlasError: For an unknown setting, and for a wrong value.
         """
+        settings = with_method(settings)
         method = settings.get("method", self.config.method)
         idle = idle_settings(method) if isinstance(method, str) else frozenset()
         if method != self.config.method:

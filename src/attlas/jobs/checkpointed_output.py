@@ -358,10 +358,7 @@ def read_progress(output: Path) -> OutputProgress | None:
     record = _record(output)
     try:
         progress = OutputProgress.read(parse_json(stored_bytes(record)), str(record))
-        if progress.checksum not in (
-            None,
-            progress.sum,
-        ):  # those of before it was written have none
+        if progress.checksum != progress.sum:
             raise ValueError("other bytes than were written there")
         return progress
     except FileNotFoundError:

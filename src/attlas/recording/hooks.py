@@ -190,7 +190,7 @@ class AttentionHook(nn.Module):
     its fused kernel, so that the listener, not the layer, decides what is stored and computed:
 
         if self.hook.is_patched:
-            weights = self.hook.patch(weights, seen)  # seen: bool, which keys may be looked at
+            weights = self.hook.patch(weights, seen)  # bool: which keys may be looked at
         if self.hook.is_recording:
             self.hook.record(DenseAttentionMap(weights.detach()))  # (batch, heads, queries, keys)
 

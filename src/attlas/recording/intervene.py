@@ -27,11 +27,11 @@ from attlas.recording.trace import is_integer
 def intervene(model: nn.Module, change: WeightPatch) -> WithBlock[None]:
     """Replace attention weights for the length of the block, in this thread.
 
-    `change(weights, seen, layer) → weights` gets the weights before dropout, shaped (batch, heads,
+    `change(weights, allowed, layer) → weights` gets the weights before dropout, shaped (batch, heads,
     queries, keys), which keys each query may see, and the layer's path; what it returns is used
     as it is, negative weights too. The explicit form of each mechanism runs instead of its fused
     kernel. Layers are those that `observe` records, with the same paths: of attlas, PyTorch,
-        Hugging Face, or your own.
+    Hugging Face, or your own.
 
     Raises:
         AttlasError: For anything but a function; for new weights of another shape or device, or
@@ -45,7 +45,7 @@ def intervene(model: nn.Module, change: WeightPatch) -> WithBlock[None]:
 
 
 def _check_change(change: object) -> None:
-    expected = "a function of (weights, seen, layer) that returns new weights"
+    expected = "a function of (weights, allowed, layer) that returns new weights"
     if not callable(change):
         raise AttlasError(
             expected,
@@ -61,12 +61,12 @@ def _check_change(change: object) -> None:
     except (TypeError, ValueError):
         return  # of a function in C it is unknown
     try:
-        signature.bind("weights", "seen", "layer")
+        signature.bind("weights", "allowed", "layer")
     except TypeError:
         raise AttlasError(
             expected,
             f"{name}{signature}",
-            "write it as `def change(weights, seen, layer): return weights`",
+            "write it as `def change(weights, allowed, layer): return weights`",
         ) from None
 
 
@@ -84,7 +84,7 @@ def _intervening(model: nn.Module, change: WeightPatch) -> Iterator[None]:
             raise AttlasError(
                 f"new weights for layer {layer!r}, a tensor",
                 f"a {type(new).__name__}",
-                "return them from the function: (weights, seen, layer) → weights",
+                "return them from the function: (weights, allowed, layer) → weights",
             )
         if new.shape != weights.shape:
             raise AttlasError(

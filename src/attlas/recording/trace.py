@@ -577,11 +577,8 @@ class Trace(_MapsByPath):
                 "pass a file that Trace.save of this version wrote, or observe the model again",
             )
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no dict)
-        checksum = metadata.pop(_SUM, None)  # those of before it was written have none
-        if (
-            checksum is not None
-            and trace_checksum(tensors, _as_json(dict(sorted(metadata.items())))) != checksum
-        ):
+        checksum = metadata.pop(_SUM, None)
+        if trace_checksum(tensors, _as_json(dict(sorted(metadata.items())))) != checksum:
             raise ValueError("its bytes are not those that were saved")
         trace = cls()
         for index, facts in enumerate(_from_json(metadata["maps"])):

@@ -76,7 +76,7 @@ class FusedCall:
     def changed(
         self, site: CallSite, folds: Folds, change: Change
     ) -> Float[Tensor, "... queries value_dim"]:
-        """The same call with other weights: `change(weights, seen) → weights`, before dropout."""
+        """The same call with other weights: `change(weights, allowed) → weights`, before dropout."""
         attention_map = self.attention_map(site, folds)
         queries, num_keys = attention_map.shape[2:]
         weights = attention_map.rows(0, queries).to(self.query.dtype)
@@ -245,7 +245,7 @@ class FlexCall:
     def changed(
         self, attention_map: AttentionMap, change: Callable[[Tensor, Tensor], Tensor]
     ) -> Float[Tensor, "batch heads queries value_dim"]:
-        """What comes of it with other weights: `change(weights, seen) → weights`."""
+        """What comes of it with other weights: `change(weights, allowed) → weights`."""
         queries = attention_map.shape[2]
         weights = attention_map.rows(0, queries).to(self.query.dtype)
         weights = change(weights, attention_map.allowed_rows(0, queries)).to(

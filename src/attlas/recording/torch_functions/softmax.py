@@ -318,7 +318,7 @@ def rewritten(
     fold: Fold,
     change: Callable[[Tensor, Tensor], Tensor],
 ) -> Float[Tensor, "*batch queries keys"]:
-    """Other weights in place of these: `change(weights, seen) → weights`, before dropout."""
+    """Other weights in place of these: `change(weights, allowed) → weights`, before dropout."""
     origin = weights if info.origin is None else info.origin
     allowed = attention_map.allowed_rows(0, attention_map.shape[2])
     new_weights = fold.close(change(fold.open(origin), allowed))
