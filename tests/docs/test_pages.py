@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from subprocess import PIPE
+from typing import Any
 
 import pytest
 
@@ -15,8 +16,12 @@ from support.warm_processes import WarmProcess
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 PAGES = pages()
-TAUGHT = ("tutorials", "course")
-PLAIN = [page for page in PAGES if page.name == "README.md" or page.parent.name in TAUGHT]
+# All but what scripts write from docstrings, and the log.
+PLAIN = [
+    page
+    for page in PAGES
+    if page.parent.name not in ("reference", "api", "dev", "lab") and page.name != "index.md"
+]
 # The chapters of the course train models for minutes: the site runs them while it is built.
 RUN = [page for page in PAGES if page.parent.name != "course"]
 TRANSFORMERS = tuple(f"transformers.models.{name}.modeling_{name}" for name in ("bert", "llama"))
@@ -70,11 +75,14 @@ def test_every_page_but_the_first_is_in_a_table_of_contents() -> None:
 def sentences(page: Path) -> list[str]:
     """The sentences of a page, without code, tables, headings and the targets of links."""
     text = re.sub(r"\A---\n.*?^---\n", "", page.read_text("utf-8"), flags=re.M | re.S)
-    text = re.sub(r"^```.*?^```|<!--.*?-->|^\$\$.*?\$\$$|^[|#!].*?$", "", text, flags=re.M | re.S)
+    text = re.sub(r"<!-- (results|benchmarks).*?<!-- end of \1 -->", "", text, flags=re.S)
+    text = re.sub(
+        r"^```.*?^```|<!--.*?-->|^\$\$.*?\$\$$|^[|#!].*?$|^    .*?$", "", text, flags=re.M | re.S
+    )
     text = re.sub(r"\]\([^)]*\)", "]", text)
     return [
         sentence
-        for paragraph in re.split(r"\n\s*\n", text)
+        for paragraph in re.split(r"\n\s*\n|\n(?=[-*] )", text)
         for sentence in re.split(r"(?<=[.!?:])\s+", paragraph.strip())
         if sentence
     ]
@@ -101,12 +109,44 @@ def test_every_file_and_folder_that_the_design_names_is_there() -> None:
 
 
 @pytest.mark.parametrize("page", PLAIN, ids=name_of)
-def test_no_sentence_of_the_readme_the_tutorials_and_the_course_has_more_than_30_words(
+def test_no_sentence_of_a_page_that_is_written_by_hand_has_more_than_30_words(
     page: Path,
 ) -> None:
     found = sentences(page)
     assert found
     assert [sentence for sentence in found if len(sentence.split()) > 30] == []
+
+
+def written_options(page: Path) -> set[tuple[str, str]]:
+    """The options that a page writes, each with its command."""
+    found = set()
+    for line in page.read_text("utf-8").replace("\\\n", " ").splitlines():
+        for command, rest in re.findall(r"\battlas (\w+)((?:[^`|&;#]|\|(?! attlas))*)", line):
+            found |= {(command, option) for option in re.findall(r"(?<=\s)--[a-z][\w-]*", rest)}
+    return found
+
+
+def test_every_option_that_a_page_writes_is_one_of_its_command() -> None:
+    from typer.main import get_command
+
+    from attlas.cli.main import app
+
+    group: Any = get_command(app)
+    known: dict[str, set[str]] = {
+        name: {text for parameter in command.params for text in parameter.opts}
+        | {text for parameter in command.params for text in parameter.secondary_opts}
+        for name, command in [*group.commands.items(), *group.commands["lab"].commands.items()]
+    }
+    known["lab"] = set().union(*(known[name] for name in group.commands["lab"].commands))
+    pages_of_today = [page for page in PAGES if page.parent.name != "dev"]  # not the log
+    written = {(page, *option) for page in pages_of_today for option in written_options(page)}
+    assert len(written) > 40
+    wrong = [
+        (page.name, command, option)
+        for page, command, option in sorted(written)
+        if command in known and option not in {*known[command], "--help"}
+    ]
+    assert wrong == []
 
 
 def test_the_page_of_commands_has_every_command_with_every_option() -> None:
