@@ -141,8 +141,8 @@ def compare(
             config = decoding_of(run, settings)
             translator = translator_of(run, "attlas", config, number, device)
             with translator.forked() as faster:
-                classifications, took = timed_translations(faster, tests[0])
-            systems.append(classifications)
+                translations, took = timed_translations(faster, tests[0])
+            systems.append(translations)
             seconds.append(took)
             translators[str(run.path)] = translator
             facts.append(facts_of(run, number, translator.facts))
@@ -156,9 +156,9 @@ def compare(
         for facts_of_run in zip(names, checkpoints, seconds, scores, facts, strict=True)
     ]
     facts_of_data = {**data, f"{noun}s": size}
-    figure_path = None
+    translation_texts = None
     if text is not None and output is not None:
-        figure_path = draw_side_by_side(translators, text, layer, output)
+        translation_texts = draw_side_by_side(translators, text, layer, output)
     if as_json:
         report = {
             "runs": [
@@ -168,11 +168,13 @@ def compare(
             ],
             "signatures": signatures,
             "data": facts_of_data,
-            **({} if figure_path is None else {"translations": figure_path}),
+            **({} if translation_texts is None else {"translations": translation_texts}),
         }  # fmt: skip
         print(json.dumps(report, ensure_ascii=False, indent=2))
         return
     print(as_text(rows, signatures, facts_of_data, noun))
-    if figure_path is not None:
+    if translation_texts is not None:
         print()
-        print("\n".join(f"{name}: {translation}" for name, translation in figure_path.items()))
+        print(
+            "\n".join(f"{name}: {translation}" for name, translation in translation_texts.items())
+        )

@@ -45,7 +45,9 @@ class VocabularyConfig(Config):
     shared: bool = True
     """Whether both languages share one vocabulary."""
     sampling: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """Above 0, training segments words at random (see `Subwords.sample`); 0.1 is usual."""
+    """Above 0, training segments words at random: BPE-dropout, or samples of the unigram model;
+    0.1 is usual.
+    """
     normalization: Normalization = "none"
     """The form of Unicode of all text: as it is written ("none"), "nfc" or "nfkc"."""
     user_defined_symbols: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ class DecodingConfig(Config):
     method: Literal["beam", "greedy", "sample"] = "beam"
     """Beam search, the most probable token at each step ("greedy"), or drawing ("sample")."""
     num_beams: Annotated[int, Field(ge=1, le=_MOST)] = 5
-    """How many hypotheses a beam search keeps, see `beam_search`."""
+    """How many hypotheses a beam search keeps."""
     n_best: Annotated[int, Field(ge=1, le=_MOST)] = 1
     """How many hypotheses of each sentence are returned, or drawn."""
     exhaustive: bool = False

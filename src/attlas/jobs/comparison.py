@@ -255,6 +255,7 @@ def facts_of(run: Run, checkpoint: str, facts: Mapping[str, Any]) -> dict[str, A
         "bytes": run.store.path(checkpoint).stat().st_size,
         "updates": last.get("update"),
         "training_seconds": last.get("seconds"),
+        "peak_memory": run.peak_memory().get("cpu"),
         "seed": run.provenance().get("seed"),
     }
 
@@ -300,7 +301,7 @@ def as_text(
 ) -> str:
     """The comparison for a reader: a table, and what it was measured with."""
     names = list(signatures)
-    rows = [["run", *names, f"{noun}s/s", "parameters", "MB", "trained in"]]
+    rows = [["run", *names, f"{noun}s/s", "parameters", "MB", "trained in", "peak MiB"]]
     rows += [
         [
             result.run,
@@ -309,6 +310,7 @@ def as_text(
             f"{result.facts['parameters']:,}",
             f"{result.facts['bytes'] / 1e6:.1f}",
             _duration(result.facts["training_seconds"]),
+            _mebibytes(result.facts["peak_memory"]),
         ]
         for result in compared
     ]
@@ -333,6 +335,10 @@ def _score(score: Mapping[str, Any]) -> str:
     if score.get("p") is not None:
         text += " p < 0.001" if score["p"] < 0.001 else f" p = {score['p']:.3f}"
     return text
+
+
+def _mebibytes(amount: int | None) -> str:
+    return "–" if amount is None else f"{amount / 2**20:,.0f}"
 
 
 def _duration(seconds: float | None) -> str:

@@ -15,7 +15,16 @@ from attlas.training import Recipe
 
 def describe_recipe(recipe: Recipe) -> str:
     """Every setting with its meaning, as TOML. It is a recipe itself."""
-    return write_toml(recipe.tables(), explanations(recipe)).rstrip()
+    return write_toml(_kinds_first(recipe.tables()), explanations(recipe)).rstrip()
+
+
+def _kinds_first(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The same tables; the setting `kind`, which decides on the others, is the first of each."""
+    names = sorted(table, key=lambda name: name != "kind")  # stable: the others stay in order
+    return {
+        name: _kinds_first(table[name]) if isinstance(table[name], Mapping) else table[name]
+        for name in names
+    }
 
 
 def describe_run(run: Run) -> str:

@@ -27,10 +27,10 @@ from attlas.recording.trace import is_integer
 def intervene(model: nn.Module, change: WeightPatch) -> WithBlock[None]:
     """Replace attention weights for the length of the block, in this thread.
 
-    `change(weights, allowed, layer) → weights` gets the weights before dropout, shaped (batch, heads,
-    queries, keys), which keys each query may see, and the layer's path; what it returns is used
-    as it is, negative weights too. The explicit form of each mechanism runs instead of its fused
-    kernel. Layers are those that `observe` records, with the same paths: of attlas, PyTorch,
+    `change(weights, allowed, layer) → weights` gets the weights before dropout, of shape (batch,
+    heads, queries, keys), which keys each query may see, and the layer's path. What it returns is
+    used as it is, negative weights too. Each mechanism runs in its explicit form instead of its
+    fused kernel. Layers are those that `observe` records, with the same paths: of attlas, PyTorch,
     Hugging Face, or your own.
 
     Raises:

@@ -64,7 +64,7 @@ class ValidationConfig(Config):
     sentences: int | None = Field(default=None, ge=1)
     """How many sentences to translate. Left out: all."""
     bleu_tokenizer: BleuTokenizer = "13a"
-    """How BLEU divides a text, see `BleuTokenizer`; "char" for a language without spaces between
+    """How BLEU divides a text, as in sacrebleu; "char" for a language without spaces between
     words.
     """
     decoding: Annotated[DecodingConfig, BeforeValidator(_greedy_by_default)] = DecodingConfig(

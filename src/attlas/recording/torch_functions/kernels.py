@@ -76,7 +76,7 @@ class FusedCall:
     def changed(
         self, site: CallSite, folds: Folds, change: Change
     ) -> Float[Tensor, "... queries value_dim"]:
-        """The same call with other weights: `change(weights, allowed) → weights`, before dropout."""
+        """The same call, before dropout, with other weights: `change(weights, allowed)`."""
         attention_map = self.attention_map(site, folds)
         queries, num_keys = attention_map.shape[2:]
         weights = attention_map.rows(0, queries).to(self.query.dtype)

@@ -126,7 +126,7 @@ class InterfaceCall:
     def changed(
         self, change: Callable[[Tensor, Tensor], Tensor]
     ) -> Float[Tensor, "batch queries heads value_dim"]:
-        """The same call with other weights: `change(weights, allowed) → weights`, before dropout."""
+        """The same call, before dropout, with other weights: `change(weights, allowed)`."""
         attention_map = self.attention_map()
         queries = attention_map.shape[2]
         weights = attention_map.rows(0, queries).to(self.query.dtype)
