@@ -41,6 +41,8 @@ export interface Link {
   /** What the scores of a row are multiplied by, see `factorAt`, and whether nothing hides keys. */
   readonly factor: number;
   readonly unmasked: boolean;
+  /** The ids of the tokens with which the translation begins. */
+  readonly forced: readonly number[];
 }
 
 export const MOST_HEADS = 6; // that can be selected, the one that is shown among them
@@ -69,10 +71,12 @@ export const nowhere: Link = {
   erased: null,
   factor: MODEL,
   unmasked: false,
+  forced: [],
 };
 
 /**
- * The part of an address after "#". The sentence stands first and in full; the rest is
+ * The part of an address after "#". The sentence stands first and in full, after it
+ * fp, the ids with which its translation begins, to base 36; the rest is
  *
  *     v version   row text of a trace   l layer   h head or mean   q queries   k keys, first–last
  *     p what is kept: t or s for its side, its place, and that of its partner
@@ -88,6 +92,7 @@ export function written(link: Link): string {
     if (value !== null) parts.push(`${name}=${encodeURIComponent(value)}`);
   };
   say("text", link.text);
+  say("fp", link.forced.length > 0 ? link.forced.map((id) => id.toString(36)).join(".") : null);
   const beside = parts.length;
   say("row", link.row);
   say("l", link.layer);
@@ -155,10 +160,11 @@ export function read(hash: string): Link {
     erased: part("er", number),
     factor: part("f", (value) => upTo(PLACES, value)) ?? nowhere.factor,
     unmasked: part("u", yes) ?? false,
+    forced: part("fp", ids) ?? nowhere.forced,
   };
 }
 
-const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x", "out", "wt", "er", "f", "u"]);
+const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x", "out", "wt", "er", "f", "u", "fp"]);
 
 function yes(value: string): true | null {
   return value === "1" ? true : null;
@@ -179,6 +185,10 @@ function headsOf(text: string): Head[] | null {
     return match === null ? null : { layer: Number(match[1]), head: Number(match[2]) };
   });
   return heads.length < MOST_HEADS && heads.every((head) => head !== null) ? heads : null;
+}
+
+function ids(text: string): number[] | null {
+  return /^[0-9a-z]{1,6}(\.[0-9a-z]{1,6})*$/.test(text) ? text.split(".").map((id) => parseInt(id, 36)) : null;
 }
 
 function range({ from, to }: Span): string {

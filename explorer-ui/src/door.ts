@@ -47,6 +47,8 @@ export interface Answer {
   readonly remarks: readonly string[];
   /** What can be doubted of it; null or left out where its model cannot be run again. */
   readonly doubt?: Doubtful | null;
+  /** Whether its model searches for what it writes. */
+  readonly beams?: boolean;
 }
 
 /** The tokens that can be erased, the outputs, which of them is of most interest, and of each layer
@@ -149,6 +151,30 @@ export interface Explained {
   readonly no_values: string;
 }
 
+/** A translation with which a search ends. */
+export interface Hypothesis {
+  readonly text: string;
+  readonly tokens: readonly string[];
+  readonly score: number | null;
+  readonly log_probability: number | null;
+  readonly finished: boolean;
+}
+
+/** A token that was written, and the most probable ones in its place; `open` = one can go on there. */
+export interface Output {
+  readonly token: string;
+  readonly id: number;
+  readonly log_probability: number | null;
+  readonly top: readonly { readonly id: number; readonly token: string; readonly probability: number; readonly open: boolean }[];
+}
+
+/** What else a model could have written, best first. */
+export interface Beams {
+  readonly num_beams: number;
+  readonly hypotheses: readonly Hypothesis[];
+  readonly outputs: readonly Output[];
+}
+
 /** The tokens of a part of a map; none where nobody named them. */
 export interface Tokens {
   readonly rows: readonly string[];
@@ -174,7 +200,8 @@ export interface Part {
 /** Where translations and weights come from: a server here, a file of one's own elsewhere. */
 export interface Door {
   model(): Promise<Model>;
-  translate(text: string, signal: AbortSignal): Promise<Answer>;
+  /** A translation that begins with these ids. */
+  translate(text: string, forced: readonly number[], signal: AbortSignal): Promise<Answer>;
   text(row: number, signal: AbortSignal): Promise<Answer>;
   /** A small picture of every head, by layer. */
   overview(map: string, signal: AbortSignal): Promise<readonly Tile[]>;
@@ -183,6 +210,8 @@ export interface Door {
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
   /** Of a door to queries and keys: how the weights of a row came about. */
   mechanism?(map: string, question: MechanismQuestion, signal: AbortSignal): Promise<Explained>;
+  /** Of a door to a model: what else it could have written. */
+  beams?(map: string, signal: AbortSignal): Promise<Beams>;
   /** Of a door to a model: what an output becomes when a head looks elsewhere. */
   doubt?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects>;
   adversary?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary>;

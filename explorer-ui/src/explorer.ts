@@ -204,10 +204,10 @@ export class Explorer {
     if (hash === written(change.link(this.state))) return;
     const { link, problem } = readLink(hash);
     if (problem !== null) return this.update(change.failed(this.state, problem), false);
-    const { answer, sentence, row, model } = this.state;
+    const { answer, sentence, row, model, forced } = this.state;
     if (model?.texts !== null && model !== null) {
       if (link.row !== null && link.row !== row) return this.open(link.row, link);
-    } else if (link.text !== null && link.text !== sentence) {
+    } else if (link.text !== null && (link.text !== sentence || link.forced.join() !== forced.join())) {
       return this.translate(link.text, link);
     }
     this.update(change.restored(this.state, link), false);
@@ -225,7 +225,7 @@ export class Explorer {
   async translate(text: string, link: Link | null = null): Promise<void> {
     if (this.state.model?.texts) return; // an address with a sentence, at a page of a trace
     this.draft.value = text;
-    if (text === this.state.translating) return;
+    if (link === null && text === this.state.translating) return;
     const signal = this.restart();
     if (text.trim() === "") {
       const nothing = new Problem("a sentence to translate", "an empty one", "type a few words");
@@ -233,10 +233,16 @@ export class Explorer {
     }
     this.update(change.translating(this.state, text));
     await this.wait(signal, SLOW.translation, async () => {
-      const answer = await this.door.translate(text, signal);
+      const answer = await this.door.translate(text, link?.forced ?? [], signal);
       const came = await this.first(answer, link, signal);
       return (state) => kept(change.answered(came.from(state), text, answer, came), link);
     });
+  }
+
+  /** Translate the text again, to a translation that begins with these ids. */
+  choose(forced: readonly number[]): void {
+    const { sentence } = this.state;
+    if (sentence !== null) void this.translate(sentence, { ...change.link(this.state), forced });
   }
 
   /** Open a text of a trace. */

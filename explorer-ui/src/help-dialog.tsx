@@ -10,6 +10,7 @@ const KEYS: readonly (readonly [string, string, string])[] = [
   ["Words", "arrows, Enter", "go from word to word, keep one"],
   ["Lines", "arrows, Enter", "along the words, or to the other side"],
   ["Mechanism", "Tab, Enter", "from key to key, keep one"],
+  ["Beams", "Tab, Enter", "from token to token, go on with one"],
   ["Panes", "arrows on a separator", "make a pane larger or smaller"],
   ["All", "Esc", "let go of what is kept"],
   ["All", "?", "this help"],

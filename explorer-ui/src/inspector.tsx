@@ -1,6 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { type ComponentType, render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { BeamsPanel } from "./beams-panel.tsx";
 import { ComparePanel } from "./compare-panel.tsx";
 import { DistributionPanel } from "./distribution-panel.tsx";
 import type { Answer, Door } from "./door.ts";
@@ -53,6 +54,7 @@ export const TABS: readonly Tab[] = [
   tab("statistics", "Statistics", StatisticsPanel),
   tab("compare", "Compare", ComparePanel),
   tab("doubt", "Doubt", DoubtPanel, (door, answer) => door.doubt !== undefined && answer?.doubt != null),
+  tab("beams", "Beams", BeamsPanel, (door, answer) => door.beams !== undefined && answer?.beams === true),
 ];
 
 /** The tabs under the map; the one that is open is in the link. */

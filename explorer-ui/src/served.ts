@@ -1,4 +1,4 @@
-import type { Adversary, Answer, Door, DoubtQuestion, Effects, Explained, MechanismQuestion, Model, Part, Statistics, Tokens } from "./door.ts";
+import type { Adversary, Answer, Beams, Door, DoubtQuestion, Effects, Explained, MechanismQuestion, Model, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
@@ -9,9 +9,10 @@ export class Served implements Door {
     return (await this.json("api/model", {})) as Model;
   }
 
-  async translate(text: string, signal: AbortSignal): Promise<Answer> {
+  async translate(text: string, forced: readonly number[], signal: AbortSignal): Promise<Answer> {
     const headers = { "Content-Type": "application/json" };
-    const request = { method: "POST", headers, body: JSON.stringify({ text }), signal };
+    const asked = forced.length > 0 ? { text, prefix: forced } : { text };
+    const request = { method: "POST", headers, body: JSON.stringify(asked), signal };
     return (await this.json("api/translate", request)) as Answer;
   }
 
@@ -44,6 +45,10 @@ export class Served implements Door {
   async mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
     const address = `${path(map, layer)}/mechanism?head=${head}&row=${row}${key === null ? "" : `&key=${key}`}`;
     return (await this.json(address, { signal })) as Explained;
+  }
+
+  async beams(map: string, signal: AbortSignal): Promise<Beams> {
+    return (await this.json(`api/maps/${encodeURIComponent(map)}/beams`, { signal })) as Beams;
   }
 
   async doubt(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects> {

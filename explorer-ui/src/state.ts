@@ -65,6 +65,7 @@ export interface State {
   readonly erased: number | null;
   readonly factor: number;
   readonly unmasked: boolean;
+  readonly forced: readonly number[];
 }
 
 /** A picture of every head, by layer, and numbers of each. */
@@ -107,6 +108,7 @@ export const empty: State = {
   erased: nowhere.erased,
   factor: nowhere.factor,
   unmasked: nowhere.unmasked,
+  forced: nowhere.forced,
 };
 
 const idle = { translating: null, reading: false, slow: false, problem: null } as const;
@@ -139,7 +141,7 @@ export function answered(
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
   const selected = present(state.selected, answer);
-  const doubted = { output: null, erased: null };
+  const doubted = { output: null, erased: null, forced: nowhere.forced };
   const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected, ...doubted };
   return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
 }
@@ -293,16 +295,17 @@ export function link(state: State): Link {
     erased: state.erased,
     factor: state.factor,
     unmasked: state.unmasked,
+    forced: state.forced,
   };
 }
 
 /** The state in which what a link says of the view is so; its text, head and part come from the door. */
 export function restored(state: State, link: Link): State {
   const { order, scale, statistic, sorted, selected, tab, side, joined, threshold, apart } = link;
-  const { output, weight, erased, factor, unmasked } = link;
+  const { output, weight, erased, factor, unmasked, forced } = link;
   const chosen = state.chosen || link.head !== null;
   const view = { order, scale, statistic, sorted, tab, side, joined, threshold, apart };
-  const asked = { output, weight, erased, factor, unmasked };
+  const asked = { output, weight, erased, factor, unmasked, forced };
   return { ...state, ...view, ...asked, selected: present(selected, state.answer), chosen };
 }
 

@@ -28,6 +28,7 @@ const whole: Link = {
   erased: 300,
   factor: 12,
   unmasked: true,
+  forced: [7, 31999],
 };
 
 test("a link gives back the sentence it was made from", () => {
@@ -46,7 +47,8 @@ test("a link gives back each part of the state that it was made from", () => {
     { order: "sentence", scale: "root", statistic: null, sorted: false },
     { selected: [], tab: null, side: "target", joined: false, threshold: 5, apart: false },
     { output: null, weight: 0, erased: null },
-    { factor: 40, unmasked: false },
+    { factor: 40, unmasked: false, forced: [] },
+    { text: "a", forced: [0] },
   ];
   for (const other of others) {
     const link = { ...whole, ...other };
@@ -81,6 +83,8 @@ const DAMAGED = [
   "#v=1&row=1e9",
   "#text=a&v=1&wt=101",
   "#text=a&v=1&f=81",
+  "#text=a&fp=1..2",
+  "#text=a&fp=-1",
   "#text=a&v=1&out=-1",
 ];
 

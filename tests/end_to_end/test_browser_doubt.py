@@ -14,7 +14,7 @@ from attlas.explorer import app
 from attlas.inference import Translator
 from attlas.models import TransformerConfig, build
 from support.page_visits import Reader, serving, well_behaved
-from support.webdriver import END, RIGHT, Driver
+from support.webdriver import END, LEFT, RIGHT, Driver
 
 pytestmark = [
     pytest.mark.browser,
@@ -147,7 +147,7 @@ def test_the_tab_is_reached_with_keys(reader: Reader) -> None:
     reader.enter(CROSS.removesuffix("&tab=doubt"))
     reader.driver.wait("page.querySelector('#tab-doubt')")
     reader.driver.run("page.querySelector('#tab-distribution').focus()")
-    reader.driver.keys([END])
+    reader.driver.keys([END, LEFT])
     reader.driver.wait("page.activeElement?.id === 'tab-doubt'")
     ready(reader)
     assert "tab=doubt" in reader.link()

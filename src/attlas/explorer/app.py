@@ -43,11 +43,12 @@ def app(
         GET  /                        the page
         GET  /api/model               facts about the model; of a trace, how its texts begin
         POST /api/translate           {"text": …} → the translation, its tokens, and which maps;
-                                      it begins with "prefix", where there is one
+                                      it begins with "prefix", where there is one: a text, or ids
         GET  /api/texts/{row}         which maps a trace has of this text, from 0
         GET  /api/maps/{id}/overview  ?side=64 → small pictures of all heads of all layers
         GET  /api/maps/{id}/statistics
                                       → numbers for each head, and which head is shown first
+        GET  /api/maps/{id}/beams     → the hypotheses of a beam search, and alternatives of tokens
         GET  /api/maps/{id}/{layer}   ?heads=a:b&rows=a:b&keys=a:b&shape=h,w&bits=8|16
                                       &curve=linear|root → a tile
         GET  /api/maps/{id}/{layer}/doubt

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from attlas.errors import AttlasError
+from attlas.explorer.beams import BeamRoutes, can_search
 from attlas.explorer.cancellation import SearchTurns, run_while_connected
 from attlas.explorer.doubt import DoubtRoutes, what_can_be_doubted
 from attlas.explorer.maps import MapRoutes, TextMaps
@@ -72,8 +73,8 @@ class TranslationProtocol(Protocol):
 class TranslatorProtocol(Protocol):
     """A model that translates while it is watched; `decoding.Translator` is one."""
 
-    def __call__(self, text: str, prefix: str = "") -> TranslationProtocol:
-        """Translate one text; the translation begins with `prefix`."""
+    def __call__(self, text: str, prefix: str | Sequence[int] = "") -> TranslationProtocol:
+        """Translate one text; the translation begins with `prefix`, a text or ids of tokens."""
 
     @property
     def facts(self) -> Mapping[str, str | int | float | None]:
@@ -181,13 +182,13 @@ class LabellingTranslator:
         """The same, which refuses longer texts; it reads in one step."""
         return LabellingTranslator(self._classifier, source)
 
-    def __call__(self, text: str, prefix: str = "") -> LabelledText:
+    def __call__(self, text: str, prefix: str | Sequence[int] = "") -> LabelledText:
         """Classify one text.
 
         Raises:
             AttlasError: For a text that is too long, and for a prefix.
         """
-        if prefix.strip():
+        if prefix.strip() if isinstance(prefix, str) else prefix:
             raise AttlasError("a text alone", "a prefix beside it", "leave it out")
         size = len(self._classifier.vocabularies.text.encode(text))
         if self._most_read is not None and size > self._most_read:
@@ -423,6 +424,7 @@ class TranslatorBackend:
         self._turns = SearchTurns()  # one model: two steps at once are both slower
         self._doubt = DoubtRoutes(maps, self._turns)
         self._mechanism = MechanismRoutes(maps, self._turns)
+        self._beams = BeamRoutes(self._bounded, maps, self._turns)
         self._semaphore = asyncio.Semaphore(_AT_ONCE)
         self._num_requests = 0
 
@@ -434,6 +436,7 @@ class TranslatorBackend:
             Route("/translate", self._translate, methods=["POST"]),
             *self._doubt.routes,
             *self._mechanism.routes,
+            *self._beams.routes,
         ]
 
     async def _model(self, request: Request) -> Response:
@@ -459,19 +462,21 @@ class TranslatorBackend:
 
     def _message(self, question: TranslationRequest, stop: threading.Event) -> dict[str, Any]:
         with self._turns.taken(stop) as next_turn:
-            translator = self._translator
-            if isinstance(translator, BoundedTranslatorProtocol):
-                translator = translator.bounded(
-                    source=MOST_READ, target=MOST_WRITTEN, before_step=next_turn
-                )
-            looked = translator(question.text, question.prefix)
+            looked = self._bounded(next_turn)(question.text, question.prefix)
             next_turn()  # before it is read again, for where the model looked
-            return self._of(looked)
+            return self._of(looked, question)
 
-    def _of(self, looked: TranslationProtocol) -> dict[str, Any]:
+    def _bounded(self, before_step: Callable[[], None]) -> Callable[..., TranslationProtocol]:
+        translator = self._translator
+        if not isinstance(translator, BoundedTranslatorProtocol):
+            return translator
+        return translator.bounded(source=MOST_READ, target=MOST_WRITTEN, before_step=before_step)
+
+    def _of(self, looked: TranslationProtocol, question: TranslationRequest) -> dict[str, Any]:
         text_maps = TextMaps.of(looked.trace) if looked.trace is not None else None
         if text_maps is not None and isinstance(looked, RepeatableProtocol):
-            text_maps = replace(text_maps, forward_pass=looked.forward_pass)
+            asked = question if can_search(self._translator) else None
+            text_maps = replace(text_maps, forward_pass=looked.forward_pass, asked=asked)
         return {
             "text": looked.text,
             "score": looked.score if math.isfinite(looked.score) else None,
@@ -479,6 +484,7 @@ class TranslatorBackend:
             "target": list(looked.tokens),
             "remarks": translation_remarks(looked.cut, looked.finished),
             "blank": looked.blank,
+            "beams": bool(text_maps and text_maps.forward_pass and text_maps.asked),
             "doubt": what_can_be_doubted(text_maps) if text_maps is not None else None,
             **self._maps.map_message(text_maps),
         }

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.explorer.cancellation import Found, run_while_connected
-from attlas.explorer.messages import json_no_store, no_store, path_number
+from attlas.explorer.messages import TranslationRequest, json_no_store, no_store, path_number
 from attlas.inference.forward_pass import ForwardPass
 from attlas.recording import AttentionMap, DenseAttentionMap, Trace
 from attlas.recording.maps.statistics import pool_map
@@ -65,10 +65,15 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class TextMaps:
-    """Every map of one text. forward_pass: what made them, None = it cannot be run again."""
+    """Every map of one text.
+
+    forward_pass: what made them, None = it cannot be run again. asked: the text and the prefix of a
+    search, None = nothing was searched for.
+    """
 
     layers: tuple[Layer, ...]
     forward_pass: ForwardPass | None = None
+    asked: TranslationRequest | None = None
 
     @classmethod
     def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "TextMaps":

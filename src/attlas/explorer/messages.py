@@ -71,20 +71,24 @@ _MOST_BYTES = 64 * 1024  # of one request
 
 @dataclass(frozen=True, slots=True)
 class TranslationRequest:
-    """A text to translate, and what its translation begins with ("" = anything)."""
+    """A text to translate, and what its translation begins with ("" = anything).
+
+    prefix: a text; or the ids of its tokens, which no text may spell.
+    """
 
     text: str
-    prefix: str = ""
+    prefix: str | tuple[int, ...] = ""
 
     @classmethod
     async def read(cls, request: Request) -> Self:
         """From the body {"text": …} or {"text": …, "prefix": …}; `AttlasError` for any other."""
-        asked = _parsed(await _body(request))
-        for value in asked.values():
-            _check(value)
-        if not asked["text"].strip():
+        text, prefix = _parsed(await _body(request))
+        _check(text)
+        if isinstance(prefix, str):
+            _check(prefix)
+        if not text.strip():
             raise AttlasError("a sentence to translate", "an empty one", "type a few words")
-        return cls(**asked)
+        return cls(text, prefix)
 
 
 async def _body(request: Request) -> bytes:
@@ -104,7 +108,7 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-def _parsed(body: bytes) -> dict[str, str]:
+def _parsed(body: bytes) -> tuple[str, str | tuple[int, ...]]:
     try:
         asked = parse_json(body.decode(), _fields)
     except ValueError:
@@ -112,12 +116,23 @@ def _parsed(body: bytes) -> dict[str, str]:
     if (
         not isinstance(asked, dict)
         or not {"text"} <= set(asked) <= {"text", "prefix"}
-        or not all(isinstance(value, str) for value in asked.values())
+        or not isinstance(asked["text"], str)
+        or not (isinstance(asked.get("prefix", ""), str) or _are_ids(asked["prefix"]))
     ):
         raise AttlasError(
             '{"text": "…"}, beside it "prefix" at most', _named(asked), "send one text"
         )
-    return asked
+    prefix = asked.get("prefix", "")
+    return asked["text"], prefix if isinstance(prefix, str) else tuple(prefix)
+
+
+def _are_ids(value: object) -> bool:
+    """Whether these are ids of tokens, not too many of them."""
+    return (
+        isinstance(value, list)
+        and len(value) <= MOST_CHARACTERS
+        and all(type(one) is int and 0 <= one < 1 << 31 for one in value)
+    )
 
 
 def _fields(named: list[tuple[str, object]]) -> dict[str, object]:

@@ -45,7 +45,8 @@ class ForwardPass:
         outputs: What was predicted. `first` of them is of the most interest.
         side: What a layer relates, by its path.
         most_copies: With how many copies of the text it runs at a time at the most.
-        _logits: (position, copies, places without) → (copies, labels).
+        _logits: (position, copies, places without) → (copies, labels); of a slice of positions
+            (copies, positions, labels).
         _names: The names of ids of labels.
     """
 
@@ -55,7 +56,7 @@ class ForwardPass:
     first: int
     side: Callable[[str], Side]
     most_copies: int
-    _logits: Callable[[int | None, int, range], Float[Tensor, "copies labels"]]
+    _logits: Callable[[int | slice | None, int, range], Float[Tensor, "copies *positions labels"]]
     _names: Callable[[Sequence[int]], Sequence[str]]
 
     def logits(
@@ -77,6 +78,15 @@ class ForwardPass:
                 "erase fewer",
             )
         return self._logits(self.outputs[output].position, copies, without).double()
+
+    def all_logits(self) -> Float[Tensor, "outputs labels"]:
+        """The logits of every output, in float64, of one run of the model; of a text that is
+        labelled, the same for each output."""
+        positions = [output.position for output in self.outputs]
+        places = [position for position in positions if position is not None]
+        if len(places) < len(positions):
+            return self._logits(None, 1, range(0)).double().expand(len(positions), -1)
+        return self._logits(slice(0, max(places) + 1), 1, range(0))[0, places].double()
 
     def names(self, labels: Sequence[int]) -> list[str]:
         """The names of these labels, or the tokens of these ids."""
@@ -119,7 +129,7 @@ def translation_pass(
     read = torch.tensor([[*source, END]], device=device)
     decoder_input = torch.tensor([[BEGIN, *target_ids[:-1]]], device=device)
 
-    def logits(position: int | None, copies: int, without: range) -> Tensor:
+    def logits(position: int | slice | None, copies: int, without: range) -> Tensor:
         assert position is not None
         ids = without_places(read, without, copies)
         state = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
@@ -149,7 +159,7 @@ def classification_pass(
     """
     read = torch.tensor([[*ids, END]], device=next(model.parameters()).device)
 
-    def logits(position: int | None, copies: int, without: range) -> Tensor:
+    def logits(position: int | slice | None, copies: int, without: range) -> Tensor:
         found: Tensor = model(without_places(read, without, copies))
         return found
 

@@ -237,6 +237,26 @@ class HuggingFaceResult:
         return 0
 
 
+@dataclass(frozen=True, slots=True)
+class HuggingFaceHypothesis:
+    """A hypothesis of a beam search.
+
+    Args:
+        tokens: One label for each token that was written, the end included.
+        score: What the search compared, by the model's own settings of generation.
+        log_probability: Σ log P of the tokens, by the model itself.
+        finished: Whether the model ended it.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    score: float
+    log_probability: float
+    finished: bool
+
+
+_BEAMS, _MOST_BEAMS = 5, 10
+
 Task = Literal["read", "continue", "answer"]
 _NO_DISTRIBUTION = ("regression", "multi_label_classification")  # of problems: no softmax of labels
 _NEW: Mapping[Task, int] = {"read": 0, "continue": 64, "answer": 256}
@@ -346,26 +366,112 @@ class HuggingFaceModel:
         model._before_step = before_step or _nothing
         return model
 
-    def __call__(self, text: str, prefix: str = "") -> HuggingFaceResult:
+    def __call__(self, text: str, prefix: str | Sequence[int] = "") -> HuggingFaceResult:
         """Read one text, write what the model writes, and record where it looked.
+
+        Args:
+            prefix: The ids of the tokens with which the answer of an encoder–decoder begins.
 
         Raises:
             AttlasError: For a text without tokens, for one that is longer than the model reads, and
-                for a prefix.
+                for another prefix.
         """
-        if prefix.strip():
-            raise UnsupportedError(
-                "a text without a prefix of its answer",
-                "a prefix",
-                "leave it out; a decoder goes on with the text itself",
-            )
+        prefix_ids = self._prefix_ids(prefix)
         inputs = self.inputs(text)
         if self.task == "read":
             return self._read(inputs)
-        generated, finished = self._written(inputs["input_ids"])
+        generated, finished = self._written(inputs["input_ids"], prefix_ids)
         if self.task == "continue":
             return self._continued(inputs["input_ids"], generated, finished)
         return self._answered(inputs, generated, finished)
+
+    def _prefix_ids(self, prefix: str | Sequence[int]) -> list[int]:
+        if isinstance(prefix, str) and not prefix.strip():
+            return []
+        if isinstance(prefix, str) or (prefix and self.task != "answer"):
+            raise UnsupportedError(
+                "a text without a prefix, or the ids that begin a translation",
+                "a prefix",
+                "leave it out; a decoder goes on with the text itself",
+            )
+        size = self.model.get_output_embeddings().weight.shape[0]
+        wrong = [id_ for id_ in prefix if not 0 <= id_ < size or id_ in self.closed_ids]
+        if wrong:
+            raise AttlasError(
+                f"ids of tokens below {size:,}, which end nothing",
+                str(wrong[0]),
+                "take them from the alternatives of an output",
+            )
+        return list(prefix)
+
+    # A beam search, beside the greedy one.
+
+    @property
+    def num_beams(self) -> int:
+        """How many hypotheses `beams` keeps: the model's own setting, 5 where it has none; 0 where
+        the model is no encoder–decoder."""
+        own = int(getattr(self.model.generation_config, "num_beams", 1) or 1)
+        return 0 if self.task != "answer" else min(own, _MOST_BEAMS) if own > 1 else _BEAMS
+
+    @property
+    def closed_ids(self) -> frozenset[int]:
+        """Ids that end an answer, or stand before or behind it."""
+        config = self.model.generation_config
+        start, end = config.decoder_start_token_id, config.eos_token_id
+        ends = [end] if isinstance(end, int) else list(end or ())
+        closed = (start, config.pad_token_id, *ends)
+        return frozenset(id_ for id_ in closed if isinstance(id_, int))
+
+    def beams(
+        self, text: str, prefix: str | Sequence[int] = ""
+    ) -> tuple["HuggingFaceHypothesis", ...]:
+        """The hypotheses of a beam search by the model's own settings of generation, best first.
+
+        Args:
+            prefix: As of a call.
+
+        Raises:
+            AttlasError: As of a call, and for a model that is no encoder–decoder.
+        """
+        if self.task != "answer":
+            raise UnsupportedError(
+                "an encoder–decoder, for a beam search", type(self.model).__name__, "call the model"
+            )
+        inputs, num_beams = self.inputs(text), self.num_beams
+        sequences, scores = self._generated(
+            inputs["input_ids"], self._prefix_ids(prefix), num_beams=num_beams
+        )
+        if sequences is None or scores is None:
+            return ()
+        found = []
+        ends = self.closed_ids - {self._start}
+        for row, score in zip(sequences.tolist(), scores.tolist(), strict=True):
+            stop = next((n for n, id_ in enumerate(row[1:], 1) if id_ in ends), len(row) - 1)
+            ids = torch.tensor([row[: stop + 1]], device=self.device)
+            self._before_step()
+            with reading(self.path), torch.no_grad():
+                logits = self.model(
+                    **inputs, decoder_input_ids=ids[:, :-1], **self._without_cache
+                ).logits[0]
+            log_p = logits.double().log_softmax(-1).gather(1, ids[0, 1:, None])
+            written = ids[0, 1:].tolist()
+            found.append(
+                HuggingFaceHypothesis(
+                    self.tokenizer.decode(written, skip_special_tokens=True),
+                    self._tokens(ids[:, 1:]),
+                    score,
+                    float(log_p.sum()),
+                    bool(written) and written[-1] in ends,
+                )
+            )
+        return tuple(found)
+
+    @property
+    def _start(self) -> int:
+        """The id with which every answer begins."""
+        config = self.model.generation_config
+        start = config.decoder_start_token_id
+        return int(config.bos_token_id if start is None else start)
 
     def inputs(self, text: str) -> dict[str, Int[Tensor, "1 keys"]]:
         """A text as the model takes it, special tokens included.
@@ -392,43 +498,62 @@ class HuggingFaceModel:
             arguments["token_type_ids"] = list(types)
         return {name: torch.tensor([row], device=self.device) for name, row in arguments.items()}
 
-    def _written(self, ids: Int[Tensor, "1 keys"]) -> tuple[list[int], bool]:
+    def _written(
+        self, ids: Int[Tensor, "1 keys"], prefix: Sequence[int] = ()
+    ) -> tuple[list[int], bool]:
         """What generation gives: of an encoder–decoder with the token that begins it; and whether
         the model ended it."""
-        transformers = import_transformers()
         is_encoder_decoder = self.task == "answer"
-        prefix_length = 1 if is_encoder_decoder else ids.shape[1]
-        max_new_tokens = (
-            self._most_new
-            if self.longest is None
-            else min(self._most_new, self.longest - prefix_length)
-        )
-        if max_new_tokens < 1:  # a prompt that fills all positions
+        sequences, _ = self._generated(ids, prefix)
+        if sequences is None:  # a prompt that fills all positions
             return [], False
+        row = [int(id_) for id_ in sequences[0].tolist()]
+        generated = row if is_encoder_decoder else row[ids.shape[1] :]
+        end = self.model.generation_config.eos_token_id
+        ends = {end} if isinstance(end, int) else set(end or ())
+        own = generated[1:] if is_encoder_decoder else generated
+        return generated, bool(own) and generated[-1] in ends
+
+    def _generated(
+        self, ids: Int[Tensor, "1 keys"], prefix: Sequence[int] = (), num_beams: int = 1
+    ) -> tuple[Int[Tensor, "beams length"] | None, Float[Tensor, " beams"] | None]:
+        """What a search writes, with the scores of a beam search; None = there is no room."""
+        transformers = import_transformers()
+        taken = 1 + len(prefix) if self.task == "answer" else ids.shape[1]
+        max_new_tokens = self._most_new - len(prefix)
+        if self.longest is not None:
+            max_new_tokens = min(max_new_tokens, self.longest - taken)
+        if max_new_tokens < 1:
+            if prefix:
+                raise AttlasError(
+                    f"a prefix of fewer than {self._most_new:,} tokens",
+                    f"{len(prefix):,}",
+                    "choose an earlier token",
+                )
+            return None, None
 
         def step(generated: Tensor, *_: Any, **__: Any) -> Tensor:
             self._before_step()
             return torch.zeros(len(generated), dtype=torch.bool, device=generated.device)
 
+        begun = {}
+        if prefix:
+            begun["decoder_input_ids"] = torch.tensor([[self._start, *prefix]], device=self.device)
         self._before_step()
         with reading(self.path), torch.no_grad():
             outputs = self.model.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
                 do_sample=False,
-                num_beams=1,
-                num_return_sequences=1,
-                return_dict_in_generate=False,
+                num_beams=num_beams,
+                num_return_sequences=num_beams,
+                return_dict_in_generate=num_beams > 1,
+                output_scores=num_beams > 1,
                 max_new_tokens=max_new_tokens,
                 stopping_criteria=transformers.StoppingCriteriaList([step]),
+                **begun,
             )
-        row = [int(id_) for id_ in outputs[0].tolist()]
-        generated = row if is_encoder_decoder else row[ids.shape[1] :]
-        end = self.model.generation_config.eos_token_id
-        ends = {end} if isinstance(end, int) else set(end or ())
-        return generated, bool(
-            generated[prefix_length if is_encoder_decoder else 0 :]
-        ) and generated[-1] in ends
+        return (outputs.sequences, outputs.sequences_scores) if num_beams > 1 else (outputs, None)
 
     def _read(self, arguments: Mapping[str, Int[Tensor, "1 keys"]]) -> HuggingFaceResult:
         tokens = self._tokens(arguments["input_ids"])
@@ -571,7 +696,7 @@ class HuggingFaceModel:
             # A model that is put together of two has no size of a vocabulary in its own settings.
             copies = copies_at_once(positions * len(self.tokenizer))
 
-        def logits(position: int | None, copies: int, without: range) -> Tensor:
+        def logits(position: int | slice | None, copies: int, without: range) -> Tensor:
             with reading(self.path):
                 return self._logits_of(arguments, position, copies, without, beside or {})
 
@@ -585,17 +710,19 @@ class HuggingFaceModel:
     def _logits_of(
         self,
         arguments: Mapping[str, Int[Tensor, "1 keys"]],
-        position: int | None,
+        position: int | slice | None,
         copies: int,
         without: range,
         beside: Mapping[str, Int[Tensor, "1 queries"]] | None = None,
-    ) -> Float[Tensor, "copies labels"]:
+    ) -> Float[Tensor, "copies *positions labels"]:
         read = {name: without_places(row, without, copies) for name, row in arguments.items()}
         read |= {name: row.expand(copies, -1) for name, row in (beside or {}).items()}
         given: Tensor = self.model(**read, **self._without_cache).logits
         if position is None:
             return given
-        return given[:, position if beside else _place_without(position, without, self.task)]
+        if beside or isinstance(position, slice):
+            return given[:, position]
+        return given[:, _place_without(position, without, self.task)]
 
     def _tokens(self, ids: Int[Tensor, "1 keys"]) -> tuple[str, ...]:
         return tokens_of(self.tokenizer, ids)[0]

@@ -16,7 +16,7 @@ from torch import nn
 from attlas._parallel import POSSIBLE, ForkPool, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
-from attlas.data.vocabulary import END, UNKNOWN
+from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
 from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings, with_method
 from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
 from attlas.decoding.scoring import Hypothesis
@@ -192,6 +192,7 @@ Batches = Sequence[Sequence[Sequence[int]]]
 """Of each batch the ids of each source, without END."""
 
 _HYPOTHESES = 2048  # that are searched for at a time: each has probabilities of all words
+_BEAMS, _MOST_BEAMS = 5, 10  # hypotheses that are shown of a search
 _DRAWS = 4  # times as many, where some read alike
 _MOST_FORKS = 16  # with more, a window of lines makes batches that are too small
 
@@ -357,21 +358,30 @@ class Translator:
         }
 
     @overload
-    def __call__(self, text: str, prefix: str = "", **settings: Any) -> Translation: ...
+    def __call__(
+        self, text: str, prefix: str | Sequence[int] = "", **settings: Any
+    ) -> Translation: ...
 
     @overload
     def __call__(
-        self, text: list[str] | tuple[str, ...], prefix: str = "", **settings: Any
+        self,
+        text: list[str] | tuple[str, ...],
+        prefix: str | Sequence[int] = "",
+        **settings: Any,
     ) -> list[Translation]: ...
 
     def __call__(
-        self, text: str | list[str] | tuple[str, ...], prefix: str = "", **settings: Any
+        self,
+        text: str | list[str] | tuple[str, ...],
+        prefix: str | Sequence[int] = "",
+        **settings: Any,
     ) -> Translation | list[Translation]:
         """Translate one text, which counts as one line, or a list of texts.
 
         The translation begins with `prefix`.
 
-        A prefix of white space alone is none.
+        A prefix of white space alone is none. It may be the ids of its tokens in the target
+        vocabulary, without BEGIN and END.
 
         Args:
             settings: Of the search, for this call alone, as in `translator(text, num_beams=10)`;
@@ -387,10 +397,10 @@ class Translator:
         if isinstance(text, list | tuple):
             return self._listed(text, prefix)
         _check_text(text, "for several texts call translator(list(texts)) or translator.stream")
-        _check_text(prefix, "leave the prefix out if there is none")
         line = self._read(text)
-        prefix_ids = self._prefix_ids(prefix) or self._own_prefix
-        if prefix.strip() and not line.ids:
+        given = self._prefix_ids(prefix)
+        prefix_ids = given or self._own_prefix
+        if given and not line.ids:
             raise DataError(
                 "a text to translate with the prefix", "an empty text", "leave the prefix out"
             )
@@ -398,14 +408,42 @@ class Translator:
             return _empty(line)
         return self._with_alternatives(line, prefix_ids, *self.search([line.ids], [prefix_ids]))
 
-    def _listed(self, texts: Sequence[str], prefix: str) -> list[Translation]:
-        _check_text(prefix, "leave the prefix out if there is none")
+    def _listed(self, texts: Sequence[str], prefix: str | Sequence[int]) -> list[Translation]:
+        prefix_ids = self._prefix_ids(prefix)
         for text in texts:
             _check_text(text, "pass a list of str")
-        translator = self.with_prefix(prefix) if prefix.strip() else self
+        translator = self.with_prefix(prefix_ids) if prefix_ids else self
         return list(translator.stream(texts))
 
-    def with_prefix(self, prefix: str) -> "Translator":
+    def beams(self, text: str, prefix: str | Sequence[int] = "") -> list[Translation]:
+        """The hypotheses of a beam search, best first: the n-best list of `num_beams`.
+
+        Args:
+            prefix: As of a call.
+
+        Raises:
+            AttlasError: As of a call.
+        """
+        settings = {"method": "beam", "num_beams": self.num_beams, "n_best": self.num_beams}
+        if self.config.method == "beam" and self.config.num_beams > self.num_beams:
+            del settings["num_beams"]  # only the first of them are shown
+        best = self(text, prefix, **settings)
+        return [best, *best.alternatives]
+
+    @property
+    def num_beams(self) -> int:
+        """How many hypotheses `beams` returns at most: 5 where the search is no beam search."""
+        own = self.config.num_beams if self.config.method == "beam" else 1
+        return min(own, _MOST_BEAMS) if own > 1 else _BEAMS
+
+    @property
+    def closed_ids(self) -> frozenset[int]:
+        """Ids that no prefix has: those of padding, of the begin and of the end, and of <unk> where
+        it is never written."""
+        forbidden = {UNKNOWN} if self.config.unknown == "forbid" else set()
+        return frozenset({PAD, BEGIN, END, *forbidden})
+
+    def with_prefix(self, prefix: str | Sequence[int]) -> "Translator":
         """This translator with a prefix: every translation, except of an empty text, begins with
         it.
 
@@ -413,15 +451,18 @@ class Translator:
             AttlasError: For a prefix of white space alone, for one with unknown words, and for half
                 of a surrogate pair.
         """
-        _check_text(prefix, "write the words with which translations begin")
-        prefix_ids = self._prefix_ids(prefix)
+        prefix_ids = self._prefix_ids(prefix, "write the words with which translations begin")
         if not prefix_ids:
             raise AttlasError("a prefix", repr(prefix), "write a word, or leave it out")
         prefixed = copy(self)
         prefixed._own_prefix = prefix_ids
         return prefixed
 
-    def _prefix_ids(self, prefix: str) -> Sequence[int]:
+    def _prefix_ids(
+        self, prefix: str | Sequence[int], advice: str = "leave the prefix out if there is none"
+    ) -> Sequence[int]:
+        if not isinstance(prefix, str):
+            return self._checked_ids(prefix, advice)
         prefix_ids = self.vocabularies.target.encode(whole_text(prefix)) if prefix.strip() else []
         if UNKNOWN in prefix_ids:
             raise DataError(
@@ -430,6 +471,19 @@ class Translator:
                 "choose other words",
             )
         return prefix_ids
+
+    def _checked_ids(self, prefix: object, advice: str) -> Sequence[int]:
+        size = len(self.vocabularies.target)
+        if not isinstance(prefix, list | tuple) or any(type(id_) is not int for id_ in prefix):
+            raise AttlasError("one text, a str, or a list of ids", type(prefix).__name__, advice)
+        wrong = [id_ for id_ in prefix if not 0 <= id_ < size or id_ in self.closed_ids]
+        if wrong:
+            raise AttlasError(
+                f"a prefix of ids of tokens below {size:,}",
+                str(wrong[0]),
+                "leave padding, begin and end out of it",
+            )
+        return tuple(prefix)
 
     def stream(
         self,

@@ -1188,15 +1188,16 @@ var q = {
 	weight: 0,
 	erased: null,
 	factor: 40,
-	unmasked: !1
+	unmasked: !1,
+	forced: []
 };
 function on(e) {
 	let t = [], n = (e, n) => {
 		n !== null && t.push(`${e}=${encodeURIComponent(n)}`);
 	};
-	n("text", e.text);
+	n("text", e.text), n("fp", e.forced.length > 0 ? e.forced.map((e) => e.toString(36)).join(".") : null);
 	let r = t.length;
-	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && pn(e.view.rows)), n("k", e.view && pn(e.view.keys)), n("p", e.pinned && gn(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
+	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && mn(e.view.rows)), n("k", e.view && mn(e.view.keys)), n("p", e.pinned && _n(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
 	let i = e.selected.map(({ layer: e, head: t }) => `${e}.${t}`);
 	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === q.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === q.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), n("out", e.output), n("wt", e.weight === q.weight ? null : e.weight), n("er", e.erased), n("f", e.factor === q.factor ? null : e.factor), n("u", e.unmasked ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
 }
@@ -1204,28 +1205,28 @@ function sn(e) {
 	let t = /* @__PURE__ */ new Map();
 	for (let n of e.replace(/^#/, "").split("&").filter((e) => e !== "")) {
 		let [e = "", ...r] = n.split("=");
-		if (!cn.has(e) || t.has(e)) throw yn(n);
-		t.set(e, vn(r.join("="), n));
+		if (!cn.has(e) || t.has(e)) throw bn(n);
+		t.set(e, yn(r.join("="), n));
 	}
-	if (t.has("v") && t.get("v") !== "1") throw yn(`v=${t.get("v")}`);
+	if (t.has("v") && t.get("v") !== "1") throw bn(`v=${t.get("v")}`);
 	let n = (e, n) => {
 		let r = t.get(e);
 		if (r === void 0) return null;
 		let i = n(r);
-		if (i === null) throw yn(`${e}=${r}`);
+		if (i === null) throw bn(`${e}=${r}`);
 		return i;
-	}, [r, i] = [n("q", mn), n("k", mn)];
-	if (r === null != (i === null)) throw yn("one of q and k alone");
+	}, [r, i] = [n("q", hn), n("k", hn)];
+	if (r === null != (i === null)) throw bn("one of q and k alone");
 	return {
 		text: t.get("text") || null,
-		row: n("row", hn),
-		layer: n("l", hn),
-		head: n("h", (e) => e === "mean" ? e : hn(e)),
+		row: n("row", gn),
+		layer: n("l", gn),
+		head: n("h", (e) => e === "mean" ? e : gn(e)),
 		view: r !== null && i !== null ? {
 			rows: r,
 			keys: i
 		} : null,
-		pinned: n("p", _n),
+		pinned: n("p", vn),
 		order: n("o", (e) => e === "weight" ? e : null) ?? q.order,
 		scale: n("s", (e) => Gt.find(([t]) => t === e)?.[0] ?? null) ?? q.scale,
 		statistic: n("m", (e) => /^[a-z_]{1,40}$/.test(e) ? e : null),
@@ -1236,11 +1237,12 @@ function sn(e) {
 		joined: n("w", ln) ?? !1,
 		threshold: n("t", un) ?? q.threshold,
 		apart: n("x", ln) ?? !1,
-		output: n("out", hn),
+		output: n("out", gn),
 		weight: n("wt", un) ?? q.weight,
-		erased: n("er", hn),
+		erased: n("er", gn),
 		factor: n("f", (e) => dn(80, e)) ?? q.factor,
-		unmasked: n("u", ln) ?? !1
+		unmasked: n("u", ln) ?? !1,
+		forced: n("fp", pn) ?? q.forced
 	};
 }
 var cn = /* @__PURE__ */ new Set([
@@ -1266,7 +1268,8 @@ var cn = /* @__PURE__ */ new Set([
 	"wt",
 	"er",
 	"f",
-	"u"
+	"u",
+	"fp"
 ]);
 function ln(e) {
 	return e === "1" || null;
@@ -1275,7 +1278,7 @@ function un(e) {
 	return dn(100, e);
 }
 function dn(e, t) {
-	let n = hn(t);
+	let n = gn(t);
 	return n !== null && n <= e ? n : null;
 }
 function fn(e) {
@@ -1288,10 +1291,13 @@ function fn(e) {
 	});
 	return t.length < 6 && t.every((e) => e !== null) ? t : null;
 }
-function pn({ from: e, to: t }) {
+function pn(e) {
+	return /^[0-9a-z]{1,6}(\.[0-9a-z]{1,6})*$/.test(e) ? e.split(".").map((e) => parseInt(e, 36)) : null;
+}
+function mn({ from: e, to: t }) {
 	return `${e}-${t - 1}`;
 }
-function mn(e) {
+function hn(e) {
 	let t = /^(\d{1,9})-(\d{1,9})$/.exec(e);
 	if (t === null) return null;
 	let [n, r] = [Number(t[1]), Number(t[2])];
@@ -1300,13 +1306,13 @@ function mn(e) {
 		to: r + 1
 	} : null;
 }
-function hn(e) {
+function gn(e) {
 	return /^\d{1,9}$/.test(e) ? Number(e) : null;
 }
-function gn({ side: e, index: t, partner: n }) {
+function _n({ side: e, index: t, partner: n }) {
 	return `${e === "target" ? "t" : "s"}${t}${n === void 0 ? "" : `.${n}`}`;
 }
-function _n(e) {
+function vn(e) {
 	let t = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(e);
 	if (t === null) return null;
 	let n = {
@@ -1318,31 +1324,31 @@ function _n(e) {
 		partner: Number(t[3])
 	};
 }
-function vn(e, t) {
+function yn(e, t) {
 	try {
 		return decodeURIComponent(e);
 	} catch {
-		throw yn(t);
+		throw bn(t);
 	}
 }
-function yn(e) {
+function bn(e) {
 	return new U("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
 }
 // src/label.ts
-var bn = "▁", xn = "Ġ", Sn = "##", Cn = /* @__PURE__ */ new Map([
+var xn = "▁", Sn = "Ġ", Cn = "##", wn = /* @__PURE__ */ new Map([
 	["<pad>", "⟨padding⟩"],
 	["<unk>", "⟨unknown⟩"],
 	["<s>", "⟨begin⟩"],
 	["</s>", "⟨end⟩"]
-]), wn = 40, Tn = 32;
-function En(e) {
-	return Rn(e);
+]), Tn = 40, En = 32;
+function Dn(e) {
+	return zn(e);
 }
-function Dn(e, t, n = 0) {
-	if (e.length !== t) return Array.from({ length: t }, (e, t) => En(String(n + t)));
-	let r = On(e), i = e.some((e) => e.startsWith(Sn) && e !== Sn), a = Pn(e.map((e) => Nn(e, r === xn)));
+function On(e, t, n = 0) {
+	if (e.length !== t) return Array.from({ length: t }, (e, t) => Dn(String(n + t)));
+	let r = kn(e), i = e.some((e) => e.startsWith(Cn) && e !== Cn), a = Fn(e.map((e) => Pn(e, r === Sn)));
 	return e.map((e, t) => {
-		let n = Cn.get(e);
+		let n = wn.get(e);
 		if (n !== void 0) return {
 			text: n,
 			begins: !0,
@@ -1352,45 +1358,45 @@ function Dn(e, t, n = 0) {
 		if (o != null) {
 			let n = t === 0 || r !== void 0 && e.startsWith(r) || r === void 0;
 			return {
-				...Bn(r === xn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
+				...Vn(r === Sn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
 				...o.note
 			};
 		}
-		if (r === void 0) return i ? zn(e, t) : Rn(e);
+		if (r === void 0) return i ? Bn(e, t) : zn(e);
 		let c = t === 0 || e.startsWith(r);
 		return s === "" ? {
-			text: bn,
+			text: xn,
 			begins: c,
 			special: !1
-		} : Bn(s, c);
+		} : Vn(s, c);
 	});
 }
-function On(e) {
+function kn(e) {
 	let t = (t) => e.some((e) => e.startsWith(t));
-	return t(bn) ? bn : t(xn) && jn(e) ? xn : void 0;
+	return t(xn) ? xn : t(Sn) && Mn(e) ? Sn : void 0;
 }
-var kn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, An = /^<.*>$|^\s*$/su;
-function jn(e) {
-	return kn.test(e.filter((e) => !An.test(e)).join(""));
+var An = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, jn = /^<.*>$|^\s*$/su;
+function Mn(e) {
+	return An.test(e.filter((e) => !jn.test(e)).join(""));
 }
-var Mn = /* @__PURE__ */ new Map();
+var Nn = /* @__PURE__ */ new Map();
 for (let e = 0, t = 256; e < 256; e++) {
 	let n = e >= 33 && e <= 126 || e >= 161 && e !== 173;
-	Mn.set(String.fromCharCode(n ? e : t++), e);
+	Nn.set(String.fromCharCode(n ? e : t++), e);
 }
-function Nn(e, t) {
+function Pn(e, t) {
 	let n = /^<0x([0-9A-Fa-f]{2})>$/.exec(e)?.[1];
 	if (n !== void 0) return [parseInt(n, 16)];
-	if (!t || An.test(e)) return null;
-	let r = Array.from(e, (e) => Mn.get(e));
+	if (!t || jn.test(e)) return null;
+	let r = Array.from(e, (e) => Nn.get(e));
 	return r.every((e) => e !== void 0) ? r : null;
 }
-function Pn(e) {
+function Fn(e) {
 	let t = e.map(() => ""), n = e.map(() => !1), r = [], i = [], a = () => {
 		for (let e = 0; e < i.length;) {
-			let a = r[e] ?? 0, o = Fn(i[e] ?? 0), s = In(i.slice(e, e + o));
+			let a = r[e] ?? 0, o = In(i[e] ?? 0), s = Ln(i.slice(e, e + o));
 			if (o === 0 || s === null) {
-				t[a] += `⟨${Ln([i[e] ?? 0])}⟩`, e += 1;
+				t[a] += `⟨${Rn([i[e] ?? 0])}⟩`, e += 1;
 				continue;
 			}
 			let c = r[e + o - 1] ?? a;
@@ -1405,13 +1411,13 @@ function Pn(e) {
 		for (let n of e) i.push(n), r.push(t);
 	}), a(), e.map((e, r) => e === null ? null : {
 		text: t[r] ?? "",
-		note: n[r] ? { whole: `bytes ${Ln(e)} of a character` } : {}
+		note: n[r] ? { whole: `bytes ${Rn(e)} of a character` } : {}
 	});
 }
-function Fn(e) {
+function In(e) {
 	return e < 128 ? 1 : e >= 194 && e < 224 ? 2 : e >= 224 && e < 240 ? 3 : e >= 240 && e < 245 ? 4 : 0;
 }
-function In(e) {
+function Ln(e) {
 	try {
 		return new TextDecoder("utf-8", {
 			fatal: !0,
@@ -1421,38 +1427,38 @@ function In(e) {
 		return null;
 	}
 }
-function Ln(e) {
+function Rn(e) {
 	return e.map((e) => e.toString(16).toUpperCase().padStart(2, "0")).join(" ");
 }
-function Rn(e) {
-	return Bn(e, !0);
-}
-function zn(e, t) {
-	let n = e.startsWith(Sn) && e !== Sn;
-	return Bn(n ? e.slice(2) : e, t === 0 || !n);
+function zn(e) {
+	return Vn(e, !0);
 }
 function Bn(e, t) {
-	let n = Gn(e), r = Array.from(n.slice(0, 160));
-	return r.length <= wn ? {
+	let n = e.startsWith(Cn) && e !== Cn;
+	return Vn(n ? e.slice(2) : e, t === 0 || !n);
+}
+function Vn(e, t) {
+	let n = Kn(e), r = Array.from(n.slice(0, 160));
+	return r.length <= Tn ? {
 		text: n,
 		begins: t,
 		special: !1
 	} : {
-		text: `${r.slice(0, Tn).join("")}…`,
+		text: `${r.slice(0, En).join("")}…`,
 		begins: t,
 		special: !1,
 		whole: n
 	};
 }
-var Vn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-function Hn(e) {
+var Hn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+function Un(e) {
 	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
-	return Vn.test(n) ? "rtl" : "ltr";
+	return Hn.test(n) ? "rtl" : "ltr";
 }
 function J(e) {
 	return `\u2068${e}\u2069`;
 }
-var Un = /* @__PURE__ */ new Map([
+var Wn = /* @__PURE__ */ new Map([
 	["\0", "NUL"],
 	["	", "tab"],
 	["\n", "newline"],
@@ -1483,33 +1489,33 @@ var Un = /* @__PURE__ */ new Map([
 	["⁩", "end of isolate"],
 	["　", "wide space"],
 	["﻿", "byte order mark"]
-]), Wn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
-function Gn(e) {
-	let t = e.replace(Wn, (e) => Array.from(e, (e) => `⟨${Un.get(e) ?? Kn(e)}⟩`).join(""));
+]), Gn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
+function Kn(e) {
+	let t = e.replace(Gn, (e) => Array.from(e, (e) => `⟨${Wn.get(e) ?? qn(e)}⟩`).join(""));
 	return t.trim() === "" ? "␣" : t;
 }
-function Kn(e) {
+function qn(e) {
 	return `U+${(e.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 // src/joining.ts
-var qn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", Jn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Yn = /^…/u;
-function Xn(e) {
+var Jn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", Yn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Xn = /^…/u;
+function Zn(e) {
 	let t = [];
 	return e.forEach((n, r) => {
-		let i = t.at(-1), a = n.begins || n.special || Jn.test(n.text), o = e[r - 1]?.special === !0;
-		i === void 0 || o || a && !Yn.test(n.text) ? t.push({
+		let i = t.at(-1), a = n.begins || n.special || Yn.test(n.text), o = e[r - 1]?.special === !0;
+		i === void 0 || o || a && !Xn.test(n.text) ? t.push({
 			from: r,
 			to: r + 1
 		}) : i.to = r + 1;
 	}), t;
 }
-function Zn(e) {
+function Qn(e) {
 	return Array.from({ length: e }, (e, t) => ({
 		from: t,
 		to: t + 1
 	}));
 }
-function Qn(e, t) {
+function $n(e, t) {
 	return t.map(({ from: t, to: n }) => {
 		let r = e.slice(t, n), [i] = r;
 		return i !== void 0 && r.length === 1 ? i : {
@@ -1519,8 +1525,8 @@ function Qn(e, t) {
 		};
 	});
 }
-function $n(e, t, n) {
-	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => er(e, n));
+function er(e, t, n) {
+	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => tr(e, n));
 	return t.forEach((t, a) => {
 		let o = i.slice(t.from, t.to).filter(Boolean).length;
 		n.forEach((i, s) => {
@@ -1537,11 +1543,11 @@ function $n(e, t, n) {
 		values: r
 	};
 }
-function er({ values: e, columns: t }, n) {
+function tr({ values: e, columns: t }, n) {
 	for (let r = 0; r < t; r++) if (!Number.isNaN(e[n * t + r] ?? NaN)) return !0;
 	return !1;
 }
-function tr(e, t) {
+function nr(e, t) {
 	let [n, r] = [0, e.length - 1];
 	for (; n < r;) {
 		let i = n + r + 1 >> 1;
@@ -1550,11 +1556,11 @@ function tr(e, t) {
 	return n;
 }
 // src/sheet.ts
-var nr = 1 << 26;
-function rr(e, t) {
-	return r(t) && e.queries * e.keys > nr;
+var rr = 1 << 26;
+function ir(e, t) {
+	return r(t) && e.queries * e.keys > rr;
 }
-function ir(t, n, r, i) {
+function ar(t, n, r, i) {
 	let a = t.rows * t.keys, o = {
 		...t,
 		heads: 1,
@@ -1568,19 +1574,19 @@ function ir(t, n, r, i) {
 		head: i,
 		coarse: !0,
 		preview: !0,
-		rows: sr(s.rows, o.rows),
-		keys: sr(s.keys, o.keys)
+		rows: cr(s.rows, o.rows),
+		keys: cr(s.keys, o.keys)
 	};
 }
-var ar = 1 << 22;
-async function or(e, t, { layer: i, index: a, head: o }, s, c) {
-	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > ar ? Math.min(o ?? 0, i.heads - 1) : null, f = {
+var or = 1 << 22;
+async function sr(e, t, { layer: i, index: a, head: o }, s, c) {
+	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > or ? Math.min(o ?? 0, i.heads - 1) : null, f = {
 		excerpt: s,
 		head: d
 	}, [p, m] = await Promise.all([e.tile(t, a, f, c), l ? {
 		rows: [],
 		keys: []
-	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? sr(e, n) : Dn(t, e.to - e.from, e.from);
+	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? cr(e, n) : On(t, e.to - e.from, e.from);
 	return {
 		layer: a,
 		excerpt: s,
@@ -1592,28 +1598,28 @@ async function or(e, t, { layer: i, index: a, head: o }, s, c) {
 		keys: h(s.keys, m.keys, p.keys)
 	};
 }
-function sr(e, t = n(e)) {
+function cr(e, t = n(e)) {
 	return Array.from({ length: t }, (n, r) => {
 		let { from: a, to: o } = i(e, r, t);
-		return En(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
+		return Dn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
 	});
 }
 // src/grid-layout.ts
-var cr = 3, lr = 12, ur = 44, dr = 22, fr = 30;
-function pr(e) {
+var lr = 3, ur = 12, dr = 44, fr = 22, pr = 30;
+function mr(e) {
 	let t = /* @__PURE__ */ new Map();
 	return e.forEach(({ sheet: e }, n) => {
 		t.set(e, [...t.get(e) ?? [], n]);
 	}), [...t];
 }
-function mr({ title: e, sheet: t }) {
+function hr({ title: e, sheet: t }) {
 	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
 	return n === void 0 ? e === t ? "" : e : n;
 }
-function hr(e, t, n, r = null) {
-	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(mr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(fr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - cr, c = Math.min(Math.max(s, lr), ur), l = c + cr, u = [], d = [], f = 0;
+function gr(e, t, n, r = null) {
+	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(hr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(pr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - lr, c = Math.min(Math.max(s, ur), dr), l = c + lr, u = [], d = [], f = 0;
 	if (r !== null) {
-		let e = Math.max(1, Math.floor((t + cr) / l));
+		let e = Math.max(1, Math.floor((t + lr) / l));
 		r.forEach((t, n) => {
 			let [r, i] = [Math.floor(n / e), n % e];
 			u.push({
@@ -1622,18 +1628,18 @@ function hr(e, t, n, r = null) {
 				y: r * l
 			});
 		}), f = Math.ceil(r.length / e) * l;
-	} else for (let [t, n] of pr(e)) {
+	} else for (let [t, n] of mr(e)) {
 		t !== "" && (d.push({
 			text: t,
 			x: 0,
-			y: f + dr / 2,
+			y: f + fr / 2,
 			heading: !0
-		}), f += dr);
+		}), f += fr);
 		for (let t of n) {
 			let n = e[t];
 			if (n !== void 0) {
 				d.push({
-					text: mr(n),
+					text: hr(n),
 					x: o - 8,
 					y: f + c / 2,
 					heading: !1
@@ -1657,15 +1663,15 @@ function hr(e, t, n, r = null) {
 		writing: d
 	};
 }
-function gr({ thumbnails: e, size: t }, n, r) {
-	let i = (e, n) => n >= e - cr / 2 && n < e + t + cr / 2;
+function _r({ thumbnails: e, size: t }, n, r) {
+	let i = (e, n) => n >= e - lr / 2 && n < e + t + lr / 2;
 	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
 }
-function _r(e, t) {
+function vr(e, t) {
 	return e?.layer === t?.layer && e?.head === t?.head;
 }
-function vr({ thumbnails: e }, t, n) {
-	let r = e.find((e) => _r(e, t));
+function yr({ thumbnails: e }, t, n) {
+	let r = e.find((e) => vr(e, t));
 	if (r === void 0 || n === "Home") return e[0] ?? null;
 	if (n === "End") return e.at(-1) ?? null;
 	let i = e.indexOf(r);
@@ -1676,7 +1682,7 @@ function vr({ thumbnails: e }, t, n) {
 	let s = a ? Math.min(...o) : Math.max(...o);
 	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
 }
-function yr(e, t) {
+function br(e, t) {
 	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
 		layer: t,
 		head: n
@@ -1688,7 +1694,7 @@ function yr(e, t) {
 	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
 }
 // src/state.ts
-var br = {
+var xr = {
 	model: null,
 	translating: null,
 	reading: !1,
@@ -1719,28 +1725,29 @@ var br = {
 	weight: q.weight,
 	erased: q.erased,
 	factor: q.factor,
-	unmasked: q.unmasked
-}, xr = {
+	unmasked: q.unmasked,
+	forced: q.forced
+}, Sr = {
 	translating: null,
 	reading: !1,
 	slow: !1,
 	problem: null
 };
-function Sr(e, t) {
+function Cr(e, t) {
 	return {
 		...e,
-		...xr,
+		...Sr,
 		translating: t
 	};
 }
-function Cr(e) {
+function wr(e) {
 	return {
 		...e,
 		reading: !0,
 		problem: null
 	};
 }
-function wr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
+function Tr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 	let s = r?.layer ?? 0, c = {
 		sentence: t,
 		row: o,
@@ -1749,33 +1756,34 @@ function wr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 		view: i,
 		overview: a,
 		layer: s,
-		head: r?.head ?? zr(e.head, n.layers[s]),
-		selected: Rr(e.selected, n),
+		head: r?.head ?? Br(e.head, n.layers[s]),
+		selected: zr(e.selected, n),
 		output: null,
-		erased: null
+		erased: null,
+		forced: q.forced
 	};
 	return {
 		...e,
-		...xr,
+		...Sr,
 		...c,
-		pointed: Br(r, i),
+		pointed: Vr(r, i),
 		pinned: null
 	};
 }
-function Tr(e, t) {
+function Er(e, t) {
 	return {
 		...e,
-		...xr,
+		...Sr,
 		problem: t
 	};
 }
-function Er(e, t, n, r) {
-	let i = n.head ?? zr(t, e.answer?.layers[n.layer]), a = {
+function Dr(e, t, n, r) {
+	let i = n.head ?? Br(t, e.answer?.layers[n.layer]), a = {
 		layer: n.layer,
 		head: i
-	}, o = Pr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
-		pointed: Kr(e.pointed, c, n) ?? Br(n, r),
-		pinned: Kr(e.pinned, c, n)
+	}, o = Fr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
+		pointed: qr(e.pointed, c, n) ?? Vr(n, r),
+		pinned: qr(e.pinned, c, n)
 	}, u = {
 		reading: !1,
 		slow: e.slow && e.translating !== null,
@@ -1790,7 +1798,7 @@ function Er(e, t, n, r) {
 		view: r
 	};
 }
-function Dr(e, t, n) {
+function Or(e, t, n) {
 	let { sheet: r, pointed: i } = e, a = {
 		...e,
 		head: t,
@@ -1799,64 +1807,64 @@ function Dr(e, t, n) {
 	};
 	if (r === null || r.coarse) return a;
 	if (i !== null) {
-		let { side: e, index: t } = qr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
+		let { side: e, index: t } = Jr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
 		if (t >= o.from && t < o.to) return a;
 	}
 	return {
 		...a,
-		pointed: Br(r, n)
-	};
-}
-function Or(e, t) {
-	return Vr(e.pointed, t) ? e : {
-		...e,
-		pointed: t
+		pointed: Vr(r, n)
 	};
 }
 function kr(e, t) {
-	return {
+	return Hr(e.pointed, t) ? e : {
 		...e,
-		pinned: Vr(e.pinned, t) ? null : t,
 		pointed: t
 	};
 }
-function Ar(e) {
+function Ar(e, t) {
+	return {
+		...e,
+		pinned: Hr(e.pinned, t) ? null : t,
+		pointed: t
+	};
+}
+function jr(e) {
 	return e.pinned === null ? e : {
 		...e,
 		pinned: null
 	};
 }
-function jr(e) {
+function Mr(e) {
 	return e.pinned ?? e.pointed;
 }
-var Mr = /* @__PURE__ */ new WeakMap();
-function Nr(e, t) {
+var Nr = /* @__PURE__ */ new WeakMap();
+function Pr(e, t) {
 	if (e === null) return null;
-	let { tile: n } = e, r = e.head === null ? t : 0, i = Mr.get(n) ?? /* @__PURE__ */ new Map();
-	Mr.set(n, i);
+	let { tile: n } = e, r = e.head === null ? t : 0, i = Nr.get(n) ?? /* @__PURE__ */ new Map();
+	Nr.set(n, i);
 	let a = i.get(r) ?? (r === null ? Ft(n) : Nt(n, r));
 	return i.set(r, a), a;
 }
-function Pr(e) {
+function Fr(e) {
 	return e.answer?.layers[e.layer] ?? null;
 }
-function Fr(e, t) {
+function Ir(e, t) {
 	return e.sheet === null ? !1 : e.sheet.head === null || e.sheet.head === t;
 }
-function Ir({ layer: e, head: t, selected: n, sheet: r }) {
+function Lr({ layer: e, head: t, selected: n, sheet: r }) {
 	let i = t === null || r === null ? [] : [{
 		layer: e,
 		head: t
 	}];
-	return [...i, ...n.filter((e) => !i.some((t) => _r(e, t)))];
+	return [...i, ...n.filter((e) => !i.some((t) => vr(e, t)))];
 }
-function Lr(e, t) {
+function Rr(e, t) {
 	let { selected: n, layer: r, head: i } = e;
-	if (i !== null && _r(t, {
+	if (i !== null && vr(t, {
 		layer: r,
 		head: i
 	})) return e;
-	let a = n.filter((e) => !_r(e, t));
+	let a = n.filter((e) => !vr(e, t));
 	return a.length < n.length ? {
 		...e,
 		selected: a
@@ -1865,30 +1873,30 @@ function Lr(e, t) {
 		selected: [...n, t].slice(-5)
 	};
 }
-function Rr(e, t) {
+function zr(e, t) {
 	return t === null ? e : e.filter(({ layer: e, head: n }) => n < (t.layers[e]?.heads ?? 0));
 }
-function zr(e, t) {
+function Br(e, t) {
 	return e === null || t === void 0 || e >= t.heads ? null : e;
 }
-function Br(e, t) {
+function Vr(e, t) {
 	return e === null || e.coarse || e.tile.rows === 0 ? null : {
 		side: "target",
 		index: t === null ? 0 : t.rows.from - e.excerpt.rows.from
 	};
 }
-function Vr(e, t) {
+function Hr(e, t) {
 	return e !== null && e.side === t.side && e.index === t.index && e.partner === t.partner;
 }
-function Hr(t) {
-	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Pr(t), c = s === null || a === null || u(a, e(s));
+function Ur(t) {
+	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Fr(t), c = s === null || a === null || u(a, e(s));
 	return {
 		text: t.sentence,
 		row: t.row,
 		layer: i === null || n === null ? null : t.layer,
 		head: i === null || n === null ? null : t.head ?? "mean",
 		view: c ? null : a,
-		pinned: r === null || o === void 0 ? null : qr(r, o, 1),
+		pinned: r === null || o === void 0 ? null : Jr(r, o, 1),
 		order: t.order,
 		scale: t.scale,
 		statistic: t.statistic,
@@ -1903,11 +1911,12 @@ function Hr(t) {
 		weight: t.weight,
 		erased: t.erased,
 		factor: t.factor,
-		unmasked: t.unmasked
+		unmasked: t.unmasked,
+		forced: t.forced
 	};
 }
-function Ur(e, t) {
-	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, { output: f, weight: p, erased: m, factor: h, unmasked: g } = t, _ = e.chosen || t.head !== null, v = {
+function Wr(e, t) {
+	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, { output: f, weight: p, erased: m, factor: h, unmasked: g, forced: _ } = t, v = e.chosen || t.head !== null, y = {
 		order: n,
 		scale: r,
 		statistic: i,
@@ -1917,30 +1926,31 @@ function Ur(e, t) {
 		joined: l,
 		threshold: u,
 		apart: d
-	}, y = {
+	}, b = {
 		output: f,
 		weight: p,
 		erased: m,
 		factor: h,
-		unmasked: g
+		unmasked: g,
+		forced: _
 	};
 	return {
 		...e,
-		...v,
 		...y,
-		selected: Rr(o, e.answer),
-		chosen: _
+		...b,
+		selected: zr(o, e.answer),
+		chosen: v
 	};
 }
-function Wr(e, t) {
+function Gr(e, t) {
 	let { sheet: n } = e;
 	if (n === null || n.coarse) return e;
 	if (t === null) return {
 		...e,
 		pinned: null
 	};
-	let r = qr(t, n.excerpt, -1);
-	return Gr(r, n) ? {
+	let r = Jr(t, n.excerpt, -1);
+	return Kr(r, n) ? {
 		...e,
 		pinned: r,
 		pointed: r
@@ -1949,16 +1959,16 @@ function Wr(e, t) {
 		pinned: null
 	};
 }
-function Gr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
+function Kr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
 	let [i, a] = e === "target" ? [r.rows, r.keys] : [r.keys, r.rows];
 	return t >= 0 && t < i && n >= 0 && n < a;
 }
-function Kr(e, t, n) {
+function qr(e, t, n) {
 	if (e === null || t === null || t.coarse || n.coarse) return null;
-	let r = qr(qr(e, t.excerpt, 1), n.excerpt, -1);
-	return Gr(r, n) ? r : null;
+	let r = Jr(Jr(e, t.excerpt, 1), n.excerpt, -1);
+	return Kr(r, n) ? r : null;
 }
-function qr(e, { rows: t, keys: n }, r) {
+function Jr(e, { rows: t, keys: n }, r) {
 	let [i, a] = e.side === "target" ? [t.from, n.from] : [n.from, t.from], o = {
 		side: e.side,
 		index: e.index + r * i
@@ -1969,15 +1979,15 @@ function qr(e, { rows: t, keys: n }, r) {
 	};
 }
 // src/explorer.ts
-var Jr = {
+var Yr = {
 	translation: 4e3,
 	weights: 500
-}, Yr = class {
+}, Xr = class {
 	door;
 	theme;
 	address;
-	current = B(br);
-	now = Object.fromEntries(Object.keys(br).map((e) => [e, ut(() => this.current.value[e])]));
+	current = B(xr);
+	now = Object.fromEntries(Object.keys(xr).map((e) => [e, ut(() => this.current.value[e])]));
 	get whole() {
 		return this.current;
 	}
@@ -1985,7 +1995,7 @@ var Jr = {
 	notice = B("");
 	map = null;
 	spoken = B("");
-	weights = ut(() => Nr(this.now.sheet.value, this.now.head.value));
+	weights = ut(() => Pr(this.now.sheet.value, this.now.head.value));
 	layer = ut(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
 	reading = ut(() => this.read(this.weights.value));
 	heads = ut(() => {
@@ -1995,7 +2005,7 @@ var Jr = {
 			this.now.selected,
 			this.now.sheet
 		];
-		return Ir({
+		return Lr({
 			layer: e.value,
 			head: t.value,
 			selected: n.value,
@@ -2023,13 +2033,13 @@ var Jr = {
 		});
 	}
 	point(e) {
-		this.current.value = Or(this.state, e);
+		this.current.value = kr(this.state, e);
 	}
 	pin(e) {
-		this.update(kr(this.state, e));
+		this.update(Ar(this.state, e));
 	}
 	unpin() {
-		this.update(Ar(this.state));
+		this.update(jr(this.state));
 	}
 	chooseLayer(e) {
 		this.see(e, this.requestedHead.head);
@@ -2044,11 +2054,11 @@ var Jr = {
 		this.show(this.state.layer, this.state.head, e);
 	}
 	toggle(e) {
-		this.update(Lr(this.state, e));
+		this.update(Rr(this.state, e));
 	}
 	matrixOf({ layer: e, head: t }) {
 		let n = this.now.sheet.value;
-		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Nr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Pr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
 	}
 	alike({ layer: e }) {
 		let [t, n] = [this.layer.value, this.now.answer.value?.layers[e]];
@@ -2059,7 +2069,7 @@ var Jr = {
 		if (e === null || t === null) return null;
 		let { rows: n, keys: r } = t;
 		if (!this.now.joined.value || t.coarse) {
-			let [t, i] = [Zn(n.length), Zn(r.length)];
+			let [t, i] = [Qn(n.length), Qn(r.length)];
 			return {
 				matrix: e,
 				rows: n,
@@ -2068,11 +2078,11 @@ var Jr = {
 				keySpans: i
 			};
 		}
-		let [i, a] = [Xn(n), Xn(r)];
+		let [i, a] = [Zn(n), Zn(r)];
 		return {
-			matrix: $n(e, i, a),
-			rows: Qn(n, i),
-			keys: Qn(r, a),
+			matrix: er(e, i, a),
+			rows: $n(n, i),
+			keys: $n(r, a),
 			rowSpans: i,
 			keySpans: a
 		};
@@ -2088,7 +2098,7 @@ var Jr = {
 		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
 	}
 	get link() {
-		return on(Hr(this.state));
+		return on(Ur(this.state));
 	}
 	async begin(e) {
 		try {
@@ -2097,46 +2107,53 @@ var Jr = {
 				...this.state,
 				model: t
 			});
-			let { link: n, problem: r } = Zr(e), i = n.text ?? t.facts.example ?? "";
-			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Tr(this.state, r));
+			let { link: n, problem: r } = Qr(e), i = n.text ?? t.facts.example ?? "";
+			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Er(this.state, r));
 		} catch (e) {
-			this.update(Tr(this.state, U.of(e)));
+			this.update(Er(this.state, U.of(e)));
 		}
 	}
 	async follow(e) {
-		if (e === on(Hr(this.state))) return;
-		let { link: t, problem: n } = Zr(e);
-		if (n !== null) return this.update(Tr(this.state, n), !1);
-		let { answer: r, sentence: i, row: a, model: o } = this.state;
+		if (e === on(Ur(this.state))) return;
+		let { link: t, problem: n } = Qr(e);
+		if (n !== null) return this.update(Er(this.state, n), !1);
+		let { answer: r, sentence: i, row: a, model: o, forced: c } = this.state;
 		if (o?.texts !== null && o !== null) {
 			if (t.row !== null && t.row !== a) return this.open(t.row, t);
-		} else if (t.text !== null && t.text !== i) return this.translate(t.text, t);
-		if (this.update(Ur(this.state, t), !1), r === null) return;
-		let c = this.state.overview?.statistics.first ?? {
+		} else if (t.text !== null && (t.text !== i || t.forced.join() !== c.join())) return this.translate(t.text, t);
+		if (this.update(Wr(this.state, t), !1), r === null) return;
+		let l = this.state.overview?.statistics.first ?? {
 			layer: 0,
 			head: 0
-		}, l = Math.min(t.layer ?? c.layer, r.layers.length - 1), u = r.layers[l];
-		if (u === void 0) return;
-		let d = t.head === "mean" ? null : t.head ?? c.head;
-		await this.show(l, d, s(t.view, u), !1), this.update(Wr(this.state, t.pinned), !1);
+		}, u = Math.min(t.layer ?? l.layer, r.layers.length - 1), d = r.layers[u];
+		if (d === void 0) return;
+		let f = t.head === "mean" ? null : t.head ?? l.head;
+		await this.show(u, f, s(t.view, d), !1), this.update(Gr(this.state, t.pinned), !1);
 	}
 	async translate(e, t = null) {
-		if (this.state.model?.texts || (this.draft.value = e, e === this.state.translating)) return;
+		if (this.state.model?.texts || (this.draft.value = e, t === null && e === this.state.translating)) return;
 		let n = this.restart();
 		if (e.trim() === "") {
 			let e = new U("a sentence to translate", "an empty one", "type a few words");
-			return this.update(Tr(this.state, e));
+			return this.update(Er(this.state, e));
 		}
-		this.update(Sr(this.state, e)), await this.wait(n, Jr.translation, async () => {
-			let r = await this.door.translate(e, n), i = await this.first(r, t, n);
-			return (n) => Qr(wr(i.from(n), e, r, i), t);
+		this.update(Cr(this.state, e)), await this.wait(n, Yr.translation, async () => {
+			let r = await this.door.translate(e, t?.forced ?? [], n), i = await this.first(r, t, n);
+			return (n) => $r(Tr(i.from(n), e, r, i), t);
+		});
+	}
+	choose(e) {
+		let { sentence: t } = this.state;
+		t !== null && this.translate(t, {
+			...Ur(this.state),
+			forced: e
 		});
 	}
 	async open(e, t = null) {
 		let n = this.restart();
-		if (this.openingRow = e, this.update(Cr(this.state)), await this.wait(n, Jr.weights, async () => {
+		if (this.openingRow = e, this.update(wr(this.state)), await this.wait(n, Yr.weights, async () => {
 			let r = await this.door.text(e, n), i = await this.first(r, t, n);
-			return (n) => Qr(wr(i.from(n), null, r, {
+			return (n) => $r(Tr(i.from(n), null, r, {
 				...i,
 				row: e
 			}), t);
@@ -2150,7 +2167,7 @@ var Jr = {
 			...this.state,
 			chosen: !0
 		};
-		e === this.state.layer && Fr(this.state, t) ? this.update({
+		e === this.state.layer && Ir(this.state, t) ? this.update({
 			...n,
 			head: t
 		}) : (this.current.value = n, this.show(e, t));
@@ -2166,25 +2183,25 @@ var Jr = {
 		}, this.open(this.openingRow);
 		let { answer: i } = this.state, a = i?.layers[e];
 		if (i === null || a === void 0) return;
-		let s = n ?? o(this.state.view, Pr(this.state), a);
-		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Dr(this.state, t, s), r);
+		let s = n ?? o(this.state.view, Fr(this.state), a);
+		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Or(this.state, t, s), r);
 		this.pendingHead = {
 			layer: e,
 			head: t
 		};
 		let { signal: l } = this.sheetRequest = new AbortController(), u = this.preview(a, e, t, s);
-		u !== null && this.update(Er(this.state, t, u, s), r), this.update(Cr(this.state), r), await this.wait(l, Jr.weights, async () => {
+		u !== null && this.update(Dr(this.state, t, u, s), r), this.update(wr(this.state), r), await this.wait(l, Yr.weights, async () => {
 			let n = await this.sheet(i, e, t, c(s, a), l);
-			return (e) => n === null ? e : Er(e, t, n, s);
+			return (e) => n === null ? e : Dr(e, t, n, s);
 		}, r), l.aborted || (this.pendingHead = null);
 	}
 	preview(e, t, n, r) {
 		let { overview: i, sheet: a } = this.state;
-		return a?.layer === t && Fr(this.state, n) ? null : Xr(i, e, t, n, r);
+		return a?.layer === t && Ir(this.state, n) ? null : Zr(i, e, t, n, r);
 	}
 	shows(e, t, n) {
 		let { sheet: r } = this.state;
-		return r === null || r.layer !== e || !Fr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
+		return r === null || r.layer !== e || !Ir(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
 	}
 	async first(e, t, n) {
 		let r = (e) => e;
@@ -2205,9 +2222,9 @@ var Jr = {
 			overview: l,
 			from: r
 		};
-		let h = t ? s(t.view, m) : o(this.state.view, Pr(this.state), m);
+		let h = t ? s(t.view, m) : o(this.state.view, Fr(this.state), m);
 		return {
-			sheet: Xr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
+			sheet: Zr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
 			view: h,
 			overview: l,
 			from: (e) => ({
@@ -2236,13 +2253,13 @@ var Jr = {
 				},
 				keys: o
 			}, t);
-			return Hn(Dn(s.keys, s.keys.length)) === "rtl" ? e : [];
+			return Un(On(s.keys, s.keys.length)) === "rtl" ? e : [];
 		});
 		return new Set((await Promise.all(a)).flat());
 	}
 	async sheet(e, t, n, r, i) {
 		let a = e.layers[t];
-		return e.map === null || a === void 0 ? null : or(this.door, e.map, {
+		return e.map === null || a === void 0 ? null : sr(this.door, e.map, {
 			layer: a,
 			index: t,
 			head: n
@@ -2259,7 +2276,7 @@ var Jr = {
 			let t = await n();
 			e.aborted || this.update(t(this.state), r);
 		} catch (t) {
-			e.aborted || this.update(Tr(this.state, U.of(t)));
+			e.aborted || this.update(Er(this.state, U.of(t)));
 		} finally {
 			clearTimeout(i);
 		}
@@ -2271,7 +2288,7 @@ var Jr = {
 		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.stopFetching();
 	}
 	update(e, t = !0) {
-		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(on(Hr(e))));
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(on(Ur(e))));
 	}
 	fetchOthers(e, t) {
 		let { answer: n } = this.state;
@@ -2285,16 +2302,16 @@ var Jr = {
 			}, a).then((e) => {
 				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, Nt(e, 0)));
 			}, (e) => {
-				a.aborted || this.update(Tr(this.state, U.of(e)));
+				a.aborted || this.update(Er(this.state, U.of(e)));
 			});
 		}
 	}
 };
-function Xr(e, t, n, r, i) {
+function Zr(e, t, n, r, i) {
 	let a = e?.tiles[n];
-	return a === void 0 || !rr(t, i) ? null : ir(a, t, n, Math.min(r ?? 0, t.heads - 1));
+	return a === void 0 || !ir(t, i) ? null : ar(a, t, n, Math.min(r ?? 0, t.heads - 1));
 }
-function Zr(e) {
+function Qr(e) {
 	try {
 		return {
 			link: sn(e),
@@ -2307,42 +2324,42 @@ function Zr(e) {
 		};
 	}
 }
-function Qr(e, t) {
-	return t === null ? e : Wr(Ur(e, t), t.pinned);
+function $r(e, t) {
+	return t === null ? e : Gr(Wr(e, t), t.pinned);
 }
 // src/panel.ts
-var $r = we(null), ei = $r.Provider;
+var ei = we(null), ti = ei.Provider;
 function Y() {
-	let e = Be($r);
+	let e = Be(ei);
 	if (e === null) throw Error("a panel outside of an explorer");
 	return e;
 }
 // src/wording.ts
-function ti(e) {
-	let t = [];
-	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${ii(e.source_language)} → ${ii(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${ai(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
-}
 function ni(e) {
-	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
+	let t = [];
+	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${ai(e.source_language)} → ${ai(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${oi(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
 }
 function ri(e) {
-	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
+	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
 }
 function ii(e) {
+	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
+}
+function ai(e) {
 	try {
 		return new Intl.DisplayNames(["en"], { type: "language" }).of(e) ?? e;
 	} catch {
 		return e;
 	}
 }
-function ai(e) {
+function oi(e) {
 	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
 }
-function oi(e, t, n, r) {
+function si(e, t, n, r) {
 	let i = Ht(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${J(r[e] ?? "")} ${W(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
 	return `${J(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
 }
-function si({ translated: e, within: t }) {
+function ci({ translated: e, within: t }) {
 	return t ? {
 		source: "Looked at",
 		target: "Looking"
@@ -2351,7 +2368,7 @@ function si({ translated: e, within: t }) {
 		target: e ? "Translation" : "Target"
 	};
 }
-var ci = {
+var li = {
 	normalized_entropy: "entropy, as a share of the most",
 	max_weight: "largest weight",
 	first_weight: "share on the first token",
@@ -2363,7 +2380,7 @@ var ci = {
 	special_weight: "share on special tokens",
 	information: "how much the query decides, in nats"
 };
-function li(e) {
+function ui(e) {
 	return e === "read" ? {
 		button: "Read",
 		doing: "Reading",
@@ -2391,14 +2408,14 @@ function li(e) {
 		field: "Your sentence"
 	};
 }
-function ui({ rows: e, keys: t }) {
+function di({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => t - e === 1 ? e.toLocaleString("en") : `${e.toLocaleString("en")}–${(t - 1).toLocaleString("en")}`;
 	return `rows ${n(e)} × keys ${n(t)}`;
 }
-function di(e) {
-	return ci[e] ?? e;
+function fi(e) {
+	return li[e] ?? e;
 }
-var fi = {
+var pi = {
 	normalized_entropy: "entropy",
 	max_weight: "largest",
 	first_weight: "first",
@@ -2407,26 +2424,26 @@ var fi = {
 	previous_weight: "before",
 	next_weight: "after"
 };
-function pi(e) {
-	return fi[e] ?? e;
+function mi(e) {
+	return pi[e] ?? e;
 }
-function mi(e, t) {
+function hi(e, t) {
 	return /_weight$|^normalized/.test(e) ? W(t) : t.toFixed(2);
 }
-function hi({ title: e }, t) {
+function gi({ title: e }, t) {
 	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
 }
-function gi(e, t, n) {
-	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${Si(n)}s looked at “${J(t)}”`;
-}
 function _i(e, t, n) {
+	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${Ci(n)}s looked at “${J(t)}”`;
+}
+function vi(e, t, n) {
 	if (e.side === "target") {
 		let e = t.within ? "token" : "source token", r = W(n.reduce((e, t) => e + t, 0));
-		return `Of each ${e} here, the share of this ${Si(t)}’s attention; together ${r}.`;
+		return `Of each ${e} here, the share of this ${Ci(t)}’s attention; together ${r}.`;
 	}
 	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
 }
-function vi(e, r = null) {
+function yi(e, r = null) {
 	if (e === null) return "";
 	let [i, a] = r ? [r.rows, r.keys] : [n(e.rows), n(e.keys)], o = (e, n) => Math.ceil(t(e) / n).toLocaleString("en");
 	if (r?.sampled) {
@@ -2435,25 +2452,25 @@ function vi(e, r = null) {
 	}
 	return `Each cell shows the largest weight of up to ${o(e.rows, i)} × ${o(e.keys, a)}. Click a cell to see its part of the map closer.`;
 }
-function yi({ translating: e, reading: t, slow: n, model: r }) {
+function bi({ translating: e, reading: t, slow: n, model: r }) {
 	if (e !== null) {
-		let { doing: e } = li(r?.facts.task);
+		let { doing: e } = ui(r?.facts.task);
 		return n ? `Still ${e.toLowerCase()}. A long text or a large model takes its time…` : `${e}…`;
 	}
 	return t && n ? "Reading the weights. A long map takes its time…" : "";
 }
-function bi(e, t) {
+function xi(e, t) {
 	return t === "" ? String(e) : `${e}: ${t}`;
 }
-function xi(e, t, n, r) {
-	let { source: i, target: a } = si(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
+function Si(e, t, n, r) {
+	let { source: i, target: a } = ci(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
 	return r ? `A map of the largest weights: ${o}. The numbers above it show a part of it closer.` : `A map of the weights: ${o}. The rows of words above and the list of numbers beside it say the same.`;
 }
-function Si(e) {
+function Ci(e) {
 	return e.translated && !e.within ? "word" : "token";
 }
 // node_modules/preact/jsx-runtime/dist/jsxRuntime.mjs
-var Ci = Symbol.for("pv"), wi = 0;
+var wi = Symbol.for("pv"), Ti = 0;
 Array.isArray;
 function X(e, t, n, r, i, a) {
 	t ||= {};
@@ -2469,20 +2486,20 @@ function X(e, t, n, r, i, a) {
 		__b: 0,
 		__e: null,
 		__c: null,
-		constructor: Ci,
-		__v: --wi,
+		constructor: wi,
+		__v: --Ti,
 		__i: -1,
 		__u: 0
 	};
 	return (i || a) && (l.__source = i, l.__self = a), f.vnode && f.vnode(l), l;
 }
 // src/ask-panel.tsx
-function Ti() {
-	let e = Y().now.model.value;
-	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(Ei, {}) : /* @__PURE__ */ X(Di, { texts: e.texts });
-}
 function Ei() {
-	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = li(r?.task), o = e.now.translating.value !== null;
+	let e = Y().now.model.value;
+	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(Di, {}) : /* @__PURE__ */ X(Oi, { texts: e.texts });
+}
+function Di() {
+	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = ui(r?.task), o = e.now.translating.value !== null;
 	return F(() => {
 		let e = t.current;
 		if (e === null) return;
@@ -2531,7 +2548,7 @@ function Ei() {
 		})]
 	});
 }
-function Di({ texts: e }) {
+function Oi({ texts: e }) {
 	let t = Y(), n = t.now.row.value;
 	return /* @__PURE__ */ X("div", {
 		class: "ask",
@@ -2546,7 +2563,7 @@ function Di({ texts: e }) {
 				onChange: (e) => t.openText(Number(e.currentTarget.value)),
 				children: e.slice(0, 500).map((e, t) => /* @__PURE__ */ X("option", {
 					value: String(t),
-					children: bi(t, e)
+					children: xi(t, e)
 				}, t))
 			})
 		] }), e.length > 500 && /* @__PURE__ */ X("label", { children: [
@@ -2562,13 +2579,13 @@ function Di({ texts: e }) {
 		] })]
 	});
 }
-function Oi() {
-	let e = Y(), { now: t } = e, n = t.problem.value, r = yi({
+function ki() {
+	let e = Y(), { now: t } = e, n = t.problem.value, r = bi({
 		...e.state,
 		translating: t.translating.value,
 		reading: t.reading.value,
 		slow: t.slow.value
-	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, ri(i)].filter((e) => e !== "");
+	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, ii(i)].filter((e) => e !== "");
 	return /* @__PURE__ */ X("div", {
 		class: "messages",
 		children: [
@@ -2592,7 +2609,7 @@ function Oi() {
 					/* @__PURE__ */ X("h2", {
 						id: "result-title",
 						hidden: i?.text == null,
-						children: li(a?.task).result
+						children: ui(a?.task).result
 					}),
 					/* @__PURE__ */ X("p", {
 						id: "translation",
@@ -2622,7 +2639,7 @@ function Oi() {
 	});
 }
 // src/ramp.ts
-var ki = Li([
+var Ai = Ri([
 	.962,
 	.012,
 	95
@@ -2634,7 +2651,7 @@ var ki = Li([
 	.28,
 	.12,
 	280
-]), Ai = Li([
+]), ji = Ri([
 	.27,
 	.03,
 	270
@@ -2646,7 +2663,7 @@ var ki = Li([
 	.93,
 	.11,
 	110
-]), ji = Ri([
+]), Mi = zi([
 	.42,
 	.13,
 	255
@@ -2658,7 +2675,7 @@ var ki = Li([
 	.5,
 	.15,
 	50
-]), Mi = Ri([
+]), Ni = zi([
 	.82,
 	.1,
 	240
@@ -2671,7 +2688,7 @@ var ki = Li([
 	.13,
 	65
 ]);
-function Ni(e, t) {
+function Pi(e, t) {
 	let n = Math.round(Math.min(Math.max(t, 0), 1) * (e.steps.length - 1));
 	return e.steps[n] ?? [
 		0,
@@ -2679,18 +2696,18 @@ function Ni(e, t) {
 		0
 	];
 }
-function Pi([e, t, n]) {
+function Fi([e, t, n]) {
 	return `rgb(${e}, ${t}, ${n})`;
 }
-function Fi(e) {
-	let t = Ii(e);
+function Ii(e) {
+	let t = Li(e);
 	return (t + .05) / .05 >= 1.05 / (t + .05) ? "#000" : "#fff";
 }
-function Ii(e) {
-	let [t, n, r] = e.map((e) => Vi(e / 255));
+function Li(e) {
+	let [t, n, r] = e.map((e) => Hi(e / 255));
 	return .2126 * t + .7152 * n + .0722 * r;
 }
-function Li(e, t, n) {
+function Ri(e, t, n) {
 	let r = (e[0] - t[0]) / (e[0] - n[0]);
 	return { steps: Array.from({ length: 256 }, (i, a) => {
 		let o = a / 255, [s, c, l] = o < r ? [
@@ -2702,40 +2719,40 @@ function Li(e, t, n) {
 			n,
 			(o - r) / (1 - r)
 		];
-		return zi([
+		return Bi([
 			e[0] + (n[0] - e[0]) * o,
 			s[1] + (c[1] - s[1]) * l,
 			s[2] + (c[2] - s[2]) * l
 		]);
 	}) };
 }
-function Ri(e, t, n) {
+function zi(e, t, n) {
 	return { steps: Array.from({ length: 255 }, (r, i) => {
 		let a = i / 254, o = a < .5 ? e : n, s = Math.abs(2 * a - 1);
-		return zi([
+		return Bi([
 			t[0] + (o[0] - t[0]) * s,
 			t[1] + (o[1] - t[1]) * s,
 			o[2]
 		]);
 	}) };
 }
-function zi([e, t, n]) {
+function Bi([e, t, n]) {
 	let r = t * Math.cos(n * Math.PI / 180), i = t * Math.sin(n * Math.PI / 180), a = (e + .3963377774 * r + .2158037573 * i) ** 3, o = (e - .1055613458 * r - .0638541728 * i) ** 3, s = (e - .0894841775 * r - 1.291485548 * i) ** 3;
 	return [
-		Bi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
-		Bi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
-		Bi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
+		Vi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
+		Vi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
+		Vi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
 	];
 }
-function Bi(e) {
+function Vi(e) {
 	let t = e <= .0031308 ? 12.92 * e : 1.055 * e ** (1 / 2.4) - .055;
 	return Math.round(Math.min(Math.max(t, 0), 1) * 255);
 }
-function Vi(e) {
+function Hi(e) {
 	return e <= .04045 ? e / 12.92 : ((e + .055) / 1.055) ** 2.4;
 }
 // src/head-grid.ts
-var Hi = 3, Ui = class {
+var Ui = 3, Wi = class {
 	theme;
 	canvas;
 	room;
@@ -2751,7 +2768,7 @@ var Hi = 3, Ui = class {
 		this.theme = e, this.canvas = t, this.room = n, this.readout = r, this.choose = i, this.toggle = a, this.marks = document.createElement("canvas"), this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks);
 		let o = (e) => {
 			let n = t.getBoundingClientRect();
-			return this.plan && gr(this.plan, e.clientX - n.left, e.clientY - n.top);
+			return this.plan && _r(this.plan, e.clientX - n.left, e.clientY - n.top);
 		};
 		t.addEventListener("pointermove", (e) => this.point(o(e))), t.addEventListener("pointerleave", () => this.point(null)), t.addEventListener("click", (e) => {
 			let t = o(e);
@@ -2767,22 +2784,22 @@ var Hi = 3, Ui = class {
 		this.pictures.size > 0 && this.plan !== null && e.layers === t?.layers && r ? this.mark() : this.redraw();
 	}
 	point(e) {
-		_r(e, this.pointed) || (this.pointed = e, this.mark());
+		vr(e, this.pointed) || (this.pointed = e, this.mark());
 	}
 	pressed(e) {
 		if (e.ctrlKey || e.altKey || e.metaKey || this.plan === null) return;
 		let t = this.pointed ?? this.heads?.shown ?? null;
 		if (e.key === "Enter" || e.key === " ") {
 			if (e.preventDefault(), t === null) return;
-			e.key === " " && !_r(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
-		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(vr(this.plan, t, e.key)));
+			e.key === " " && !vr(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
+		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(yr(this.plan, t, e.key)));
 	}
 	redraw() {
 		let { heads: e } = this, t = this.room.clientWidth, n = this.canvas.getContext("2d");
 		if (e === null || n === null || t === 0) return;
 		let r = this.theme.font;
 		n.font = `12px ${r}`;
-		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? yr(e.layers, (t) => Wi(e, t)) : null, o = hr(e.layers, t, i, a);
+		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? br(e.layers, (t) => Gi(e, t)) : null, o = gr(e.layers, t, i, a);
 		this.plan = o;
 		for (let e of [this.canvas, this.marks]) {
 			let t = Math.max(1, window.devicePixelRatio);
@@ -2793,13 +2810,13 @@ var Hi = 3, Ui = class {
 		this.drawPictures(n, o, e), this.mark();
 	}
 	drawPictures(e, t, n) {
-		let r = Math.max(...t.thumbnails.map((e) => Wi(n, e) ?? 0), 1e-9);
+		let r = Math.max(...t.thumbnails.map((e) => Gi(n, e) ?? 0), 1e-9);
 		e.imageSmoothingQuality = "high";
 		for (let i of t.thumbnails) {
-			let a = n.statistic === null ? null : Wi(n, i), o = n.statistic === null ? t.size : t.size - Hi - 1;
+			let a = n.statistic === null ? null : Gi(n, i), o = n.statistic === null ? t.size : t.size - Ui - 1;
 			e.fillStyle = this.theme.tone("line"), e.fillRect(i.x, i.y, t.size, o);
 			let s = this.picture(n, i);
-			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Hi, a / r * t.size, Hi));
+			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Ui, a / r * t.size, Ui));
 		}
 	}
 	picture(e, { layer: t, head: n }) {
@@ -2807,7 +2824,7 @@ var Hi = 3, Ui = class {
 		if (i !== void 0) return i;
 		let [a, o] = [e.overview[t], e.layers[t]];
 		if (a === void 0 || o === void 0) return null;
-		let s = e.rightToLeft.has(t), c = Gi(a, n, e, o.keys, s);
+		let s = e.rightToLeft.has(t), c = Ki(a, n, e, o.keys, s);
 		return this.pictures.set(r, c), c;
 	}
 	mark() {
@@ -2815,7 +2832,7 @@ var Hi = 3, Ui = class {
 		if (e === null || t === null || n === null) return;
 		n.clearRect(0, 0, t.width, t.height);
 		let r = (e, r, i) => {
-			let a = t.thumbnails.find((t) => _r(t, e));
+			let a = t.thumbnails.find((t) => vr(t, e));
 			a !== void 0 && (n.strokeStyle = i, n.lineWidth = r, n.strokeRect(a.x, a.y, t.size, t.size));
 		};
 		e.together.forEach((t, n) => r(t, 3, e.colours[n] ?? "")), e.together.length < 2 ? r(e.shown, 3, this.theme.tone("accent")) : r(e.shown, 4, e.colours[0] ?? ""), r(this.pointed, 2, this.theme.tone("ink"));
@@ -2824,14 +2841,14 @@ var Hi = 3, Ui = class {
 			this.readout.textContent = "mean of all heads";
 			return;
 		}
-		let o = Wi(e, i), s = e.statistic === null || o === null ? "" : `: ${di(e.statistic)} ${mi(e.statistic, o)}`;
-		this.readout.textContent = `${hi(a, i.head)}${s}`, this.canvas.title = a.name;
+		let o = Gi(e, i), s = e.statistic === null || o === null ? "" : `: ${fi(e.statistic)} ${hi(e.statistic, o)}`;
+		this.readout.textContent = `${gi(a, i.head)}${s}`, this.canvas.title = a.name;
 	}
 };
-function Wi({ statistics: e, statistic: t }, { layer: n, head: r }) {
+function Gi({ statistics: e, statistic: t }, { layer: n, head: r }) {
 	return t === null ? null : e.layers[n]?.[t]?.[r] ?? null;
 }
-function Gi(e, t, { ramp: n, scale: r }, i, a) {
+function Ki(e, t, { ramp: n, scale: r }, i, a) {
 	let o = document.createElement("canvas");
 	if (e.rows === 0 || e.keys === 0) return o;
 	[o.width, o.height] = [e.keys, e.rows];
@@ -2840,15 +2857,15 @@ function Gi(e, t, { ramp: n, scale: r }, i, a) {
 		let r = s.values[t] ?? 0;
 		if (Number.isNaN(r)) continue;
 		let i = Math.floor(t / e.keys), o = a ? i * e.keys + (e.keys - 1 - t % e.keys) : t;
-		l.data.set(Ni(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
+		l.data.set(Pi(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
 	}
 	return o.getContext("2d")?.putImageData(l, 0, 0), o;
 }
 // src/heads-panel.tsx
-function Ki() {
+function qi() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = I(null), o = I(null);
 	F(() => {
-		r.current !== null && i.current !== null && a.current !== null && (o.current = new Ui(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
+		r.current !== null && i.current !== null && a.current !== null && (o.current = new Wi(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
 	}, []);
 	let s = () => {
 		let [r, i, a] = [
@@ -2907,7 +2924,7 @@ function Ki() {
 						children: "nothing"
 					}), l.map((e) => /* @__PURE__ */ X("option", {
 						value: e,
-						children: di(e)
+						children: fi(e)
 					}, e))]
 				})
 			] }), /* @__PURE__ */ X("label", { children: [
@@ -2952,7 +2969,7 @@ function Ki() {
 	] });
 }
 // src/help-dialog.tsx
-var qi = [
+var Ji = [
 	[
 		"Heads",
 		"arrows, Enter",
@@ -2994,6 +3011,11 @@ var qi = [
 		"from key to key, keep one"
 	],
 	[
+		"Beams",
+		"Tab, Enter",
+		"from token to token, go on with one"
+	],
+	[
 		"Panes",
 		"arrows on a separator",
 		"make a pane larger or smaller"
@@ -3009,7 +3031,7 @@ var qi = [
 		"this help"
 	]
 ];
-function Ji({ open: e }) {
+function Yi({ open: e }) {
 	let t = I(null);
 	return F(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
@@ -3030,7 +3052,7 @@ function Ji({ open: e }) {
 				}),
 				/* @__PURE__ */ X("p", { children: "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there." }),
 				/* @__PURE__ */ X("p", { children: "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much." }),
-				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: qi.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Ji.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
 					/* @__PURE__ */ X("th", {
 						scope: "row",
 						children: e
@@ -3052,8 +3074,244 @@ function Ji({ open: e }) {
 		})
 	});
 }
+// src/beams.ts
+function Xi(e) {
+	return Zi(e, [...e.keys()], 0);
+}
+function Zi(e, t, n) {
+	let r = (t, n) => e[t]?.tokens[n], i = /* @__PURE__ */ new Map();
+	for (let e of t) {
+		let t = r(e, n);
+		t !== void 0 && i.set(t, [...i.get(t) ?? [], e]);
+	}
+	return [...i.values()].map((t) => {
+		let [i = 0] = t, a = n + 1, o = () => r(i, a) !== void 0 && t.every((e) => r(e, a) === r(i, a));
+		for (; o();) a++;
+		return {
+			text: Qi(e[i]?.tokens ?? [], n, a),
+			next: Zi(e, t, a),
+			leaf: t.find((t) => e[t]?.tokens.length === a) ?? null
+		};
+	});
+}
+function Qi(e, t, n) {
+	return On(e, e.length).slice(t, n).map(({ text: e, begins: t }, n) => t && n > 0 ? ` ${e}` : e).join("");
+}
+function $i({ outputs: e }, t, n) {
+	return [...e.slice(0, t).map((e) => e.id), n];
+}
+function ea(e) {
+	return e === null ? "−∞" : e.toFixed(2).replace("-", "−");
+}
+// src/beams-panel.tsx
+var ta = 20;
+function na() {
+	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = I(null), o = I(!1), s = t.answer.value, c = s?.map ?? null;
+	F(() => {
+		if (c === null || n.beams === void 0) return;
+		let e = new AbortController();
+		return n.beams(c, e.signal).then((t) => {
+			e.signal.aborted || ([r.value, i.value] = [{
+				map: c,
+				beams: t
+			}, ""]);
+		}, (t) => {
+			e.signal.aborted || (i.value = U.of(t).message);
+		}), () => e.abort();
+	}, [c]);
+	let l = r.value;
+	if (F(() => {
+		l !== null && l.map === c && o.current && (o.current = !1, a.current?.focus());
+	}, [l?.map]), l === null || s === null) return /* @__PURE__ */ X("p", {
+		class: i.value === "" ? "hint empty" : "problem",
+		role: i.value === "" ? "status" : "alert",
+		children: i.value || "Searching…"
+	});
+	let { beams: u } = l, d = t.forced.value, f = l.map !== c || t.translating.value !== null, p = (t) => {
+		o.current = !0, e.choose(t);
+	}, m = u.outputs.map(({ token: e }) => e), [h] = u.hypotheses;
+	return /* @__PURE__ */ X("div", {
+		class: "doubt beams",
+		children: [
+			/* @__PURE__ */ X("div", {
+				class: "aside",
+				children: [
+					/* @__PURE__ */ X("h3", { children: "What else could it have written?" }),
+					/* @__PURE__ */ X("p", { children: [
+						"A beam search keeps several beginnings at each step. The tree has the ",
+						u.hypotheses.length,
+						" best translations with which it ends. What they begin with alike stands once.",
+						h !== void 0 && h.tokens.join(" ") !== m.join(" ") && " What stands above was written without such a search."
+					] }),
+					d.length > 0 && /* @__PURE__ */ X("p", { children: [
+						"You chose how this one begins: “",
+						/* @__PURE__ */ X("bdi", { children: Qi(m, 0, d.length) }),
+						"”.",
+						" ",
+						/* @__PURE__ */ X("button", {
+							id: "free",
+							type: "button",
+							onClick: () => p([]),
+							children: "Let the model choose"
+						})
+					] }),
+					/* @__PURE__ */ X("p", {
+						class: "note",
+						children: [
+							/* @__PURE__ */ X("b", { children: "log p" }),
+							" is the logarithm of the probability of all tokens. The ",
+							/* @__PURE__ */ X("b", { children: "score" }),
+							" is what the search compares: log p, corrected by the settings of the search, as for the length."
+						]
+					}),
+					/* @__PURE__ */ X("p", {
+						class: "problem",
+						role: "alert",
+						hidden: i.value === "",
+						children: i.value
+					})
+				]
+			}),
+			/* @__PURE__ */ X("div", {
+				class: f ? "tree stale" : "tree",
+				tabIndex: 0,
+				role: "region",
+				"aria-label": "Hypotheses",
+				"aria-busy": f,
+				children: /* @__PURE__ */ X(ra, {
+					branches: Xi(u.hypotheses),
+					beams: u
+				})
+			}),
+			/* @__PURE__ */ X("div", {
+				class: f ? "table-room stale" : "table-room",
+				ref: a,
+				tabIndex: 0,
+				role: "region",
+				"aria-label": "Alternatives",
+				"aria-busy": f,
+				children: /* @__PURE__ */ X(aa, {
+					beams: u,
+					forced: d.length,
+					choose: p
+				})
+			})
+		]
+	});
+}
+function ra({ branches: e, beams: t }) {
+	return /* @__PURE__ */ X("ul", { children: e.map(({ text: e, next: n, leaf: r }, i) => {
+		let a = r === null ? void 0 : t.hypotheses[r];
+		return /* @__PURE__ */ X("li", { children: [/* @__PURE__ */ X("span", {
+			class: r === 0 ? "words own" : "words",
+			children: [/* @__PURE__ */ X("bdi", { children: e }), a !== void 0 && /* @__PURE__ */ X("span", {
+				class: "number",
+				"data-hypothesis": r,
+				children: [
+					"score ",
+					ea(a.score),
+					" · log p ",
+					ea(a.log_probability),
+					!a.finished && " · not ended"
+				]
+			})]
+		}), n.length > 0 && /* @__PURE__ */ X(ra, {
+			branches: n,
+			beams: t
+		})] }, i);
+	}) });
+}
+function ia(e) {
+	return Qi([e], 0, 1);
+}
+function aa({ beams: e, forced: t, choose: n }) {
+	let { now: r } = Y(), i = V(null), { outputs: a } = e, o = r.layer.value, s = r.answer.value?.doubt?.rows[o] === !0 ? r.pinned.value : null, c = s?.side === "target" ? s.index : s?.partner, l = c === void 0 ? null : c + (r.sheet.value?.excerpt.rows.from ?? 0);
+	F(() => void (i.value = null), [e, l]);
+	let u = Math.ceil(a.length / ta), d = Math.min(i.value ?? Math.floor((l ?? 0) / ta), u - 1), f = Math.max(d, 0) * ta, p = a.slice(f, f + ta);
+	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("table", {
+		id: "alternatives",
+		children: [
+			/* @__PURE__ */ X("caption", { children: "Token by token: what is most probable after those before it. Choose one to go on from there; marks of the model, such as ⟨end⟩, cannot be chosen." }),
+			/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "written"
+				}),
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "p"
+				}),
+				/* @__PURE__ */ X("th", {
+					scope: "col",
+					children: "most probable"
+				})
+			] }) }),
+			/* @__PURE__ */ X("tbody", { children: p.map((r, i) => /* @__PURE__ */ X("tr", {
+				class: f + i === l ? "partner" : void 0,
+				"data-output": f + i,
+				children: [
+					/* @__PURE__ */ X("th", {
+						scope: "row",
+						children: [/* @__PURE__ */ X("bdi", { children: ia(r.token) }), f + i < t && /* @__PURE__ */ X("small", { children: " (chosen)" })]
+					}),
+					/* @__PURE__ */ X("td", { children: G(Math.exp(r.log_probability ?? -Infinity)) }),
+					/* @__PURE__ */ X("td", {
+						class: "five",
+						children: r.top.map((t) => /* @__PURE__ */ X(oa, {
+							output: r,
+							one: t,
+							choose: () => n($i(e, f + i, t.id))
+						}, t.id))
+					})
+				]
+			}, f + i)) })
+		]
+	}), u > 1 && /* @__PURE__ */ X("p", {
+		class: "buttons",
+		children: [
+			/* @__PURE__ */ X("button", {
+				type: "button",
+				disabled: d === 0,
+				onClick: () => i.value = d - 1,
+				children: "Earlier"
+			}),
+			/* @__PURE__ */ X("button", {
+				type: "button",
+				disabled: d === u - 1,
+				onClick: () => i.value = d + 1,
+				children: "Later"
+			}),
+			/* @__PURE__ */ X("span", {
+				class: "note",
+				children: [
+					f,
+					"–",
+					f + p.length - 1,
+					" of ",
+					a.length
+				]
+			})
+		]
+	})] });
+}
+function oa({ output: e, one: t, choose: n }) {
+	let r = t.id === e.id, i = /* @__PURE__ */ X(A, { children: [
+		/* @__PURE__ */ X("bdi", { children: ia(t.token) }),
+		" ",
+		W(t.probability)
+	] });
+	return r || !t.open ? /* @__PURE__ */ X("span", {
+		class: r ? "own" : void 0,
+		children: i
+	}) : /* @__PURE__ */ X("button", {
+		type: "button",
+		class: "link",
+		onClick: n,
+		children: i
+	});
+}
 // src/heads-legend.tsx
-function Yi() {
+function sa() {
 	let e = Y(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
@@ -3072,7 +3330,7 @@ function Yi() {
 						ref: (e) => e?.style.setProperty("--paint", n.heads[i] ?? ""),
 						"aria-hidden": "true"
 					}),
-					hi(a, t.head),
+					gi(a, t.head),
 					o && " (another shape)",
 					i > 0 && /* @__PURE__ */ X("button", {
 						type: "button",
@@ -3096,17 +3354,17 @@ function Yi() {
 	})] });
 }
 // src/insight.ts
-var Xi = .25;
-function Zi(e) {
+var ca = .25;
+function la(e) {
 	let { rows: t, columns: n, values: r } = e, i = new Float64Array(n), a = 0;
 	for (let e = 0; e < t * n; e++) {
 		let t = r[e] ?? NaN;
 		Number.isNaN(t) || (i[e % n] = (i[e % n] ?? 0) + t, a += t);
 	}
-	let o = Math.max(Xi, Math.min(4 / n, 1)) * a;
+	let o = Math.max(ca, Math.min(4 / n, 1)) * a;
 	return a === 0 ? [] : [...i.keys()].filter((e) => (i[e] ?? 0) >= o);
 }
-function Qi(e, t, n = /* @__PURE__ */ new Set()) {
+function ua(e, t, n = /* @__PURE__ */ new Set()) {
 	let r = {
 		entropy: 0,
 		most: 0,
@@ -3155,7 +3413,7 @@ function Qi(e, t, n = /* @__PURE__ */ new Set()) {
 		queries: i
 	};
 }
-function $i(e, t = /* @__PURE__ */ new Set()) {
+function da(e, t = /* @__PURE__ */ new Set()) {
 	let { rows: n, columns: r, values: i } = e, a = new Float32Array(n), o = new Float32Array(r);
 	for (let e = 0; e < n; e++) {
 		let [n, s] = [0, 0];
@@ -3174,7 +3432,7 @@ function $i(e, t = /* @__PURE__ */ new Set()) {
 		received: o
 	};
 }
-function ea(e, t) {
+function fa(e, t) {
 	let n = new Float32Array(e.values.length), [r, i, a] = [
 		0,
 		0,
@@ -3210,7 +3468,7 @@ function ea(e, t) {
 		}
 	};
 }
-function ta(e, t, n) {
+function pa(e, t, n) {
 	let { normalized_entropy: r, max_weight: i, queries: a } = e;
 	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
 	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${W(i)} on average, its entropy ${W(r)} of the most.`], [s, c] = [
@@ -3223,7 +3481,7 @@ function ta(e, t, n) {
 	return s >= .3 ? o.push(`It looks mostly at ${c}: ${W(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${W(1 - e.left)} of its attention.`), o;
 }
 // src/pen.ts
-var na = 2e4, ra = class {
+var ma = 2e4, ha = class {
 	fillStyle = "#000";
 	strokeStyle = "#000";
 	font = "13px sans-serif";
@@ -3244,10 +3502,10 @@ var na = 2e4, ra = class {
 	ruler = document.createElement("canvas").getContext("2d");
 	file(e, t, n) {
 		let r = `width="${Z(e)}" height="${Z(t)}" viewBox="0 0 ${Z(e)} ${Z(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
-		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${oa(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
+		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${va(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
 	}
 	hatch(e) {
-		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${oa(e)}"/></pattern>`), "url(#hatch)";
+		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${va(e)}"/></pattern>`), "url(#hatch)";
 	}
 	save() {
 		this.opened.push(0);
@@ -3282,25 +3540,25 @@ var na = 2e4, ra = class {
 	}
 	clip() {
 		let e = `clip${this.definitions.length}`;
-		this.definitions.push(`<clipPath id="${e}"><rect ${aa(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
+		this.definitions.push(`<clipPath id="${e}"><rect ${_a(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
 	}
 	clearRect() {}
 	fillRect(e, t, n, r) {
-		this.parts.push(`<rect ${aa(e, t, n, r)} fill="${oa(String(this.fillStyle))}"/>`);
+		this.parts.push(`<rect ${_a(e, t, n, r)} fill="${va(String(this.fillStyle))}"/>`);
 	}
 	strokeRect(e, t, n, r) {
 		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-		this.parts.push(`<rect ${aa(e, t, n, r)} fill="none" stroke="${oa(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
+		this.parts.push(`<rect ${_a(e, t, n, r)} fill="none" stroke="${va(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
 	}
 	fillText(e, t, n) {
 		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
-		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${oa(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
+		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${va(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
 			center: "middle",
 			right: "end",
 			end: "end",
 			left: "start",
 			start: "start"
-		}[this.textAlign]}" fill="${oa(String(this.fillStyle))}">${oa(e)}</text>`);
+		}[this.textAlign]}" fill="${va(String(this.fillStyle))}">${va(e)}</text>`);
 	}
 	measureText(e) {
 		let { ruler: t } = this;
@@ -3319,9 +3577,9 @@ var na = 2e4, ra = class {
 			n ?? 0,
 			r ?? 0,
 			i ?? 0
-		], l = e.width * e.height, u = l <= na && ia(e);
+		], l = e.width * e.height, u = l <= ma && ga(e);
 		if (!u) {
-			this.parts.push(`<image ${aa(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
+			this.parts.push(`<image ${_a(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
 			return;
 		}
 		let [d, f] = [s / e.width, c / e.height];
@@ -3329,7 +3587,7 @@ var na = 2e4, ra = class {
 			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
 			if (s === 0) continue;
 			let [c, l] = [t % e.width, Math.floor(t / e.width)];
-			this.parts.push(`<rect ${aa(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
+			this.parts.push(`<rect ${_a(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
 		}
 	}
 	setLineDash(e) {
@@ -3339,7 +3597,7 @@ var na = 2e4, ra = class {
 		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
 	}
 };
-function ia(e) {
+function ga(e) {
 	let t = document.createElement("canvas");
 	[t.width, t.height] = [e.width, e.height];
 	let n = t.getContext("2d", { willReadFrequently: !0 });
@@ -3348,14 +3606,14 @@ function ia(e) {
 function Z(e) {
 	return Math.round(e * 1e3) / 1e3;
 }
-function aa(e, t, n, r) {
+function _a(e, t, n, r) {
 	return `x="${Z(e)}" y="${Z(t)}" width="${Z(Math.max(n, 0))}" height="${Z(Math.max(r, 0))}"`;
 }
-function oa(e) {
+function va(e) {
 	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
 }
 // src/painting.ts
-function sa({ matrix: e, shade: t }, n) {
+function ya({ matrix: e, shade: t }, n) {
 	let r = document.createElement("canvas");
 	if (e.rows === 0 || e.columns === 0) return r;
 	[r.width, r.height] = [e.columns, e.rows];
@@ -3363,13 +3621,13 @@ function sa({ matrix: e, shade: t }, n) {
 	for (let r = 0; r < e.values.length; r++) {
 		let a = e.values[r] ?? 0;
 		if (Number.isNaN(a)) continue;
-		let [o, s, c] = Ni(n, t(a, Math.floor(r / e.columns)));
+		let [o, s, c] = Pi(n, t(a, Math.floor(r / e.columns)));
 		i.data[4 * r] = o, i.data[4 * r + 1] = s, i.data[4 * r + 2] = c, i.data[4 * r + 3] = 255;
 	}
 	return r.getContext("2d")?.putImageData(i, 0, 0), r;
 }
-function ca(e, t) {
-	if (e instanceof ra) return e.hatch(t);
+function ba(e, t) {
+	if (e instanceof ha) return e.hatch(t);
 	let n = document.createElement("canvas");
 	[n.width, n.height] = [8, 8];
 	let r = n.getContext("2d");
@@ -3382,31 +3640,31 @@ function ca(e, t) {
 	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
 	return r.stroke(), r.createPattern(n, "repeat");
 }
-function la(e, t, n) {
+function xa(e, t, n) {
 	if (e.measureText(t).width <= n) return t;
 	let r = Array.from(t.slice(0, 200));
 	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
 	return `${r.join("")}…`;
 }
-function ua(e, t, n, { x: r, y: i, width: a }, o, s) {
-	for (let n = 0; n < 64; n++) e.fillStyle = Pi(Ni(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
+function Sa(e, t, n, { x: r, y: i, width: a }, o, s) {
+	for (let n = 0; n < 64; n++) e.fillStyle = Fi(Pi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
 	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
 		let c = n.length === 2 && s === 1;
 		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
 	});
 }
-function da(e, t, n) {
+function Ca(e, t, n) {
 	let r = Math.max(1, window.devicePixelRatio);
 	[e.width, e.height] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`), e.getContext("2d")?.setTransform(r, 0, 0, r, 0, 0);
 }
 // src/compare-panel.tsx
-function fa() {
+function wa() {
 	let e = Y(), { now: t, theme: n } = e, r = n.changes.value, [i, a] = e.heads.value, o = t.answer.value?.layers ?? [], s = e.layer.value, c = t.scale.value;
 	if (i === void 0 || a === void 0 || s === null) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Yi, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(sa, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: "Select a second head in the grid of heads: its map stands here, and the difference of the two."
@@ -3414,19 +3672,19 @@ function fa() {
 	});
 	let [l, u] = [e.matrixOf(i), e.matrixOf(a)], d = (e) => {
 		let t = o[e.layer];
-		return t === void 0 ? "" : hi(t, e.head);
+		return t === void 0 ? "" : gi(t, e.head);
 	}, f = t.overview.value?.rightToLeft.has(i.layer) ?? !1;
 	if (l === null || u === null || l.values.length !== u.values.length) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Yi, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(sa, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: e.alike(a) ? "The weights of the second head are on their way." : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."
 		})]
 	});
-	let { moved: p, correlation: m, matrix: h } = ea(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
+	let { moved: p, correlation: m, matrix: h } = fa(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
 		{
 			share: 0,
 			text: `−${W(g)}`
@@ -3447,7 +3705,7 @@ function fa() {
 				class: "aside",
 				children: [
 					/* @__PURE__ */ X("h3", { children: "Two heads side by side" }),
-					/* @__PURE__ */ X(Yi, {}),
+					/* @__PURE__ */ X(sa, {}),
 					/* @__PURE__ */ X("p", {
 						id: "compared",
 						children: [
@@ -3459,7 +3717,7 @@ function fa() {
 					})
 				]
 			}),
-			/* @__PURE__ */ X(pa, {
+			/* @__PURE__ */ X(Ta, {
 				title: d(i),
 				matrix: l,
 				ramp: n.ramp,
@@ -3468,7 +3726,7 @@ function fa() {
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(pa, {
+			/* @__PURE__ */ X(Ta, {
 				title: d(a),
 				matrix: u,
 				ramp: n.ramp,
@@ -3477,7 +3735,7 @@ function fa() {
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(pa, {
+			/* @__PURE__ */ X(Ta, {
 				title: "the first − the second",
 				matrix: h,
 				ramp: n.differences,
@@ -3489,7 +3747,7 @@ function fa() {
 		]
 	});
 }
-function pa({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
+function Ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
 	let { theme: s } = Y(), c = I(null), l = I(null), u = I(null);
 	return F(() => {
 		let e = () => {
@@ -3498,8 +3756,8 @@ function pa({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 			let [d, f] = [c.current.clientWidth, c.current.clientHeight];
 			if (d === 0 || f === 0) return;
 			let p = Math.min(d / t.columns, f / t.rows), [m, h] = [t.columns * p, t.rows * p];
-			da(l.current, m, h), e.fillStyle = ca(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
-			let g = sa({
+			Ca(l.current, m, h), e.fillStyle = ba(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
+			let g = ya({
 				matrix: t,
 				excerpt: {
 					rows: {
@@ -3514,7 +3772,7 @@ function pa({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 				shade: r,
 				scale: "root"
 			}, n);
-			g.width > 0 && e.drawImage(g, 0, 0, m, h), da(u.current, d, 28), ua(o, n, i, {
+			g.width > 0 && e.drawImage(g, 0, 0, m, h), Ca(u.current, d, 28), Sa(o, n, i, {
 				x: 0,
 				y: 0,
 				width: d
@@ -3550,7 +3808,7 @@ function pa({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 	});
 }
 // src/bars.ts
-var ma = 26, ha = 260, ga = 24, _a = 8, va = class {
+var Ea = 26, Da = 260, Oa = 24, ka = 8, Aa = class {
 	list;
 	labels = [];
 	weights = [];
@@ -3595,23 +3853,23 @@ var ma = 26, ha = 260, ga = 24, _a = 8, va = class {
 	}
 	get each() {
 		let { width: e, height: t } = this.size;
-		return e >= 2 * ha ? Math.max(Math.floor(t / ma), 1) : null;
+		return e >= 2 * Da ? Math.max(Math.floor(t / Ea), 1) : null;
 	}
 	get measures() {
 		let { each: e } = this;
 		return e === null ? {
-			step: ma,
+			step: Ea,
 			size: 1,
 			room: Math.max(this.size.height, 208)
 		} : {
-			step: ha,
+			step: Da,
 			size: e,
 			room: this.size.width
 		};
 	}
 	render() {
-		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? _a : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
-		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - ga}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
+		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? ka : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
+		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - Oa}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
 		let u = t.slice(c * i, l * i).map((e, t) => this.line(e, c * i + t, t)), d = [
 			...c > 0 ? [this.before] : [],
 			...u,
@@ -3620,16 +3878,16 @@ var ma = 26, ha = 260, ga = 24, _a = 8, va = class {
 		d.length === this.shown.length && d.every((e, t) => e === this.shown[t]) || e.replaceChildren(...d), this.shown = d;
 	}
 	line(e, t, n) {
-		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= ba();
+		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= Ma();
 		s.dataset.index = String(e), s.setAttribute("aria-posinset", String(t + 1)), s.setAttribute("aria-setsize", String(i.length)), s.classList.toggle("top", e === this.top && o > 0), s.classList.toggle("partner", e === r?.partner), s.classList.toggle("special", a[e]?.special ?? !1);
 		let [c, l, u] = s.children, d = l.firstElementChild;
-		return ya(c, a[e]?.text ?? ""), ya(u, G(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Pi(Ni(r.ramp, r.dark(o, e)))), s;
+		return ja(c, a[e]?.text ?? ""), ja(u, G(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Fi(Pi(r.ramp, r.dark(o, e)))), s;
 	}
 };
-function ya(e, t) {
+function ja(e, t) {
 	e.textContent !== t && (e.textContent = t);
 }
-function ba() {
+function Ma() {
 	let e = document.createElement("li");
 	e.className = "line";
 	let t = (e, t) => {
@@ -3639,7 +3897,7 @@ function ba() {
 	return n.append(t("span", "bar")), e.append(t("bdi", "word"), n, t("span", "number")), e;
 }
 // src/token-row.ts
-var xa = 120, Sa = class {
+var Na = 120, Pa = class {
 	row;
 	handlers;
 	labels = [];
@@ -3668,16 +3926,16 @@ var xa = 120, Sa = class {
 		e !== null && t !== null && this.buttons.forEach((n, r) => {
 			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Wt(a);
 			o !== null && o.getAttribute("data-share") !== s && o.setAttribute("data-share", s);
-			let c = a === null ? null : Ni(t, e.dark(a, i)), l = c ? Pi(c) : "transparent";
-			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? Fi(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
+			let c = a === null ? null : Pi(t, e.dark(a, i)), l = c ? Fi(c) : "transparent";
+			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? Ii(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
 			let u = String(i === e.pinned);
 			n.ariaPressed !== u && (n.ariaPressed = u);
 		});
 	}
 	build(e) {
-		let t = Math.max(this.labels.length - xa, 0);
+		let t = Math.max(this.labels.length - Na, 0);
 		this.from = Math.min(Math.max(e, 0), t), this.painted = [];
-		let n = this.labels.slice(this.from, this.from + xa);
+		let n = this.labels.slice(this.from, this.from + Na);
 		this.buttons = n.map((e, t) => {
 			let r = this.first + this.from + t, i = this.button(e, r, this.spoken(r));
 			return i.classList.toggle("continues", n[t + 1]?.begins === !1), i;
@@ -3690,7 +3948,7 @@ var xa = 120, Sa = class {
 	}
 	bring(e) {
 		let t = e - this.first;
-		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(xa / 2));
+		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(Na / 2));
 	}
 	button(e, t, n) {
 		let r = document.createElement("button");
@@ -3723,39 +3981,39 @@ var xa = 120, Sa = class {
 	}
 };
 // src/words-panel.tsx
-function Ca({ matrix: e }, { side: t, index: n }) {
+function Fa({ matrix: e }, { side: t, index: n }) {
 	return t === "target" ? zt(e, n) : Bt(e, n);
 }
-function wa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+function Ia({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
 		side: n,
-		index: tr(a, r)
+		index: nr(a, r)
 	};
 	return i === void 0 ? s : {
 		...s,
-		partner: tr(o, i)
+		partner: nr(o, i)
 	};
 }
-function Ta(e, t) {
+function La(e, t) {
 	return (n, r) => e(n, t.side === "target" ? t.index : r);
 }
-function Ea(e, t) {
+function Ra(e, t) {
 	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
 	return {
 		from: Math.max(n, 0),
 		to: r < 0 ? e.length : r
 	};
 }
-function Da(e) {
+function za(e) {
 	let [t, n] = [e.now.sheet.value, e.now.view.value];
 	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
 	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
 	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
 }
-function Oa() {
+function Ba() {
 	let e = Y(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
-	let r = Da(e), i = si(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	let r = za(e), i = ci(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
@@ -3787,7 +4045,7 @@ function Oa() {
 				}), /* @__PURE__ */ X("label", {
 					class: "check",
 					hidden: !a,
-					title: qn,
+					title: Jn,
 					children: [
 						/* @__PURE__ */ X("input", {
 							id: "joined",
@@ -3807,15 +4065,15 @@ function Oa() {
 		}) : /* @__PURE__ */ X("div", {
 			class: "texts",
 			id: "rows",
-			children: [r ? /* @__PURE__ */ X(ka, {
+			children: [r ? /* @__PURE__ */ X(Va, {
 				title: "Text",
 				side: null,
 				id: "target"
-			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(ka, {
+			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(Va, {
 				title: i.source,
 				side: "source",
 				id: "source"
-			}), /* @__PURE__ */ X(ka, {
+			}), /* @__PURE__ */ X(Va, {
 				title: i.target,
 				side: "target",
 				id: "target"
@@ -3830,7 +4088,7 @@ function Oa() {
 		})
 	] });
 }
-function ka({ title: e, side: t, id: n }) {
+function Va({ title: e, side: t, id: n }) {
 	let r = Y(), i = I(null), a = I(null), o = () => t ?? r.state.side;
 	F(() => {
 		if (i.current === null) return;
@@ -3841,7 +4099,7 @@ function ka({ title: e, side: t, id: n }) {
 				index: n?.[e]?.from ?? e
 			};
 		};
-		a.current = new Sa(i.current, {
+		a.current = new Pa(i.current, {
 			point: (t) => r.point(e(t)),
 			pin: (t) => r.pin(e(t))
 		}), s(), c();
@@ -3853,14 +4111,14 @@ function ka({ title: e, side: t, id: n }) {
 			r.now.view.value
 		], o = t ?? r.now.side.value;
 		if (e === null || n === null) return;
-		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = Ea(c, {
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = Ra(c, {
 			from: f.from - d,
 			to: f.to - d
 		});
-		a.current?.fill(s.slice(p, m), p, Hn(s), (t) => oi({
+		a.current?.fill(s.slice(p, m), p, Un(s), (t) => si({
 			side: o,
 			index: t
-		}, s[t]?.text ?? "", Ca(e, {
+		}, s[t]?.text ?? "", Fa(e, {
 			side: o,
 			index: t
 		}), l));
@@ -3869,12 +4127,12 @@ function ka({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && wa(i, c), d = t === null ? u !== null : u?.side === t, f = Kt(e.scale.value, i.matrix, o.keys);
+		let u = c && Ia(i, c), d = t === null ? u !== null : u?.side === t, f = Kt(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
-			weights: u === null || d && t !== null ? null : Ca(i, u),
-			dark: u === null ? () => 0 : Ta(f, u),
+			weights: u === null || d && t !== null ? null : Fa(i, u),
+			dark: u === null ? () => 0 : La(f, u),
 			active: d ? u?.index ?? null : null,
-			pinned: s !== null && s.side === l ? wa(i, s).index : null,
+			pinned: s !== null && s.side === l ? Ia(i, s).index : null,
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
@@ -3891,11 +4149,11 @@ function ka({ title: e, side: t, id: n }) {
 	})] });
 }
 // src/distribution-panel.tsx
-var Aa = 3;
-function ja() {
+var Ha = 3;
+function Ua() {
 	let e = Y(), t = I(null), n = I(null), r = I(null), i = I(null), a = I(null), o = I(null), { now: s } = e;
 	F(() => {
-		t.current !== null && (n.current = new va(t.current)), c();
+		t.current !== null && (n.current = new Aa(t.current)), c();
 	}, []);
 	let c = () => {
 		e.theme.changes.value;
@@ -3909,7 +4167,7 @@ function ja() {
 			e.kind
 		];
 		if (u === null || t === null || l === null || d === null || t.coarse) return;
-		let h = wa(u, d), g = h.side === "target", [_, v, y] = g ? [
+		let h = Ia(u, d), g = h.side === "target", [_, v, y] = g ? [
 			u.rows,
 			u.keys,
 			u.keySpans
@@ -3917,16 +4175,16 @@ function ja() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = Ea(y, {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = Ra(y, {
 			from: ee.from - S,
 			to: ee.to - S
-		}), T = Ca(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
+		}), T = Fa(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
-		te(r.current, gi(h, b?.text ?? "", m)), te(i.current, _i(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let ne = Ut(T).slice(0, Aa).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${W(T[e] ?? 0)}`);
+		te(r.current, _i(h, b?.text ?? "", m)), te(i.current, vi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let ne = Ut(T).slice(0, Ha).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${W(T[e] ?? 0)}`);
 		te(a.current, ne.length > 0 ? `Most: ${ne.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let D = Ta(Kt(f, u.matrix, l.keys), h);
+		let D = La(Kt(f, u.matrix, l.keys), h);
 		n.current?.draw(E, T, p, {
 			ramp: e.theme.ramp,
 			dark: (e, t) => D(e, t + C),
@@ -3992,7 +4250,7 @@ function ja() {
 	})] });
 }
 // src/doubt.ts
-function Ma(e, t = null) {
+function Wa(e, t = null) {
 	let { answer: n, sheet: r, layer: i, head: a, pinned: o, output: s, weight: c, erased: l } = e, [u, d] = [n?.doubt, n?.layers[i]];
 	if (!u || d === void 0 || n?.map == null) return null;
 	let f = r === null || r.coarse || r.layer !== i ? null : o, p = f?.side === "target", m = p ? f.index : f?.partner, h = f === null ? void 0 : p ? f.partner : f.index, g = m === void 0 || r === null ? null : m + r.excerpt.rows.from, _ = h === void 0 || r === null ? null : h + r.excerpt.keys.from, v = u.rows[i] ?? !1, y = (s !== null && s < u.outputs.length ? s : null) ?? (v && g !== null ? g : u.first), b = g ?? (v ? y : 0), x = r?.layer === i ? r.head ?? a : a;
@@ -4003,16 +4261,16 @@ function Ma(e, t = null) {
 		row: b,
 		key: _,
 		weight: c / 100,
-		erased: l === null ? Pa(n, i, _, t, r?.excerpt.keys.from ?? 0) : Na(l, u.source.length)
+		erased: l === null ? Ka(n, i, _, t, r?.excerpt.keys.from ?? 0) : Ga(l, u.source.length)
 	};
 }
-function Na(e, t) {
+function Ga(e, t) {
 	return e < t ? {
 		from: e,
 		to: e + 1
 	} : null;
 }
-function Pa(e, t, n, r, i) {
+function Ka(e, t, n, r, i) {
 	if (n === null || r === null || e.doubt?.keys[t] !== !0) return null;
 	let a = r.find((e) => n - i >= e.from && n - i < e.to);
 	return a === void 0 ? null : {
@@ -4020,7 +4278,7 @@ function Pa(e, t, n, r, i) {
 		to: a.to + i
 	};
 }
-function Fa(e, { layer: t, head: n, output: r, row: i }) {
+function qa(e, { layer: t, head: n, output: r, row: i }) {
 	return [
 		e,
 		t,
@@ -4029,44 +4287,44 @@ function Fa(e, { layer: t, head: n, output: r, row: i }) {
 		i
 	].join(" ");
 }
-function Ia(e) {
+function Ja(e) {
 	if (e == null) return "−∞";
 	let t = Math.abs(e), n = t >= 9.995 ? t.toFixed(1) : t.toFixed(2);
 	return Number(n) === 0 ? "0.00" : `${e < 0 ? "−" : "+"}${n}`;
 }
-function La(e) {
-	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ia(e);
+function Ya(e) {
+	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ja(e);
 }
-function Ra({ name: e }, t, n, { doubt: r }, i) {
+function Xa({ name: e }, t, n, { doubt: r }, i) {
 	if (e === "permuted") return `permuted, ${t.draws} draws`;
 	if (e === "weight") return `“${J(i.key(t.key))}” ${G(t.weights[t.key] ?? 0)} → ${W(n.weight)}`;
 	if (e !== "erased") return e === "adversary" ? "other weights" : e;
 	let [a, o] = t.erased ?? [0, 0];
-	return `without “${J(za((r?.source.slice(a, o) ?? []).join("")))}”`;
+	return `without “${J(Za((r?.source.slice(a, o) ?? []).join("")))}”`;
 }
-function za(e) {
+function Za(e) {
 	return e.replace(/[▁Ġ]/g, " ").trim() || e;
 }
-function Ba({ divergence: e, at_most: t, distance: n, whole: r }) {
+function Qa({ divergence: e, at_most: t, distance: n, whole: r }) {
 	let i = t > 0 ? Math.round(100 * e / t) : 0;
 	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${G(n)} of probability at the most.`;
 }
-var Va = 40;
-function Ha({ weights: e, seen: t, gradient: n }) {
+var $a = 40;
+function eo({ weights: e, seen: t, gradient: n }) {
 	let r = e.flatMap((e, r) => t[r] === !0 ? [{
 		key: r,
 		weight: e,
 		gradient: n?.[r] ?? null
-	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, Va);
+	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, $a);
 	return {
 		shown: o.sort((e, t) => e.key - t.key),
 		left: r.length - o.length
 	};
 }
 // src/doubt-panel.tsx
-var Ua = 120, Wa = 60;
-function Ga() {
-	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = V(null), a = V(null), o = V(null), s = V(""), c = V(!1), l = I(new AbortController()), u = e.reading.value, d = Ma({
+var to = 120, no = 60;
+function ro() {
+	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = V(null), a = V(null), o = V(null), s = V(""), c = V(!1), l = I(new AbortController()), u = e.reading.value, d = Wa({
 		answer: r,
 		sheet: t.sheet.value,
 		layer: t.layer.value,
@@ -4093,12 +4351,12 @@ function Ga() {
 			}, (t) => {
 				e.signal.aborted || ([s.value, c.value] = [U.of(t).message, !1]);
 			});
-		}, i.peek() === null ? 0 : Ua);
+		}, i.peek() === null ? 0 : to);
 		return () => {
 			clearTimeout(t), e.abort();
 		};
 	}, [d === null ? "" : JSON.stringify([r?.map, d])]);
-	let f = d === null || r?.map == null ? "" : Fa(r.map, d);
+	let f = d === null || r?.map == null ? "" : qa(r.map, d);
 	if (F(() => () => {
 		l.current.abort(), o.value = null;
 	}, [f]), d === null || r === null || !r.doubt) return null;
@@ -4124,13 +4382,13 @@ function Ga() {
 			children: [
 				/* @__PURE__ */ X("h3", { children: [
 					"Does the output need ",
-					p === void 0 ? "this head" : hi(p, d.head),
+					p === void 0 ? "this head" : gi(p, d.head),
 					"?"
 				] }),
 				/* @__PURE__ */ X("label", { children: [
 					"Output",
 					" ",
-					/* @__PURE__ */ X(Ka, {
+					/* @__PURE__ */ X(io, {
 						id: "doubted",
 						names: r.doubt.outputs,
 						value: d.output,
@@ -4162,7 +4420,7 @@ function Ga() {
 				/* @__PURE__ */ X("label", { children: [
 					"Without",
 					" ",
-					/* @__PURE__ */ X(Ka, {
+					/* @__PURE__ */ X(io, {
 						id: "erased",
 						names: r.doubt.source,
 						value: _?.effects.erased?.[0] ?? null,
@@ -4191,7 +4449,7 @@ function Ga() {
 			"aria-label": "What the output becomes",
 			"aria-busy": c.value,
 			children: [
-				/* @__PURE__ */ X(qa, {
+				/* @__PURE__ */ X(ao, {
 					..._,
 					names: g,
 					other: v
@@ -4236,19 +4494,19 @@ function Ga() {
 						children: "Search for other weights of the same output"
 					}) : /* @__PURE__ */ X("span", {
 						role: "status",
-						children: Ba(v)
+						children: Qa(v)
 					})
 				})
 			]
-		}), /* @__PURE__ */ X(Ya, {
+		}), /* @__PURE__ */ X(so, {
 			..._,
 			names: g,
 			other: v
 		})] })]
 	});
 }
-function Ka({ id: e, names: t, value: n, choose: r }) {
-	let i = Math.min(Math.max((n ?? 0) - Wa / 2, 0), Math.max(t.length - Wa, 0));
+function io({ id: e, names: t, value: n, choose: r }) {
+	let i = Math.min(Math.max((n ?? 0) - no / 2, 0), Math.max(t.length - no, 0));
 	return /* @__PURE__ */ X("select", {
 		id: e,
 		value: n === null ? "" : String(n),
@@ -4258,17 +4516,17 @@ function Ka({ id: e, names: t, value: n, choose: r }) {
 		children: [n === null && /* @__PURE__ */ X("option", {
 			value: "",
 			children: "nothing yet"
-		}), t.slice(i, i + Wa).map((e, t) => /* @__PURE__ */ X("option", {
+		}), t.slice(i, i + no).map((e, t) => /* @__PURE__ */ X("option", {
 			value: String(i + t),
 			children: [
 				i + t,
 				": ",
-				J(za(e))
+				J(Za(e))
 			]
 		}, i + t))]
 	});
 }
-function qa({ asked: e, effects: t, names: n, other: r }) {
+function ao({ asked: e, effects: t, names: n, other: r }) {
 	let i = Y().now.answer.value;
 	if (i === null) return null;
 	let a = [...t.changes, ...r?.changes ?? []];
@@ -4277,7 +4535,7 @@ function qa({ asked: e, effects: t, names: n, other: r }) {
 		children: [
 			/* @__PURE__ */ X("caption", { children: [
 				"What becomes of the output “",
-				/* @__PURE__ */ X("bdi", { children: za(t.output) }),
+				/* @__PURE__ */ X("bdi", { children: Za(t.output) }),
 				"”"
 			] }),
 			/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [
@@ -4306,7 +4564,7 @@ function qa({ asked: e, effects: t, names: n, other: r }) {
 				}),
 				/* @__PURE__ */ X("td", {}),
 				/* @__PURE__ */ X("td", { children: G(t.probability) }),
-				/* @__PURE__ */ X(Ja, {
+				/* @__PURE__ */ X(oo, {
 					top: t.top,
 					own: t.output
 				})
@@ -4314,11 +4572,11 @@ function qa({ asked: e, effects: t, names: n, other: r }) {
 				"data-change": r.name,
 				children: [/* @__PURE__ */ X("th", {
 					scope: "row",
-					children: Ra(r, t, e, i, n)
+					children: Xa(r, t, e, i, n)
 				}), r.impossible === void 0 ? /* @__PURE__ */ X(A, { children: [
-					/* @__PURE__ */ X("td", { children: [Ia(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
+					/* @__PURE__ */ X("td", { children: [Ja(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
 					/* @__PURE__ */ X("td", { children: G(r.probability ?? 0) }),
-					/* @__PURE__ */ X(Ja, {
+					/* @__PURE__ */ X(oo, {
 						top: r.top ?? [],
 						own: t.output
 					})
@@ -4331,21 +4589,21 @@ function qa({ asked: e, effects: t, names: n, other: r }) {
 		]
 	});
 }
-function Ja({ top: e, own: t }) {
+function oo({ top: e, own: t }) {
 	return /* @__PURE__ */ X("td", {
 		class: "five",
 		children: e.map(([e, n], r) => /* @__PURE__ */ X("span", {
 			class: e === t ? "own" : void 0,
 			children: [
-				/* @__PURE__ */ X("bdi", { children: za(e) }),
+				/* @__PURE__ */ X("bdi", { children: Za(e) }),
 				" ",
 				W(n)
 			]
 		}, r))
 	});
 }
-function Ya({ asked: e, effects: t, names: n, other: r }) {
-	let { shown: i, left: a } = Ha(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
+function so({ asked: e, effects: t, names: n, other: r }) {
+	let { shown: i, left: a } = eo(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes",
 		tabIndex: 0,
@@ -4392,7 +4650,7 @@ function Ya({ asked: e, effects: t, names: n, other: r }) {
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "number",
-							children: a === null ? "–" : La(a)
+							children: a === null ? "–" : Ya(a)
 						})
 					]
 				}, e))
@@ -4405,7 +4663,7 @@ function Ya({ asked: e, effects: t, names: n, other: r }) {
 	});
 }
 // src/lines-layout.ts
-function Xa(e, t, n) {
+function co(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -4414,7 +4672,7 @@ function Xa(e, t, n) {
 		total: i
 	};
 }
-function Za({ starts: e, total: t }, n) {
+function lo({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -4423,10 +4681,10 @@ function Za({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function Qa({ starts: e, sizes: t }, n) {
+function uo({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function $a(e, t, n) {
+function fo(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -4445,7 +4703,7 @@ function $a(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
+var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 	theme;
 	room;
 	handlers;
@@ -4473,7 +4731,7 @@ var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = $a(e.heads, e.threshold, eo);
+		let t = fo(e.heads, e.threshold, po);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -4485,7 +4743,7 @@ var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = Za(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = lo(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -4550,7 +4808,7 @@ var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = Qa(n[e], t) + this.shift(e);
+		let i = uo(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
@@ -4559,10 +4817,10 @@ var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 		t.classList.toggle("wide", this.wide);
 		let a = Math.max(1, window.devicePixelRatio);
 		n.font = `13px ${this.theme.font}`;
-		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, no) : 0, s = this.wide ? 14 : ro, c = this.wide ? 8 : 0;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, ho) : 0, s = this.wide ? 14 : go, c = this.wide ? 8 : 0;
 		this.ends = {
-			target: Xa(e.rows.map(o), s, c),
-			source: Xa(e.keys.map(o), s, c)
+			target: co(e.rows.map(o), s, c),
+			source: co(e.keys.map(o), s, c)
 		};
 		let l = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
@@ -4570,17 +4828,17 @@ var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : Qa(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : uo(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? to : r.clientHeight - to
+			y: e === "target" ? mo : r.clientHeight - mo
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(io, this.room.clientWidth / 3);
+		return Math.min(_o, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4608,12 +4866,12 @@ var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + no : o < -20 || o > n.clientHeight + ro) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + ho : o < -20 || o > n.clientHeight + go) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? no : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
-				e.fillText(la(e, t.text, c), l, u);
+				let c = this.wide ? ho : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				e.fillText(xa(e, t.text, c), l, u);
 			});
 		}
 	}
@@ -4628,11 +4886,11 @@ var eo = 4e3, to = 26, no = 110, ro = 20, io = 120, ao = class {
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - to + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - ro / 2, this.column - 6, ro);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - mo + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - go / 2, this.column - 6, go);
 	}
 };
 // src/lines-panel.tsx
-function oo() {
+function yo() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = V(0), o = () => {
 		let [n, r, i] = [
 			t.sheet.value,
@@ -4642,7 +4900,7 @@ function oo() {
 		if (n === null || r === null) return null;
 		let a = (e, t) => {
 			let r = n.excerpt[e].from, a = i?.[e] ?? n.excerpt[e];
-			return Ea(t, {
+			return Ra(t, {
 				from: a.from - r,
 				to: a.to - r
 			});
@@ -4663,13 +4921,13 @@ function oo() {
 				side: r,
 				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, o = new ao(n, r.current, {
+		}, o = new vo(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
 				if (i === null || !r.current?.matches(":focus")) return;
 				let a = c(n), [o, s] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
-				e.spoken.value = oi(a, o[a.index]?.text ?? "", Ca(i, a), s.map(({ text: e }) => e));
+				e.spoken.value = si(a, o[a.index]?.text ?? "", Fa(i, a), s.map(({ text: e }) => e));
 			},
 			pin: (n) => e.pin(t(n)),
 			left: (e) => a.value = e
@@ -4701,7 +4959,7 @@ function oo() {
 	}, u = () => {
 		let [n, r] = [t.pinned.value ?? t.pointed.value, e.reading.value];
 		if (n === null || r === null) return i.current?.point(null);
-		let { side: a, index: o } = wa(r, n);
+		let { side: a, index: o } = Ia(r, n);
 		i.current?.point(s({
 			side: a,
 			index: o
@@ -4736,7 +4994,7 @@ function oo() {
 						})
 					]
 				}),
-				/* @__PURE__ */ X(Yi, {}),
+				/* @__PURE__ */ X(sa, {}),
 				/* @__PURE__ */ X("p", {
 					class: "note",
 					hidden: a.value === 0,
@@ -4755,8 +5013,8 @@ function oo() {
 	})] });
 }
 // src/mechanism-panel.tsx
-var so = 120;
-function co() {
+var bo = 120;
+function xo() {
 	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = V(!1), o = V(null), s = t.answer.value, c = t.sheet.value, l = Yt({
 		answer: s,
 		sheet: c,
@@ -4782,7 +5040,7 @@ function co() {
 			}, (t) => {
 				e.signal.aborted || ([i.value, a.value] = [U.of(t).message, !1]);
 			});
-		}, r.peek() === null ? 0 : so);
+		}, r.peek() === null ? 0 : bo);
 		return () => {
 			clearTimeout(c), e.abort();
 		};
@@ -4824,13 +5082,13 @@ function co() {
 						"How “",
 						/* @__PURE__ */ X("bdi", { children: _.row }),
 						"” looks in ",
-						hi(u, f.head)
+						gi(u, f.head)
 					] }),
-					/* @__PURE__ */ X(lo, {
+					/* @__PURE__ */ X(So, {
 						..._,
 						line: b
 					}),
-					/* @__PURE__ */ X(uo, { ..._ }),
+					/* @__PURE__ */ X(Co, { ..._ }),
 					/* @__PURE__ */ X("p", {
 						class: "problem",
 						role: "alert",
@@ -4845,20 +5103,20 @@ function co() {
 				role: "region",
 				"aria-label": "The numbers of each key",
 				"aria-busy": a.value,
-				children: /* @__PURE__ */ X(fo, {
+				children: /* @__PURE__ */ X(wo, {
 					..._,
 					line: b,
 					point: (e) => o.value = e
 				})
 			}),
-			/* @__PURE__ */ X(po, {
+			/* @__PURE__ */ X(To, {
 				..._,
 				line: b
 			})
 		]
 	});
 }
-function lo({ found: e, result: t, keyName: n, factor: r, line: i }) {
+function So({ found: e, result: t, keyName: n, factor: r, line: i }) {
 	let [a] = rn(e), { scale: o, softcap: s } = e, c = o * r;
 	return /* @__PURE__ */ X("div", {
 		class: "formula",
@@ -4898,7 +5156,7 @@ function lo({ found: e, result: t, keyName: n, factor: r, line: i }) {
 		]
 	});
 }
-function uo({ found: e, result: t, factor: n, masked: r }) {
+function Co({ found: e, result: t, factor: n, masked: r }) {
 	let i = Y(), a = i.now.factor.value, o = tn(e.scale, e.width) ? Zt(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${en(n)}`;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("label", {
@@ -4973,7 +5231,7 @@ function uo({ found: e, result: t, factor: n, masked: r }) {
 		})
 	] });
 }
-function fo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
+function wo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
 	let l = Y(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = l.layer.value === null ? 0 : l.layer.value.keys - d.length, [, p] = rn(t), m = t.scale * a, h = (t) => {
 		let n = l.now.sheet.value?.excerpt;
 		n !== void 0 && l.pin({
@@ -5061,7 +5319,7 @@ function fo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 		children: [f > 0 && `${f.toLocaleString("en")} keys of less weight are left out here${t.left.seen > 0 && (a !== 1 || !o) ? `; ${t.left.seen.toLocaleString("en")} of them count only at the model’s scale` : ", but not from the sum"}. `, "Click a key to pin it."]
 	})] });
 }
-function po({ found: e, row: t, keyName: n, line: r, result: i }) {
+function To({ found: e, row: t, keyName: n, line: r, result: i }) {
 	let a = e.shown.indexOf(r.key), o = e.vectors[a], s = e.values?.[a], c = e.energy !== null, [l, u] = c ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], d = (e, t) => `${e} of “${J(t)}”`;
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes vectors",
@@ -5073,25 +5331,25 @@ function po({ found: e, row: t, keyName: n, line: r, result: i }) {
 				" numbers",
 				e.width > e.query.length && `, of which the first ${e.query.length} are shown`
 			] }),
-			/* @__PURE__ */ X(mo, {
+			/* @__PURE__ */ X(Eo, {
 				title: d(l, t),
 				numbers: e.query
 			}),
 			o !== void 0 && /* @__PURE__ */ X(A, { children: [
-				/* @__PURE__ */ X(mo, {
+				/* @__PURE__ */ X(Eo, {
 					title: d(u, n(r.key)),
 					numbers: o
 				}),
-				e.energy !== null && /* @__PURE__ */ X(mo, {
+				e.energy !== null && /* @__PURE__ */ X(Eo, {
 					title: "v",
 					numbers: e.energy
 				}),
-				/* @__PURE__ */ X(mo, {
+				/* @__PURE__ */ X(Eo, {
 					title: `${c ? "v × tanh(W q + U k)" : `${l} × ${u}`}: together ${K(r.product)}`,
 					numbers: $t(e, o)
 				})
 			] }),
-			s !== void 0 && /* @__PURE__ */ X(mo, {
+			s !== void 0 && /* @__PURE__ */ X(Eo, {
 				title: d("value", n(r.key)),
 				numbers: s
 			}),
@@ -5102,7 +5360,7 @@ function po({ found: e, row: t, keyName: n, line: r, result: i }) {
 					e.no_values,
 					"."
 				]
-			}) : /* @__PURE__ */ X(mo, {
+			}) : /* @__PURE__ */ X(Eo, {
 				title: "context: the sum of weight × value over all keys, as in the model",
 				numbers: e.context
 			}),
@@ -5113,7 +5371,7 @@ function po({ found: e, row: t, keyName: n, line: r, result: i }) {
 		]
 	});
 }
-function mo({ title: e, numbers: t }) {
+function Eo({ title: e, numbers: t }) {
 	let { theme: n } = Y(), r = I(null), i = V(null), a = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), o = n.changes.value;
 	F(() => {
 		let e = () => {
@@ -5121,10 +5379,10 @@ function mo({ title: e, numbers: t }) {
 			if (e === null || !i) return;
 			let [o, s] = [e.parentElement?.clientWidth ?? 0, 18];
 			if (o === 0) return;
-			da(e, o, s);
+			Ca(e, o, s);
 			let c = o / t.length;
 			t.forEach((e, t) => {
-				i.fillStyle = Pi(Ni(n.differences, .5 + (a === 0 ? 0 : (e ?? 0) / (2 * a)))), i.fillRect(t * c, 0, c > 6 ? c - 1 : c + .5, s);
+				i.fillStyle = Fi(Pi(n.differences, .5 + (a === 0 ? 0 : (e ?? 0) / (2 * a)))), i.fillRect(t * c, 0, c > 6 ? c - 1 : c + .5, s);
 			});
 		};
 		e();
@@ -5151,7 +5409,7 @@ function mo({ title: e, numbers: t }) {
 	});
 }
 // src/statistics-panel.tsx
-var ho = [
+var Do = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -5160,8 +5418,8 @@ var ho = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], go = 32, _o = /* @__PURE__ */ new WeakMap();
-function vo() {
+], Oo = 32, ko = /* @__PURE__ */ new WeakMap();
+function Ao() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -5169,26 +5427,26 @@ function vo() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => yo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Zi(e)]), f = (e) => {
-		let t = _o.get(e) ?? /* @__PURE__ */ new Map();
-		_o.set(e, t);
-		let n = `${l} ${s}`, r = t.get(n) ?? Qi(e, l, s ? d(e) : void 0);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => jo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...la(e)]), f = (e) => {
+		let t = ko.get(e) ?? /* @__PURE__ */ new Map();
+		ko.set(e, t);
+		let n = `${l} ${s}`, r = t.get(n) ?? ua(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - go / 2, 0), Math.max(r.heads - go, 0)), _ = Array.from({ length: Math.min(r.heads, go) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Oo / 2, 0), Math.max(r.heads - Oo, 0)), _ = Array.from({ length: Math.min(r.heads, Oo) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
 		if (!s) return v?.[t]?.[e] ?? NaN;
-		let r = m ? Nr(n, e) : e === c ? o : null;
+		let r = m ? Pr(n, e) : e === c ? o : null;
 		return r === null ? NaN : f(r)[t];
-	}, b = ho.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, b = Do.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
 			/* @__PURE__ */ X("div", {
 				class: "aside",
 				children: [
-					/* @__PURE__ */ X("h3", { children: hi(r, c) }),
+					/* @__PURE__ */ X("h3", { children: gi(r, c) }),
 					/* @__PURE__ */ X("div", {
 						id: "interpretation",
-						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : ta(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
+						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : pa(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
 					}),
 					/* @__PURE__ */ X("label", {
 						class: "check",
@@ -5224,8 +5482,8 @@ function vo() {
 					children: "head"
 				}), b.map((e) => /* @__PURE__ */ X("th", {
 					scope: "col",
-					title: di(e),
-					children: pi(e)
+					title: fi(e),
+					children: mi(e)
 				}, e))] }) }), /* @__PURE__ */ X("tbody", { children: _.map((t) => /* @__PURE__ */ X("tr", {
 					class: t === c ? "shown" : void 0,
 					children: [/* @__PURE__ */ X("th", {
@@ -5240,32 +5498,32 @@ function vo() {
 						})
 					}), b.map((e) => {
 						let n = y(t, e);
-						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? mi(e, n) : "–" }, e);
+						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? hi(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > go && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > Oo && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						go,
+						Oo,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(bo, {
+			!n.coarse && /* @__PURE__ */ X(Mo, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function yo({ special: e, text: t }) {
+function jo({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function bo({ matrix: e, apart: t }) {
-	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = $i(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${W((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
+function Mo({ matrix: e, apart: t }) {
+	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = da(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${W((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
 	return F(() => {
-		let e = () => xo(r.current, n.theme, o, a);
+		let e = () => No(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -5298,7 +5556,7 @@ function bo({ matrix: e, apart: t }) {
 		]
 	});
 }
-function xo(e, t, n, r) {
+function No(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -5313,13 +5571,13 @@ function xo(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function So(e, t, n, r = () => !0) {
+function Po(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return Ce(/* @__PURE__ */ X(ei, {
+			return Ce(/* @__PURE__ */ X(ti, {
 				value: t,
 				children: /* @__PURE__ */ X(n, {})
 			}), e), {
@@ -5329,16 +5587,17 @@ function So(e, t, n, r = () => !0) {
 		}
 	};
 }
-var Co = [
-	So("distribution", "Distribution", ja),
-	So("lines", "Lines", oo),
-	So("mechanism", "Mechanism", co, (e) => e.mechanism !== void 0),
-	So("statistics", "Statistics", vo),
-	So("compare", "Compare", fa),
-	So("doubt", "Doubt", Ga, (e, t) => e.doubt !== void 0 && t?.doubt != null)
+var Fo = [
+	Po("distribution", "Distribution", Ua),
+	Po("lines", "Lines", yo),
+	Po("mechanism", "Mechanism", xo, (e) => e.mechanism !== void 0),
+	Po("statistics", "Statistics", Ao),
+	Po("compare", "Compare", wa),
+	Po("doubt", "Doubt", ro, (e, t) => e.doubt !== void 0 && t?.doubt != null),
+	Po("beams", "Beams", na, (e, t) => e.beams !== void 0 && t?.beams === !0)
 ];
-function wo() {
-	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Co.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+function Io() {
+	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Fo.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
 	F(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
@@ -5385,11 +5644,11 @@ function wo() {
 	})] });
 }
 // src/csv.ts
-function To(e, t) {
+function Lo(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function Eo(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => Do(e?.whole ?? e?.text ?? "");
+function Ro(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => zo(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
 		if (Rt(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
@@ -5397,45 +5656,45 @@ function Eo(e, t, n, r, i) {
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function Do(e) {
+function zo(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var Oo = 16, ko = 28, Ao = 56, jo = 288, Mo = 2;
-function No(e) {
+var Bo = 16, Vo = 28, Ho = 56, Uo = 288, Wo = 2;
+function Go(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
-	return t === null || n === null ? "" : `${hi(t, r)}, ${ui(n)}`;
+	return t === null || n === null ? "" : `${gi(t, r)}, ${di(n)}`;
 }
-function Po(e, t, { width: n, height: r }) {
+function Ko(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(No(e), Oo, 22), t.save(), t.translate(Oo, 44), i.export(t), t.restore();
-	let c = r - Oo - Ao + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Oo, c - 10), ua(t, a.ramp, Jt(s, Vt(o)), {
-		x: Oo,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Go(e), Bo, 22), t.save(), t.translate(Bo, 44), i.export(t), t.restore();
+	let c = r - Bo - Ho + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Bo, c - 10), Sa(t, a.ramp, Jt(s, Vt(o)), {
+		x: Bo,
 		y: c,
-		width: Math.min(jo, n - 32)
+		width: Math.min(Uo, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function Fo(e) {
+function qo(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), jo) + 32,
-		height: Math.ceil(t.height) + ko + Ao + 32
+		width: Math.max(Math.ceil(t.width), Uo) + 32,
+		height: Math.ceil(t.height) + Vo + Ho + 32
 	};
 }
-function Io(e) {
-	let t = Fo(e);
+function Jo(e) {
+	let t = qo(e);
 	if (t === null) return null;
-	let n = new ra();
-	return Po(e, n, t), n.file(t.width, t.height, No(e));
+	let n = new ha();
+	return Ko(e, n, t), n.file(t.width, t.height, Go(e));
 }
-async function Lo(e) {
-	let t = Fo(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Mo, t.height * Mo], r.scale(Mo, Mo), Po(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function Yo(e) {
+	let t = qo(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Wo, t.height * Wo], r.scale(Wo, Wo), Ko(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function Ro(e) {
+function Xo(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -5454,32 +5713,32 @@ function Ro(e) {
 		row: i.from,
 		key: a.from
 	};
-	return Eo(r, t.rows, t.keys, c, l);
+	return Ro(r, t.rows, t.keys, c, l);
 }
-function zo(e, t) {
+function Zo(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function Bo() {
+function Qo() {
 	let e = Y(), t = I(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = To(No(e), t), i = {
-			svg: () => Io(e),
-			csv: () => Ro(e),
+		let r = Lo(Go(e), t), i = {
+			svg: () => Jo(e),
+			csv: () => Xo(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await Lo(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await Yo(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
 			let t = new U("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		zo(o, r), e.spoken.value = `Saved as ${r}`;
+		Zo(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -5531,30 +5790,30 @@ function Bo() {
 	});
 }
 // src/viewport.ts
-var Vo = 38, Ho = 4;
-function Uo({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), Vo), i = Math.min(n.height / Math.max(e, 1), Vo), [a, o] = Math.max(r, i) / Math.min(r, i) <= Ho ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var $o = 38, es = 4;
+function ts({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), $o), i = Math.min(n.height / Math.max(e, 1), $o), [a, o] = Math.max(r, i) / Math.min(r, i) <= es ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function Wo(e, t, n, r, i) {
+function ns(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return Ko(e.from + t * (e.to - e.from) - t * o, o, r);
+	return is(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function Go(e, t, n, r) {
+function rs(e, t, n, r) {
 	let i = e.to - e.from;
-	return Ko(e.from + t / r * i, i, n);
+	return is(e.from + t / r * i, i, n);
 }
-function Ko(e, t, n) {
+function is(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function qo({ rows: e, keys: t }) {
+function as({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -5567,14 +5826,14 @@ function qo({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function Jo(e, t, n) {
+function os(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function Q(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function Yo(e, t, n) {
+function ss(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -5587,7 +5846,7 @@ function Yo(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is = class {
+var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs = class {
 	theme;
 	canvas;
 	room;
@@ -5611,7 +5870,7 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && us(qo(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Ss(as(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -5621,7 +5880,7 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = ss(c.rows, l.rows, Jo(i.rows, o, r.height)), d = ss(c.keys, l.columns, Jo(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = ys(c.rows, l.rows, os(i.rows, o, r.height)), d = ys(c.keys, l.columns, os(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -5668,14 +5927,14 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (os(n.near) ? this.handlers.click(i) : this.zoom(r, es));
+		i !== null && (vs(n.near) ? this.handlers.click(i) : this.zoom(r, fs));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: Jo(e, Math.max(Math.min(t, n), 0), r),
-			to: Jo(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: os(e, Math.max(Math.min(t, n), 0), r),
+			to: os(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -5685,7 +5944,7 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = us(qo(r), e(i));
+		let { layer: i } = n, a = Ss(as(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -5724,19 +5983,19 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: Wo(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: Wo(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: ns(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: ns(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: Go(i.rows, t, n.layer.queries, r.height),
-			keys: Go(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: rs(i.rows, t, n.layer.queries, r.height),
+			keys: rs(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(qo(e)), ts);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(as(e)), ps);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -5744,12 +6003,12 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${Xo}px ${this.theme.font}`;
-		let a = as(i, t, r, n);
+		i.font = `600 ${cs}px ${this.theme.font}`;
+		let a = _s(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + ns, a.top + a.height + 4];
-		for (let e of [this.canvas, this.marks]) da(e, o, s);
-		let c = us(qo(n), e(t.layer));
+		let [o, s] = [a.left + a.width + ms, a.top + a.height + 4];
+		for (let e of [this.canvas, this.marks]) Ca(e, o, s);
+		let c = Ss(as(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -5761,7 +6020,7 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + ns,
+			width: e.left + e.width + ms,
 			height: e.top + e.height + 4
 		};
 	}
@@ -5777,28 +6036,28 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 		}, e);
 	}
 	get view() {
-		return this.shown && qo(this.shown);
+		return this.shown && as(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
-		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = ca(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
-		let d = this.bitmaps.get(n.matrix) ?? sa(n, t.ramp);
+		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = ba(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
+		let d = this.bitmaps.get(n.matrix) ?? ya(n, t.ramp);
 		this.bitmaps.set(n.matrix, d), d.width > 0 && d.height > 0 && e.drawImage(d, s, c, l, u), e.restore();
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !os(t.near)) return;
+		if (Math.min(a, o) < 8 || !vs(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [cs(c.rows, r.rows), cs(c.keys, r.keys)];
+		let [l, u] = [bs(c.rows, r.rows), bs(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < $o)) {
+		if (!(Math.min(a, o) < ds)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
 				if (Rt(s, o, l)) continue;
 				let u = Lt(s, o, l);
-				e.fillStyle = Fi(Ni(t.ramp, t.near.shade(u, o)));
+				e.fillStyle = Ii(Pi(t.ramp, t.near.shade(u, o)));
 				let d = n.top + Q(r.rows, i + .5, n.height);
 				e.fillText(Wt(u), this.x(a + .5, n, r), d);
 			}
@@ -5806,12 +6065,12 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(Xo, Math.max(a, Qo)) : Xo, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(la(e, t, Zo), 0, 0);
-		}, c = (e, t, n, r) => (r ? ls(cs({
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(cs, Math.max(a, us)) : cs, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(xa(e, t, ls), 0, 0);
+		}, c = (e, t, n, r) => (r ? xs(bs({
 			from: 0,
 			to: Infinity
-		}, e)) : Yo(e, t, n)).map((e) => [e, r]);
+		}, e)) : ss(e, t, n)).map((e) => [e, r]);
 		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
@@ -5840,16 +6099,16 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + ns, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + ms, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !us(qo(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !Ss(as(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = rs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
-		da(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
-		let l = this.bitmaps.get(t.far.matrix) ?? sa(t.far, t.ramp);
+		let { layer: a } = t, o = hs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		Ca(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
+		let l = this.bitmaps.get(t.far.matrix) ?? ya(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
 		let u = (e, t, n) => [e.from / t * n, Math.max((e.to - e.from) / t * n, 4)], [d, f] = u(n.rows, a.queries, c), [p, m] = u(n.keys, a.keys, s);
 		i.strokeStyle = this.theme.tone("accent"), i.lineWidth = 2, i.strokeRect(Math.min(p, s - m), Math.min(d, c - f), m, f);
@@ -5857,7 +6116,7 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => Go(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => rs(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -5885,60 +6144,60 @@ var Xo = 13, Zo = 112, Qo = 11, $o = 28, es = 8, ts = 120, ns = 16, rs = 84, is 
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function as(e, t, n, r) {
-	let i = os(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, Zo)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
-		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : Xo) + 14), c = Math.max(n.width - i - ns, 40);
+function _s(e, t, n, r) {
+	let i = vs(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, ls)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : cs) + 14), c = Math.max(n.width - i - ms, 40);
 		return {
 			left: i,
 			top: s,
-			...Uo(t.layer, {
+			...ts(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
 		};
 	}, c = s(i, i), l = {
-		rows: i && c.height / (r.rows.to - r.rows.from) >= Qo,
-		keys: i && c.width / (r.keys.to - r.keys.from) >= Qo
+		rows: i && c.height / (r.rows.to - r.rows.from) >= us,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= us
 	};
 	return {
 		...s(l.rows, l.keys),
 		named: l
 	};
 }
-function os({ matrix: e, excerpt: t }) {
+function vs({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function ss(e, t, n) {
+function ys(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function cs(e, t) {
+function bs(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function ls({ from: e, to: t }) {
+function xs({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function us(e, t) {
+function Ss(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function ds(e, t) {
+function Cs(e, t) {
 	return t.partner === void 0 ? null : t.side === "target" ? Lt(e, t.index, t.partner) : Lt(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function fs() {
+function ws() {
 	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = V(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(ps, {
+			children: [/* @__PURE__ */ X(Ts, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -5959,22 +6218,22 @@ function fs() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X(Bo, {})
+					/* @__PURE__ */ X(Qo, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(ms, { view: a }),
+		o.value && /* @__PURE__ */ X(Es, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
 			hidden: !n.coarse,
-			children: vi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
+			children: yi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(hs, { label: xi(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X(_s, {})
+		/* @__PURE__ */ X(Ds, { label: Si(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(ks, {})
 	] });
 }
-function ps({ part: e, editing: t, edit: n }) {
+function Ts({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
@@ -5992,7 +6251,7 @@ function ps({ part: e, editing: t, edit: n }) {
 					value: String(i.layer.value),
 					title: r.layer.value?.name,
 					onChange: (e) => r.chooseLayer(Number(e.currentTarget.value)),
-					children: pr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
+					children: mr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
 						label: e || "layers",
 						children: t.map((e) => /* @__PURE__ */ X("option", {
 							value: String(e),
@@ -6037,11 +6296,11 @@ function ps({ part: e, editing: t, edit: n }) {
 			"aria-expanded": t,
 			title: "Choose a part by numbers",
 			onClick: n,
-			children: ui(e)
+			children: di(e)
 		})]
 	});
 }
-function ms({ view: t }) {
+function Es({ view: t }) {
 	let n = Y(), r = n.layer.value, i = I(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -6112,7 +6371,7 @@ function ms({ view: t }) {
 		]
 	});
 }
-function hs({ label: t }) {
+function Ds({ label: t }) {
 	let n = Y(), r = I(null), i = I(null), a = I(null), o = I(null);
 	F(() => {
 		if (r.current === null || i.current === null) return;
@@ -6121,13 +6380,13 @@ function hs({ label: t }) {
 			index: e,
 			partner: t
 		});
-		return n.map = new is(n.theme, r.current, i.current, {
+		return n.map = new gs(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = gs(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = Os(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
-			here: () => jr(n.state),
+			here: () => Mr(n.state),
 			leave: () => {
 				let e = n.state.pointed;
 				e && n.point({
@@ -6201,18 +6460,18 @@ function hs({ label: t }) {
 		})]
 	});
 }
-function gs(e, t) {
+function Os(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = ds(r, t), s = i[t.index]?.text ?? "";
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Cs(r, t), s = i[t.index]?.text ?? "";
 	return o === null ? "" : `${J(s)} → ${J(a[t.partner]?.text ?? "")}: ${W(o)}`;
 }
-function _s() {
+function ks() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = e.weights.value, a = t.scale.value;
 	return H(() => {
 		n.changes.value;
 		let e = r.current?.getContext("2d");
-		e && ua(e, n.ramp, [], {
+		e && Sa(e, n.ramp, [], {
 			x: 0,
 			y: 0,
 			width: 256
@@ -6253,24 +6512,24 @@ function _s() {
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(vs, {})
+			/* @__PURE__ */ X(As, {})
 		]
 	});
 }
-function vs() {
+function As() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: gs(e, jr({
+		children: Os(e, Mr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var ys = 24;
-function bs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var js = 24;
+function Ms({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = I(null), u = I(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -6302,7 +6561,7 @@ function bs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : ys));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : js));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -6311,14 +6570,14 @@ function bs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function xs({ explorer: e }) {
+function Ns({ explorer: e }) {
 	let t = V(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
 	};
 	return F(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
-	}, []), /* @__PURE__ */ X(ei, {
+	}, []), /* @__PURE__ */ X(ti, {
 		value: e,
 		children: /* @__PURE__ */ X("div", {
 			class: r ? "screen gone" : "screen",
@@ -6326,13 +6585,13 @@ function xs({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(Ss, {
+				/* @__PURE__ */ X(Ps, {
 					help: t,
 					explorer: e
 				}),
-				/* @__PURE__ */ X(Oi, {}),
-				/* @__PURE__ */ X(ws, { explorer: e }),
-				/* @__PURE__ */ X(Es, { explorer: e }),
+				/* @__PURE__ */ X(ki, {}),
+				/* @__PURE__ */ X(Is, { explorer: e }),
+				/* @__PURE__ */ X(Rs, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -6340,12 +6599,12 @@ function xs({ explorer: e }) {
 					"aria-live": "polite",
 					children: e.spoken.value
 				}),
-				/* @__PURE__ */ X(Ji, { open: t })
+				/* @__PURE__ */ X(Yi, { open: t })
 			]
 		})
 	});
 }
-function Ss({ help: e, explorer: t }) {
+function Ps({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -6361,12 +6620,12 @@ function Ss({ help: e, explorer: t }) {
 					}), /* @__PURE__ */ X("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })]
 				}), "attlas"]
 			}),
-			/* @__PURE__ */ X(Ti, {}),
+			/* @__PURE__ */ X(Ei, {}),
 			/* @__PURE__ */ X("p", {
 				id: "facts",
 				class: "facts",
-				title: [...ti(n), ni(n)].filter((e) => e !== "").join(" · "),
-				children: ti(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
+				title: [...ni(n), ri(n)].filter((e) => e !== "").join(" · "),
+				children: ni(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
 			}),
 			/* @__PURE__ */ X("button", {
 				id: "help",
@@ -6380,12 +6639,12 @@ function Ss({ help: e, explorer: t }) {
 		]
 	});
 }
-var Cs = [
+var Fs = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function ws({ explorer: e }) {
+function Is({ explorer: e }) {
 	let { now: t } = e, n = I(null), r = V("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
@@ -6395,7 +6654,7 @@ function ws({ explorer: e }) {
 	}), a ? /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes",
-		children: Cs.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: Fs.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -6409,7 +6668,7 @@ function ws({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Cs.filter(([e]) => e !== "heads" || i);
+			let t = Fs.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -6418,9 +6677,9 @@ function ws({ explorer: e }) {
 				class: "pane heads",
 				"aria-labelledby": "heads-title",
 				hidden: !i,
-				children: /* @__PURE__ */ X(Ki, {})
+				children: /* @__PURE__ */ X(qi, {})
 			}),
-			/* @__PURE__ */ X(bs, {
+			/* @__PURE__ */ X(Ms, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -6434,9 +6693,9 @@ function ws({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(fs, {})
+				children: /* @__PURE__ */ X(ws, {})
 			}),
-			/* @__PURE__ */ X(bs, {
+			/* @__PURE__ */ X(Ms, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -6450,9 +6709,9 @@ function ws({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane words",
 				"aria-label": "Words",
-				children: /* @__PURE__ */ X(Oa, {})
+				children: /* @__PURE__ */ X(Ba, {})
 			}),
-			/* @__PURE__ */ X(bs, {
+			/* @__PURE__ */ X(Ms, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -6466,7 +6725,7 @@ function ws({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(wo, {})
+				children: /* @__PURE__ */ X(Io, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -6475,14 +6734,14 @@ function ws({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: Ts(e)
+			children: Ls(e)
 		})
 	});
 }
-function Ts({ now: e }) {
+function Ls({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Es({ explorer: e }) {
+function Rs({ explorer: e }) {
 	let t = e.notice.value;
 	return F(() => {
 		if (t === "") return;
@@ -6497,21 +6756,21 @@ function Es({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var Ds = [
+var zs = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Os = [
+], Bs = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], ks = class {
+], Vs = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
@@ -6526,7 +6785,7 @@ var Ds = [
 		return this.scheme === "dark" || this.scheme === "auto" && this.preference.matches;
 	}
 	get ramp() {
-		return this.dark ? Ai : ki;
+		return this.dark ? ji : Ai;
 	}
 	tone(e) {
 		return this.kept(e, () => this.tones.getPropertyValue(`--${e}`).trim());
@@ -6542,10 +6801,10 @@ var Ds = [
 		return this.count;
 	}
 	get differences() {
-		return this.dark ? Mi : ji;
+		return this.dark ? Ni : Mi;
 	}
 	get heads() {
-		return this.dark ? Os : Ds;
+		return this.dark ? Bs : zs;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
@@ -6555,38 +6814,38 @@ var Ds = [
 	}
 };
 // src/mount.tsx
-function As(e) {
+function Hs(e) {
 	let t = new CSSStyleSheet();
 	return t.replaceSync(e), t;
 }
-function js(e, t, n) {
+function Us(e, t, n) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" });
 	i.adoptedStyleSheets = [n.styles];
 	let a = document.createElement("div");
 	a.className = "explorer", i.append(a), e.append(r);
-	let o = new ks(a, n.scheme ?? "auto"), { address: s } = n, c = new Yr(t, o, s ?? null);
-	Ce(/* @__PURE__ */ X(xs, { explorer: c }), a);
+	let o = new Vs(a, n.scheme ?? "auto"), { address: s } = n, c = new Xr(t, o, s ?? null);
+	Ce(/* @__PURE__ */ X(Ns, { explorer: c }), a);
 	let l = s?.whenChanged(() => void c.follow(s.read()));
 	return c.begin(s?.read() ?? n.link ?? ""), { unmount() {
 		l?.(), c.stop(), Ce(null, a), o.dispose(), r.remove();
 	} };
 }
 // src/tile.ts
-var Ms = 1414288449, Ns = 2, Ps = 28, Fs = 1;
-async function Is(e) {
-	if (e.byteLength < Ps) throw $("its header is cut off");
+var Ws = 1414288449, Gs = 2, Ks = 28, qs = 1;
+async function Js(e) {
+	if (e.byteLength < Ks) throw $("its header is cut off");
 	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== Ms) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== Ns) throw $(`its version is ${t.getUint16(4, !0)}, not ${Ns}`);
+	if (t.getUint32(0, !0) !== Ws) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== Gs) throw $(`its version is ${t.getUint16(4, !0)}, not ${Gs}`);
 	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
 		8,
 		12,
 		16
 	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
 	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await zs(new Uint8Array(e, Ps), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	let c = await Zs(new Uint8Array(e, Ks), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
 	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
 	let d = c.subarray(4 * i);
 	return {
@@ -6596,15 +6855,15 @@ async function Is(e) {
 		power: r,
 		most: 2 ** n - 2,
 		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & Fs) !== 0,
+		sampled: (t.getUint16(22, !0) & qs) !== 0,
 		scales: u,
-		levels: n === 8 ? d : Bs(d)
+		levels: n === 8 ? d : Qs(d)
 	};
 }
-var Ls = 1330402369;
-async function Rs(e) {
+var Ys = 1330402369;
+async function Xs(e) {
 	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== Ls) throw $("it does not begin with ATLO");
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== Ys) throw $("it does not begin with ATLO");
 	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
 	let n = t.getUint16(6, !0), r = 8 + 4 * n;
 	if (e.byteLength < r) throw $("its header is cut off");
@@ -6613,9 +6872,9 @@ async function Rs(e) {
 		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
 	});
 	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map(Is));
+	return Promise.all(i.map(Js));
 }
-async function zs(e, t) {
+async function Zs(e, t) {
 	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
 	try {
 		for (;;) {
@@ -6630,7 +6889,7 @@ async function zs(e, t) {
 	if (r !== t) throw $("it holds less than it says");
 	return n;
 }
-function Bs(e) {
+function Qs(e) {
 	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
 	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
 }
@@ -6638,7 +6897,7 @@ function $(e) {
 	return new U("a whole tile of weights", `a damaged one (${e})`, "translate again");
 }
 // src/widget.ts
-var Vs = class {
+var $s = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -6661,7 +6920,7 @@ var Vs = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return Rs(Hs(await this.ask({
+		return Xs(ec(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -6673,15 +6932,15 @@ var Vs = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: Us({
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: tc({
 			from: o,
 			to: o + 1
 		}) }, l = {
-			...Ws(a),
+			...nc(a),
 			shape: s,
 			...c
 		};
-		return Is(Hs(await this.ask({
+		return Js(ec(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -6693,7 +6952,7 @@ var Vs = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: Ws(n)
+			query: nc(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -6737,23 +6996,23 @@ var Vs = class {
 		});
 	};
 };
-function Hs({ content: e }) {
+function ec({ content: e }) {
 	if (e !== null) return e;
 	throw new U("an answer in bytes", "one without", "run the cell again");
 }
-function Us({ from: e, to: t }) {
+function tc({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function Ws({ rows: e, keys: t }) {
+function nc({ rows: e, keys: t }) {
 	return {
-		rows: Us(e),
-		keys: Us(t)
+		rows: tc(e),
+		keys: tc(t)
 	};
 }
-var Gs = { render({ model: e, el: t }) {
-	let n = new Vs(e), r = js(t, n, { styles: As(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
+var rc = { render({ model: e, el: t }) {
+	let n = new $s(e), r = Us(t, n, { styles: Hs(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { Vs as Messages, Gs as default };
+export { $s as Messages, rc as default };

@@ -1,0 +1,195 @@
+"""What else a model could have written, in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+
+from attlas.data import Characters, Vocabularies
+from attlas.decoding import DecodingConfig
+from attlas.explorer import app
+from attlas.inference import Translator
+from attlas.models import TransformerConfig, build
+from support.page_visits import Reader, serving, well_behaved
+from support.webdriver import END, ENTER, Driver
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(240),
+    pytest.mark.xdist_group("browser"),
+]
+
+TEXT = "the cat sat"
+BEAMS = f"#text={TEXT}&v=1&l=0&h=1&tab=beams"
+AXE = Path(__file__).resolve().parents[2] / "explorer-ui/node_modules/axe-core/axe.min.js"
+
+
+def made(length: int = 6) -> Translator:
+    torch.manual_seed(4)
+    characters = Characters.built([TEXT], size=64)
+    settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
+    config = TransformerConfig.read({**settings, "decoder_layers": 1}, "a test")
+    search = {"max_len_a": 0, "max_len_b": length, "min_length": length, "unknown": "forbid"}
+    size = len(characters)
+    model = build(config, size, size)
+    vocabularies = Vocabularies(characters, characters)
+    return Translator.of(model, vocabularies, DecodingConfig.read(search, "a test"))
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serving(app(made())) as address:
+        yield address
+
+
+@pytest.fixture
+def reader(url: str, driver: Driver) -> Iterator[Reader]:
+    with well_behaved(driver, url):
+        yield Reader(driver, url)
+
+
+READY = (
+    "page.querySelector('.beams .table-room[aria-busy=false]')"
+    " && page.querySelector('#alternatives')"
+)
+
+
+def enter(reader: Reader, link: str) -> None:
+    reader.enter(link)
+    reader.driver.wait(READY)
+
+
+def beams(url: str, prefix: list[int] | None = None) -> dict[str, Any]:
+    """What the server says of the same."""
+    body = {"text": TEXT, **({"prefix": prefix} if prefix else {})}
+    told = httpx.post(f"{url}api/translate", json=body).json()
+    found: dict[str, Any] = httpx.get(f"{url}api/maps/{told['map']}/beams").json()
+    return found
+
+
+def written(reader: Reader) -> list[str]:
+    found: list[str] = reader.driver.run(
+        "return [...page.querySelectorAll('#alternatives tbody th bdi')].map(e => e.textContent)"
+    )
+    return found
+
+
+def test_the_tree_has_each_hypothesis_once_with_its_numbers(reader: Reader, url: str) -> None:
+    enter(reader, BEAMS)
+    found = beams(url)
+    leaves = reader.driver.run(
+        "return [...page.querySelectorAll('[data-hypothesis]')].map(e =>"
+        " [Number(e.dataset.hypothesis), e.textContent])"
+    )
+    assert sorted(place for place, _ in leaves) == list(range(len(found["hypotheses"])))
+    for place, text in leaves:
+        one = found["hypotheses"][place]
+        assert f"score {one['score']:.2f}".replace("-", "−") in text
+        assert f"log p {one['log_probability']:.2f}".replace("-", "−") in text
+    texts = reader.driver.run(
+        "return [...page.querySelectorAll('[data-hypothesis]')].map(e => { let text = '';"
+        " for (let li = e.closest('li'); li; li = li.parentElement.closest('li'))"
+        " text = `${li.querySelector('bdi').textContent} ${text}`.trim();"
+        " return [Number(e.dataset.hypothesis), text]; })"
+    )
+    for place, text in texts:
+        tokens = found["hypotheses"][place]["tokens"]
+        assert text.split() == [{"</s>": "⟨end⟩"}.get(token, token) for token in tokens]
+
+
+def test_a_token_that_is_chosen_begins_another_translation_and_back_undoes_it(
+    reader: Reader, url: str
+) -> None:
+    enter(reader, BEAMS)
+    before, found = written(reader), beams(url)
+    outputs = found["outputs"]
+    other = next(one for one in outputs[1]["top"][1:] if one["open"])
+    place = outputs[1]["top"].index(other)
+    button = f"[data-output='1'] .five > :nth-child({place + 1})"
+    assert reader.driver.run(f'return page.querySelector("{button}").tagName') == "BUTTON"
+    reader.driver.click(button)
+    reader.driver.wait("page.querySelector('#free')")
+    reader.driver.wait(READY)
+    after = written(reader)
+    again = beams(url, [outputs[0]["id"], other["id"]])
+    assert after == [one["token"] for one in again["outputs"]]
+    assert after[:2] == [before[0], other["token"]]
+    link = reader.link()
+    assert "&fp=" in link
+    assert reader.driver.run("return page.activeElement.getAttribute('aria-label')") == (
+        "Alternatives"
+    )
+    enter(reader, link)
+    assert written(reader) == after
+    reader.driver.click("#free")
+    reader.driver.wait("!page.querySelector('#free')")
+    reader.driver.wait(READY)
+    assert written(reader) == before
+    reader.driver.run("history.back()")
+    reader.driver.wait("page.querySelector('#free')")
+    reader.driver.wait(READY)
+    assert written(reader) == after
+    assert reader.link() == link
+
+
+def test_a_token_is_chosen_with_the_keyboard_and_another_text_begins_freely(
+    reader: Reader,
+) -> None:
+    reader.enter(BEAMS.removesuffix("&tab=beams"))
+    reader.driver.wait("page.querySelector('#tab-beams')")
+    reader.driver.run("page.querySelector('#tab-distribution').focus()")
+    reader.driver.keys([END])
+    reader.driver.wait("page.activeElement?.id === 'tab-beams'")
+    reader.driver.wait(READY)
+    reader.driver.run("page.querySelector('#alternatives button').focus()")
+    reader.driver.keys([ENTER])
+    reader.driver.wait("page.querySelector('#free')")
+    reader.driver.type("#sentence", "the cat")
+    reader.driver.click("#translate")
+    reader.driver.wait("!page.querySelector('#free')")
+    assert "fp=" not in reader.link()
+
+
+def test_of_a_long_translation_twenty_outputs_are_listed_at_a_time(driver: Driver) -> None:
+    with serving(app(made(50))) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        enter(reader, BEAMS)
+        assert len(written(reader)) == 20
+        first = "return Number(page.querySelector('#alternatives tbody tr').dataset.output)"
+        driver.click(".beams .buttons button:nth-child(2)")
+        driver.wait("page.querySelector('#alternatives tbody tr').dataset.output === '20'")
+        driver.run("page.querySelectorAll('#target .token')[45].click()")
+        driver.wait("page.querySelector('#alternatives .partner')?.dataset.output === '45'")
+        assert driver.run(first) == 40
+        assert driver.run("return page.querySelectorAll('*').length") <= 1_500
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 1440])
+def test_axe_finds_nothing_to_mend_and_nothing_is_wider_than_the_page(
+    reader: Reader, width: int, scheme: str
+) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: run `npm ci` in explorer-ui")
+    reader.driver.view(width, 900)
+    reader.driver.prefer(scheme)
+    enter(reader, f"{BEAMS}&p=t3.1")
+    reader.driver.run("page.querySelector('#alternatives button').click()")
+    reader.driver.wait("page.querySelector('#free')")
+    reader.driver.wait(READY)
+    reader.driver.run(AXE.read_text(encoding="utf-8"))
+    script = (
+        "const done = arguments[arguments.length - 1];"
+        "axe.run(document, {resultTypes: ['violations']}).then(result => done("
+        "result.violations.map(one => [one.id, one.nodes.map(node => node.target)])))"
+    )
+    assert reader.driver.ask("POST", "/execute/async", {"script": script, "args": []}) == []
+    assert reader.driver.run("return document.documentElement.scrollWidth") <= width
+    assert reader.driver.run(
+        "const room = page.querySelector('#inspected > *');"
+        " return room.scrollWidth <= room.clientWidth"
+    )
