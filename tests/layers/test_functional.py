@@ -1,4 +1,8 @@
 import inspect
+import re
+import subprocess
+import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -6,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attlas.errors import AttlasError
 from attlas.layers import scaled_dot_product_attention as sdpa
@@ -345,8 +350,8 @@ def test_no_queries_read_nothing():
 
 def test_a_softcap_bounds_the_scores_before_the_bias():
     query, key = np.array([[30.0]]), np.array([[0.0], [1.0]])
-    _, weights = sdpa_with_weights(query, key, key, softcap=2.0, attn_mask=np.array([[0.0, 1.0]]))
-    score = 2.0 * np.tanh(30.0 / 2.0) + 1.0
+    _, weights = sdpa_with_weights(query, key, key, softcap=2.0, attn_mask=np.array([[0.0, 0.5]]))
+    score = 2.0 * np.tanh(30.0 / 2.0) + 0.5
     close(weights, np.array([[1.0, np.exp(score)]]) / (1.0 + np.exp(score)))
 
 
@@ -475,12 +480,6 @@ Z = np.zeros
         ),
         (
             (F64, F64, F64),
-            {"is_causal": True, "attn_mask": Z((3, 3), bool)},
-            "expected attn_mask or is_causal; got both; pass pattern=causal, query_offset=0 beside "
-            "the mask, or hide the later keys in it",
-        ),
-        (
-            (F64, F64, F64),
             {"is_causal": True, "pattern": window(2)},
             "expected is_causal, or a pattern with its query_offset; got both; pass "
             "pattern=both(causal, …) and query_offset=0",
@@ -519,9 +518,9 @@ Z = np.zeros
         ),
         (
             (F64, F64, F64),
-            {"attn_mask": Z((3, 3), "float32")},
+            {"attn_mask": Z((3, 3), "float16")},
             "expected one dtype; got query: float64, key: float64, value: float64, attn_mask: "
-            "float32; convert them to the one in which to compute",
+            "float16; convert them to the one in which to compute",
         ),
         (
             (F64, F64, F64),
@@ -556,8 +555,8 @@ Z = np.zeros
         ),
         (
             (F64, F64, F64),
-            {"scale": 0.0},
-            "expected a scale above 0; got 0.0; leave it out for the default",
+            {"scale": float("nan")},
+            "expected a finite number as scale; got nan; leave it out for 1 / √dim",
         ),
         (
             (F64, F64, F64),
@@ -567,7 +566,18 @@ Z = np.zeros
         (
             (F64, F64, F64),
             {"scale": "a"},
-            "expected a scale above 0; got 'a'; leave it out for the default",
+            "expected a finite number as scale; got 'a'; leave it out for 1 / √dim",
+        ),
+        (
+            (F64, F64, F64),
+            {"scale": np.ones(1)},
+            "expected a finite number as scale; got array([1.]); leave it out for 1 / √dim",
+        ),
+        (
+            (F64, F64, F64),
+            {"scale": torch.ones((), requires_grad=True)},
+            "expected a scale without a gradient; got a tensor that requires one; multiply the "
+            "query by it and pass scale=1.0, so that it learns",
         ),
     ],
 )
@@ -660,3 +670,169 @@ def test_under_autocast_arrays_come_back_in_the_dtype_in_which_they_came():
     assert found.dtype == np.float32
     assert context.dtype == torch.float32
     close(found, sdpa(query, key, value), 0.05)
+
+
+# What torch's function takes, we take, with its result.
+
+
+def masks():
+    """A mask of bools and one of numbers; each query sees a key that is not after it."""
+    allowed = drawn(2, 3, 4, 5, seed=3) < 0.5
+    allowed[..., 0] = True
+    return [allowed, torch.where(allowed, drawn(2, 3, 4, 5, seed=4), -torch.inf)]
+
+
+@pytest.mark.parametrize("mask", range(2))
+@pytest.mark.parametrize("axes", [4, 3, 2])
+def test_a_mask_and_is_causal_join_as_in_torchs_kernel(mask, axes):
+    query, key, value = drawn(2, 3, 4, 8), drawn(2, 3, 5, 8, seed=1), drawn(2, 3, 5, 8, seed=2)
+    given = (query, key, value, masks()[mask])
+    referee = F.scaled_dot_product_attention(*given, is_causal=True)
+    where = (0,) * (4 - axes)  # torch joins them only with four axes
+    given = tuple(one[where] for one in given)
+    close(sdpa(*given, is_causal=True), referee[where])
+    context, weights = sdpa_with_weights(*given, is_causal=True)
+    close(context, referee[where])
+    assert not weights.triu(1).any()
+    if mask == 0:
+        close(sdpa(*(one.numpy() for one in given), is_causal=True), referee[where])
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.0, -0.7, 2, True, 1e-320])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": masks()[0]}])
+def test_every_finite_scale_is_taken_as_by_torchs_function(scale, options):
+    drawn_inputs = [drawn(2, 3, 4, 8), drawn(2, 3, 5, 8, seed=1), drawn(2, 3, 5, 8, seed=2)]
+    results = []
+    for function in (sdpa, F.scaled_dot_product_attention):
+        given = [one.clone().requires_grad_() for one in drawn_inputs]
+        # torch's own causal kernel for a CPU makes NaN of a scale ≤ 0; its explicit twin does not.
+        with sdpa_kernel(SDPBackend.MATH):
+            context = inspect.unwrap(function)(*given, scale=scale, **options)
+        context.square().sum().backward()
+        results.append([context, *(one.grad for one in given)])
+    close_all(*results)
+    with_kernel = inspect.unwrap(sdpa)(*drawn_inputs, scale=scale, **options)
+    close(with_kernel, results[1][0])
+    with_weights, _ = inspect.unwrap(sdpa_with_weights)(*drawn_inputs, scale=scale, **options)
+    close(with_weights, results[1][0])
+
+
+def close_all(found, wanted):
+    for one, other in zip(found, wanted, strict=True):
+        close(one, other)
+
+
+@pytest.mark.parametrize("scale", [torch.tensor(0.3), torch.tensor(-2), np.array(0.3), np.int64(2)])
+def test_a_scale_may_be_an_array_without_axes(scale):
+    query, key = drawn(4, 8), drawn(5, 8, seed=1)
+    close(
+        inspect.unwrap(sdpa)(query, key, key, scale=scale),
+        sdpa(query, key, key, scale=+float(scale)),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("hidden", [-torch.inf, -1e9])
+def test_a_mask_of_float32_goes_with_every_dtype_as_in_torchs_function(dtype, hidden):
+    query, key, value = (drawn(2, 3, n, 8, seed=n).to(dtype) for n in (4, 5, 5))
+    mask = torch.where(masks()[0], drawn(2, 3, 4, 5, seed=4), hidden).float()
+    referee = F.scaled_dot_product_attention(query, key, value, mask)
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float64: 1e-12}[dtype]
+    for context in (
+        sdpa(query, key, value, mask),
+        sdpa_with_weights(query, key, value, mask)[0],
+    ):
+        assert context.dtype == dtype
+        close(context, referee, tolerance)
+    if dtype != torch.bfloat16:
+        arrays = [one.numpy() for one in (query, key, value, mask)]
+        close(sdpa(*arrays), referee, tolerance)
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [(4, 2, 4), (4, 2, 1), (4, 1, 2), (4, 4, 2), (6, 2, 3), (4, 2, 2), (4, 1, 1), (2, 2, 2)],
+)
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"attn_mask": drawn(4, 5, seed=9)}])
+def test_keys_and_values_may_differ_in_heads_as_in_torchs_function(heads, lead, options):
+    sizes = zip(heads, (4, 5, 5), strict=True)
+    query, key, value = (drawn(*lead, h, n, 8, seed=n + h) for h, n in sizes)
+    referee = F.scaled_dot_product_attention(query, key, value, **options, enable_gqa=True)
+    close(sdpa(query, key, value, **options, enable_gqa=True), referee)
+    context, weights = sdpa_with_weights(query, key, value, **options, enable_gqa=True)
+    close(context, referee)
+    assert weights.shape == (*lead, heads[0], 4, 5)
+
+
+def test_heads_that_do_not_share_evenly_are_refused_also_where_keys_and_values_differ():
+    query, key, value = Z((1, 4, 2, 3)), Z((1, 2, 2, 3)), Z((1, 3, 2, 3))
+    with pytest.raises(AttlasError, match="make kv_heads the same everywhere"):
+        sdpa(query, key, value, enable_gqa=True)
+
+
+# A mask of the numbers 0 and 1 is most often meant as one of truth.
+
+
+@pytest.mark.parametrize("read", [sdpa, sdpa_with_weights])
+def test_a_mask_of_the_numbers_0_and_1_is_added_with_a_warning(read):
+    query = drawn(2, 4, 3, 8).float()
+    mask = torch.tril(torch.ones(3, 3))
+    for array, cure in ((query, "pass mask.bool()"), (query.numpy(), "pass mask.astype(bool)")):
+        numbers = mask if array is query else mask.numpy()
+        with pytest.warns(UserWarning, match="0 and 1 alone, and they are added") as told:
+            found = read(array, array, array, numbers)
+        assert len(told) == 1
+        assert cure in str(told[0].message)
+        context = found if read is sdpa else found[0]
+        close(context, F.scaled_dot_product_attention(query, query, query, mask), 1e-6)
+
+
+CALLER = """
+import torch, attlas
+x, mask = torch.zeros(1, 3, 8), torch.tril(torch.ones(3, 3))
+layer = attlas.layers.MultiheadAttention(8, 2, batch_first=True)
+for _ in range(3):
+    attlas.scaled_dot_product_attention(x, x, x, mask)
+attlas.scaled_dot_product_attention_with_weights(x, x, x, mask)
+layer(x, x, x, attn_mask=mask)
+"""
+
+
+def test_the_warning_of_a_mask_of_0_and_1_comes_once_for_each_line_that_passes_it(tmp_path):
+    script = tmp_path / "caller.py"  # a process of its own: the tests' type checker adds calls
+    script.write_text(CALLER)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, timeout=60
+    )
+    lines = re.findall(r"caller\.py:(\d+): UserWarning: attn_mask holds", done.stderr)
+    assert lines == ["6", "7", "8"]
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        torch.zeros(3, 3),
+        torch.ones(3, 3),
+        torch.eye(3) / 2,
+        torch.eye(3) * 2 - 1,
+        torch.zeros(3, 3).masked_fill(torch.eye(3) == 0, -torch.inf),
+        torch.linspace(0, 1, 9).view(3, 3),
+        torch.tril(torch.ones(3, 3)).bool(),
+        torch.tril(torch.ones(3, 3)).long(),
+        torch.ones(1, 1),
+    ],
+)
+def test_other_masks_give_no_warning(mask):
+    query = drawn(2, 4, 3, 8).float()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sdpa(query, query, query, mask)
+
+
+def test_a_large_mask_is_not_looked_through():
+    mask = torch.ones(1, 2**22 + 1)
+    mask[0, 0] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sdpa(torch.zeros(1, 1), torch.zeros(2**22 + 1, 1), torch.zeros(2**22 + 1, 1), mask)

@@ -106,7 +106,7 @@ def test_local_holds_the_pattern_and_the_dropout_of_what_is_inside():
     source = torch.randn(1, 4, 3)
     weights = local.attention_weights(source, local.project_kv(source))[0, 0]
     assert (weights > 0).tolist() == [[j in (i, i - 1) for j in range(4)] for i in range(4)]
-    assert local.dropout.p == 0.25
+    assert local.dropout == 0.25
 
 
 def test_a_local_attention_is_heard_once_and_by_its_own_path():

@@ -123,7 +123,7 @@ def test_weights_are_dropped_where_their_dropout_alone_is_in_training():
     attention = MultiheadAttention(16, 2, dropout=0.5).eval()
     source = torch.randn(1, 6, 16)
     memory = attention.project_kv(source)
-    attention.dropout.train()
+    attention.attn_dropout.train()
     assert not torch.allclose(attention.attend(source, memory), attention.attend(source, memory))
 
 

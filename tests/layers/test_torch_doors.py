@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import attlas
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, UnsupportedError
 from attlas.layers import (
     AdditiveAttention,
     ConcatAttention,
@@ -22,6 +22,7 @@ from attlas.layers import (
     LocalMonotonicAttention,
     LocalPredictiveAttention,
     MultiheadAttention,
+    RotaryPositions,
     ScaledDotProductAttention,
 )
 from attlas.patterns import causal, window
@@ -384,3 +385,119 @@ def test_batches_that_do_not_fit_are_refused():
         attlas.scaled_dot_product_attention(
             noise(2, 2, 1, 3, 4), noise(2, 3, 1, 3, 4), noise(2, 3, 1, 3, 4)
         )
+
+
+# From ours to torch's module.
+
+
+OPTIONS = [
+    {},
+    {"bias": False, "dropout": 0.25},
+    {"bias": ["q", "out"], "batch_first": True},
+    {"kdim": 6, "vdim": 5},
+    {"add_bias_kv": True, "add_zero_attn": True},
+    {"num_kv_heads": HEADS, "head_dim": DIM // HEADS, "scale": (DIM // HEADS) ** -0.5},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("train", [True, False])
+def test_torchs_module_of_ours_gives_the_same_results_and_its_state_dict_loads(options, train):
+    ours = MultiheadAttention(DIM, HEADS, **options).double().train(train)
+    for place, parameter in enumerate(ours.parameters()):
+        torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(place))
+    before = torch.get_rng_state()
+    theirs = ours.to_torch()
+    assert torch.equal(torch.get_rng_state(), before)
+    assert type(theirs) is nn.MultiheadAttention
+    assert (theirs.training, theirs.dropout, theirs.batch_first) == (
+        train,
+        ours.dropout,
+        ours.batch_first,
+    )
+    given = inputs(ours.batch_first, True, (DIM, ours.kdim, ours.vdim))
+    close(ours.eval()(*given), theirs.eval()(*given))
+    fresh = nn.MultiheadAttention(
+        DIM,
+        HEADS,
+        bias=bool(options.get("bias", True)),
+        **{k: v for k, v in options.items() if k in ("kdim", "vdim", "add_bias_kv")},
+    ).double()
+    fresh.load_state_dict(ours.to_torch().state_dict())
+    with torch.no_grad():
+        theirs.out_proj.weight.zero_()
+    assert ours.out_proj.weight.any()  # a copy
+
+
+def test_what_torchs_module_lacks_is_named():
+    ours = MultiheadAttention(
+        DIM,
+        HEADS,
+        num_kv_heads=1,
+        value_dim=3,
+        pattern=causal,
+        scale=0.1,
+        positions=RotaryPositions(4),
+    )
+    with pytest.raises(
+        UnsupportedError,
+        match=r"2 heads of width 4 each .*; got num_kv_heads = 1, value_dim = 3, the pattern "
+        r"causal, rotary positions, scale = 0.1; keep this layer",
+    ):
+        ours.to_torch()
+
+
+def test_the_docstring_says_how_fresh_weights_are_drawn_here_and_in_torch():
+    torch.manual_seed(0)
+    ours, theirs = MultiheadAttention(64, 4), nn.MultiheadAttention(64, 4)
+    deviations = {
+        "0.125": [ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight, ours.out_proj.weight],
+        "0.088": theirs.in_proj_weight.chunk(3),
+        "0.072": [theirs.out_proj.weight],
+    }
+    for number, weights in deviations.items():
+        assert number in MultiheadAttention.__doc__
+        for weight in weights:
+            assert abs(float(weight.detach().std()) - float(number)) < 0.003
+
+
+def test_the_dropout_is_a_number_that_may_be_set_as_in_torch():
+    ours = MultiheadAttention(DIM, HEADS, dropout=0.1, batch_first=True)
+    assert ours.dropout + 0.1 == nn.MultiheadAttention(DIM, HEADS, dropout=0.1).dropout + 0.1
+    ours.dropout = 1.0
+    x = noise(1, 3, DIM).float()
+    assert not ours(x, x, x)[0].any()
+    with pytest.raises(AttlasError, match=r"a dropout from 0 to 1; got 1\.5"):
+        ours.dropout = 1.5
+    assert copy.deepcopy(ours).dropout == 1.0
+
+
+# A cache, and what is none.
+
+
+@pytest.mark.parametrize("name", [*MECHANISMS, "multihead"])
+@pytest.mark.parametrize("what", ["attend", "check_query"])  # the latter is in every other method
+def test_a_tensor_in_place_of_a_cache_gets_a_sentence(name, what):
+    attention = MECHANISMS[name]() if name in MECHANISMS else MultiheadAttention(6, 2)
+    source = noise(2, 3, attention.key_dim or 6).float()
+    call = inspect.unwrap(getattr(type(attention), what))  # without the tests' checker of types
+    for cache, kind in ((source, "a tensor"), (None, "a NoneType")):
+        with pytest.raises(
+            AttlasError,
+            match=rf"expected a KeyValueCache; got {kind}; make one with cache = "
+            r"attention.project_kv\(source\); without a cache, call the layer",
+        ):
+            call(attention, noise(2, 3, 6).float(), cache)
+
+
+@pytest.mark.parametrize("hidden", ["attn_mask", "key_padding_mask"])
+def test_a_mask_of_the_numbers_0_and_1_is_added_with_a_warning(hidden):
+    theirs, ours = twins(batch_first=True)
+    given = inputs(True, True)
+    mask = torch.ones(QUERIES, KEYS) if hidden == "attn_mask" else torch.ones(BATCH, KEYS)
+    mask = torch.tril(mask).double()
+    with pytest.warns(
+        UserWarning, match=rf"{hidden} holds the numbers 0 .*, pass mask == 0 \(True"
+    ):
+        found = ours(*given, **{hidden: mask})
+    close(found, theirs(*given, **{hidden: mask}))

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.layers.base import integers_as_bools, split_bias
+from attlas.layers.base import integers_as_bools, split_bias, warn_of_truth
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Causal, Everywhere, Pattern
 
@@ -72,7 +72,12 @@ class AttentionInputs:
         leading_axes = tuple(tensors["query"].shape[:-3]) if tensors["query"].ndim > 4 else ()
         if leading_axes:
             tensors = _merge_batches(tensors, leading_axes)
+        if attn_mask is not None:
+            kind = "mask.astype(bool)" if isinstance(attn_mask, np.ndarray) else "mask.bool()"
+            warn_of_truth("attn_mask", tensors["attn_mask"], kind)
         query, key, value = tensors["query"], tensors["key"], tensors["value"]
+        if enable_gqa:
+            key, value = _repeat_heads(query, key, value)
         query, key, value = _broadcast(query, key, value)
         _check_shapes(query, key, value, enable_gqa)
         weights = (*query.shape[:-1], key.shape[-2])
@@ -154,6 +159,8 @@ def _tensors(arrays: Mapping[str, Any]) -> dict[str, Tensor]:
         for name, array in arrays.items()
         if name not in _MASKS or _is_float(array)
     }
+    if floats.get("attn_mask") == "float32":  # torch takes it beside every dtype
+        del floats["attn_mask"]
     if len(set(floats.values())) > 1:
         raise AttlasError(
             "one dtype", _listed(floats), "convert them to the one in which to compute"
@@ -288,6 +295,24 @@ def _broadcast(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tenso
         ]
     query, key, value = expanded
     return query, key, value
+
+
+def _repeat_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Keys and values with the heads of the query where the two differ in heads, as torch does.
+
+    Of three axes torch takes the first for the heads; here it is also that of the batch. Where keys
+    and values have as many heads, nothing is copied: the kernels share them.
+    """
+    if query.ndim not in (3, 4):
+        return key, value
+    heads, key_heads, value_heads = (tensor.shape[-3] for tensor in (query, key, value))
+    differ = key_heads != value_heads or (query.ndim == 3 and heads != key_heads)
+    if not differ or not key_heads or not value_heads or heads % key_heads or heads % value_heads:
+        return key, value  # `_check_shapes` reports what does not fit
+    return (
+        key.repeat_interleave(heads // key_heads, -3),
+        value.repeat_interleave(heads // value_heads, -3),
+    )
 
 
 def _check_shapes(

@@ -1,9 +1,12 @@
 """The interface of every mechanism: project the source once, then attend to it."""
 
 import math
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Integral
+from types import FrameType
 from typing import Any
 
 import torch
@@ -14,6 +17,7 @@ from attlas.errors import AttlasError
 from attlas.ops.attention import masked_softmax
 from attlas.ops.cache import KeyValueCache
 from attlas.ops.dropout import Dropout
+from attlas.ops.linear import is_traced_or_transformed
 from attlas.patterns import Everywhere, Pattern, everywhere
 from attlas.recording import AttentionHook, DenseAttentionMap
 
@@ -48,12 +52,21 @@ class Attention(nn.Module, ABC):
                 repr(pattern),
                 "take one from attlas.patterns",
             )
-        if not isinstance(dropout, int | float) or not 0.0 <= dropout <= 1.0:
-            raise AttlasError("a dropout from 0 to 1", repr(dropout), "use e.g. 0.1")
+        _check_dropout(dropout)
         super().__init__()
         self.pattern = pattern
-        self.dropout = Dropout(dropout)
+        self.attn_dropout = Dropout(dropout)
         self.hook = AttentionHook()
+
+    @property
+    def dropout(self) -> float:
+        """The share of the weights that are set to zero in training, a number as in torch."""
+        return self.attn_dropout.p
+
+    @dropout.setter
+    def dropout(self, p: float) -> None:
+        _check_dropout(p)
+        self.attn_dropout.p = p
 
     @abstractmethod
     def project_kv(
@@ -87,7 +100,11 @@ class Attention(nn.Module, ABC):
         """The contexts of all queries at once, or of the newest ones with a growing cache.
 
         It is a call of the module, so the forward hooks of torch see it.
+
+        Raises:
+            AttlasError: the cache is no `KeyValueCache`, or shapes do not fit.
         """
+        check_cache(cache)
         context: Tensor = self(query, cache, query_offset=query_offset)
         return context
 
@@ -114,6 +131,7 @@ class Attention(nn.Module, ABC):
     def check_query(self, query: Shaped[Tensor, "..."], cache: KeyValueCache) -> None:
         """`AttlasError` where the query fits neither this attention nor the cache's rows."""
         check_tensor("query", query)
+        check_cache(cache)
         rows = cache.keys.shape[0]
         dim = "dim" if self.query_dim is None else str(self.query_dim)
         fits = query.ndim == 3 and query.shape[0] == rows
@@ -137,6 +155,22 @@ class Attention(nn.Module, ABC):
             None, None
         ]
         return mask if cache.token_mask is None else mask & cache.token_mask[:, None, None, :]
+
+
+def _check_dropout(dropout: object) -> None:
+    if not isinstance(dropout, int | float) or not 0.0 <= dropout <= 1.0:
+        raise AttlasError("a dropout from 0 to 1", repr(dropout), "use e.g. 0.1")
+
+
+def check_cache(cache: object) -> None:
+    """Raises `AttlasError` for what is no cache of keys and values."""
+    if not isinstance(cache, KeyValueCache):
+        kind = type(cache).__name__
+        raise AttlasError(
+            "a KeyValueCache",
+            f"a {'tensor' if isinstance(cache, Tensor) else kind}",
+            "make one with cache = attention.project_kv(source); without a cache, call the layer",
+        )
 
 
 def check_tensor(name: str, value: object) -> None:
@@ -315,7 +349,9 @@ class ScoredAttention(SingleHeadAttention):
         weights = applied = masked_softmax(scores, allowed)
         if self.hook.is_patched:
             applied = self.hook.patch(weights.clone(), allowed)  # it may write into them
-        return AttentionOutput(self.dropout(applied).squeeze(1) @ cache.values, weights, applied)
+        return AttentionOutput(
+            self.attn_dropout(applied).squeeze(1) @ cache.values, weights, applied
+        )
 
 
 # Padding: the positions that hold no token.
@@ -371,6 +407,57 @@ def split_bias(
         )
     allowed = mask != -math.inf
     return allowed, mask.masked_fill(~allowed, 0.0)
+
+
+_MOST_NUMBERS = 2**22  # of a mask that is looked through: a millisecond
+
+
+def warn_of_truth(name: str, mask: Shaped[Tensor, "..."], cure: str) -> None:
+    """Warn of a mask of numbers that holds 0 and 1 alone: such numbers are added to the scores.
+
+    It is looked through on a CPU only, and not where torch traces.
+
+    Args:
+        cure: what to write where 1 means that a position may be seen.
+    """
+    if not mask.is_floating_point() or not 1 < mask.numel() <= _MOST_NUMBERS:
+        return
+    if not is_cheap_to_check(mask):
+        return
+    mask = mask.detach()
+    least, maximum = torch.aminmax(mask)
+    if least != 0.0 or maximum != 1.0 or not bool(((mask == 0.0) | (mask == 1.0)).all()):
+        return
+    warnings.warn(
+        f"{name} holds the numbers 0 and 1 alone, and they are added to the scores: nothing is "
+        f"hidden; where 1 means that a position may be seen, pass {cure}",
+        UserWarning,
+        stacklevel=_callers_level(sys._getframe()),
+    )
+
+
+def is_cheap_to_check(tensor: Tensor) -> bool:
+    """Return True if a check of the numbers is cheap, and allowed under tracing."""
+    return (
+        not torch.compiler.is_compiling()  # first: what follows is not for those who trace
+        and tensor.device.type == "cpu"
+        and type(tensor) is Tensor
+        and not is_traced_or_transformed()
+    )
+
+
+_INNER = ("attlas", "torch", "jaxtyping", "beartype")
+
+
+def _callers_level(frame: FrameType) -> int:
+    """How far above this frame, which is the first, the line stands that called attlas."""
+    level = 1
+    while frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "").partition(".")[0]
+        if module not in _INNER and not frame.f_code.co_filename.startswith("<"):
+            break
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def check_token_mask(token_mask: Shaped[Tensor, "..."], shape: tuple[int, ...]) -> None:

@@ -1,16 +1,18 @@
 """Scaled dot-product attention as a function, for tensors and NumPy arrays."""
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-import torch
+import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.layers._arrays import AttentionInputs
+from attlas.layers.base import is_cheap_to_check
 from attlas.ops.attention import (
     attention_weights_of,
     dense_attention,
@@ -19,7 +21,6 @@ from attlas.ops.attention import (
 )
 from attlas.ops.banded import band_is_faster, banded_attention
 from attlas.ops.dropout import Dropout
-from attlas.ops.linear import is_traced_or_transformed
 from attlas.patterns import Pattern, causal, everywhere
 
 Array = TypeVar("Array", NDArray[Any], Tensor)
@@ -33,7 +34,7 @@ def scaled_dot_product_attention(
     attn_mask: Array | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
-    scale: float | None = None,
+    scale: float | Tensor | NDArray[Any] | None = None,
     enable_gqa: bool = False,
     *,
     pattern: Pattern | None = None,
@@ -47,7 +48,9 @@ def scaled_dot_product_attention(
 
     It takes the place of torch's function of this name: the same arguments and results. NumPy
     arrays give a NumPy array; torch tensors give a tensor of their dtype and device, with
-    gradients. A query that sees nothing reads zeros; one that is not finite reads NaN.
+    gradients. A query that sees nothing reads zeros; one that is not finite reads NaN. What torch
+    takes and makes NaN of is refused: vectors of width 0, a scale that is not finite, NaN or +∞ in
+    the mask.
 
     Args:
         query: (queries, dim), (batch, queries, dim), (batch, heads, queries, dim), or more axes of
@@ -57,9 +60,11 @@ def scaled_dot_product_attention(
         attn_mask: of a shape that broadcasts to (batch, heads, queries, keys). Bools, or integers 0
             and 1: True = may look. Numbers are added to the scores; −∞ hides the position.
         dropout_p: the share of the weights that are left out, whatever mode a model is in.
-        is_causal: hides the keys after the query, both counted from 0 (upper left, as in torch).
-        scale: None = 1 / √dim.
-        enable_gqa: whether keys and values may have fewer heads, each shared by neighbours.
+        is_causal: hides the keys after the query, both counted from 0 (upper left, as in torch),
+            besides those that `attn_mask` hides. torch joins both in its kernel for a CPU only.
+        scale: any finite number, or an array of one without axes; None = 1 / √dim.
+        enable_gqa: whether keys and values may have fewer heads, each shared by neighbours. Keys
+            and values may differ in how many. With three axes, the first is that of the heads.
         pattern: which positions may be seen by position; None = all.
         query_offset: the position of the first query, for `pattern`; None = the queries are the
             newest positions (lower right), so that causal stays right with a cache.
@@ -74,13 +79,14 @@ def scaled_dot_product_attention(
     Raises:
         AttlasError: kinds, dtypes, devices or shapes do not fit together; NaN or +∞ in the mask.
     """
-    pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
+    pattern, query_offset = _pattern_of(pattern, query_offset, is_causal)
     dropout = Dropout(dropout_p)
     inputs = AttentionInputs.from_arrays(
         query, key, value, attn_mask=attn_mask, token_mask=token_mask, enable_gqa=enable_gqa
     )
     start, scale = _check_arguments(inputs, pattern, query_offset, scale, softcap)
     inputs = inputs.zero_hidden_keys(pattern, start)
+    inputs, scale = _with_positive_scale(inputs, scale)
     cache, queries = inputs.cache, inputs.query.shape[2]
     if inputs.bias is not None or softcap is not None:
         weights = _weights(inputs, pattern, start, scale, softcap)
@@ -105,7 +111,7 @@ def scaled_dot_product_attention_with_weights(
     attn_mask: Array | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
-    scale: float | None = None,
+    scale: float | Tensor | NDArray[Any] | None = None,
     enable_gqa: bool = False,
     *,
     pattern: Pattern | None = None,
@@ -128,13 +134,14 @@ def scaled_dot_product_attention_with_weights(
         >>> weights.tolist()
         [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
     """
-    pattern, query_offset = _pattern_of(pattern, query_offset, is_causal, attn_mask is not None)
+    pattern, query_offset = _pattern_of(pattern, query_offset, is_causal)
     dropout = Dropout(dropout_p)
     inputs = AttentionInputs.from_arrays(
         query, key, value, attn_mask=attn_mask, token_mask=token_mask, enable_gqa=enable_gqa
     )
     start, scale = _check_arguments(inputs, pattern, query_offset, scale, softcap)
     inputs = inputs.zero_hidden_keys(pattern, start)
+    inputs, scale = _with_positive_scale(inputs, scale)
     of_all = _weights(inputs, pattern, start, scale, softcap)
     context = weighted_values(dropout(of_all), inputs.cache.values)
     return inputs.restore(_propagate_nan(inputs, context)), inputs.restore(
@@ -142,18 +149,10 @@ def scaled_dot_product_attention_with_weights(
     )
 
 
-def _pattern_of(
-    pattern: Any, query_offset: Any, is_causal: bool, has_mask: bool
-) -> tuple[Any, Any]:
+def _pattern_of(pattern: Any, query_offset: Any, is_causal: bool) -> tuple[Any, Any]:
     """The pattern and the position of the first query that `is_causal` stands for."""
     if not is_causal:
         return everywhere if pattern is None else pattern, query_offset
-    if has_mask:
-        raise AttlasError(
-            "attn_mask or is_causal",
-            "both",
-            "pass pattern=causal, query_offset=0 beside the mask, or hide the later keys in it",
-        )
     if pattern is not None or query_offset is not None:
         raise AttlasError(
             "is_causal, or a pattern with its query_offset",
@@ -171,20 +170,10 @@ def _propagate_nan(
     torch's kernels on a CPU make zeros of it, as if it saw nothing; a softcap makes a number of it.
     """
     query = arrays.query.detach()
-    if _is_cheap_to_check(query) and bool(query.sum().isfinite()):
+    if is_cheap_to_check(query) and bool(query.sum().isfinite()):
         return result
     zeros = (query * 0).sum(-1, keepdim=True)  # NaN of what is no number
     return result.masked_fill(zeros.isnan(), math.nan)
-
-
-def _is_cheap_to_check(tensor: Tensor) -> bool:
-    """Return True if a check of the numbers is cheap, and allowed under tracing."""
-    return (
-        not torch.compiler.is_compiling()  # first: what follows is not for those who trace
-        and tensor.device.type == "cpu"
-        and type(tensor) is Tensor
-        and not is_traced_or_transformed()
-    )
 
 
 def _check_arguments(
@@ -209,14 +198,34 @@ def _check_arguments(
         )
     if query_offset is not None and abs(int(query_offset)) > _FARTHEST:
         raise AttlasError("a query_offset within ±2⁶²", str(query_offset), "count positions from 0")
-    for name, number in (("scale", scale), ("softcap", softcap)):
-        if number is None:
-            continue
-        if not isinstance(number, Real) or not 0.0 < float(number) < math.inf:
-            raise AttlasError(f"a {name} above 0", repr(number), "leave it out for the default")
+    is_number = isinstance(softcap, Real) and 0.0 < float(softcap) < math.inf
+    if softcap is not None and not is_number:
+        raise AttlasError("a softcap above 0", repr(softcap), "leave it out for the default")
     *_, queries, head_dim = arrays.query.shape
     start = arrays.cache.num_keys - queries if query_offset is None else int(query_offset)
-    return start, head_dim**-0.5 if scale is None else float(scale)
+    return start, head_dim**-0.5 if scale is None else _number_of(scale)
+
+
+def _number_of(scale: Any) -> float:
+    """The scale as a float; as in torch it may be an array without axes."""
+    if isinstance(scale, Tensor) and scale.requires_grad:
+        raise AttlasError(
+            "a scale without a gradient",
+            "a tensor that requires one",
+            "multiply the query by it and pass scale=1.0, so that it learns",
+        )
+    has_no_axes = isinstance(scale, Tensor | np.ndarray) and scale.ndim == 0
+    number = scale.item() if has_no_axes else scale
+    if not isinstance(number, Real) or not math.isfinite(number):
+        raise AttlasError("a finite number as scale", repr(scale), "leave it out for 1 / √dim")
+    return float(number)
+
+
+def _with_positive_scale(inputs: AttentionInputs, scale: float) -> tuple[AttentionInputs, float]:
+    """The same scores with a scale above 0: the causal kernel of torch makes NaN of the others."""
+    if scale > 0.0:
+        return inputs, scale
+    return replace(inputs, query=inputs.query * (-1.0 if scale else 0.0)), abs(scale) or 1.0
 
 
 def _weights(

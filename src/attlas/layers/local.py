@@ -29,7 +29,7 @@ class LocalAttention(ScoredAttention, ABC):
                 repr(radius),
                 "use e.g. 10, as the paper does",
             )
-        super().__init__(pattern=inner.pattern, dropout=inner.dropout.p)
+        super().__init__(pattern=inner.pattern, dropout=inner.dropout)
         self.inner = inner
         self.query_dim, self.key_dim = inner.query_dim, inner.key_dim
         self.radius = int(radius)

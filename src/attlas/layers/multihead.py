@@ -11,7 +11,14 @@ from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError, UnsupportedError
-from attlas.layers.base import check_dims, check_tensor, split_bias, to_token_mask, zero_padding
+from attlas.layers.base import (
+    check_dims,
+    check_tensor,
+    split_bias,
+    to_token_mask,
+    warn_of_truth,
+    zero_padding,
+)
 from attlas.layers.positional import RotaryPositions
 from attlas.layers.scaled_dot_product import DotProductAttention
 from attlas.ops.attention import (
@@ -38,9 +45,23 @@ class MultiheadAttention(DotProductAttention):
         context = attention.attend(query, cache)               # attend at every step
 
     The layer takes the place of `torch.nn.MultiheadAttention`: the same arguments, masks, shapes
-    and results; `load_state_dict` takes torch's state dict, and `from_torch` copies a module. Three
-    things differ. The weights are those before dropout. A query that sees nothing reads zeros, not
-    NaN. Each of the four linear maps has a name and an initialisation of its own.
+    and results; `load_state_dict` takes torch's state dict, `from_torch` copies a module, and
+    `to_torch` makes one. What differs:
+
+    - The weights that are returned are those before dropout; torch's are those after it.
+    - A query that sees nothing reads zeros, not NaN, and what padding holds changes nothing.
+    - `is_causal=True` hides the later keys with and without an `attn_mask`; torch asks for the mask
+      and takes `is_causal` as a hint about it.
+    - A `KeyValueCache` as key, and `query_offset`, are ours alone. Nested tensors are refused.
+    - The maps of queries, keys and values are `q_proj`, `k_proj` and `v_proj`, so the state dict
+      has these names. `in_proj_weight` and `in_proj_bias` are made of them when asked for: they are
+      no parameters. `to_torch().state_dict()` has torch's names.
+    - Fresh weights of all four maps are Xavier-uniform each: a standard deviation of
+      √(2 / (inputs + outputs)), 1 / √embed_dim in a plain layer (0.125 for 64). torch draws the
+      joined matrix of q, k and v so, which makes √(1 / (2 · embed_dim)) (0.088); where widths
+      differ it draws each as here. Its `out_proj` has 1 / √(3 · embed_dim) (0.072).
+    - Dropout on a CPU draws its numbers as `attlas.ops.dropout` does, so the same seed drops other
+      weights than in torch.
 
     Args:
         embed_dim: the width of queries and outputs.
@@ -168,6 +189,76 @@ class MultiheadAttention(DotProductAttention):
         )
         attention.load_state_dict(module.state_dict())
         return attention.train(module.training)
+
+    def to_torch(self) -> nn.MultiheadAttention:
+        """The same attention as a module of torch, with a copy of the parameters.
+
+        No random number is drawn.
+
+            torch_module.load_state_dict(attention.to_torch().state_dict())
+
+        A map without a bias beside others with one gets a bias of zeros.
+
+        Raises:
+            UnsupportedError: torch's module has not what this layer has: shared or wider heads, a
+                pattern, rotary positions or a scale.
+        """
+        self._check_torch_has_it()
+        maps = (self.q_proj, self.k_proj, self.v_proj, self.out_proj)
+        weight = self.out_proj.weight
+        module: nn.MultiheadAttention = nn.utils.skip_init(  # type: ignore[no-untyped-call]
+            nn.MultiheadAttention,
+            self.embed_dim,
+            self.num_heads,
+            self.dropout,
+            any(linear.bias is not None for linear in maps),
+            self.bias_k is not None,
+            self.add_zero_attn,
+            self.kdim,
+            self.vdim,
+            self.batch_first,
+            device=weight.device,
+            dtype=weight.dtype,
+        )
+        biases: list[Tensor] = [
+            weight.new_zeros(len(linear.weight)) if linear.bias is None else linear.bias
+            for linear in maps
+        ]
+        state = {
+            "in_proj_weight": self.in_proj_weight,
+            "q_proj_weight": self.q_proj.weight,
+            "k_proj_weight": self.k_proj.weight,
+            "v_proj_weight": self.v_proj.weight,
+            "in_proj_bias": torch.cat(biases[:3]),
+            "out_proj.weight": weight,
+            "out_proj.bias": biases[3],
+            "bias_k": self.bias_k,
+            "bias_v": self.bias_v,
+        }
+        module.load_state_dict({name: state[name] for name in module.state_dict()})
+        return module.train(self.training)
+
+    def _check_torch_has_it(self) -> None:
+        value_dim = self.out_proj.in_features // self.num_heads
+        plain = self.embed_dim // self.num_heads
+        default = self.scale is None or math.isclose(self.scale, self.head_dim**-0.5)
+        differing = (
+            (self.num_kv_heads != self.num_heads, f"num_kv_heads = {self.num_kv_heads}"),
+            (self.head_dim * self.num_heads != self.embed_dim, f"head_dim = {self.head_dim}"),
+            (value_dim * self.num_heads != self.embed_dim, f"value_dim = {value_dim}"),
+            (self.pattern != everywhere, f"the pattern {self.pattern}"),
+            (self.positions is not None, "rotary positions"),
+            (not default, f"scale = {self.scale}"),
+        )
+        found = [what for differs, what in differing if differs]
+        if found:
+            raise UnsupportedError(
+                f"an attention as torch.nn.MultiheadAttention has it: {self.num_heads} heads of "
+                f"width {plain} each for queries, keys and values, no pattern, no positions, the "
+                "default scale",
+                ", ".join(found),
+                "keep this layer in the model: it has the arguments and results of torch's module",
+            )
 
     @property
     def in_proj_weight(self) -> Float[Tensor, "three_dims embed_dim"] | None:
@@ -322,7 +413,7 @@ class MultiheadAttention(DotProductAttention):
         observed = self.hook.is_recording or self.hook.is_patched
         if masks.is_only_causal and self._is_plain and not (need_weights or observed):
             context = dense_attention(
-                heads, cache, causal, 0, self._scale_of(heads), self.dropout.active_p
+                heads, cache, causal, 0, self._scale_of(heads), self.attn_dropout.active_p
             )
             return self.merge_heads(context), None
         allowed = masks.allow(self.allowed(heads.shape[2], cache, start))
@@ -342,13 +433,13 @@ class MultiheadAttention(DotProductAttention):
                 )
             )
         # No kernel takes numbers and dropout together.
-        written_out = bias is not None and bool(self.dropout.active_p)
+        written_out = bias is not None and bool(self.attn_dropout.active_p)
         if not (need_weights or self.hook.is_patched or written_out):
             return self.merge_heads(self._attend_biased(heads, cache, allowed, bias, scale)), None
         weights = applied = attention_weights_of(heads, cache.keys, allowed, scale, bias)
         if self.hook.is_patched:
             applied = self.hook.patch(weights.clone(), allowed)
-        context = weighted_values(self.dropout(applied), cache.values)
+        context = weighted_values(self.attn_dropout(applied), cache.values)
         return self.merge_heads(context), weights if need_weights else None
 
     def _attend_biased(
@@ -362,7 +453,7 @@ class MultiheadAttention(DotProductAttention):
         """The kernel with masks; with a bias, without dropout."""
         keys, values = cache.keys, cache.values
         if bias is None:
-            return masked_attention(heads, keys, values, allowed, scale, self.dropout.active_p)
+            return masked_attention(heads, keys, values, allowed, scale, self.attn_dropout.active_p)
         # A query that sees nothing looks everywhere instead, and what it read is thrown away.
         sees_nothing = ~allowed.any(-1, keepdim=True)
         mask = _hide(bias, allowed | sees_nothing).to(heads.dtype)
@@ -469,6 +560,9 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, dims: tuple[int, int
         )
 
 
+_SHOWN = "mask == 0 (True hides a position here, as in torch)"
+
+
 @dataclass(frozen=True, slots=True)
 class _Masks:
     """The masks of a call, in our sense: what may be seen, and what is added to the scores."""
@@ -515,6 +609,7 @@ class _Masks:
             if mask.dtype == torch.bool:
                 token_mask = ~mask
             else:
+                warn_of_truth("key_padding_mask", mask, _SHOWN)
                 token_mask, bias = split_bias("key_padding_mask", mask)
                 bias = bias[:, None, None, :]
         if attn_mask is not None:
@@ -524,6 +619,7 @@ class _Masks:
             if mask.dtype == torch.bool:
                 allowed = ~mask
             else:
+                warn_of_truth("attn_mask", mask, _SHOWN)
                 allowed, mask_bias = split_bias("attn_mask", mask)
                 bias = mask_bias if bias is None else bias + mask_bias
         return cls(token_mask, allowed, bias, is_causal)

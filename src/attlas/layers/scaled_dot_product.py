@@ -112,7 +112,7 @@ class DotProductAttention(Attention):
         pays = band_is_faster(heads.shape[2], cache.num_keys, self.pattern, start)
         kernel = banded_attention if pays else dense_attention
         return self.merge_heads(
-            kernel(heads, cache, self.pattern, start, scale, self.dropout.active_p)
+            kernel(heads, cache, self.pattern, start, scale, self.attn_dropout.active_p)
         )
 
     def decode_step(
@@ -216,7 +216,7 @@ class DotProductAttention(Attention):
         weights = applied = self._weights(heads, cache, allowed)
         if self.hook.is_patched:
             applied = self.hook.patch(weights, allowed)
-        context = weighted_values(self.dropout(applied), cache.values)
+        context = weighted_values(self.attn_dropout(applied), cache.values)
         return AttentionOutput(self.merge_heads(context), weights, applied)
 
     def _scale_of(self, heads: Float[Tensor, "batch heads queries head_dim"]) -> float:

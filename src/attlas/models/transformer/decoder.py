@@ -54,7 +54,7 @@ class DecoderLayer(nn.Module):
             self_attention.pattern.sees_itself
             and isinstance(cross_attention.pattern, Everywhere)
             and not any(
-                a.hook.is_recording or a.hook.is_patched or a.dropout.active_p
+                a.hook.is_recording or a.hook.is_patched or a.attn_dropout.active_p
                 for a in (self_attention, cross_attention)
             )
             and not has_hooks((self_attention, cross_attention))
