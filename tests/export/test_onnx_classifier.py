@@ -63,7 +63,7 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
         "positions": positions,
         "norm_type": draw(st.sampled_from(["layer", "rms", "none"])),
         "residual": draw(st.booleans()),
-        "bias": draw(st.booleans()),
+        "bias": draw(st.sampled_from([True, False, ("q", "v", "out"), ("k",)])),
     }
     if chosen["norm_type"] != "none":
         chosen["norm"] = draw(st.sampled_from(["pre", "post"]))

@@ -42,6 +42,7 @@ KINDS = {
     "bahdanau, dot": small(attention="dot", hidden_dim=14, cell="lstm"),
     "bahdanau, local": small(attention="local", local=LocalConfig(radius=2)),
     "luong": small(**LUONG),
+    "luong, linear": small(**LUONG, readout="linear", cell="lstm"),
     "luong, lstm, three layers": small(**LUONG, cell="lstm", layers=3, bidirectional=False),
     "luong, dot": small(decoder="luong", attention="dot", hidden_dim=7, bidirectional=False),
     "luong, coverage": small(decoder="luong", attention="additive", coverage=True, cell="lstm"),

@@ -68,6 +68,8 @@ ATTENTIONS = [
     {"attention": "dot", "decoder": "luong"},
     {"attention": "general", "decoder": "luong", "input_feeding": True},
     {"attention": "local", "decoder": "luong"},
+    {"attention": "general", "decoder": "luong", "readout": "linear"},
+    {"attention": "none", "readout": "linear_output"},
     {"attention": "concat", "readout": "tanh"},
     {"attention": "additive", "readout": "linear_output"},
 ]

@@ -1,5 +1,7 @@
 """The self-attention classifier: pooling, padding, patterns, what can be observed."""
 
+import inspect
+import re
 from typing import Any, Literal
 
 import numpy as np
@@ -211,3 +213,49 @@ def test_settings_of_parts_that_are_left_out_are_refused() -> None:
         ClassifierConfig(ffn_dim=0, activation="gelu")
     with pytest.raises(ValueError, match="no norm with norm_type = 'none'"):
         ClassifierConfig(norm_type="none", norm="post")
+
+
+IDS = torch.tensor([[4, 5, 3], [6, 3, 0]])
+WRONG = {
+    "a list": ([[1, 2]], "got a list; pass a tensor: model(source)"),
+    "one text": (IDS[0], "got shape (3,); of one text that is ids.unsqueeze(0)"),
+    "floats": (IDS.float(), "got float32 of shape (2, 3); number the tokens"),
+    "bools": (IDS.bool(), "pass the mask by its name: model(source, token_mask=mask)"),
+    "bytes": (IDS.to(torch.int8), "got int8; turn them into int64"),
+    "another vocabulary": (IDS + 20, "expected source ids from 0 to 10; got 24"),
+    "below 0": (IDS - 5, "expected source ids from 0 to 10; got -1"),
+    "no text": (IDS[:0], "got 0 row(s) and 3 position(s)"),
+    "padding first": (IDS.flip(1), "got 0, which is padding, at the beginning of row 1"),
+    "another device": (IDS.to("meta"), "expected source ids on cpu, where the model is"),
+}
+
+
+@pytest.mark.parametrize(("source", "text"), WRONG.values(), ids=WRONG)
+def test_what_are_no_ids_gets_a_sentence(source: Any, text: str) -> None:
+    forward = inspect.unwrap(Classifier.forward)  # without the tests' checker of types
+    with pytest.raises(AttlasError, match=re.escape(text)):
+        forward(made(), source)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_the_logits_come_with_the_weights_that_are_observed(
+    pooling: str, source: Tensor, token_mask: Tensor
+) -> None:
+    model = made(pooling=pooling)
+    logits, weights = model.forward_with_weights(source, token_mask)
+    torch.testing.assert_close(logits, model(source, token_mask))
+    with observe(model) as trace:
+        model(source, token_mask)
+    layer = "pooling.attention" if pooling == "attentive" else "encoder.layers.1.self_attention"
+    torch.testing.assert_close(weights.detach(), trace[layer].weights().mean(1), check_dtype=False)
+    queries = 1 if pooling == "attentive" else source.shape[1]
+    assert weights.shape == (3, queries, source.shape[1])
+    weights[..., 0].sum().backward()
+    assert model.embedding.weight.grad.abs().sum() > 0
+
+
+def test_the_weights_are_those_before_dropout() -> None:
+    model = made(pooling="mean", attention_dropout=0.5, layers=1)
+    _, weights = model.train().forward_with_weights(IDS)
+    _, same = model.eval().forward_with_weights(IDS)
+    torch.testing.assert_close(weights, same)

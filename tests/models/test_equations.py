@@ -123,11 +123,34 @@ def test_a_linear_readout_is_the_vocabulary_layer_alone(kind: str, cell: str) ->
     assert not list(model.decoder.readout.parameters())
 
 
+@pytest.mark.parametrize("coverage", [False, True])
+def test_the_linear_readout_of_luongs_decoder_is_the_vocabulary_layer_alone(coverage: bool) -> None:
+    attention = {"attention": "concat", "coverage": True} if coverage else {"attention": "dot"}
+    model = model_of(decoder="luong", readout="linear", **attention)
+    assert not any("concat_proj" in name for name in model.state_dict())
+    with observe(model) as trace:
+        logits = model(SOURCE, TARGET)
+    state = model.encode(SOURCE)
+    (weights,) = trace.calls("decoder.attention")
+    for t, alpha in enumerate(weights.weights()[0, 0]):
+        found, state = model.step(TARGET[:, t], state)
+        context = alpha @ state.source.layers[0].values[0]
+        features = torch.cat([state.hidden[0][0, -1], context])
+        torch.testing.assert_close(logits[0, t], model.output.weight @ features + model.output.bias)
+        torch.testing.assert_close(found[0], logits[0, t])
+
+
+def test_without_attention_linear_output_says_what_the_model_is() -> None:
+    plain, named = (
+        model_of(attention="none", **more) for more in ({}, {"readout": "linear_output"})
+    )
+    named.load_state_dict(plain.state_dict())
+    assert torch.equal(plain(SOURCE, TARGET), named(SOURCE, TARGET))
+
+
 def test_a_readout_without_a_width_of_its_own_refuses_one() -> None:
     with pytest.raises(ValueError, match="no readout_dim with readout = 'linear'"):
         model_of(readout="linear", readout_dim=4)
-    with pytest.raises(ValueError, match="no readout with decoder = 'luong'"):
-        model_of(readout="linear", decoder="luong", attention="general")
 
 
 def test_a_tied_output_reads_the_embedding_behind_its_bottleneck() -> None:

@@ -42,6 +42,22 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"attention": "none", "input_feeding": True}, "no input_feeding with attention = 'none'"),
     ({"attention": "none", "decoder": "luong"}, "no decoder with attention = 'none'"),
     ({"attention": "none", "readout": "tanh"}, "no readout with attention = 'none'"),
+    (
+        {"attention": "none", "readout": "linear"},
+        "got readout = 'linear'; leave readout out, or set decoder = 'bahdanau' and choose an "
+        "attention",
+    ),
+    (
+        {"decoder": "luong", "readout": "linear_output"},
+        "expected no readout = 'linear_output' with decoder = 'luong', whose state knows no "
+        "context (here); got readout = 'linear_output'; choose readout = 'linear', which reads "
+        "[state; context], or attention = 'none'",
+    ),
+    (
+        {"decoder": "luong", "readout": "linear", "input_feeding": True},
+        "expected no input_feeding with readout = 'linear', which makes no attentional vector "
+        "(here); got input_feeding = true; leave one of them out",
+    ),
     ({"attention": "none", "attention_dropout": 0.1}, "no attention_dropout with"),
     ({"attention": "none", "attention_hidden_dim": 9}, "no attention_hidden_dim with"),
     ({"attention": "general", "coverage": True}, "no coverage with attention = 'general'"),

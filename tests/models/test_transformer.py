@@ -1,9 +1,13 @@
 """The Transformer: its twins (step by step, at once), its padding, its order, its traces."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
+from attlas.config import read_toml, write_toml
 from attlas.errors import AttlasError
 from attlas.layers import scaled_dot_product as fused
 from attlas.models import Transformer, TransformerConfig, build
@@ -226,6 +230,50 @@ def test_without_bias_the_norms_and_the_last_layer_alone_have_one() -> None:
     names = [name for name, _ in made(small(bias=False)).named_parameters() if "bias" in name]
     assert names
     assert all(name.endswith("norm.bias") or name == "output.bias" for name in names)
+
+
+@pytest.mark.parametrize("bias", [["q"], ["k", "v", "ffn"], ["out"], ["ffn"], "v"])
+def test_the_settings_name_the_maps_that_have_a_bias_as_the_layer_does(bias) -> None:
+    model = made(small(bias=bias))
+    for layer in model.decoder.layers:
+        for attention in (layer.self_attention, layer.cross_attention):
+            maps = {"q": attention.q_proj, "k": attention.k_proj, "v": attention.v_proj}
+            maps["out"] = attention.out_proj
+            assert {name for name, one in maps.items() if one.bias is not None} == {
+                name for name in bias if name != "ffn"
+            }
+        feed_forward = layer.feed_forward
+        for linear in (feed_forward.inner, feed_forward.outer):
+            assert (linear.bias is not None) == ("ffn" in bias)
+
+
+def test_the_biases_of_settings_are_written_and_read_as_toml(tmp_path: Path) -> None:
+    config = small(bias=["ffn", "k", "q", "q"])
+    assert config.bias == ("q", "k", "ffn")
+    (tmp_path / "config.toml").write_text(write_toml(config.model_dump()))
+    assert TransformerConfig.read(read_toml(tmp_path / "config.toml"), "here") == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        (
+            {"bias": ["q", "w"]},
+            'bias as true, false or a list of some of "q", "k", "v", "out" and "ffn" '
+            "(TransformerConfig); got ('q', 'w'); name the maps that have a bias",
+        ),
+        ({"bias": 1}, "got 1; name the maps"),
+        ({"bias": [["q"]]}, "name the maps"),
+        (
+            {"bias": ["q", "ffn"], "ffn_dim": 0},
+            'no "ffn" in bias with ffn_dim = 0, where it has no effect (TransformerConfig); got '
+            'bias = ["q", "ffn"]; leave "ffn" out, or set ffn_dim above 0',
+        ),
+    ],
+)
+def test_biases_of_no_map_get_a_sentence(settings, text) -> None:
+    with pytest.raises(AttlasError, match=re.escape(text)):
+        small(**settings)
 
 
 def test_a_trace_holds_every_layer(transformer, source, token_mask, target) -> None:

@@ -52,6 +52,7 @@ MARIAN = {
     "own output": small(norm="post", tie_output=False),
     "gelu": small(norm="post", activation="gelu", ffn_dim=16),
     "shared keys, no bias": small(norm="post", num_heads=4, num_kv_heads=2, bias=False),
+    "some biases": small(norm="post", num_kv_heads=1, bias=("q", "out", "ffn")),
     "one embedding": small(norm="post", tie_source=True),
     "one embedding, own output": small(norm="post", tie_source=True, tie_output=False),
 }

@@ -199,9 +199,10 @@ def _set_last(spec: Any, attention: MultiheadAttention, norm: nn.Module) -> None
 def _set_joined(spec: Any, *linears: Linear) -> None:
     """Several maps of one input as one."""
     spec.weight = torch.cat([weight for weight, _ in linears])
-    biases = [bias for _, bias in linears if bias is not None]
-    if biases:
-        spec.bias = torch.cat(biases)
+    if any(bias is not None for _, bias in linears):
+        spec.bias = torch.cat(
+            [weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in linears]
+        )
 
 
 def _set_linear(spec: Any, linear: nn.Linear) -> None:

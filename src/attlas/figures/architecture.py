@@ -210,6 +210,10 @@ def _recurrent(model: nn.Module, config: RecurrentConfig) -> Architecture:
             between = Between(
                 attention, encoder.name, recurrence.name, "previous state", recurrence.name
             )
+        elif config.readout == "linear":
+            readout = _box("readout", _READOUTS["linear"], "network")
+            features = (recurrence, readout)
+            between = Between(attention, encoder.name, recurrence.name, "state", readout.name)
         else:
             fed = ", fed to the next step" if config.input_feeding else ""
             vector = _box(

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Literal, Self, cast
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -14,12 +14,18 @@ from attlas.errors import AttlasError, DataError
 from attlas.layers import AdditiveAttention, LearnedPositions, Positions
 from attlas.models.config import Count, refuse_settings
 from attlas.models.embedding import Embedding
-from attlas.models.encoder_decoder import check_source, padding_mask, read_token_mask
+from attlas.models.encoder_decoder import (
+    check_ids,
+    padding_mask,
+    read_token_mask,
+    with_weights,
+)
 from attlas.models.transformer.block import EncoderLayer, TransformerEncoder
 from attlas.models.transformer.config import BlockConfig, Patterns, check_patterns, parse_patterns
 from attlas.models.transformer.factory import build_encoder, build_positions
 from attlas.ops.dropout import Dropout, WordDropout
 from attlas.patterns import Pattern
+from attlas.recording.hooks import AttentionHook
 
 # Settings of the classifier.
 
@@ -204,17 +210,23 @@ class Classifier(nn.Module):
 
     def forward(
         self,
-        source: Int[Tensor, "batch keys"],
+        source: Shaped[Tensor, "..."],
         token_mask: Shaped[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch labels"]:
         """The logits of each text.
 
         Args:
+            source: Ids, (batch, keys).
             token_mask: True = a token; None = all but the zeros at the end of each row. Positions
                 count padding that stands before a token.
+
+        Raises:
+            AttlasError: For ids that are not integers, or outside of the vocabulary; for a row that
+                begins with padding, without a `token_mask`.
         """
-        check_source(source)
-        source, token_mask = read_token_mask(source, token_mask)
+        if token_mask is not None and isinstance(source, Tensor):
+            source, token_mask = read_token_mask(source, token_mask)
+        check_ids("source", source, self.embedding, "source")
         is_token = padding_mask(source) if token_mask is None else token_mask
         mask = None if bool(is_token.all()) else is_token
         embedded = self.word_dropout(self.embedding(source) * self.scale)
@@ -222,6 +234,29 @@ class Classifier(nn.Module):
         pooled = self.pooling(self.encoder(x, mask), is_token)
         logits: Tensor = self.output(self.dropout(pooled))
         return logits
+
+    @property
+    def weights_hook(self) -> AttentionHook:
+        """The hook of the attention whose weights `forward_with_weights` returns."""
+        if isinstance(self.pooling, AttentivePooling):
+            return self.pooling.attention.hook
+        return cast("EncoderLayer", self.encoder.layers[-1]).self_attention.hook
+
+    def forward_with_weights(
+        self,
+        source: Shaped[Tensor, "..."],
+        token_mask: Shaped[Tensor, "..."] | None = None,
+    ) -> tuple[Float[Tensor, "batch labels"], Float[Tensor, "batch queries keys"]]:
+        """`forward`, and where the model looked in the text.
+
+        The weights are those of the attentive pooling, (batch, 1, keys); with another pooling those
+        of the last layer's self-attention, (batch, keys, keys), the mean over its heads. Each row
+        sums to 1, before dropout. They have gradients. `attlas.observe` shows every layer and head.
+
+        Raises:
+            AttlasError: As `forward` does.
+        """
+        return with_weights(self.weights_hook, lambda: self(source, token_mask))
 
 
 # From settings to a classifier.

@@ -259,15 +259,28 @@ class SequenceToSequence(nn.Module, ABC, Generic[S]):
                 "one without (attention = 'none')",
                 "call model(source, target), which gives the logits alone",
             )
-        tokens: list[Tensor] = []
+        return with_weights(
+            hook, lambda: self(source, target, teacher_forcing_ratio, token_mask=token_mask)
+        )
 
-        def keep(weights: Tensor, allowed: Tensor, layer: str) -> Tensor:
-            tokens.append(weights.clone())
-            return weights
 
-        with listening(Listener({id(hook): ""}, patch=keep)):
-            logits = self(source, target, teacher_forcing_ratio, token_mask=token_mask)
-        return logits, torch.cat(tokens, dim=2).mean(1)
+def with_weights(
+    hook: AttentionHook, call: Callable[[], Tensor]
+) -> tuple[Tensor, Float[Tensor, "batch queries keys"]]:
+    """What a call returns, and the weights of the attention with this hook, the mean over its
+    heads.
+
+    The queries of several reads stand behind each other. The weights have gradients.
+    """
+    kept: list[Tensor] = []
+
+    def keep(weights: Tensor, allowed: Tensor, layer: str) -> Tensor:
+        kept.append(weights.clone())
+        return weights
+
+    with listening(Listener({id(hook): ""}, patch=keep)):
+        result = call()
+    return result, torch.cat(kept, dim=2).mean(1)
 
 
 def sampled_logits(
@@ -314,17 +327,24 @@ def _chosen(
 PADDING_ID = 0  # as `attlas.data` pads, and as PyTorch's examples do
 
 
-def check_ids(side: str, ids: Shaped[Tensor, "..."], embedding: Embedding) -> None:
-    """Raise `AttlasError` unless this is a batch of ids of this embedding."""
+def check_ids(
+    side: str,
+    ids: Any,
+    embedding: Embedding,
+    arguments: str = "source, target",
+) -> None:
+    """Raise `AttlasError` unless this is a batch of ids of this embedding.
+
+    Args:
+        arguments: what the model is called with, for the hints.
+    """
     expected = f"{side} ids, integers of shape (batch, length)"
     if not isinstance(ids, Tensor):
-        raise AttlasError(
-            expected, f"a {type(ids).__name__}", "pass a tensor: model(source, target)"
-        )
+        raise AttlasError(expected, f"a {type(ids).__name__}", f"pass a tensor: model({arguments})")
     kind = str(ids.dtype).removeprefix("torch.")
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
         advice = (
-            "pass the mask by its name: model(source, target, token_mask=mask)"
+            f"pass the mask by its name: model({arguments}, token_mask=mask)"
             if ids.dtype == torch.bool
             else "number the tokens; one-hot rows and embeddings are no ids"
         )

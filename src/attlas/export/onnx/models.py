@@ -102,6 +102,8 @@ class _Step:
                 rnn_input = self._joined(token, self.past["attended"]) if feeding else token
                 state = self._advanced(rnn_input)
                 context = self._attended(self.decoder, state)
+                if self.decoder.concat_proj is None:
+                    return self._joined(state, context)
                 joined = self._joined(context, state)
                 combined = self.graph.mapped(joined, self.decoder.concat_proj.weight)
                 attentional = self.graph.node("Tanh", combined)

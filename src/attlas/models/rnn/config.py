@@ -55,8 +55,10 @@ class RecurrentConfig(Config):
     input_feeding: bool = False
     """Whether Luong's attentional vector enters the next step."""
     readout: Literal["maxout", "tanh", "linear", "linear_output"] = "maxout"
-    """What the vocabulary layer of Bahdanau's decoder reads: "maxout" or "tanh" of state, last
-    token and context; "linear": [state; context]; "linear_output": the state alone.
+    """What the vocabulary layer reads. Of Bahdanau's decoder: "maxout" or "tanh" of state, last
+    token and context; "linear": [state; context]; "linear_output": the state alone. Of Luong's:
+    left out, the attentional vector; "linear": [state; context]. Without attention: the state,
+    which "linear_output" says, too.
     """
     readout_dim: Count | None = None
     """The width of that readout. Left out: embed_dim."""
@@ -112,14 +114,36 @@ class RecurrentConfig(Config):
             *(() if self._has_attention_hidden(score, local) else ("attention_hidden_dim",)),
         )
         decoder = f"decoder = {self.decoder!r}" if has_attention else "attention = 'none'"
+        is_luong = has_attention and self.decoder == "luong"
         self._no_idle(
             decoder,
-            *(() if has_attention and self.decoder == "luong" else ("input_feeding",)),
-            *(() if has_attention and self.decoder == "bahdanau" else ("readout", "readout_dim")),
+            *(() if is_luong else ("input_feeding",)),
+            *(() if has_attention and self.decoder == "bahdanau" else ("readout_dim",)),
         )
+        if is_luong:
+            self._luongs_readout()
+        elif not has_attention and self.readout != "linear_output":
+            self._no_idle(decoder, "readout")
         if self.readout in ("linear", "linear_output"):
             self._no_idle(f"readout = {self.readout!r}", "readout_dim")
         return self
+
+    def _luongs_readout(self) -> None:
+        """Refuse what Luong's decoder cannot read."""
+        if self.readout == "linear_output":
+            raise ConfigError(
+                "no readout = 'linear_output' with decoder = 'luong', whose state knows no context",
+                "readout = 'linear_output'",
+                "choose readout = 'linear', which reads [state; context], or attention = 'none'",
+            )
+        if self.readout == "linear" and self.input_feeding:
+            raise ConfigError(
+                "no input_feeding with readout = 'linear', which makes no attentional vector",
+                "input_feeding = true",
+                "leave one of them out",
+            )
+        if self.readout != "linear":
+            self._no_idle("decoder = 'luong'", "readout")
 
     @property
     def _local(self) -> LocalConfig:

@@ -19,6 +19,10 @@ class LuongDecoder(AttentionDecoder):
 
     Luong, Pham & Manning, 2015, section 3. A whole target is one RNN call and one batched read.
     With coverage the reads depend on each other and only they run in a loop.
+
+    Args:
+        is_linear: whether the vocabulary layer reads [s_t; c_t] in place of h̃_t, so that it is all
+            that there is.
     """
 
     def __init__(
@@ -28,17 +32,23 @@ class LuongDecoder(AttentionDecoder):
         attention: ScoredAttention,
         coverage: Coverage | None,
         source_dim: int,
+        is_linear: bool = False,
     ) -> None:
         super().__init__(bridge, recurrence, attention, coverage)
-        self.feature_dim = recurrence.rnn.hidden_size
-        self.concat_proj = Linear(source_dim + self.feature_dim, self.feature_dim, bias=False)
+        joined_dim = source_dim + recurrence.rnn.hidden_size
+        self.feature_dim = joined_dim if is_linear else recurrence.rnn.hidden_size
+        self.concat_proj: Linear | None = None
+        if not is_linear:
+            self.concat_proj = Linear(joined_dim, self.feature_dim, bias=False)
 
     def attentional(
         self,
         context: Float[Tensor, "*rows source_dim"],
         state: Float[Tensor, "*rows hidden_dim"],
     ) -> Float[Tensor, "*rows dim"]:
-        """h̃ = tanh(W_c [c; s])."""
+        """h̃ = tanh(W_c [c; s]); [s; c] of a linear readout."""
+        if self.concat_proj is None:
+            return torch.cat([state, context], dim=-1)
         return torch.tanh(self.concat_proj(torch.cat([context, state], dim=-1)))
 
     def step(

@@ -149,7 +149,8 @@ def _decoder(config: RecurrentConfig) -> RecurrentDecoder:
         recurrence = _recurrence(config, fed=config.hidden_dim)
         return InputFeedingDecoder(bridge, recurrence, attention, coverage, config.source_dim)
     recurrence = _recurrence(config, fed=0)
-    return LuongDecoder(bridge, recurrence, attention, coverage, config.source_dim)
+    is_linear = config.readout == "linear"
+    return LuongDecoder(bridge, recurrence, attention, coverage, config.source_dim, is_linear)
 
 
 def _recurrence(config: RecurrentConfig, fed: int) -> Recurrence:

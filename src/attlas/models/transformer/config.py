@@ -1,13 +1,16 @@
 """Settings of the layers of a Transformer and of a classifier."""
 
-from typing import Annotated, Literal, Self
+import json
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from attlas.config import Config
-from attlas.errors import ConfigError
+from attlas.errors import ConfigError, quoted
 from attlas.models.config import Count, Share, refuse_idle
 from attlas.patterns import Pattern, parse
+
+MapName = Literal["q", "k", "v", "out", "ffn"]
 
 
 class BlockConfig(Config):
@@ -35,9 +38,10 @@ class BlockConfig(Config):
     """Whether the input of a sublayer is added to its output."""
     activation: Literal["relu", "gelu", "swiglu"] = "relu"
     """Of the feed-forward network."""
-    bias: bool = True
-    """Whether linear maps of attentions and feed-forward networks have one; LayerNorm and the
-    output layer always do.
+    bias: bool | tuple[MapName, ...] = True
+    """Whether linear maps of attentions and feed-forward networks have one, or which: those of
+    queries, keys, values and outputs of attentions, and those of the feed-forward network.
+    LayerNorm and the output layer always do.
     """
     dropout: Share = 0.1
     """Of embeddings and of what each sublayer adds."""
@@ -49,6 +53,22 @@ class BlockConfig(Config):
     """The probability that a token is left out whole in training, so that no single
     word decides.
     """
+
+    @field_validator("bias", mode="before")
+    @classmethod
+    def _names_maps(cls, bias: Any) -> bool | tuple[MapName, ...]:
+        if isinstance(bias, bool):
+            return bias
+        names = (bias,) if isinstance(bias, str) else bias
+        known = get_args(MapName)
+        is_collection = isinstance(names, tuple | list | set | frozenset)
+        if not is_collection or any(name not in known for name in names):
+            raise ConfigError(
+                'bias as true, false or a list of some of "q", "k", "v", "out" and "ffn"',
+                quoted(bias),
+                "name the maps that have a bias",
+            )
+        return tuple(name for name in known if name in names)  # in one order
 
     @model_validator(mode="after")
     def _shared_evenly(self) -> Self:
@@ -86,6 +106,12 @@ class BlockConfig(Config):
         if not self.ffn_dim:
             cure = "set ffn_dim above 0"
             refuse_idle(self, "ffn_dim = 0", {"activation": cure, "ffn_dropout": cure})
+            if not isinstance(self.bias, bool) and "ffn" in self.bias:
+                raise ConfigError(
+                    'no "ffn" in bias with ffn_dim = 0, where it has no effect',
+                    f"bias = {json.dumps(self.bias)}",
+                    f'leave "ffn" out, or {cure}',
+                )
         if self.norm_type == "none":
             refuse_idle(self, "norm_type = 'none'", {"norm": "set norm_type = 'layer' or 'rms'"})
         return self

@@ -61,11 +61,16 @@ def build_attention(
         config.embed_dim,
         config.num_heads,
         num_kv_heads=config.num_kv_heads,
-        bias=config.bias,
+        bias=_attention_bias(config.bias),
         pattern=pattern,
         dropout=config.attention_dropout,
         positions=positions,
     )
+
+
+def _attention_bias(bias: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
+    """Which maps of an attention have a bias, as the layer takes it."""
+    return bias if isinstance(bias, bool) else tuple(name for name in bias if name != "ffn")
 
 
 def build_feed_forward(config: BlockConfig) -> FeedForward | None:
@@ -76,7 +81,7 @@ def build_feed_forward(config: BlockConfig) -> FeedForward | None:
         config.embed_dim,
         config.ffn_dim,
         activation=config.activation,
-        bias=config.bias,
+        bias=config.bias if isinstance(config.bias, bool) else "ffn" in config.bias,
         dropout=config.ffn_dropout,
     )
 
