@@ -19,6 +19,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.backends import MOST_KEPT, TraceBackend, TranslatorBackend, TranslatorProtocol
 from attlas.explorer.maps import MapRoutes
 from attlas.explorer.messages import BusyError, error_body, json_no_store
+from attlas.explorer.openapi import OpenApiRoutes
 from attlas.explorer.overview import OverviewRoutes
 from attlas.explorer.security import Guard
 from attlas.recording import Trace
@@ -41,6 +42,7 @@ def app(
     page calls a trace. token: without which no request is answered (see `security.Guard`).
 
         GET  /                        the page
+        GET  /api/openapi.json        the description of these routes in OpenAPI
         GET  /api/model               facts about the model; of a trace, how its texts begin
         POST /api/translate           {"text": …} → the translation, its tokens, and which maps;
                                       it begins with "prefix", where there is one: a text, or ids
@@ -80,6 +82,7 @@ def app(
     )
     # An overview comes before the tile of a layer, whose path would fit it too.
     api = [*answers.routes, *OverviewRoutes(maps).routes, *maps.routes]
+    api += OpenApiRoutes(api).routes
     routes = [
         # Apart from the page's files, which would answer for a question of another method.
         Mount("/api", Router(api, redirect_slashes=False)),

@@ -1,0 +1,113 @@
+"""Every route is described, and whatever is asked, the answer is one that is described."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+import attlas
+from attlas.data import Characters, Vocabularies
+from attlas.decoding import DecodingConfig
+from attlas.explorer import app
+from attlas.inference import Translator
+from attlas.models import TransformerConfig, build
+
+BASE = "http://127.0.0.1:8642"
+
+
+def translator() -> Translator:
+    torch.manual_seed(1)
+    characters = Characters.built(["the cat sat"], size=64)
+    sizes = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
+    config = TransformerConfig.read({**sizes, "decoder_layers": 1}, "a test")
+    search = DecodingConfig.read({"max_len_a": 0, "max_len_b": 4}, "a test")
+    model = build(config, len(characters), len(characters))
+    return Translator.of(model, Vocabularies(characters, characters), search)
+
+
+def trace() -> attlas.Trace:
+    torch.manual_seed(1)
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    source = torch.randn(2, 5, 8)
+    with attlas.observe(attention) as found:
+        attention(source, source, source)
+    return found
+
+
+class Server:
+    """An explorer, its description, and the name of the maps of a text."""
+
+    def __init__(self, shown: Any) -> None:
+        self.client = TestClient(app(shown), base_url=BASE, raise_server_exceptions=False)
+        self.described: dict[str, Any] = self.client.get("/api/openapi.json").json()
+        if isinstance(shown, attlas.Trace):
+            answer = self.client.get("/api/texts/0")
+        else:
+            answer = self.client.post("/api/translate", json={"text": "the cat"})
+        self.map: str = answer.json()["map"]
+
+
+@pytest.fixture(scope="module", params=["trace", "translator"])
+def server(request: pytest.FixtureRequest) -> Server:
+    return Server(trace() if request.param == "trace" else translator())
+
+
+def test_the_description_has_every_route(server: Server) -> None:
+    assert server.described["openapi"] == "3.1.0"
+    api = next(route for route in server.client.app.routes if route.path == "/api")  # type: ignore[attr-defined]
+    assert set(server.described["paths"]) == {route.path for route in api.app.routes}
+    for path, operations in server.described["paths"].items():
+        (method,) = operations
+        route = next(route for route in api.app.routes if route.path == path)
+        assert method.upper() in route.methods
+        parts = {part[1:-1] for part in path.split("/") if part.startswith("{")}
+        named = [one["name"] for one in operations[method]["parameters"] if one["in"] == "path"]
+        assert set(named) == parts
+
+
+def test_a_request_as_it_is_described_gets_the_answer_that_is_described(server: Server) -> None:
+    for path, operations in server.described["paths"].items():
+        ((method, operation),) = operations.items()
+        address = path.replace("{id}", server.map).replace("{layer}", "0").replace("{row}", "0")
+        needed = {one["name"]: 0 for one in operation["parameters"] if one["in"] == "query"}
+        asked = {name: 0 for name in needed if name in ("output", "row", "head")}
+        body = {"json": {"text": "the cat"}} if method == "post" else {"params": asked}
+        response = server.client.request(method, f"/api{address}", **body)  # type: ignore[arg-type]
+        shown = operation["responses"][str(response.status_code)]["content"]
+        assert response.headers["content-type"].split(";")[0] in shown, path
+        assert response.status_code == 200 or "model can be run again" in response.text, path
+
+
+TEXTS = st.one_of(
+    st.sampled_from(["", "0", "1", "-1", "0:1", "1:0", "0:9", "9" * 40, "½", "0.5", "1e9", "null"]),
+    st.text(max_size=6),
+    st.integers(-2, 7).map(str),
+    st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda two: f"{two[0]}:{two[1]}"),
+)
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_whatever_is_asked_the_answer_is_one_that_is_described(
+    server: Server, data: st.DataObject
+) -> None:
+    path = data.draw(st.sampled_from(sorted(server.described["paths"])))
+    ((method, operation),) = server.described["paths"][path].items()
+    address = path
+    for name, usual in (("id", server.map), ("layer", "0"), ("row", "0")):
+        part = data.draw(st.one_of(st.just(usual), st.integers(0, 3).map(str)))
+        address = address.replace(f"{{{name}}}", part)
+    names = [one["name"] for one in operation["parameters"] if one["in"] == "query"] or ["x"]
+    asked = data.draw(st.dictionaries(st.sampled_from(names), TEXTS, max_size=4))
+    arguments: dict[str, Any] = {"params": asked}
+    if method == "post":
+        fields = st.dictionaries(st.sampled_from(["text", "prefix", "x"]), TEXTS, max_size=2)
+        arguments = {"json": data.draw(st.one_of(fields, TEXTS, st.none()))}
+    response = server.client.request(method, f"/api{address}", **arguments)
+    assert response.status_code < 500, response.text
+    assert str(response.status_code) in operation["responses"], (address, asked, response.text)
+    if response.status_code != 200:
+        assert set(response.json()) == {"expected", "got", "hint"}
