@@ -1,8 +1,8 @@
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Explained, MechanismQuestion } from "./door.ts";
 import { isolated } from "./label.ts";
-import { type Computed, type Line, MODEL, PLACES, computed, factorAt, formula, isRoot, placeAt, plain, products, question, scoreNames, times } from "./mechanism.ts";
+import { type Computed, type Line, MODEL, PLACES, computed, factorAt, formula, isRoot, leftOut, placeAt, plain, products, question, scoreNames, times } from "./mechanism.ts";
 import { fitted } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
 import { Problem } from "./problem.ts";
@@ -213,11 +213,12 @@ function Table({ asked, found, result, row, keyName, factor, masked, line, point
   const explorer = useExplorer();
   const shown = new Set(found.shown);
   const lines = result.lines.filter(({ key }) => shown.has(key));
-  const left = explorer.layer.value === null ? 0 : explorer.layer.value.keys - lines.length;
+  const left = leftOut(found);
   const [, product] = scoreNames(found);
   const scaled = found.scale * factor;
+  const excerpt = explorer.now.sheet.value?.excerpt;
+  const inside = (key: number) => excerpt !== undefined && key >= excerpt.keys.from && key < excerpt.keys.to;
   const pin = (key: number) => {
-    const excerpt = explorer.now.sheet.value?.excerpt;
     if (excerpt === undefined) return;
     explorer.pin({ side: "target", index: asked.row - excerpt.rows.from, partner: key - excerpt.keys.from });
   };
@@ -241,7 +242,13 @@ function Table({ asked, found, result, row, keyName, factor, masked, line, point
           {lines.map(({ key, product, bias, score, weight, hidden }) => (
             <tr key={key} class={key === line.key ? "partner" : undefined} data-key={key} onPointerEnter={() => point(key)}>
               <th scope="row">
-                <button type="button" class="link" aria-pressed={asked.key === key} onFocus={() => point(key)} onClick={() => pin(key)}>
+                <button
+                  type="button"
+                  class="link"
+                  aria-pressed={asked.key === key}
+                  onFocus={() => point(key)}
+                  onClick={() => (inside(key) ? pin(key) : point(key))}
+                >
                   <bdi>{keyName(key)}</bdi>
                 </button>
               </th>
@@ -264,7 +271,11 @@ function Table({ asked, found, result, row, keyName, factor, masked, line, point
         </tbody>
       </table>
       <p class="note">
-        {left > 0 && `${left.toLocaleString("en")} keys of less weight are left out here${found.left.seen > 0 && (factor !== 1 || !masked) ? `; ${found.left.seen.toLocaleString("en")} of them count only at the model’s scale` : ", but not from the sum"}. `}
+        {left.seen > 0 && `${left.seen.toLocaleString("en")} keys of less weight are not in the table. `}
+        {left.hidden > 0 && `${left.hidden.toLocaleString("en")} hidden keys are not in the table. `}
+        {found.left.seen > 0 &&
+          (factor !== 1 || !masked) &&
+          `Of these, ${found.left.seen.toLocaleString("en")} count in the sum at the model’s scale alone. `}
         Click a key to pin it.
       </p>
     </>
@@ -273,37 +284,52 @@ function Table({ asked, found, result, row, keyName, factor, masked, line, point
 
 /** q, k, what they make of each other, and the value, as strips of cells. */
 function Vectors({ found, row, keyName, line, result }: Shown & { line: Line }) {
+  const explorer = useExplorer();
+  const cell = useSignal<number | null>(null);
   const place = found.shown.indexOf(line.key);
   const key = found.vectors[place];
   const value = found.values?.[place];
   const additive = found.energy !== null;
   const [query, other] = additive ? ["W q", "U k"] : ["q", found.form === "general" ? "W k" : "k"];
   const named = (what: string, of: string) => `${what} of “${isolated(of)}”`;
+  const move = (event: KeyboardEvent) => {
+    const last = found.query.length - 1;
+    const here = cell.value ?? -1;
+    const next = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: last }[event.key];
+    if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const at = Math.min(Math.max(next, 0), last);
+    cell.value = at;
+    const made = key === undefined ? undefined : products(found, key)[at];
+    explorer.spoken.value = `number ${at}: ${query} ${plain(found.query[at] ?? 0)}, ${other} ${plain(key?.[at] ?? null)}, together ${plain(made ?? null)}`;
+  };
   return (
-    <figure class="slopes vectors" tabIndex={0}>
+    <figure class="slopes vectors" tabIndex={0} onKeyDown={move}>
       <figcaption>
         What the score is made of: {found.width} numbers
         {found.width > found.query.length && `, of which the first ${found.query.length} are shown`}
       </figcaption>
-      <Strip title={named(query, row)} numbers={found.query} />
+      <Strip cell={cell} title={named(query, row)} numbers={found.query} />
       {key !== undefined && (
         <>
-          <Strip title={named(other, keyName(line.key))} numbers={key} />
-          {found.energy !== null && <Strip title="v" numbers={found.energy} />}
+          <Strip cell={cell} title={named(other, keyName(line.key))} numbers={key} />
+          {found.energy !== null && <Strip cell={cell} title="v" numbers={found.energy} />}
           <Strip
+            cell={cell}
             title={`${additive ? "v × tanh(W q + U k)" : `${query} × ${other}`}: together ${plain(line.product)}`}
             numbers={products(found, key)}
           />
         </>
       )}
-      {value !== undefined && <Strip title={named("value", keyName(line.key))} numbers={value} />}
+      {value !== undefined && <Strip cell={cell} title={named("value", keyName(line.key))} numbers={value} />}
       {found.context !== null ? (
-        <Strip title="context: the sum of weight × value over all keys, as in the model" numbers={found.context} />
+        <Strip cell={cell} title="context: the sum of weight × value over all keys, as in the model" numbers={found.context} />
       ) : (
         <p class="note">Values and context are not known: {found.no_values}.</p>
       )}
       <p class="note">
-        Each strip has a scale of its own: blue is below 0, orange above. Point at a cell for its number.
+        Each strip has a scale of its own: blue is below 0, orange above. Point at a cell, or use the arrow keys, for its
+        number.
         {result.lines.some(({ bias }) => bias !== null) && " A bias is added to the score, whatever q and k are."}
       </p>
     </figure>
@@ -311,10 +337,9 @@ function Vectors({ found, row, keyName, line, result }: Shown & { line: Line }) 
 }
 
 /** A vector as a line of cells, coloured from its least to its greatest size. */
-function Strip({ title, numbers }: { title: string; numbers: readonly (number | null)[] }) {
+function Strip({ title, numbers, cell }: { title: string; numbers: readonly (number | null)[]; cell: Signal<number | null> }) {
   const { theme } = useExplorer();
   const canvas = useRef<HTMLCanvasElement>(null);
-  const cell = useSignal<number | null>(null);
   const most = numbers.reduce<number>((top, value) => Math.max(top, Math.abs(value ?? 0)), 0);
   const changes = theme.changes.value;
   useEffect(() => {

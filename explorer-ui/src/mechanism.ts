@@ -81,6 +81,14 @@ export function computed(found: Explained, factor: number, masked: boolean): Com
   return { lines, entropy, most: Math.log(Math.max(looked, 1)), sum: top + Math.log(total) };
 }
 
+/** How many keys have no line in the table: those that are seen, and those that are hidden. */
+export function leftOut({ keys, shown, left }: Explained): { seen: number; hidden: number } {
+  const listed = new Set(shown);
+  const more = keys.index.flatMap((key, index) => (listed.has(key) ? [] : [keys.hidden[index] === ""]));
+  const seen = more.filter((one) => one).length;
+  return { seen: left.seen + seen, hidden: left.hidden + more.length - seen };
+}
+
 /** What a key adds to its score, number by number: q ⊙ k, or v ⊙ tanh(q + k). */
 export function products({ query, energy }: Explained, key: readonly (number | null)[]): number[] {
   return query.map((own, index) => {

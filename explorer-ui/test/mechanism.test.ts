@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Explained } from "../src/door.ts";
-import { MODEL, PLACES, computed, factorAt, formula, isRoot, placeAt, plain, products, question, times } from "../src/mechanism.ts";
+import { MODEL, PLACES, computed, factorAt, formula, isRoot, leftOut, placeAt, plain, products, question, times } from "../src/mechanism.ts";
 import { layerOf, tileOf } from "./made.ts";
 
 const found: Explained = {
@@ -63,6 +63,12 @@ test("what was not sent counts in the sum at the model's scale", () => {
 test("scores that a bias moves beyond all others leave even weights, not none", () => {
   const low = { ...found, keys: { ...found.keys, score: [-3.4e38, -3.4e38, -3.4e38], hidden: ["", "", ""] } };
   weights(low, 1, true).forEach((weight) => near(weight, 1 / 3));
+});
+
+test("keys without a line are counted, hidden ones apart", () => {
+  const left = { seen: 5, log_sum: 2, hidden: 7 };
+  assert.deepEqual(leftOut({ ...found, shown: [0], left }), { seen: 6, hidden: 8 });
+  assert.deepEqual(leftOut(found), { seen: 0, hidden: 0 });
 });
 
 test("products are those of numbers, or v times tanh of the sums", () => {

@@ -16,7 +16,7 @@ from attlas.models import TransformerConfig, build
 from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
-from support.webdriver import ENTER, LEFT, RIGHT, Driver
+from support.webdriver import ENTER, HOME, LEFT, RIGHT, Driver
 
 pytestmark = [
     pytest.mark.browser,
@@ -141,6 +141,15 @@ def test_a_key_is_pinned_with_the_keyboard_and_its_vectors_are_shown(reader: Rea
     reader.driver.wait("page.querySelector('#scores .partner').dataset.key === '0'")
     reader.driver.hover(".strip:nth-of-type(2) canvas")
     reader.driver.wait("/^\\d: /.test(page.querySelectorAll('.strip small')[1].textContent)")
+    reader.driver.run("page.querySelector('.vectors').focus()")
+    reader.driver.keys([HOME, RIGHT])
+    reader.driver.wait("page.querySelector('#spoken').textContent.startsWith('number 1: q ')")
+    numbers = reader.driver.run(
+        "return [...page.querySelectorAll('.strip small')].map(e => e.textContent)"
+    )
+    assert [text.split(":")[0] for text in numbers] == ["1"] * 5
+    query, key, together = (number(text.split(":")[1]) for text in numbers[:3])
+    assert together == pytest.approx(query * key, abs=0.02)
 
 
 def test_another_row_of_the_map_is_explained_when_it_is_pointed_at(reader: Reader) -> None:

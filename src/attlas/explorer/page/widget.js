@@ -1136,7 +1136,14 @@ function Qt(e, t, n) {
 		sum: d + Math.log(f)
 	};
 }
-function $t({ query: e, energy: t }, n) {
+function $t({ keys: e, shown: t, left: n }) {
+	let r = new Set(t), i = e.index.flatMap((t, n) => r.has(t) ? [] : [e.hidden[n] === ""]), a = i.filter((e) => e).length;
+	return {
+		seen: n.seen + a,
+		hidden: n.hidden + i.length - a
+	};
+}
+function en({ query: e, energy: t }, n) {
 	return e.map((e, r) => {
 		let i = n[r] ?? 0;
 		return t === null ? (e ?? 0) * i : (t[r] ?? 0) * Math.tanh((e ?? 0) + i);
@@ -1147,25 +1154,25 @@ function K(e) {
 	let t = Math.abs(e);
 	return (t >= 1e5 ? e.toExponential(1).replace("+", "") : e.toFixed(t >= 100 ? 1 : t >= .1 || t === 0 ? 2 : 3)).replace("-", "−");
 }
-function en(e) {
+function tn(e) {
 	return String(Number(e.toPrecision(3)));
 }
-function tn(e, t) {
+function nn(e, t) {
 	return Math.abs(e * Math.sqrt(t) - 1) < 1e-4;
 }
-var nn = {
+var rn = {
 	scaled: ["Scaled dot product", "q · k"],
 	dot: ["Luong’s dot", "q · k"],
 	general: ["Luong’s general", "q · W k"],
 	additive: ["Additive", "v · tanh(W q + U k)"],
 	concat: ["Luong’s concat", "v · tanh(W₁ q + W₂ k)"]
 };
-function rn({ form: e }) {
-	return nn[e];
+function an({ form: e }) {
+	return rn[e];
 }
-function an(e) {
-	let [, t] = rn(e), n = e.scale === 1 ? t : `${en(e.scale)} × ${t}`;
-	return `score = ${e.softcap === null ? n : `${en(e.softcap)} × tanh(${n} / ${en(e.softcap)})`}${e.keys.bias === null ? "" : " + bias"}`;
+function on(e) {
+	let [, t] = an(e), n = e.scale === 1 ? t : `${tn(e.scale)} × ${t}`;
+	return `score = ${e.softcap === null ? n : `${tn(e.softcap)} × tanh(${n} / ${tn(e.softcap)})`}${e.keys.bias === null ? "" : " + bias"}`;
 }
 var q = {
 	text: null,
@@ -1191,61 +1198,61 @@ var q = {
 	unmasked: !1,
 	forced: []
 };
-function on(e) {
+function sn(e) {
 	let t = [], n = (e, n) => {
 		n !== null && t.push(`${e}=${encodeURIComponent(n)}`);
 	};
 	n("text", e.text), n("fp", e.forced.length > 0 ? e.forced.map((e) => e.toString(36)).join(".") : null);
 	let r = t.length;
-	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && mn(e.view.rows)), n("k", e.view && mn(e.view.keys)), n("p", e.pinned && _n(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
+	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && hn(e.view.rows)), n("k", e.view && hn(e.view.keys)), n("p", e.pinned && vn(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
 	let i = e.selected.map(({ layer: e, head: t }) => `${e}.${t}`);
 	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === q.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === q.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), n("out", e.output), n("wt", e.weight === q.weight ? null : e.weight), n("er", e.erased), n("f", e.factor === q.factor ? null : e.factor), n("u", e.unmasked ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
 }
-function sn(e) {
+function cn(e) {
 	let t = /* @__PURE__ */ new Map();
 	for (let n of e.replace(/^#/, "").split("&").filter((e) => e !== "")) {
 		let [e = "", ...r] = n.split("=");
-		if (!cn.has(e) || t.has(e)) throw bn(n);
-		t.set(e, yn(r.join("="), n));
+		if (!ln.has(e) || t.has(e)) throw xn(n);
+		t.set(e, bn(r.join("="), n));
 	}
-	if (t.has("v") && t.get("v") !== "1") throw bn(`v=${t.get("v")}`);
+	if (t.has("v") && t.get("v") !== "1") throw xn(`v=${t.get("v")}`);
 	let n = (e, n) => {
 		let r = t.get(e);
 		if (r === void 0) return null;
 		let i = n(r);
-		if (i === null) throw bn(`${e}=${r}`);
+		if (i === null) throw xn(`${e}=${r}`);
 		return i;
-	}, [r, i] = [n("q", hn), n("k", hn)];
-	if (r === null != (i === null)) throw bn("one of q and k alone");
+	}, [r, i] = [n("q", gn), n("k", gn)];
+	if (r === null != (i === null)) throw xn("one of q and k alone");
 	return {
 		text: t.get("text") || null,
-		row: n("row", gn),
-		layer: n("l", gn),
-		head: n("h", (e) => e === "mean" ? e : gn(e)),
+		row: n("row", _n),
+		layer: n("l", _n),
+		head: n("h", (e) => e === "mean" ? e : _n(e)),
 		view: r !== null && i !== null ? {
 			rows: r,
 			keys: i
 		} : null,
-		pinned: n("p", vn),
+		pinned: n("p", yn),
 		order: n("o", (e) => e === "weight" ? e : null) ?? q.order,
 		scale: n("s", (e) => Gt.find(([t]) => t === e)?.[0] ?? null) ?? q.scale,
 		statistic: n("m", (e) => /^[a-z_]{1,40}$/.test(e) ? e : null),
-		sorted: n("sort", ln) ?? !1,
-		selected: n("sel", fn) ?? [],
+		sorted: n("sort", un) ?? !1,
+		selected: n("sel", pn) ?? [],
 		tab: n("tab", (e) => /^[a-z]{1,20}$/.test(e) ? e : null),
 		side: n("d", (e) => e === "s" ? "source" : null) ?? "target",
-		joined: n("w", ln) ?? !1,
-		threshold: n("t", un) ?? q.threshold,
-		apart: n("x", ln) ?? !1,
-		output: n("out", gn),
-		weight: n("wt", un) ?? q.weight,
-		erased: n("er", gn),
-		factor: n("f", (e) => dn(80, e)) ?? q.factor,
-		unmasked: n("u", ln) ?? !1,
-		forced: n("fp", pn) ?? q.forced
+		joined: n("w", un) ?? !1,
+		threshold: n("t", dn) ?? q.threshold,
+		apart: n("x", un) ?? !1,
+		output: n("out", _n),
+		weight: n("wt", dn) ?? q.weight,
+		erased: n("er", _n),
+		factor: n("f", (e) => fn(80, e)) ?? q.factor,
+		unmasked: n("u", un) ?? !1,
+		forced: n("fp", mn) ?? q.forced
 	};
 }
-var cn = /* @__PURE__ */ new Set([
+var ln = /* @__PURE__ */ new Set([
 	"text",
 	"v",
 	"row",
@@ -1271,17 +1278,17 @@ var cn = /* @__PURE__ */ new Set([
 	"u",
 	"fp"
 ]);
-function ln(e) {
+function un(e) {
 	return e === "1" || null;
 }
-function un(e) {
-	return dn(100, e);
+function dn(e) {
+	return fn(100, e);
 }
-function dn(e, t) {
-	let n = gn(t);
+function fn(e, t) {
+	let n = _n(t);
 	return n !== null && n <= e ? n : null;
 }
-function fn(e) {
+function pn(e) {
 	let t = e.split("_").map((e) => {
 		let t = /^(\d{1,9})\.(\d{1,9})$/.exec(e);
 		return t === null ? null : {
@@ -1291,13 +1298,13 @@ function fn(e) {
 	});
 	return t.length < 6 && t.every((e) => e !== null) ? t : null;
 }
-function pn(e) {
+function mn(e) {
 	return /^[0-9a-z]{1,6}(\.[0-9a-z]{1,6})*$/.test(e) ? e.split(".").map((e) => parseInt(e, 36)) : null;
 }
-function mn({ from: e, to: t }) {
+function hn({ from: e, to: t }) {
 	return `${e}-${t - 1}`;
 }
-function hn(e) {
+function gn(e) {
 	let t = /^(\d{1,9})-(\d{1,9})$/.exec(e);
 	if (t === null) return null;
 	let [n, r] = [Number(t[1]), Number(t[2])];
@@ -1306,13 +1313,13 @@ function hn(e) {
 		to: r + 1
 	} : null;
 }
-function gn(e) {
+function _n(e) {
 	return /^\d{1,9}$/.test(e) ? Number(e) : null;
 }
-function _n({ side: e, index: t, partner: n }) {
+function vn({ side: e, index: t, partner: n }) {
 	return `${e === "target" ? "t" : "s"}${t}${n === void 0 ? "" : `.${n}`}`;
 }
-function vn(e) {
+function yn(e) {
 	let t = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(e);
 	if (t === null) return null;
 	let n = {
@@ -1324,31 +1331,31 @@ function vn(e) {
 		partner: Number(t[3])
 	};
 }
-function yn(e, t) {
+function bn(e, t) {
 	try {
 		return decodeURIComponent(e);
 	} catch {
-		throw bn(t);
+		throw xn(t);
 	}
 }
-function bn(e) {
+function xn(e) {
 	return new U("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
 }
 // src/label.ts
-var xn = "▁", Sn = "Ġ", Cn = "##", wn = /* @__PURE__ */ new Map([
+var Sn = "▁", Cn = "Ġ", wn = "##", Tn = /* @__PURE__ */ new Map([
 	["<pad>", "⟨padding⟩"],
 	["<unk>", "⟨unknown⟩"],
 	["<s>", "⟨begin⟩"],
 	["</s>", "⟨end⟩"]
-]), Tn = 40, En = 32;
-function Dn(e) {
-	return zn(e);
+]), En = 40, Dn = 32;
+function On(e) {
+	return Bn(e);
 }
-function On(e, t, n = 0) {
-	if (e.length !== t) return Array.from({ length: t }, (e, t) => Dn(String(n + t)));
-	let r = kn(e), i = e.some((e) => e.startsWith(Cn) && e !== Cn), a = Fn(e.map((e) => Pn(e, r === Sn)));
+function kn(e, t, n = 0) {
+	if (e.length !== t) return Array.from({ length: t }, (e, t) => On(String(n + t)));
+	let r = An(e), i = e.some((e) => e.startsWith(wn) && e !== wn), a = In(e.map((e) => Fn(e, r === Cn)));
 	return e.map((e, t) => {
-		let n = wn.get(e);
+		let n = Tn.get(e);
 		if (n !== void 0) return {
 			text: n,
 			begins: !0,
@@ -1358,45 +1365,45 @@ function On(e, t, n = 0) {
 		if (o != null) {
 			let n = t === 0 || r !== void 0 && e.startsWith(r) || r === void 0;
 			return {
-				...Vn(r === Sn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
+				...Hn(r === Cn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
 				...o.note
 			};
 		}
-		if (r === void 0) return i ? Bn(e, t) : zn(e);
+		if (r === void 0) return i ? Vn(e, t) : Bn(e);
 		let c = t === 0 || e.startsWith(r);
 		return s === "" ? {
-			text: xn,
+			text: Sn,
 			begins: c,
 			special: !1
-		} : Vn(s, c);
+		} : Hn(s, c);
 	});
 }
-function kn(e) {
+function An(e) {
 	let t = (t) => e.some((e) => e.startsWith(t));
-	return t(xn) ? xn : t(Sn) && Mn(e) ? Sn : void 0;
+	return t(Sn) ? Sn : t(Cn) && Nn(e) ? Cn : void 0;
 }
-var An = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, jn = /^<.*>$|^\s*$/su;
-function Mn(e) {
-	return An.test(e.filter((e) => !jn.test(e)).join(""));
+var jn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, Mn = /^<.*>$|^\s*$/su;
+function Nn(e) {
+	return jn.test(e.filter((e) => !Mn.test(e)).join(""));
 }
-var Nn = /* @__PURE__ */ new Map();
+var Pn = /* @__PURE__ */ new Map();
 for (let e = 0, t = 256; e < 256; e++) {
 	let n = e >= 33 && e <= 126 || e >= 161 && e !== 173;
-	Nn.set(String.fromCharCode(n ? e : t++), e);
+	Pn.set(String.fromCharCode(n ? e : t++), e);
 }
-function Pn(e, t) {
+function Fn(e, t) {
 	let n = /^<0x([0-9A-Fa-f]{2})>$/.exec(e)?.[1];
 	if (n !== void 0) return [parseInt(n, 16)];
-	if (!t || jn.test(e)) return null;
-	let r = Array.from(e, (e) => Nn.get(e));
+	if (!t || Mn.test(e)) return null;
+	let r = Array.from(e, (e) => Pn.get(e));
 	return r.every((e) => e !== void 0) ? r : null;
 }
-function Fn(e) {
+function In(e) {
 	let t = e.map(() => ""), n = e.map(() => !1), r = [], i = [], a = () => {
 		for (let e = 0; e < i.length;) {
-			let a = r[e] ?? 0, o = In(i[e] ?? 0), s = Ln(i.slice(e, e + o));
+			let a = r[e] ?? 0, o = Ln(i[e] ?? 0), s = Rn(i.slice(e, e + o));
 			if (o === 0 || s === null) {
-				t[a] += `⟨${Rn([i[e] ?? 0])}⟩`, e += 1;
+				t[a] += `⟨${zn([i[e] ?? 0])}⟩`, e += 1;
 				continue;
 			}
 			let c = r[e + o - 1] ?? a;
@@ -1411,13 +1418,13 @@ function Fn(e) {
 		for (let n of e) i.push(n), r.push(t);
 	}), a(), e.map((e, r) => e === null ? null : {
 		text: t[r] ?? "",
-		note: n[r] ? { whole: `bytes ${Rn(e)} of a character` } : {}
+		note: n[r] ? { whole: `bytes ${zn(e)} of a character` } : {}
 	});
 }
-function In(e) {
+function Ln(e) {
 	return e < 128 ? 1 : e >= 194 && e < 224 ? 2 : e >= 224 && e < 240 ? 3 : e >= 240 && e < 245 ? 4 : 0;
 }
-function Ln(e) {
+function Rn(e) {
 	try {
 		return new TextDecoder("utf-8", {
 			fatal: !0,
@@ -1427,38 +1434,38 @@ function Ln(e) {
 		return null;
 	}
 }
-function Rn(e) {
+function zn(e) {
 	return e.map((e) => e.toString(16).toUpperCase().padStart(2, "0")).join(" ");
 }
-function zn(e) {
-	return Vn(e, !0);
-}
-function Bn(e, t) {
-	let n = e.startsWith(Cn) && e !== Cn;
-	return Vn(n ? e.slice(2) : e, t === 0 || !n);
+function Bn(e) {
+	return Hn(e, !0);
 }
 function Vn(e, t) {
-	let n = Kn(e), r = Array.from(n.slice(0, 160));
-	return r.length <= Tn ? {
+	let n = e.startsWith(wn) && e !== wn;
+	return Hn(n ? e.slice(2) : e, t === 0 || !n);
+}
+function Hn(e, t) {
+	let n = qn(e), r = Array.from(n.slice(0, 160));
+	return r.length <= En ? {
 		text: n,
 		begins: t,
 		special: !1
 	} : {
-		text: `${r.slice(0, En).join("")}…`,
+		text: `${r.slice(0, Dn).join("")}…`,
 		begins: t,
 		special: !1,
 		whole: n
 	};
 }
-var Hn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-function Un(e) {
+var Un = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+function Wn(e) {
 	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
-	return Hn.test(n) ? "rtl" : "ltr";
+	return Un.test(n) ? "rtl" : "ltr";
 }
 function J(e) {
 	return `\u2068${e}\u2069`;
 }
-var Wn = /* @__PURE__ */ new Map([
+var Gn = /* @__PURE__ */ new Map([
 	["\0", "NUL"],
 	["	", "tab"],
 	["\n", "newline"],
@@ -1489,33 +1496,33 @@ var Wn = /* @__PURE__ */ new Map([
 	["⁩", "end of isolate"],
 	["　", "wide space"],
 	["﻿", "byte order mark"]
-]), Gn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
-function Kn(e) {
-	let t = e.replace(Gn, (e) => Array.from(e, (e) => `⟨${Wn.get(e) ?? qn(e)}⟩`).join(""));
+]), Kn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
+function qn(e) {
+	let t = e.replace(Kn, (e) => Array.from(e, (e) => `⟨${Gn.get(e) ?? Jn(e)}⟩`).join(""));
 	return t.trim() === "" ? "␣" : t;
 }
-function qn(e) {
+function Jn(e) {
 	return `U+${(e.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 // src/joining.ts
-var Jn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", Yn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Xn = /^…/u;
-function Zn(e) {
+var Yn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", Xn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Zn = /^…/u;
+function Qn(e) {
 	let t = [];
 	return e.forEach((n, r) => {
-		let i = t.at(-1), a = n.begins || n.special || Yn.test(n.text), o = e[r - 1]?.special === !0;
-		i === void 0 || o || a && !Xn.test(n.text) ? t.push({
+		let i = t.at(-1), a = n.begins || n.special || Xn.test(n.text), o = e[r - 1]?.special === !0;
+		i === void 0 || o || a && !Zn.test(n.text) ? t.push({
 			from: r,
 			to: r + 1
 		}) : i.to = r + 1;
 	}), t;
 }
-function Qn(e) {
+function $n(e) {
 	return Array.from({ length: e }, (e, t) => ({
 		from: t,
 		to: t + 1
 	}));
 }
-function $n(e, t) {
+function er(e, t) {
 	return t.map(({ from: t, to: n }) => {
 		let r = e.slice(t, n), [i] = r;
 		return i !== void 0 && r.length === 1 ? i : {
@@ -1525,8 +1532,8 @@ function $n(e, t) {
 		};
 	});
 }
-function er(e, t, n) {
-	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => tr(e, n));
+function tr(e, t, n) {
+	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => nr(e, n));
 	return t.forEach((t, a) => {
 		let o = i.slice(t.from, t.to).filter(Boolean).length;
 		n.forEach((i, s) => {
@@ -1543,11 +1550,11 @@ function er(e, t, n) {
 		values: r
 	};
 }
-function tr({ values: e, columns: t }, n) {
+function nr({ values: e, columns: t }, n) {
 	for (let r = 0; r < t; r++) if (!Number.isNaN(e[n * t + r] ?? NaN)) return !0;
 	return !1;
 }
-function nr(e, t) {
+function rr(e, t) {
 	let [n, r] = [0, e.length - 1];
 	for (; n < r;) {
 		let i = n + r + 1 >> 1;
@@ -1556,11 +1563,11 @@ function nr(e, t) {
 	return n;
 }
 // src/sheet.ts
-var rr = 1 << 26;
-function ir(e, t) {
-	return r(t) && e.queries * e.keys > rr;
+var ir = 1 << 26;
+function ar(e, t) {
+	return r(t) && e.queries * e.keys > ir;
 }
-function ar(t, n, r, i) {
+function or(t, n, r, i) {
 	let a = t.rows * t.keys, o = {
 		...t,
 		heads: 1,
@@ -1574,19 +1581,19 @@ function ar(t, n, r, i) {
 		head: i,
 		coarse: !0,
 		preview: !0,
-		rows: cr(s.rows, o.rows),
-		keys: cr(s.keys, o.keys)
+		rows: lr(s.rows, o.rows),
+		keys: lr(s.keys, o.keys)
 	};
 }
-var or = 1 << 22;
-async function sr(e, t, { layer: i, index: a, head: o }, s, c) {
-	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > or ? Math.min(o ?? 0, i.heads - 1) : null, f = {
+var sr = 1 << 22;
+async function cr(e, t, { layer: i, index: a, head: o }, s, c) {
+	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > sr ? Math.min(o ?? 0, i.heads - 1) : null, f = {
 		excerpt: s,
 		head: d
 	}, [p, m] = await Promise.all([e.tile(t, a, f, c), l ? {
 		rows: [],
 		keys: []
-	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? cr(e, n) : On(t, e.to - e.from, e.from);
+	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? lr(e, n) : kn(t, e.to - e.from, e.from);
 	return {
 		layer: a,
 		excerpt: s,
@@ -1598,28 +1605,28 @@ async function sr(e, t, { layer: i, index: a, head: o }, s, c) {
 		keys: h(s.keys, m.keys, p.keys)
 	};
 }
-function cr(e, t = n(e)) {
+function lr(e, t = n(e)) {
 	return Array.from({ length: t }, (n, r) => {
 		let { from: a, to: o } = i(e, r, t);
-		return Dn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
+		return On(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
 	});
 }
 // src/grid-layout.ts
-var lr = 3, ur = 12, dr = 44, fr = 22, pr = 30;
-function mr(e) {
+var ur = 3, dr = 12, fr = 44, pr = 22, mr = 30;
+function hr(e) {
 	let t = /* @__PURE__ */ new Map();
 	return e.forEach(({ sheet: e }, n) => {
 		t.set(e, [...t.get(e) ?? [], n]);
 	}), [...t];
 }
-function hr({ title: e, sheet: t }) {
+function gr({ title: e, sheet: t }) {
 	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
 	return n === void 0 ? e === t ? "" : e : n;
 }
-function gr(e, t, n, r = null) {
-	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(hr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(pr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - lr, c = Math.min(Math.max(s, ur), dr), l = c + lr, u = [], d = [], f = 0;
+function _r(e, t, n, r = null) {
+	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(gr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(mr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - ur, c = Math.min(Math.max(s, dr), fr), l = c + ur, u = [], d = [], f = 0;
 	if (r !== null) {
-		let e = Math.max(1, Math.floor((t + lr) / l));
+		let e = Math.max(1, Math.floor((t + ur) / l));
 		r.forEach((t, n) => {
 			let [r, i] = [Math.floor(n / e), n % e];
 			u.push({
@@ -1628,18 +1635,18 @@ function gr(e, t, n, r = null) {
 				y: r * l
 			});
 		}), f = Math.ceil(r.length / e) * l;
-	} else for (let [t, n] of mr(e)) {
+	} else for (let [t, n] of hr(e)) {
 		t !== "" && (d.push({
 			text: t,
 			x: 0,
-			y: f + fr / 2,
+			y: f + pr / 2,
 			heading: !0
-		}), f += fr);
+		}), f += pr);
 		for (let t of n) {
 			let n = e[t];
 			if (n !== void 0) {
 				d.push({
-					text: hr(n),
+					text: gr(n),
 					x: o - 8,
 					y: f + c / 2,
 					heading: !1
@@ -1663,15 +1670,15 @@ function gr(e, t, n, r = null) {
 		writing: d
 	};
 }
-function _r({ thumbnails: e, size: t }, n, r) {
-	let i = (e, n) => n >= e - lr / 2 && n < e + t + lr / 2;
+function vr({ thumbnails: e, size: t }, n, r) {
+	let i = (e, n) => n >= e - ur / 2 && n < e + t + ur / 2;
 	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
 }
-function vr(e, t) {
+function yr(e, t) {
 	return e?.layer === t?.layer && e?.head === t?.head;
 }
-function yr({ thumbnails: e }, t, n) {
-	let r = e.find((e) => vr(e, t));
+function br({ thumbnails: e }, t, n) {
+	let r = e.find((e) => yr(e, t));
 	if (r === void 0 || n === "Home") return e[0] ?? null;
 	if (n === "End") return e.at(-1) ?? null;
 	let i = e.indexOf(r);
@@ -1682,7 +1689,7 @@ function yr({ thumbnails: e }, t, n) {
 	let s = a ? Math.min(...o) : Math.max(...o);
 	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
 }
-function br(e, t) {
+function xr(e, t) {
 	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
 		layer: t,
 		head: n
@@ -1694,7 +1701,7 @@ function br(e, t) {
 	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
 }
 // src/state.ts
-var xr = {
+var Sr = {
 	model: null,
 	translating: null,
 	reading: !1,
@@ -1727,27 +1734,27 @@ var xr = {
 	factor: q.factor,
 	unmasked: q.unmasked,
 	forced: q.forced
-}, Sr = {
+}, Cr = {
 	translating: null,
 	reading: !1,
 	slow: !1,
 	problem: null
 };
-function Cr(e, t) {
+function wr(e, t) {
 	return {
 		...e,
-		...Sr,
+		...Cr,
 		translating: t
 	};
 }
-function wr(e) {
+function Tr(e) {
 	return {
 		...e,
 		reading: !0,
 		problem: null
 	};
 }
-function Tr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
+function Er(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 	let s = r?.layer ?? 0, c = {
 		sentence: t,
 		row: o,
@@ -1756,34 +1763,34 @@ function Tr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 		view: i,
 		overview: a,
 		layer: s,
-		head: r?.head ?? Br(e.head, n.layers[s]),
-		selected: zr(e.selected, n),
+		head: r?.head ?? Vr(e.head, n.layers[s]),
+		selected: Br(e.selected, n),
 		output: null,
 		erased: null,
 		forced: q.forced
 	};
 	return {
 		...e,
-		...Sr,
+		...Cr,
 		...c,
-		pointed: Vr(r, i),
+		pointed: Hr(r, i),
 		pinned: null
 	};
 }
-function Er(e, t) {
+function Dr(e, t) {
 	return {
 		...e,
-		...Sr,
+		...Cr,
 		problem: t
 	};
 }
-function Dr(e, t, n, r) {
-	let i = n.head ?? Br(t, e.answer?.layers[n.layer]), a = {
+function Or(e, t, n, r) {
+	let i = n.head ?? Vr(t, e.answer?.layers[n.layer]), a = {
 		layer: n.layer,
 		head: i
-	}, o = Fr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
-		pointed: qr(e.pointed, c, n) ?? Vr(n, r),
-		pinned: qr(e.pinned, c, n)
+	}, o = Ir(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
+		pointed: Jr(e.pointed, c, n) ?? Hr(n, r),
+		pinned: Jr(e.pinned, c, n)
 	}, u = {
 		reading: !1,
 		slow: e.slow && e.translating !== null,
@@ -1798,7 +1805,7 @@ function Dr(e, t, n, r) {
 		view: r
 	};
 }
-function Or(e, t, n) {
+function kr(e, t, n) {
 	let { sheet: r, pointed: i } = e, a = {
 		...e,
 		head: t,
@@ -1807,64 +1814,64 @@ function Or(e, t, n) {
 	};
 	if (r === null || r.coarse) return a;
 	if (i !== null) {
-		let { side: e, index: t } = Jr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
+		let { side: e, index: t } = Yr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
 		if (t >= o.from && t < o.to) return a;
 	}
 	return {
 		...a,
-		pointed: Vr(r, n)
-	};
-}
-function kr(e, t) {
-	return Hr(e.pointed, t) ? e : {
-		...e,
-		pointed: t
+		pointed: Hr(r, n)
 	};
 }
 function Ar(e, t) {
-	return {
+	return Ur(e.pointed, t) ? e : {
 		...e,
-		pinned: Hr(e.pinned, t) ? null : t,
 		pointed: t
 	};
 }
-function jr(e) {
+function jr(e, t) {
+	return {
+		...e,
+		pinned: Ur(e.pinned, t) ? null : t,
+		pointed: t
+	};
+}
+function Mr(e) {
 	return e.pinned === null ? e : {
 		...e,
 		pinned: null
 	};
 }
-function Mr(e) {
+function Nr(e) {
 	return e.pinned ?? e.pointed;
 }
-var Nr = /* @__PURE__ */ new WeakMap();
-function Pr(e, t) {
+var Pr = /* @__PURE__ */ new WeakMap();
+function Fr(e, t) {
 	if (e === null) return null;
-	let { tile: n } = e, r = e.head === null ? t : 0, i = Nr.get(n) ?? /* @__PURE__ */ new Map();
-	Nr.set(n, i);
+	let { tile: n } = e, r = e.head === null ? t : 0, i = Pr.get(n) ?? /* @__PURE__ */ new Map();
+	Pr.set(n, i);
 	let a = i.get(r) ?? (r === null ? Ft(n) : Nt(n, r));
 	return i.set(r, a), a;
 }
-function Fr(e) {
+function Ir(e) {
 	return e.answer?.layers[e.layer] ?? null;
 }
-function Ir(e, t) {
+function Lr(e, t) {
 	return e.sheet === null ? !1 : e.sheet.head === null || e.sheet.head === t;
 }
-function Lr({ layer: e, head: t, selected: n, sheet: r }) {
+function Rr({ layer: e, head: t, selected: n, sheet: r }) {
 	let i = t === null || r === null ? [] : [{
 		layer: e,
 		head: t
 	}];
-	return [...i, ...n.filter((e) => !i.some((t) => vr(e, t)))];
+	return [...i, ...n.filter((e) => !i.some((t) => yr(e, t)))];
 }
-function Rr(e, t) {
+function zr(e, t) {
 	let { selected: n, layer: r, head: i } = e;
-	if (i !== null && vr(t, {
+	if (i !== null && yr(t, {
 		layer: r,
 		head: i
 	})) return e;
-	let a = n.filter((e) => !vr(e, t));
+	let a = n.filter((e) => !yr(e, t));
 	return a.length < n.length ? {
 		...e,
 		selected: a
@@ -1873,30 +1880,30 @@ function Rr(e, t) {
 		selected: [...n, t].slice(-5)
 	};
 }
-function zr(e, t) {
+function Br(e, t) {
 	return t === null ? e : e.filter(({ layer: e, head: n }) => n < (t.layers[e]?.heads ?? 0));
 }
-function Br(e, t) {
+function Vr(e, t) {
 	return e === null || t === void 0 || e >= t.heads ? null : e;
 }
-function Vr(e, t) {
+function Hr(e, t) {
 	return e === null || e.coarse || e.tile.rows === 0 ? null : {
 		side: "target",
 		index: t === null ? 0 : t.rows.from - e.excerpt.rows.from
 	};
 }
-function Hr(e, t) {
+function Ur(e, t) {
 	return e !== null && e.side === t.side && e.index === t.index && e.partner === t.partner;
 }
-function Ur(t) {
-	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Fr(t), c = s === null || a === null || u(a, e(s));
+function Wr(t) {
+	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Ir(t), c = s === null || a === null || u(a, e(s));
 	return {
 		text: t.sentence,
 		row: t.row,
 		layer: i === null || n === null ? null : t.layer,
 		head: i === null || n === null ? null : t.head ?? "mean",
 		view: c ? null : a,
-		pinned: r === null || o === void 0 ? null : Jr(r, o, 1),
+		pinned: r === null || o === void 0 ? null : Yr(r, o, 1),
 		order: t.order,
 		scale: t.scale,
 		statistic: t.statistic,
@@ -1915,7 +1922,7 @@ function Ur(t) {
 		forced: t.forced
 	};
 }
-function Wr(e, t) {
+function Gr(e, t) {
 	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, { output: f, weight: p, erased: m, factor: h, unmasked: g, forced: _ } = t, v = e.chosen || t.head !== null, y = {
 		order: n,
 		scale: r,
@@ -1938,19 +1945,19 @@ function Wr(e, t) {
 		...e,
 		...y,
 		...b,
-		selected: zr(o, e.answer),
+		selected: Br(o, e.answer),
 		chosen: v
 	};
 }
-function Gr(e, t) {
+function Kr(e, t) {
 	let { sheet: n } = e;
 	if (n === null || n.coarse) return e;
 	if (t === null) return {
 		...e,
 		pinned: null
 	};
-	let r = Jr(t, n.excerpt, -1);
-	return Kr(r, n) ? {
+	let r = Yr(t, n.excerpt, -1);
+	return qr(r, n) ? {
 		...e,
 		pinned: r,
 		pointed: r
@@ -1959,16 +1966,16 @@ function Gr(e, t) {
 		pinned: null
 	};
 }
-function Kr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
+function qr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
 	let [i, a] = e === "target" ? [r.rows, r.keys] : [r.keys, r.rows];
 	return t >= 0 && t < i && n >= 0 && n < a;
 }
-function qr(e, t, n) {
+function Jr(e, t, n) {
 	if (e === null || t === null || t.coarse || n.coarse) return null;
-	let r = Jr(Jr(e, t.excerpt, 1), n.excerpt, -1);
-	return Kr(r, n) ? r : null;
+	let r = Yr(Yr(e, t.excerpt, 1), n.excerpt, -1);
+	return qr(r, n) ? r : null;
 }
-function Jr(e, { rows: t, keys: n }, r) {
+function Yr(e, { rows: t, keys: n }, r) {
 	let [i, a] = e.side === "target" ? [t.from, n.from] : [n.from, t.from], o = {
 		side: e.side,
 		index: e.index + r * i
@@ -1979,15 +1986,15 @@ function Jr(e, { rows: t, keys: n }, r) {
 	};
 }
 // src/explorer.ts
-var Yr = {
+var Xr = {
 	translation: 4e3,
 	weights: 500
-}, Xr = class {
+}, Zr = class {
 	door;
 	theme;
 	address;
-	current = B(xr);
-	now = Object.fromEntries(Object.keys(xr).map((e) => [e, ut(() => this.current.value[e])]));
+	current = B(Sr);
+	now = Object.fromEntries(Object.keys(Sr).map((e) => [e, ut(() => this.current.value[e])]));
 	get whole() {
 		return this.current;
 	}
@@ -1995,7 +2002,7 @@ var Yr = {
 	notice = B("");
 	map = null;
 	spoken = B("");
-	weights = ut(() => Pr(this.now.sheet.value, this.now.head.value));
+	weights = ut(() => Fr(this.now.sheet.value, this.now.head.value));
 	layer = ut(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
 	reading = ut(() => this.read(this.weights.value));
 	heads = ut(() => {
@@ -2005,7 +2012,7 @@ var Yr = {
 			this.now.selected,
 			this.now.sheet
 		];
-		return Lr({
+		return Rr({
 			layer: e.value,
 			head: t.value,
 			selected: n.value,
@@ -2033,13 +2040,13 @@ var Yr = {
 		});
 	}
 	point(e) {
-		this.current.value = kr(this.state, e);
+		this.current.value = Ar(this.state, e);
 	}
 	pin(e) {
-		this.update(Ar(this.state, e));
+		this.update(jr(this.state, e));
 	}
 	unpin() {
-		this.update(jr(this.state));
+		this.update(Mr(this.state));
 	}
 	chooseLayer(e) {
 		this.see(e, this.requestedHead.head);
@@ -2054,11 +2061,11 @@ var Yr = {
 		this.show(this.state.layer, this.state.head, e);
 	}
 	toggle(e) {
-		this.update(Rr(this.state, e));
+		this.update(zr(this.state, e));
 	}
 	matrixOf({ layer: e, head: t }) {
 		let n = this.now.sheet.value;
-		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Pr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Fr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
 	}
 	alike({ layer: e }) {
 		let [t, n] = [this.layer.value, this.now.answer.value?.layers[e]];
@@ -2069,7 +2076,7 @@ var Yr = {
 		if (e === null || t === null) return null;
 		let { rows: n, keys: r } = t;
 		if (!this.now.joined.value || t.coarse) {
-			let [t, i] = [Qn(n.length), Qn(r.length)];
+			let [t, i] = [$n(n.length), $n(r.length)];
 			return {
 				matrix: e,
 				rows: n,
@@ -2078,11 +2085,11 @@ var Yr = {
 				keySpans: i
 			};
 		}
-		let [i, a] = [Zn(n), Zn(r)];
+		let [i, a] = [Qn(n), Qn(r)];
 		return {
-			matrix: er(e, i, a),
-			rows: $n(n, i),
-			keys: $n(r, a),
+			matrix: tr(e, i, a),
+			rows: er(n, i),
+			keys: er(r, a),
 			rowSpans: i,
 			keySpans: a
 		};
@@ -2098,7 +2105,7 @@ var Yr = {
 		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
 	}
 	get link() {
-		return on(Ur(this.state));
+		return sn(Wr(this.state));
 	}
 	async begin(e) {
 		try {
@@ -2107,53 +2114,53 @@ var Yr = {
 				...this.state,
 				model: t
 			});
-			let { link: n, problem: r } = Qr(e), i = n.text ?? t.facts.example ?? "";
-			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Er(this.state, r));
+			let { link: n, problem: r } = $r(e), i = n.text ?? t.facts.example ?? "";
+			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Dr(this.state, r));
 		} catch (e) {
-			this.update(Er(this.state, U.of(e)));
+			this.update(Dr(this.state, U.of(e)));
 		}
 	}
 	async follow(e) {
-		if (e === on(Ur(this.state))) return;
-		let { link: t, problem: n } = Qr(e);
-		if (n !== null) return this.update(Er(this.state, n), !1);
+		if (e === sn(Wr(this.state))) return;
+		let { link: t, problem: n } = $r(e);
+		if (n !== null) return this.update(Dr(this.state, n), !1);
 		let { answer: r, sentence: i, row: a, model: o, forced: c } = this.state;
 		if (o?.texts !== null && o !== null) {
 			if (t.row !== null && t.row !== a) return this.open(t.row, t);
 		} else if (t.text !== null && (t.text !== i || t.forced.join() !== c.join())) return this.translate(t.text, t);
-		if (this.update(Wr(this.state, t), !1), r === null) return;
+		if (this.update(Gr(this.state, t), !1), r === null) return;
 		let l = this.state.overview?.statistics.first ?? {
 			layer: 0,
 			head: 0
 		}, u = Math.min(t.layer ?? l.layer, r.layers.length - 1), d = r.layers[u];
 		if (d === void 0) return;
 		let f = t.head === "mean" ? null : t.head ?? l.head;
-		await this.show(u, f, s(t.view, d), !1), this.update(Gr(this.state, t.pinned), !1);
+		await this.show(u, f, s(t.view, d), !1), this.update(Kr(this.state, t.pinned), !1);
 	}
 	async translate(e, t = null) {
 		if (this.state.model?.texts || (this.draft.value = e, t === null && e === this.state.translating)) return;
 		let n = this.restart();
 		if (e.trim() === "") {
 			let e = new U("a sentence to translate", "an empty one", "type a few words");
-			return this.update(Er(this.state, e));
+			return this.update(Dr(this.state, e));
 		}
-		this.update(Cr(this.state, e)), await this.wait(n, Yr.translation, async () => {
+		this.update(wr(this.state, e)), await this.wait(n, Xr.translation, async () => {
 			let r = await this.door.translate(e, t?.forced ?? [], n), i = await this.first(r, t, n);
-			return (n) => $r(Tr(i.from(n), e, r, i), t);
+			return (n) => ei(Er(i.from(n), e, r, i), t);
 		});
 	}
 	choose(e) {
 		let { sentence: t } = this.state;
 		t !== null && this.translate(t, {
-			...Ur(this.state),
+			...Wr(this.state),
 			forced: e
 		});
 	}
 	async open(e, t = null) {
 		let n = this.restart();
-		if (this.openingRow = e, this.update(wr(this.state)), await this.wait(n, Yr.weights, async () => {
+		if (this.openingRow = e, this.update(Tr(this.state)), await this.wait(n, Xr.weights, async () => {
 			let r = await this.door.text(e, n), i = await this.first(r, t, n);
-			return (n) => $r(Tr(i.from(n), null, r, {
+			return (n) => ei(Er(i.from(n), null, r, {
 				...i,
 				row: e
 			}), t);
@@ -2167,7 +2174,7 @@ var Yr = {
 			...this.state,
 			chosen: !0
 		};
-		e === this.state.layer && Ir(this.state, t) ? this.update({
+		e === this.state.layer && Lr(this.state, t) ? this.update({
 			...n,
 			head: t
 		}) : (this.current.value = n, this.show(e, t));
@@ -2183,25 +2190,25 @@ var Yr = {
 		}, this.open(this.openingRow);
 		let { answer: i } = this.state, a = i?.layers[e];
 		if (i === null || a === void 0) return;
-		let s = n ?? o(this.state.view, Fr(this.state), a);
-		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Or(this.state, t, s), r);
+		let s = n ?? o(this.state.view, Ir(this.state), a);
+		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(kr(this.state, t, s), r);
 		this.pendingHead = {
 			layer: e,
 			head: t
 		};
 		let { signal: l } = this.sheetRequest = new AbortController(), u = this.preview(a, e, t, s);
-		u !== null && this.update(Dr(this.state, t, u, s), r), this.update(wr(this.state), r), await this.wait(l, Yr.weights, async () => {
+		u !== null && this.update(Or(this.state, t, u, s), r), this.update(Tr(this.state), r), await this.wait(l, Xr.weights, async () => {
 			let n = await this.sheet(i, e, t, c(s, a), l);
-			return (e) => n === null ? e : Dr(e, t, n, s);
+			return (e) => n === null ? e : Or(e, t, n, s);
 		}, r), l.aborted || (this.pendingHead = null);
 	}
 	preview(e, t, n, r) {
 		let { overview: i, sheet: a } = this.state;
-		return a?.layer === t && Ir(this.state, n) ? null : Zr(i, e, t, n, r);
+		return a?.layer === t && Lr(this.state, n) ? null : Qr(i, e, t, n, r);
 	}
 	shows(e, t, n) {
 		let { sheet: r } = this.state;
-		return r === null || r.layer !== e || !Ir(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
+		return r === null || r.layer !== e || !Lr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
 	}
 	async first(e, t, n) {
 		let r = (e) => e;
@@ -2222,9 +2229,9 @@ var Yr = {
 			overview: l,
 			from: r
 		};
-		let h = t ? s(t.view, m) : o(this.state.view, Fr(this.state), m);
+		let h = t ? s(t.view, m) : o(this.state.view, Ir(this.state), m);
 		return {
-			sheet: Zr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
+			sheet: Qr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
 			view: h,
 			overview: l,
 			from: (e) => ({
@@ -2253,13 +2260,13 @@ var Yr = {
 				},
 				keys: o
 			}, t);
-			return Un(On(s.keys, s.keys.length)) === "rtl" ? e : [];
+			return Wn(kn(s.keys, s.keys.length)) === "rtl" ? e : [];
 		});
 		return new Set((await Promise.all(a)).flat());
 	}
 	async sheet(e, t, n, r, i) {
 		let a = e.layers[t];
-		return e.map === null || a === void 0 ? null : sr(this.door, e.map, {
+		return e.map === null || a === void 0 ? null : cr(this.door, e.map, {
 			layer: a,
 			index: t,
 			head: n
@@ -2276,7 +2283,7 @@ var Yr = {
 			let t = await n();
 			e.aborted || this.update(t(this.state), r);
 		} catch (t) {
-			e.aborted || this.update(Er(this.state, U.of(t)));
+			e.aborted || this.update(Dr(this.state, U.of(t)));
 		} finally {
 			clearTimeout(i);
 		}
@@ -2288,7 +2295,7 @@ var Yr = {
 		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.stopFetching();
 	}
 	update(e, t = !0) {
-		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(on(Ur(e))));
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(sn(Wr(e))));
 	}
 	fetchOthers(e, t) {
 		let { answer: n } = this.state;
@@ -2302,19 +2309,19 @@ var Yr = {
 			}, a).then((e) => {
 				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, Nt(e, 0)));
 			}, (e) => {
-				a.aborted || this.update(Er(this.state, U.of(e)));
+				a.aborted || this.update(Dr(this.state, U.of(e)));
 			});
 		}
 	}
 };
-function Zr(e, t, n, r, i) {
+function Qr(e, t, n, r, i) {
 	let a = e?.tiles[n];
-	return a === void 0 || !ir(t, i) ? null : ar(a, t, n, Math.min(r ?? 0, t.heads - 1));
+	return a === void 0 || !ar(t, i) ? null : or(a, t, n, Math.min(r ?? 0, t.heads - 1));
 }
-function Qr(e) {
+function $r(e) {
 	try {
 		return {
-			link: sn(e),
+			link: cn(e),
 			problem: null
 		};
 	} catch (e) {
@@ -2324,42 +2331,42 @@ function Qr(e) {
 		};
 	}
 }
-function $r(e, t) {
-	return t === null ? e : Gr(Wr(e, t), t.pinned);
+function ei(e, t) {
+	return t === null ? e : Kr(Gr(e, t), t.pinned);
 }
 // src/panel.ts
-var ei = we(null), ti = ei.Provider;
+var ti = we(null), ni = ti.Provider;
 function Y() {
-	let e = Be(ei);
+	let e = Be(ti);
 	if (e === null) throw Error("a panel outside of an explorer");
 	return e;
 }
 // src/wording.ts
-function ni(e) {
-	let t = [];
-	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${ai(e.source_language)} → ${ai(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${oi(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
-}
 function ri(e) {
-	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
+	let t = [];
+	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${oi(e.source_language)} → ${oi(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${si(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
 }
 function ii(e) {
-	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
+	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
 }
 function ai(e) {
+	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
+}
+function oi(e) {
 	try {
 		return new Intl.DisplayNames(["en"], { type: "language" }).of(e) ?? e;
 	} catch {
 		return e;
 	}
 }
-function oi(e) {
+function si(e) {
 	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
 }
-function si(e, t, n, r) {
+function ci(e, t, n, r) {
 	let i = Ht(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${J(r[e] ?? "")} ${W(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
 	return `${J(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
 }
-function ci({ translated: e, within: t }) {
+function li({ translated: e, within: t }) {
 	return t ? {
 		source: "Looked at",
 		target: "Looking"
@@ -2368,7 +2375,7 @@ function ci({ translated: e, within: t }) {
 		target: e ? "Translation" : "Target"
 	};
 }
-var li = {
+var ui = {
 	normalized_entropy: "entropy, as a share of the most",
 	max_weight: "largest weight",
 	first_weight: "share on the first token",
@@ -2380,7 +2387,7 @@ var li = {
 	special_weight: "share on special tokens",
 	information: "how much the query decides, in nats"
 };
-function ui(e) {
+function di(e) {
 	return e === "read" ? {
 		button: "Read",
 		doing: "Reading",
@@ -2408,14 +2415,14 @@ function ui(e) {
 		field: "Your sentence"
 	};
 }
-function di({ rows: e, keys: t }) {
+function fi({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => t - e === 1 ? e.toLocaleString("en") : `${e.toLocaleString("en")}–${(t - 1).toLocaleString("en")}`;
 	return `rows ${n(e)} × keys ${n(t)}`;
 }
-function fi(e) {
-	return li[e] ?? e;
+function pi(e) {
+	return ui[e] ?? e;
 }
-var pi = {
+var mi = {
 	normalized_entropy: "entropy",
 	max_weight: "largest",
 	first_weight: "first",
@@ -2424,26 +2431,26 @@ var pi = {
 	previous_weight: "before",
 	next_weight: "after"
 };
-function mi(e) {
-	return pi[e] ?? e;
+function hi(e) {
+	return mi[e] ?? e;
 }
-function hi(e, t) {
+function gi(e, t) {
 	return /_weight$|^normalized/.test(e) ? W(t) : t.toFixed(2);
 }
-function gi({ title: e }, t) {
+function _i({ title: e }, t) {
 	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
 }
-function _i(e, t, n) {
-	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${Ci(n)}s looked at “${J(t)}”`;
-}
 function vi(e, t, n) {
+	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${wi(n)}s looked at “${J(t)}”`;
+}
+function yi(e, t, n) {
 	if (e.side === "target") {
 		let e = t.within ? "token" : "source token", r = W(n.reduce((e, t) => e + t, 0));
-		return `Of each ${e} here, the share of this ${Ci(t)}’s attention; together ${r}.`;
+		return `Of each ${e} here, the share of this ${wi(t)}’s attention; together ${r}.`;
 	}
 	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
 }
-function yi(e, r = null) {
+function bi(e, r = null) {
 	if (e === null) return "";
 	let [i, a] = r ? [r.rows, r.keys] : [n(e.rows), n(e.keys)], o = (e, n) => Math.ceil(t(e) / n).toLocaleString("en");
 	if (r?.sampled) {
@@ -2452,25 +2459,25 @@ function yi(e, r = null) {
 	}
 	return `Each cell shows the largest weight of up to ${o(e.rows, i)} × ${o(e.keys, a)}. Click a cell to see its part of the map closer.`;
 }
-function bi({ translating: e, reading: t, slow: n, model: r }) {
+function xi({ translating: e, reading: t, slow: n, model: r }) {
 	if (e !== null) {
-		let { doing: e } = ui(r?.facts.task);
+		let { doing: e } = di(r?.facts.task);
 		return n ? `Still ${e.toLowerCase()}. A long text or a large model takes its time…` : `${e}…`;
 	}
 	return t && n ? "Reading the weights. A long map takes its time…" : "";
 }
-function xi(e, t) {
+function Si(e, t) {
 	return t === "" ? String(e) : `${e}: ${t}`;
 }
-function Si(e, t, n, r) {
-	let { source: i, target: a } = ci(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
+function Ci(e, t, n, r) {
+	let { source: i, target: a } = li(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
 	return r ? `A map of the largest weights: ${o}. The numbers above it show a part of it closer.` : `A map of the weights: ${o}. The rows of words above and the list of numbers beside it say the same.`;
 }
-function Ci(e) {
+function wi(e) {
 	return e.translated && !e.within ? "word" : "token";
 }
 // node_modules/preact/jsx-runtime/dist/jsxRuntime.mjs
-var wi = Symbol.for("pv"), Ti = 0;
+var Ti = Symbol.for("pv"), Ei = 0;
 Array.isArray;
 function X(e, t, n, r, i, a) {
 	t ||= {};
@@ -2486,20 +2493,20 @@ function X(e, t, n, r, i, a) {
 		__b: 0,
 		__e: null,
 		__c: null,
-		constructor: wi,
-		__v: --Ti,
+		constructor: Ti,
+		__v: --Ei,
 		__i: -1,
 		__u: 0
 	};
 	return (i || a) && (l.__source = i, l.__self = a), f.vnode && f.vnode(l), l;
 }
 // src/ask-panel.tsx
-function Ei() {
-	let e = Y().now.model.value;
-	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(Di, {}) : /* @__PURE__ */ X(Oi, { texts: e.texts });
-}
 function Di() {
-	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = ui(r?.task), o = e.now.translating.value !== null;
+	let e = Y().now.model.value;
+	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(Oi, {}) : /* @__PURE__ */ X(ki, { texts: e.texts });
+}
+function Oi() {
+	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = di(r?.task), o = e.now.translating.value !== null;
 	return F(() => {
 		let e = t.current;
 		if (e === null) return;
@@ -2548,7 +2555,7 @@ function Di() {
 		})]
 	});
 }
-function Oi({ texts: e }) {
+function ki({ texts: e }) {
 	let t = Y(), n = t.now.row.value;
 	return /* @__PURE__ */ X("div", {
 		class: "ask",
@@ -2563,7 +2570,7 @@ function Oi({ texts: e }) {
 				onChange: (e) => t.openText(Number(e.currentTarget.value)),
 				children: e.slice(0, 500).map((e, t) => /* @__PURE__ */ X("option", {
 					value: String(t),
-					children: xi(t, e)
+					children: Si(t, e)
 				}, t))
 			})
 		] }), e.length > 500 && /* @__PURE__ */ X("label", { children: [
@@ -2579,13 +2586,13 @@ function Oi({ texts: e }) {
 		] })]
 	});
 }
-function ki() {
-	let e = Y(), { now: t } = e, n = t.problem.value, r = bi({
+function Ai() {
+	let e = Y(), { now: t } = e, n = t.problem.value, r = xi({
 		...e.state,
 		translating: t.translating.value,
 		reading: t.reading.value,
 		slow: t.slow.value
-	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, ii(i)].filter((e) => e !== "");
+	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, ai(i)].filter((e) => e !== "");
 	return /* @__PURE__ */ X("div", {
 		class: "messages",
 		children: [
@@ -2609,7 +2616,7 @@ function ki() {
 					/* @__PURE__ */ X("h2", {
 						id: "result-title",
 						hidden: i?.text == null,
-						children: ui(a?.task).result
+						children: di(a?.task).result
 					}),
 					/* @__PURE__ */ X("p", {
 						id: "translation",
@@ -2639,7 +2646,7 @@ function ki() {
 	});
 }
 // src/ramp.ts
-var Ai = Ri([
+var ji = zi([
 	.962,
 	.012,
 	95
@@ -2651,7 +2658,7 @@ var Ai = Ri([
 	.28,
 	.12,
 	280
-]), ji = Ri([
+]), Mi = zi([
 	.27,
 	.03,
 	270
@@ -2663,7 +2670,7 @@ var Ai = Ri([
 	.93,
 	.11,
 	110
-]), Mi = zi([
+]), Ni = Bi([
 	.42,
 	.13,
 	255
@@ -2675,7 +2682,7 @@ var Ai = Ri([
 	.5,
 	.15,
 	50
-]), Ni = zi([
+]), Pi = Bi([
 	.82,
 	.1,
 	240
@@ -2688,7 +2695,7 @@ var Ai = Ri([
 	.13,
 	65
 ]);
-function Pi(e, t) {
+function Fi(e, t) {
 	let n = Math.round(Math.min(Math.max(t, 0), 1) * (e.steps.length - 1));
 	return e.steps[n] ?? [
 		0,
@@ -2696,18 +2703,18 @@ function Pi(e, t) {
 		0
 	];
 }
-function Fi([e, t, n]) {
+function Ii([e, t, n]) {
 	return `rgb(${e}, ${t}, ${n})`;
 }
-function Ii(e) {
-	let t = Li(e);
+function Li(e) {
+	let t = Ri(e);
 	return (t + .05) / .05 >= 1.05 / (t + .05) ? "#000" : "#fff";
 }
-function Li(e) {
-	let [t, n, r] = e.map((e) => Hi(e / 255));
+function Ri(e) {
+	let [t, n, r] = e.map((e) => Ui(e / 255));
 	return .2126 * t + .7152 * n + .0722 * r;
 }
-function Ri(e, t, n) {
+function zi(e, t, n) {
 	let r = (e[0] - t[0]) / (e[0] - n[0]);
 	return { steps: Array.from({ length: 256 }, (i, a) => {
 		let o = a / 255, [s, c, l] = o < r ? [
@@ -2719,40 +2726,40 @@ function Ri(e, t, n) {
 			n,
 			(o - r) / (1 - r)
 		];
-		return Bi([
+		return Vi([
 			e[0] + (n[0] - e[0]) * o,
 			s[1] + (c[1] - s[1]) * l,
 			s[2] + (c[2] - s[2]) * l
 		]);
 	}) };
 }
-function zi(e, t, n) {
+function Bi(e, t, n) {
 	return { steps: Array.from({ length: 255 }, (r, i) => {
 		let a = i / 254, o = a < .5 ? e : n, s = Math.abs(2 * a - 1);
-		return Bi([
+		return Vi([
 			t[0] + (o[0] - t[0]) * s,
 			t[1] + (o[1] - t[1]) * s,
 			o[2]
 		]);
 	}) };
 }
-function Bi([e, t, n]) {
+function Vi([e, t, n]) {
 	let r = t * Math.cos(n * Math.PI / 180), i = t * Math.sin(n * Math.PI / 180), a = (e + .3963377774 * r + .2158037573 * i) ** 3, o = (e - .1055613458 * r - .0638541728 * i) ** 3, s = (e - .0894841775 * r - 1.291485548 * i) ** 3;
 	return [
-		Vi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
-		Vi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
-		Vi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
+		Hi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
+		Hi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
+		Hi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
 	];
 }
-function Vi(e) {
+function Hi(e) {
 	let t = e <= .0031308 ? 12.92 * e : 1.055 * e ** (1 / 2.4) - .055;
 	return Math.round(Math.min(Math.max(t, 0), 1) * 255);
 }
-function Hi(e) {
+function Ui(e) {
 	return e <= .04045 ? e / 12.92 : ((e + .055) / 1.055) ** 2.4;
 }
 // src/head-grid.ts
-var Ui = 3, Wi = class {
+var Wi = 3, Gi = class {
 	theme;
 	canvas;
 	room;
@@ -2768,7 +2775,7 @@ var Ui = 3, Wi = class {
 		this.theme = e, this.canvas = t, this.room = n, this.readout = r, this.choose = i, this.toggle = a, this.marks = document.createElement("canvas"), this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks);
 		let o = (e) => {
 			let n = t.getBoundingClientRect();
-			return this.plan && _r(this.plan, e.clientX - n.left, e.clientY - n.top);
+			return this.plan && vr(this.plan, e.clientX - n.left, e.clientY - n.top);
 		};
 		t.addEventListener("pointermove", (e) => this.point(o(e))), t.addEventListener("pointerleave", () => this.point(null)), t.addEventListener("click", (e) => {
 			let t = o(e);
@@ -2784,22 +2791,22 @@ var Ui = 3, Wi = class {
 		this.pictures.size > 0 && this.plan !== null && e.layers === t?.layers && r ? this.mark() : this.redraw();
 	}
 	point(e) {
-		vr(e, this.pointed) || (this.pointed = e, this.mark());
+		yr(e, this.pointed) || (this.pointed = e, this.mark());
 	}
 	pressed(e) {
 		if (e.ctrlKey || e.altKey || e.metaKey || this.plan === null) return;
 		let t = this.pointed ?? this.heads?.shown ?? null;
 		if (e.key === "Enter" || e.key === " ") {
 			if (e.preventDefault(), t === null) return;
-			e.key === " " && !vr(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
-		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(yr(this.plan, t, e.key)));
+			e.key === " " && !yr(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
+		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(br(this.plan, t, e.key)));
 	}
 	redraw() {
 		let { heads: e } = this, t = this.room.clientWidth, n = this.canvas.getContext("2d");
 		if (e === null || n === null || t === 0) return;
 		let r = this.theme.font;
 		n.font = `12px ${r}`;
-		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? br(e.layers, (t) => Gi(e, t)) : null, o = gr(e.layers, t, i, a);
+		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? xr(e.layers, (t) => Ki(e, t)) : null, o = _r(e.layers, t, i, a);
 		this.plan = o;
 		for (let e of [this.canvas, this.marks]) {
 			let t = Math.max(1, window.devicePixelRatio);
@@ -2810,13 +2817,13 @@ var Ui = 3, Wi = class {
 		this.drawPictures(n, o, e), this.mark();
 	}
 	drawPictures(e, t, n) {
-		let r = Math.max(...t.thumbnails.map((e) => Gi(n, e) ?? 0), 1e-9);
+		let r = Math.max(...t.thumbnails.map((e) => Ki(n, e) ?? 0), 1e-9);
 		e.imageSmoothingQuality = "high";
 		for (let i of t.thumbnails) {
-			let a = n.statistic === null ? null : Gi(n, i), o = n.statistic === null ? t.size : t.size - Ui - 1;
+			let a = n.statistic === null ? null : Ki(n, i), o = n.statistic === null ? t.size : t.size - Wi - 1;
 			e.fillStyle = this.theme.tone("line"), e.fillRect(i.x, i.y, t.size, o);
 			let s = this.picture(n, i);
-			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Ui, a / r * t.size, Ui));
+			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Wi, a / r * t.size, Wi));
 		}
 	}
 	picture(e, { layer: t, head: n }) {
@@ -2824,7 +2831,7 @@ var Ui = 3, Wi = class {
 		if (i !== void 0) return i;
 		let [a, o] = [e.overview[t], e.layers[t]];
 		if (a === void 0 || o === void 0) return null;
-		let s = e.rightToLeft.has(t), c = Ki(a, n, e, o.keys, s);
+		let s = e.rightToLeft.has(t), c = qi(a, n, e, o.keys, s);
 		return this.pictures.set(r, c), c;
 	}
 	mark() {
@@ -2832,7 +2839,7 @@ var Ui = 3, Wi = class {
 		if (e === null || t === null || n === null) return;
 		n.clearRect(0, 0, t.width, t.height);
 		let r = (e, r, i) => {
-			let a = t.thumbnails.find((t) => vr(t, e));
+			let a = t.thumbnails.find((t) => yr(t, e));
 			a !== void 0 && (n.strokeStyle = i, n.lineWidth = r, n.strokeRect(a.x, a.y, t.size, t.size));
 		};
 		e.together.forEach((t, n) => r(t, 3, e.colours[n] ?? "")), e.together.length < 2 ? r(e.shown, 3, this.theme.tone("accent")) : r(e.shown, 4, e.colours[0] ?? ""), r(this.pointed, 2, this.theme.tone("ink"));
@@ -2841,14 +2848,14 @@ var Ui = 3, Wi = class {
 			this.readout.textContent = "mean of all heads";
 			return;
 		}
-		let o = Gi(e, i), s = e.statistic === null || o === null ? "" : `: ${fi(e.statistic)} ${hi(e.statistic, o)}`;
-		this.readout.textContent = `${gi(a, i.head)}${s}`, this.canvas.title = a.name;
+		let o = Ki(e, i), s = e.statistic === null || o === null ? "" : `: ${pi(e.statistic)} ${gi(e.statistic, o)}`;
+		this.readout.textContent = `${_i(a, i.head)}${s}`, this.canvas.title = a.name;
 	}
 };
-function Gi({ statistics: e, statistic: t }, { layer: n, head: r }) {
+function Ki({ statistics: e, statistic: t }, { layer: n, head: r }) {
 	return t === null ? null : e.layers[n]?.[t]?.[r] ?? null;
 }
-function Ki(e, t, { ramp: n, scale: r }, i, a) {
+function qi(e, t, { ramp: n, scale: r }, i, a) {
 	let o = document.createElement("canvas");
 	if (e.rows === 0 || e.keys === 0) return o;
 	[o.width, o.height] = [e.keys, e.rows];
@@ -2857,15 +2864,15 @@ function Ki(e, t, { ramp: n, scale: r }, i, a) {
 		let r = s.values[t] ?? 0;
 		if (Number.isNaN(r)) continue;
 		let i = Math.floor(t / e.keys), o = a ? i * e.keys + (e.keys - 1 - t % e.keys) : t;
-		l.data.set(Pi(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
+		l.data.set(Fi(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
 	}
 	return o.getContext("2d")?.putImageData(l, 0, 0), o;
 }
 // src/heads-panel.tsx
-function qi() {
+function Ji() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = I(null), o = I(null);
 	F(() => {
-		r.current !== null && i.current !== null && a.current !== null && (o.current = new Wi(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
+		r.current !== null && i.current !== null && a.current !== null && (o.current = new Gi(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
 	}, []);
 	let s = () => {
 		let [r, i, a] = [
@@ -2924,7 +2931,7 @@ function qi() {
 						children: "nothing"
 					}), l.map((e) => /* @__PURE__ */ X("option", {
 						value: e,
-						children: fi(e)
+						children: pi(e)
 					}, e))]
 				})
 			] }), /* @__PURE__ */ X("label", { children: [
@@ -2969,7 +2976,7 @@ function qi() {
 	] });
 }
 // src/help-dialog.tsx
-var Ji = [
+var Yi = [
 	[
 		"Heads",
 		"arrows, Enter",
@@ -3031,7 +3038,7 @@ var Ji = [
 		"this help"
 	]
 ];
-function Yi({ open: e }) {
+function Xi({ open: e }) {
 	let t = I(null);
 	return F(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
@@ -3052,7 +3059,7 @@ function Yi({ open: e }) {
 				}),
 				/* @__PURE__ */ X("p", { children: "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there." }),
 				/* @__PURE__ */ X("p", { children: "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much." }),
-				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Ji.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Yi.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
 					/* @__PURE__ */ X("th", {
 						scope: "row",
 						children: e
@@ -3075,10 +3082,10 @@ function Yi({ open: e }) {
 	});
 }
 // src/beams.ts
-function Xi(e) {
-	return Zi(e, [...e.keys()], 0);
+function Zi(e) {
+	return Qi(e, [...e.keys()], 0);
 }
-function Zi(e, t, n) {
+function Qi(e, t, n) {
 	let r = (t, n) => e[t]?.tokens[n], i = /* @__PURE__ */ new Map();
 	for (let e of t) {
 		let t = r(e, n);
@@ -3088,24 +3095,24 @@ function Zi(e, t, n) {
 		let [i = 0] = t, a = n + 1, o = () => r(i, a) !== void 0 && t.every((e) => r(e, a) === r(i, a));
 		for (; o();) a++;
 		return {
-			text: Qi(e[i]?.tokens ?? [], n, a),
-			next: Zi(e, t, a),
+			text: $i(e[i]?.tokens ?? [], n, a),
+			next: Qi(e, t, a),
 			leaf: t.find((t) => e[t]?.tokens.length === a) ?? null
 		};
 	});
 }
-function Qi(e, t, n) {
-	return On(e, e.length).slice(t, n).map(({ text: e, begins: t }, n) => t && n > 0 ? ` ${e}` : e).join("");
+function $i(e, t, n) {
+	return kn(e, e.length).slice(t, n).map(({ text: e, begins: t }, n) => t && n > 0 ? ` ${e}` : e).join("");
 }
-function $i({ outputs: e }, t, n) {
+function ea({ outputs: e }, t, n) {
 	return [...e.slice(0, t).map((e) => e.id), n];
 }
-function ea(e) {
+function ta(e) {
 	return e === null ? "−∞" : e.toFixed(2).replace("-", "−");
 }
 // src/beams-panel.tsx
-var ta = 20;
-function na() {
+var na = 20;
+function ra() {
 	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = I(null), o = I(!1), s = t.answer.value, c = s?.map ?? null;
 	F(() => {
 		if (c === null || n.beams === void 0) return;
@@ -3145,7 +3152,7 @@ function na() {
 					] }),
 					d.length > 0 && /* @__PURE__ */ X("p", { children: [
 						"You chose how this one begins: “",
-						/* @__PURE__ */ X("bdi", { children: Qi(m, 0, d.length) }),
+						/* @__PURE__ */ X("bdi", { children: $i(m, 0, d.length) }),
 						"”.",
 						" ",
 						/* @__PURE__ */ X("button", {
@@ -3178,8 +3185,8 @@ function na() {
 				role: "region",
 				"aria-label": "Hypotheses",
 				"aria-busy": f,
-				children: /* @__PURE__ */ X(ra, {
-					branches: Xi(u.hypotheses),
+				children: /* @__PURE__ */ X(ia, {
+					branches: Zi(u.hypotheses),
 					beams: u
 				})
 			}),
@@ -3190,7 +3197,7 @@ function na() {
 				role: "region",
 				"aria-label": "Alternatives",
 				"aria-busy": f,
-				children: /* @__PURE__ */ X(aa, {
+				children: /* @__PURE__ */ X(oa, {
 					beams: u,
 					forced: d.length,
 					choose: p
@@ -3199,7 +3206,7 @@ function na() {
 		]
 	});
 }
-function ra({ branches: e, beams: t }) {
+function ia({ branches: e, beams: t }) {
 	return /* @__PURE__ */ X("ul", { children: e.map(({ text: e, next: n, leaf: r }, i) => {
 		let a = r === null ? void 0 : t.hypotheses[r];
 		return /* @__PURE__ */ X("li", { children: [/* @__PURE__ */ X("span", {
@@ -3209,25 +3216,25 @@ function ra({ branches: e, beams: t }) {
 				"data-hypothesis": r,
 				children: [
 					"score ",
-					ea(a.score),
+					ta(a.score),
 					" · log p ",
-					ea(a.log_probability),
+					ta(a.log_probability),
 					!a.finished && " · not ended"
 				]
 			})]
-		}), n.length > 0 && /* @__PURE__ */ X(ra, {
+		}), n.length > 0 && /* @__PURE__ */ X(ia, {
 			branches: n,
 			beams: t
 		})] }, i);
 	}) });
 }
-function ia(e) {
-	return Qi([e], 0, 1);
+function aa(e) {
+	return $i([e], 0, 1);
 }
-function aa({ beams: e, forced: t, choose: n }) {
+function oa({ beams: e, forced: t, choose: n }) {
 	let { now: r } = Y(), i = V(null), { outputs: a } = e, o = r.layer.value, s = r.answer.value?.doubt?.rows[o] === !0 ? r.pinned.value : null, c = s?.side === "target" ? s.index : s?.partner, l = c === void 0 ? null : c + (r.sheet.value?.excerpt.rows.from ?? 0);
 	F(() => void (i.value = null), [e, l]);
-	let u = Math.ceil(a.length / ta), d = Math.min(i.value ?? Math.floor((l ?? 0) / ta), u - 1), f = Math.max(d, 0) * ta, p = a.slice(f, f + ta);
+	let u = Math.ceil(a.length / na), d = Math.min(i.value ?? Math.floor((l ?? 0) / na), u - 1), f = Math.max(d, 0) * na, p = a.slice(f, f + na);
 	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("table", {
 		id: "alternatives",
 		children: [
@@ -3252,15 +3259,15 @@ function aa({ beams: e, forced: t, choose: n }) {
 				children: [
 					/* @__PURE__ */ X("th", {
 						scope: "row",
-						children: [/* @__PURE__ */ X("bdi", { children: ia(r.token) }), f + i < t && /* @__PURE__ */ X("small", { children: " (chosen)" })]
+						children: [/* @__PURE__ */ X("bdi", { children: aa(r.token) }), f + i < t && /* @__PURE__ */ X("small", { children: " (chosen)" })]
 					}),
 					/* @__PURE__ */ X("td", { children: G(Math.exp(r.log_probability ?? -Infinity)) }),
 					/* @__PURE__ */ X("td", {
 						class: "five",
-						children: r.top.map((t) => /* @__PURE__ */ X(oa, {
+						children: r.top.map((t) => /* @__PURE__ */ X(sa, {
 							output: r,
 							one: t,
-							choose: () => n($i(e, f + i, t.id))
+							choose: () => n(ea(e, f + i, t.id))
 						}, t.id))
 					})
 				]
@@ -3294,9 +3301,9 @@ function aa({ beams: e, forced: t, choose: n }) {
 		]
 	})] });
 }
-function oa({ output: e, one: t, choose: n }) {
+function sa({ output: e, one: t, choose: n }) {
 	let r = t.id === e.id, i = /* @__PURE__ */ X(A, { children: [
-		/* @__PURE__ */ X("bdi", { children: ia(t.token) }),
+		/* @__PURE__ */ X("bdi", { children: aa(t.token) }),
 		" ",
 		W(t.probability)
 	] });
@@ -3311,7 +3318,7 @@ function oa({ output: e, one: t, choose: n }) {
 	});
 }
 // src/heads-legend.tsx
-function sa() {
+function ca() {
 	let e = Y(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
@@ -3330,7 +3337,7 @@ function sa() {
 						ref: (e) => e?.style.setProperty("--paint", n.heads[i] ?? ""),
 						"aria-hidden": "true"
 					}),
-					gi(a, t.head),
+					_i(a, t.head),
 					o && " (another shape)",
 					i > 0 && /* @__PURE__ */ X("button", {
 						type: "button",
@@ -3354,17 +3361,17 @@ function sa() {
 	})] });
 }
 // src/insight.ts
-var ca = .25;
-function la(e) {
+var la = .25;
+function ua(e) {
 	let { rows: t, columns: n, values: r } = e, i = new Float64Array(n), a = 0;
 	for (let e = 0; e < t * n; e++) {
 		let t = r[e] ?? NaN;
 		Number.isNaN(t) || (i[e % n] = (i[e % n] ?? 0) + t, a += t);
 	}
-	let o = Math.max(ca, Math.min(4 / n, 1)) * a;
+	let o = Math.max(la, Math.min(4 / n, 1)) * a;
 	return a === 0 ? [] : [...i.keys()].filter((e) => (i[e] ?? 0) >= o);
 }
-function ua(e, t, n = /* @__PURE__ */ new Set()) {
+function da(e, t, n = /* @__PURE__ */ new Set()) {
 	let r = {
 		entropy: 0,
 		most: 0,
@@ -3413,7 +3420,7 @@ function ua(e, t, n = /* @__PURE__ */ new Set()) {
 		queries: i
 	};
 }
-function da(e, t = /* @__PURE__ */ new Set()) {
+function fa(e, t = /* @__PURE__ */ new Set()) {
 	let { rows: n, columns: r, values: i } = e, a = new Float32Array(n), o = new Float32Array(r);
 	for (let e = 0; e < n; e++) {
 		let [n, s] = [0, 0];
@@ -3432,7 +3439,7 @@ function da(e, t = /* @__PURE__ */ new Set()) {
 		received: o
 	};
 }
-function fa(e, t) {
+function pa(e, t) {
 	let n = new Float32Array(e.values.length), [r, i, a] = [
 		0,
 		0,
@@ -3468,7 +3475,7 @@ function fa(e, t) {
 		}
 	};
 }
-function pa(e, t, n) {
+function ma(e, t, n) {
 	let { normalized_entropy: r, max_weight: i, queries: a } = e;
 	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
 	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${W(i)} on average, its entropy ${W(r)} of the most.`], [s, c] = [
@@ -3481,7 +3488,7 @@ function pa(e, t, n) {
 	return s >= .3 ? o.push(`It looks mostly at ${c}: ${W(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${W(1 - e.left)} of its attention.`), o;
 }
 // src/pen.ts
-var ma = 2e4, ha = class {
+var ha = 2e4, ga = class {
 	fillStyle = "#000";
 	strokeStyle = "#000";
 	font = "13px sans-serif";
@@ -3502,10 +3509,10 @@ var ma = 2e4, ha = class {
 	ruler = document.createElement("canvas").getContext("2d");
 	file(e, t, n) {
 		let r = `width="${Z(e)}" height="${Z(t)}" viewBox="0 0 ${Z(e)} ${Z(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
-		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${va(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
+		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${ya(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
 	}
 	hatch(e) {
-		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${va(e)}"/></pattern>`), "url(#hatch)";
+		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${ya(e)}"/></pattern>`), "url(#hatch)";
 	}
 	save() {
 		this.opened.push(0);
@@ -3540,25 +3547,25 @@ var ma = 2e4, ha = class {
 	}
 	clip() {
 		let e = `clip${this.definitions.length}`;
-		this.definitions.push(`<clipPath id="${e}"><rect ${_a(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
+		this.definitions.push(`<clipPath id="${e}"><rect ${va(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
 	}
 	clearRect() {}
 	fillRect(e, t, n, r) {
-		this.parts.push(`<rect ${_a(e, t, n, r)} fill="${va(String(this.fillStyle))}"/>`);
+		this.parts.push(`<rect ${va(e, t, n, r)} fill="${ya(String(this.fillStyle))}"/>`);
 	}
 	strokeRect(e, t, n, r) {
 		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-		this.parts.push(`<rect ${_a(e, t, n, r)} fill="none" stroke="${va(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
+		this.parts.push(`<rect ${va(e, t, n, r)} fill="none" stroke="${ya(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
 	}
 	fillText(e, t, n) {
 		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
-		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${va(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
+		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${ya(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
 			center: "middle",
 			right: "end",
 			end: "end",
 			left: "start",
 			start: "start"
-		}[this.textAlign]}" fill="${va(String(this.fillStyle))}">${va(e)}</text>`);
+		}[this.textAlign]}" fill="${ya(String(this.fillStyle))}">${ya(e)}</text>`);
 	}
 	measureText(e) {
 		let { ruler: t } = this;
@@ -3577,9 +3584,9 @@ var ma = 2e4, ha = class {
 			n ?? 0,
 			r ?? 0,
 			i ?? 0
-		], l = e.width * e.height, u = l <= ma && ga(e);
+		], l = e.width * e.height, u = l <= ha && _a(e);
 		if (!u) {
-			this.parts.push(`<image ${_a(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
+			this.parts.push(`<image ${va(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
 			return;
 		}
 		let [d, f] = [s / e.width, c / e.height];
@@ -3587,7 +3594,7 @@ var ma = 2e4, ha = class {
 			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
 			if (s === 0) continue;
 			let [c, l] = [t % e.width, Math.floor(t / e.width)];
-			this.parts.push(`<rect ${_a(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
+			this.parts.push(`<rect ${va(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
 		}
 	}
 	setLineDash(e) {
@@ -3597,7 +3604,7 @@ var ma = 2e4, ha = class {
 		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
 	}
 };
-function ga(e) {
+function _a(e) {
 	let t = document.createElement("canvas");
 	[t.width, t.height] = [e.width, e.height];
 	let n = t.getContext("2d", { willReadFrequently: !0 });
@@ -3606,14 +3613,14 @@ function ga(e) {
 function Z(e) {
 	return Math.round(e * 1e3) / 1e3;
 }
-function _a(e, t, n, r) {
+function va(e, t, n, r) {
 	return `x="${Z(e)}" y="${Z(t)}" width="${Z(Math.max(n, 0))}" height="${Z(Math.max(r, 0))}"`;
 }
-function va(e) {
+function ya(e) {
 	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
 }
 // src/painting.ts
-function ya({ matrix: e, shade: t }, n) {
+function ba({ matrix: e, shade: t }, n) {
 	let r = document.createElement("canvas");
 	if (e.rows === 0 || e.columns === 0) return r;
 	[r.width, r.height] = [e.columns, e.rows];
@@ -3621,13 +3628,13 @@ function ya({ matrix: e, shade: t }, n) {
 	for (let r = 0; r < e.values.length; r++) {
 		let a = e.values[r] ?? 0;
 		if (Number.isNaN(a)) continue;
-		let [o, s, c] = Pi(n, t(a, Math.floor(r / e.columns)));
+		let [o, s, c] = Fi(n, t(a, Math.floor(r / e.columns)));
 		i.data[4 * r] = o, i.data[4 * r + 1] = s, i.data[4 * r + 2] = c, i.data[4 * r + 3] = 255;
 	}
 	return r.getContext("2d")?.putImageData(i, 0, 0), r;
 }
-function ba(e, t) {
-	if (e instanceof ha) return e.hatch(t);
+function xa(e, t) {
+	if (e instanceof ga) return e.hatch(t);
 	let n = document.createElement("canvas");
 	[n.width, n.height] = [8, 8];
 	let r = n.getContext("2d");
@@ -3640,31 +3647,31 @@ function ba(e, t) {
 	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
 	return r.stroke(), r.createPattern(n, "repeat");
 }
-function xa(e, t, n) {
+function Sa(e, t, n) {
 	if (e.measureText(t).width <= n) return t;
 	let r = Array.from(t.slice(0, 200));
 	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
 	return `${r.join("")}…`;
 }
-function Sa(e, t, n, { x: r, y: i, width: a }, o, s) {
-	for (let n = 0; n < 64; n++) e.fillStyle = Fi(Pi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
+function Ca(e, t, n, { x: r, y: i, width: a }, o, s) {
+	for (let n = 0; n < 64; n++) e.fillStyle = Ii(Fi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
 	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
 		let c = n.length === 2 && s === 1;
 		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
 	});
 }
-function Ca(e, t, n) {
+function wa(e, t, n) {
 	let r = Math.max(1, window.devicePixelRatio);
 	[e.width, e.height] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`), e.getContext("2d")?.setTransform(r, 0, 0, r, 0, 0);
 }
 // src/compare-panel.tsx
-function wa() {
+function Ta() {
 	let e = Y(), { now: t, theme: n } = e, r = n.changes.value, [i, a] = e.heads.value, o = t.answer.value?.layers ?? [], s = e.layer.value, c = t.scale.value;
 	if (i === void 0 || a === void 0 || s === null) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(sa, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(ca, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: "Select a second head in the grid of heads: its map stands here, and the difference of the two."
@@ -3672,19 +3679,19 @@ function wa() {
 	});
 	let [l, u] = [e.matrixOf(i), e.matrixOf(a)], d = (e) => {
 		let t = o[e.layer];
-		return t === void 0 ? "" : gi(t, e.head);
+		return t === void 0 ? "" : _i(t, e.head);
 	}, f = t.overview.value?.rightToLeft.has(i.layer) ?? !1;
 	if (l === null || u === null || l.values.length !== u.values.length) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(sa, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(ca, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: e.alike(a) ? "The weights of the second head are on their way." : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."
 		})]
 	});
-	let { moved: p, correlation: m, matrix: h } = fa(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
+	let { moved: p, correlation: m, matrix: h } = pa(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
 		{
 			share: 0,
 			text: `−${W(g)}`
@@ -3705,7 +3712,7 @@ function wa() {
 				class: "aside",
 				children: [
 					/* @__PURE__ */ X("h3", { children: "Two heads side by side" }),
-					/* @__PURE__ */ X(sa, {}),
+					/* @__PURE__ */ X(ca, {}),
 					/* @__PURE__ */ X("p", {
 						id: "compared",
 						children: [
@@ -3717,7 +3724,7 @@ function wa() {
 					})
 				]
 			}),
-			/* @__PURE__ */ X(Ta, {
+			/* @__PURE__ */ X(Ea, {
 				title: d(i),
 				matrix: l,
 				ramp: n.ramp,
@@ -3726,7 +3733,7 @@ function wa() {
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(Ta, {
+			/* @__PURE__ */ X(Ea, {
 				title: d(a),
 				matrix: u,
 				ramp: n.ramp,
@@ -3735,7 +3742,7 @@ function wa() {
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(Ta, {
+			/* @__PURE__ */ X(Ea, {
 				title: "the first − the second",
 				matrix: h,
 				ramp: n.differences,
@@ -3747,7 +3754,7 @@ function wa() {
 		]
 	});
 }
-function Ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
+function Ea({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
 	let { theme: s } = Y(), c = I(null), l = I(null), u = I(null);
 	return F(() => {
 		let e = () => {
@@ -3756,8 +3763,8 @@ function Ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 			let [d, f] = [c.current.clientWidth, c.current.clientHeight];
 			if (d === 0 || f === 0) return;
 			let p = Math.min(d / t.columns, f / t.rows), [m, h] = [t.columns * p, t.rows * p];
-			Ca(l.current, m, h), e.fillStyle = ba(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
-			let g = ya({
+			wa(l.current, m, h), e.fillStyle = xa(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
+			let g = ba({
 				matrix: t,
 				excerpt: {
 					rows: {
@@ -3772,7 +3779,7 @@ function Ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 				shade: r,
 				scale: "root"
 			}, n);
-			g.width > 0 && e.drawImage(g, 0, 0, m, h), Ca(u.current, d, 28), Sa(o, n, i, {
+			g.width > 0 && e.drawImage(g, 0, 0, m, h), wa(u.current, d, 28), Ca(o, n, i, {
 				x: 0,
 				y: 0,
 				width: d
@@ -3808,7 +3815,7 @@ function Ta({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 	});
 }
 // src/bars.ts
-var Ea = 26, Da = 260, Oa = 24, ka = 8, Aa = class {
+var Da = 26, Oa = 260, ka = 24, Aa = 8, ja = class {
 	list;
 	labels = [];
 	weights = [];
@@ -3853,23 +3860,23 @@ var Ea = 26, Da = 260, Oa = 24, ka = 8, Aa = class {
 	}
 	get each() {
 		let { width: e, height: t } = this.size;
-		return e >= 2 * Da ? Math.max(Math.floor(t / Ea), 1) : null;
+		return e >= 2 * Oa ? Math.max(Math.floor(t / Da), 1) : null;
 	}
 	get measures() {
 		let { each: e } = this;
 		return e === null ? {
-			step: Ea,
+			step: Da,
 			size: 1,
 			room: Math.max(this.size.height, 208)
 		} : {
-			step: Da,
+			step: Oa,
 			size: e,
 			room: this.size.width
 		};
 	}
 	render() {
-		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? ka : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
-		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - Oa}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
+		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? Aa : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
+		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - ka}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
 		let u = t.slice(c * i, l * i).map((e, t) => this.line(e, c * i + t, t)), d = [
 			...c > 0 ? [this.before] : [],
 			...u,
@@ -3878,16 +3885,16 @@ var Ea = 26, Da = 260, Oa = 24, ka = 8, Aa = class {
 		d.length === this.shown.length && d.every((e, t) => e === this.shown[t]) || e.replaceChildren(...d), this.shown = d;
 	}
 	line(e, t, n) {
-		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= Ma();
+		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= Na();
 		s.dataset.index = String(e), s.setAttribute("aria-posinset", String(t + 1)), s.setAttribute("aria-setsize", String(i.length)), s.classList.toggle("top", e === this.top && o > 0), s.classList.toggle("partner", e === r?.partner), s.classList.toggle("special", a[e]?.special ?? !1);
 		let [c, l, u] = s.children, d = l.firstElementChild;
-		return ja(c, a[e]?.text ?? ""), ja(u, G(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Fi(Pi(r.ramp, r.dark(o, e)))), s;
+		return Ma(c, a[e]?.text ?? ""), Ma(u, G(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ii(Fi(r.ramp, r.dark(o, e)))), s;
 	}
 };
-function ja(e, t) {
+function Ma(e, t) {
 	e.textContent !== t && (e.textContent = t);
 }
-function Ma() {
+function Na() {
 	let e = document.createElement("li");
 	e.className = "line";
 	let t = (e, t) => {
@@ -3897,7 +3904,7 @@ function Ma() {
 	return n.append(t("span", "bar")), e.append(t("bdi", "word"), n, t("span", "number")), e;
 }
 // src/token-row.ts
-var Na = 120, Pa = class {
+var Pa = 120, Fa = class {
 	row;
 	handlers;
 	labels = [];
@@ -3926,16 +3933,16 @@ var Na = 120, Pa = class {
 		e !== null && t !== null && this.buttons.forEach((n, r) => {
 			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Wt(a);
 			o !== null && o.getAttribute("data-share") !== s && o.setAttribute("data-share", s);
-			let c = a === null ? null : Pi(t, e.dark(a, i)), l = c ? Fi(c) : "transparent";
-			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? Ii(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
+			let c = a === null ? null : Fi(t, e.dark(a, i)), l = c ? Ii(c) : "transparent";
+			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? Li(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
 			let u = String(i === e.pinned);
 			n.ariaPressed !== u && (n.ariaPressed = u);
 		});
 	}
 	build(e) {
-		let t = Math.max(this.labels.length - Na, 0);
+		let t = Math.max(this.labels.length - Pa, 0);
 		this.from = Math.min(Math.max(e, 0), t), this.painted = [];
-		let n = this.labels.slice(this.from, this.from + Na);
+		let n = this.labels.slice(this.from, this.from + Pa);
 		this.buttons = n.map((e, t) => {
 			let r = this.first + this.from + t, i = this.button(e, r, this.spoken(r));
 			return i.classList.toggle("continues", n[t + 1]?.begins === !1), i;
@@ -3948,7 +3955,7 @@ var Na = 120, Pa = class {
 	}
 	bring(e) {
 		let t = e - this.first;
-		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(Na / 2));
+		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(Pa / 2));
 	}
 	button(e, t, n) {
 		let r = document.createElement("button");
@@ -3981,39 +3988,39 @@ var Na = 120, Pa = class {
 	}
 };
 // src/words-panel.tsx
-function Fa({ matrix: e }, { side: t, index: n }) {
+function Ia({ matrix: e }, { side: t, index: n }) {
 	return t === "target" ? zt(e, n) : Bt(e, n);
 }
-function Ia({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+function La({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
 		side: n,
-		index: nr(a, r)
+		index: rr(a, r)
 	};
 	return i === void 0 ? s : {
 		...s,
-		partner: nr(o, i)
+		partner: rr(o, i)
 	};
 }
-function La(e, t) {
+function Ra(e, t) {
 	return (n, r) => e(n, t.side === "target" ? t.index : r);
 }
-function Ra(e, t) {
+function za(e, t) {
 	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
 	return {
 		from: Math.max(n, 0),
 		to: r < 0 ? e.length : r
 	};
 }
-function za(e) {
+function Ba(e) {
 	let [t, n] = [e.now.sheet.value, e.now.view.value];
 	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
 	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
 	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
 }
-function Ba() {
+function Va() {
 	let e = Y(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
-	let r = za(e), i = ci(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	let r = Ba(e), i = li(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
@@ -4045,7 +4052,7 @@ function Ba() {
 				}), /* @__PURE__ */ X("label", {
 					class: "check",
 					hidden: !a,
-					title: Jn,
+					title: Yn,
 					children: [
 						/* @__PURE__ */ X("input", {
 							id: "joined",
@@ -4065,15 +4072,15 @@ function Ba() {
 		}) : /* @__PURE__ */ X("div", {
 			class: "texts",
 			id: "rows",
-			children: [r ? /* @__PURE__ */ X(Va, {
+			children: [r ? /* @__PURE__ */ X(Ha, {
 				title: "Text",
 				side: null,
 				id: "target"
-			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(Va, {
+			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(Ha, {
 				title: i.source,
 				side: "source",
 				id: "source"
-			}), /* @__PURE__ */ X(Va, {
+			}), /* @__PURE__ */ X(Ha, {
 				title: i.target,
 				side: "target",
 				id: "target"
@@ -4088,7 +4095,7 @@ function Ba() {
 		})
 	] });
 }
-function Va({ title: e, side: t, id: n }) {
+function Ha({ title: e, side: t, id: n }) {
 	let r = Y(), i = I(null), a = I(null), o = () => t ?? r.state.side;
 	F(() => {
 		if (i.current === null) return;
@@ -4099,7 +4106,7 @@ function Va({ title: e, side: t, id: n }) {
 				index: n?.[e]?.from ?? e
 			};
 		};
-		a.current = new Pa(i.current, {
+		a.current = new Fa(i.current, {
 			point: (t) => r.point(e(t)),
 			pin: (t) => r.pin(e(t))
 		}), s(), c();
@@ -4111,14 +4118,14 @@ function Va({ title: e, side: t, id: n }) {
 			r.now.view.value
 		], o = t ?? r.now.side.value;
 		if (e === null || n === null) return;
-		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = Ra(c, {
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = za(c, {
 			from: f.from - d,
 			to: f.to - d
 		});
-		a.current?.fill(s.slice(p, m), p, Un(s), (t) => si({
+		a.current?.fill(s.slice(p, m), p, Wn(s), (t) => ci({
 			side: o,
 			index: t
-		}, s[t]?.text ?? "", Fa(e, {
+		}, s[t]?.text ?? "", Ia(e, {
 			side: o,
 			index: t
 		}), l));
@@ -4127,12 +4134,12 @@ function Va({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && Ia(i, c), d = t === null ? u !== null : u?.side === t, f = Kt(e.scale.value, i.matrix, o.keys);
+		let u = c && La(i, c), d = t === null ? u !== null : u?.side === t, f = Kt(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
-			weights: u === null || d && t !== null ? null : Fa(i, u),
-			dark: u === null ? () => 0 : La(f, u),
+			weights: u === null || d && t !== null ? null : Ia(i, u),
+			dark: u === null ? () => 0 : Ra(f, u),
 			active: d ? u?.index ?? null : null,
-			pinned: s !== null && s.side === l ? Ia(i, s).index : null,
+			pinned: s !== null && s.side === l ? La(i, s).index : null,
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
@@ -4149,11 +4156,11 @@ function Va({ title: e, side: t, id: n }) {
 	})] });
 }
 // src/distribution-panel.tsx
-var Ha = 3;
-function Ua() {
+var Ua = 3;
+function Wa() {
 	let e = Y(), t = I(null), n = I(null), r = I(null), i = I(null), a = I(null), o = I(null), { now: s } = e;
 	F(() => {
-		t.current !== null && (n.current = new Aa(t.current)), c();
+		t.current !== null && (n.current = new ja(t.current)), c();
 	}, []);
 	let c = () => {
 		e.theme.changes.value;
@@ -4167,7 +4174,7 @@ function Ua() {
 			e.kind
 		];
 		if (u === null || t === null || l === null || d === null || t.coarse) return;
-		let h = Ia(u, d), g = h.side === "target", [_, v, y] = g ? [
+		let h = La(u, d), g = h.side === "target", [_, v, y] = g ? [
 			u.rows,
 			u.keys,
 			u.keySpans
@@ -4175,16 +4182,16 @@ function Ua() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = Ra(y, {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = za(y, {
 			from: ee.from - S,
 			to: ee.to - S
-		}), T = Fa(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
+		}), T = Ia(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
-		te(r.current, _i(h, b?.text ?? "", m)), te(i.current, vi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let ne = Ut(T).slice(0, Ha).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${W(T[e] ?? 0)}`);
+		te(r.current, vi(h, b?.text ?? "", m)), te(i.current, yi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let ne = Ut(T).slice(0, Ua).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${W(T[e] ?? 0)}`);
 		te(a.current, ne.length > 0 ? `Most: ${ne.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let D = La(Kt(f, u.matrix, l.keys), h);
+		let D = Ra(Kt(f, u.matrix, l.keys), h);
 		n.current?.draw(E, T, p, {
 			ramp: e.theme.ramp,
 			dark: (e, t) => D(e, t + C),
@@ -4250,7 +4257,7 @@ function Ua() {
 	})] });
 }
 // src/doubt.ts
-function Wa(e, t = null) {
+function Ga(e, t = null) {
 	let { answer: n, sheet: r, layer: i, head: a, pinned: o, output: s, weight: c, erased: l } = e, [u, d] = [n?.doubt, n?.layers[i]];
 	if (!u || d === void 0 || n?.map == null) return null;
 	let f = r === null || r.coarse || r.layer !== i ? null : o, p = f?.side === "target", m = p ? f.index : f?.partner, h = f === null ? void 0 : p ? f.partner : f.index, g = m === void 0 || r === null ? null : m + r.excerpt.rows.from, _ = h === void 0 || r === null ? null : h + r.excerpt.keys.from, v = u.rows[i] ?? !1, y = (s !== null && s < u.outputs.length ? s : null) ?? (v && g !== null ? g : u.first), b = g ?? (v ? y : 0), x = r?.layer === i ? r.head ?? a : a;
@@ -4261,16 +4268,16 @@ function Wa(e, t = null) {
 		row: b,
 		key: _,
 		weight: c / 100,
-		erased: l === null ? Ka(n, i, _, t, r?.excerpt.keys.from ?? 0) : Ga(l, u.source.length)
+		erased: l === null ? qa(n, i, _, t, r?.excerpt.keys.from ?? 0) : Ka(l, u.source.length)
 	};
 }
-function Ga(e, t) {
+function Ka(e, t) {
 	return e < t ? {
 		from: e,
 		to: e + 1
 	} : null;
 }
-function Ka(e, t, n, r, i) {
+function qa(e, t, n, r, i) {
 	if (n === null || r === null || e.doubt?.keys[t] !== !0) return null;
 	let a = r.find((e) => n - i >= e.from && n - i < e.to);
 	return a === void 0 ? null : {
@@ -4278,7 +4285,7 @@ function Ka(e, t, n, r, i) {
 		to: a.to + i
 	};
 }
-function qa(e, { layer: t, head: n, output: r, row: i }) {
+function Ja(e, { layer: t, head: n, output: r, row: i }) {
 	return [
 		e,
 		t,
@@ -4287,44 +4294,44 @@ function qa(e, { layer: t, head: n, output: r, row: i }) {
 		i
 	].join(" ");
 }
-function Ja(e) {
+function Ya(e) {
 	if (e == null) return "−∞";
 	let t = Math.abs(e), n = t >= 9.995 ? t.toFixed(1) : t.toFixed(2);
 	return Number(n) === 0 ? "0.00" : `${e < 0 ? "−" : "+"}${n}`;
 }
-function Ya(e) {
-	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ja(e);
+function Xa(e) {
+	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ya(e);
 }
-function Xa({ name: e }, t, n, { doubt: r }, i) {
+function Za({ name: e }, t, n, { doubt: r }, i) {
 	if (e === "permuted") return `permuted, ${t.draws} draws`;
 	if (e === "weight") return `“${J(i.key(t.key))}” ${G(t.weights[t.key] ?? 0)} → ${W(n.weight)}`;
 	if (e !== "erased") return e === "adversary" ? "other weights" : e;
 	let [a, o] = t.erased ?? [0, 0];
-	return `without “${J(Za((r?.source.slice(a, o) ?? []).join("")))}”`;
+	return `without “${J(Qa((r?.source.slice(a, o) ?? []).join("")))}”`;
 }
-function Za(e) {
+function Qa(e) {
 	return e.replace(/[▁Ġ]/g, " ").trim() || e;
 }
-function Qa({ divergence: e, at_most: t, distance: n, whole: r }) {
+function $a({ divergence: e, at_most: t, distance: n, whole: r }) {
 	let i = t > 0 ? Math.round(100 * e / t) : 0;
 	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${G(n)} of probability at the most.`;
 }
-var $a = 40;
-function eo({ weights: e, seen: t, gradient: n }) {
+var eo = 40;
+function to({ weights: e, seen: t, gradient: n }) {
 	let r = e.flatMap((e, r) => t[r] === !0 ? [{
 		key: r,
 		weight: e,
 		gradient: n?.[r] ?? null
-	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, $a);
+	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, eo);
 	return {
 		shown: o.sort((e, t) => e.key - t.key),
 		left: r.length - o.length
 	};
 }
 // src/doubt-panel.tsx
-var to = 120, no = 60;
-function ro() {
-	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = V(null), a = V(null), o = V(null), s = V(""), c = V(!1), l = I(new AbortController()), u = e.reading.value, d = Wa({
+var no = 120, ro = 60;
+function io() {
+	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = V(null), a = V(null), o = V(null), s = V(""), c = V(!1), l = I(new AbortController()), u = e.reading.value, d = Ga({
 		answer: r,
 		sheet: t.sheet.value,
 		layer: t.layer.value,
@@ -4351,12 +4358,12 @@ function ro() {
 			}, (t) => {
 				e.signal.aborted || ([s.value, c.value] = [U.of(t).message, !1]);
 			});
-		}, i.peek() === null ? 0 : to);
+		}, i.peek() === null ? 0 : no);
 		return () => {
 			clearTimeout(t), e.abort();
 		};
 	}, [d === null ? "" : JSON.stringify([r?.map, d])]);
-	let f = d === null || r?.map == null ? "" : qa(r.map, d);
+	let f = d === null || r?.map == null ? "" : Ja(r.map, d);
 	if (F(() => () => {
 		l.current.abort(), o.value = null;
 	}, [f]), d === null || r === null || !r.doubt) return null;
@@ -4382,13 +4389,13 @@ function ro() {
 			children: [
 				/* @__PURE__ */ X("h3", { children: [
 					"Does the output need ",
-					p === void 0 ? "this head" : gi(p, d.head),
+					p === void 0 ? "this head" : _i(p, d.head),
 					"?"
 				] }),
 				/* @__PURE__ */ X("label", { children: [
 					"Output",
 					" ",
-					/* @__PURE__ */ X(io, {
+					/* @__PURE__ */ X(ao, {
 						id: "doubted",
 						names: r.doubt.outputs,
 						value: d.output,
@@ -4420,7 +4427,7 @@ function ro() {
 				/* @__PURE__ */ X("label", { children: [
 					"Without",
 					" ",
-					/* @__PURE__ */ X(io, {
+					/* @__PURE__ */ X(ao, {
 						id: "erased",
 						names: r.doubt.source,
 						value: _?.effects.erased?.[0] ?? null,
@@ -4449,7 +4456,7 @@ function ro() {
 			"aria-label": "What the output becomes",
 			"aria-busy": c.value,
 			children: [
-				/* @__PURE__ */ X(ao, {
+				/* @__PURE__ */ X(oo, {
 					..._,
 					names: g,
 					other: v
@@ -4494,19 +4501,19 @@ function ro() {
 						children: "Search for other weights of the same output"
 					}) : /* @__PURE__ */ X("span", {
 						role: "status",
-						children: Qa(v)
+						children: $a(v)
 					})
 				})
 			]
-		}), /* @__PURE__ */ X(so, {
+		}), /* @__PURE__ */ X(co, {
 			..._,
 			names: g,
 			other: v
 		})] })]
 	});
 }
-function io({ id: e, names: t, value: n, choose: r }) {
-	let i = Math.min(Math.max((n ?? 0) - no / 2, 0), Math.max(t.length - no, 0));
+function ao({ id: e, names: t, value: n, choose: r }) {
+	let i = Math.min(Math.max((n ?? 0) - ro / 2, 0), Math.max(t.length - ro, 0));
 	return /* @__PURE__ */ X("select", {
 		id: e,
 		value: n === null ? "" : String(n),
@@ -4516,17 +4523,17 @@ function io({ id: e, names: t, value: n, choose: r }) {
 		children: [n === null && /* @__PURE__ */ X("option", {
 			value: "",
 			children: "nothing yet"
-		}), t.slice(i, i + no).map((e, t) => /* @__PURE__ */ X("option", {
+		}), t.slice(i, i + ro).map((e, t) => /* @__PURE__ */ X("option", {
 			value: String(i + t),
 			children: [
 				i + t,
 				": ",
-				J(Za(e))
+				J(Qa(e))
 			]
 		}, i + t))]
 	});
 }
-function ao({ asked: e, effects: t, names: n, other: r }) {
+function oo({ asked: e, effects: t, names: n, other: r }) {
 	let i = Y().now.answer.value;
 	if (i === null) return null;
 	let a = [...t.changes, ...r?.changes ?? []];
@@ -4535,7 +4542,7 @@ function ao({ asked: e, effects: t, names: n, other: r }) {
 		children: [
 			/* @__PURE__ */ X("caption", { children: [
 				"What becomes of the output “",
-				/* @__PURE__ */ X("bdi", { children: Za(t.output) }),
+				/* @__PURE__ */ X("bdi", { children: Qa(t.output) }),
 				"”"
 			] }),
 			/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [
@@ -4564,7 +4571,7 @@ function ao({ asked: e, effects: t, names: n, other: r }) {
 				}),
 				/* @__PURE__ */ X("td", {}),
 				/* @__PURE__ */ X("td", { children: G(t.probability) }),
-				/* @__PURE__ */ X(oo, {
+				/* @__PURE__ */ X(so, {
 					top: t.top,
 					own: t.output
 				})
@@ -4572,11 +4579,11 @@ function ao({ asked: e, effects: t, names: n, other: r }) {
 				"data-change": r.name,
 				children: [/* @__PURE__ */ X("th", {
 					scope: "row",
-					children: Xa(r, t, e, i, n)
+					children: Za(r, t, e, i, n)
 				}), r.impossible === void 0 ? /* @__PURE__ */ X(A, { children: [
-					/* @__PURE__ */ X("td", { children: [Ja(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
+					/* @__PURE__ */ X("td", { children: [Ya(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
 					/* @__PURE__ */ X("td", { children: G(r.probability ?? 0) }),
-					/* @__PURE__ */ X(oo, {
+					/* @__PURE__ */ X(so, {
 						top: r.top ?? [],
 						own: t.output
 					})
@@ -4589,21 +4596,21 @@ function ao({ asked: e, effects: t, names: n, other: r }) {
 		]
 	});
 }
-function oo({ top: e, own: t }) {
+function so({ top: e, own: t }) {
 	return /* @__PURE__ */ X("td", {
 		class: "five",
 		children: e.map(([e, n], r) => /* @__PURE__ */ X("span", {
 			class: e === t ? "own" : void 0,
 			children: [
-				/* @__PURE__ */ X("bdi", { children: Za(e) }),
+				/* @__PURE__ */ X("bdi", { children: Qa(e) }),
 				" ",
 				W(n)
 			]
 		}, r))
 	});
 }
-function so({ asked: e, effects: t, names: n, other: r }) {
-	let { shown: i, left: a } = eo(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
+function co({ asked: e, effects: t, names: n, other: r }) {
+	let { shown: i, left: a } = to(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes",
 		tabIndex: 0,
@@ -4650,7 +4657,7 @@ function so({ asked: e, effects: t, names: n, other: r }) {
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "number",
-							children: a === null ? "–" : Ya(a)
+							children: a === null ? "–" : Xa(a)
 						})
 					]
 				}, e))
@@ -4663,7 +4670,7 @@ function so({ asked: e, effects: t, names: n, other: r }) {
 	});
 }
 // src/lines-layout.ts
-function co(e, t, n) {
+function lo(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -4672,7 +4679,7 @@ function co(e, t, n) {
 		total: i
 	};
 }
-function lo({ starts: e, total: t }, n) {
+function uo({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -4681,10 +4688,10 @@ function lo({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function uo({ starts: e, sizes: t }, n) {
+function fo({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function fo(e, t, n) {
+function po(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -4703,7 +4710,7 @@ function fo(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
+var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 	theme;
 	room;
 	handlers;
@@ -4731,7 +4738,7 @@ var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = fo(e.heads, e.threshold, po);
+		let t = po(e.heads, e.threshold, mo);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -4743,7 +4750,7 @@ var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = lo(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = uo(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -4808,7 +4815,7 @@ var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = uo(n[e], t) + this.shift(e);
+		let i = fo(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
@@ -4817,10 +4824,10 @@ var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 		t.classList.toggle("wide", this.wide);
 		let a = Math.max(1, window.devicePixelRatio);
 		n.font = `13px ${this.theme.font}`;
-		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, ho) : 0, s = this.wide ? 14 : go, c = this.wide ? 8 : 0;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, go) : 0, s = this.wide ? 14 : _o, c = this.wide ? 8 : 0;
 		this.ends = {
-			target: co(e.rows.map(o), s, c),
-			source: co(e.keys.map(o), s, c)
+			target: lo(e.rows.map(o), s, c),
+			source: lo(e.keys.map(o), s, c)
 		};
 		let l = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
@@ -4828,17 +4835,17 @@ var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : uo(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : fo(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? mo : r.clientHeight - mo
+			y: e === "target" ? ho : r.clientHeight - ho
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(_o, this.room.clientWidth / 3);
+		return Math.min(vo, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4866,12 +4873,12 @@ var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + ho : o < -20 || o > n.clientHeight + go) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + go : o < -20 || o > n.clientHeight + _o) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? ho : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
-				e.fillText(xa(e, t.text, c), l, u);
+				let c = this.wide ? go : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				e.fillText(Sa(e, t.text, c), l, u);
 			});
 		}
 	}
@@ -4886,11 +4893,11 @@ var po = 4e3, mo = 26, ho = 110, go = 20, _o = 120, vo = class {
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - mo + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - go / 2, this.column - 6, go);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - ho + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - _o / 2, this.column - 6, _o);
 	}
 };
 // src/lines-panel.tsx
-function yo() {
+function bo() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = V(0), o = () => {
 		let [n, r, i] = [
 			t.sheet.value,
@@ -4900,7 +4907,7 @@ function yo() {
 		if (n === null || r === null) return null;
 		let a = (e, t) => {
 			let r = n.excerpt[e].from, a = i?.[e] ?? n.excerpt[e];
-			return Ra(t, {
+			return za(t, {
 				from: a.from - r,
 				to: a.to - r
 			});
@@ -4921,13 +4928,13 @@ function yo() {
 				side: r,
 				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, o = new vo(n, r.current, {
+		}, o = new yo(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
 				if (i === null || !r.current?.matches(":focus")) return;
 				let a = c(n), [o, s] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
-				e.spoken.value = si(a, o[a.index]?.text ?? "", Fa(i, a), s.map(({ text: e }) => e));
+				e.spoken.value = ci(a, o[a.index]?.text ?? "", Ia(i, a), s.map(({ text: e }) => e));
 			},
 			pin: (n) => e.pin(t(n)),
 			left: (e) => a.value = e
@@ -4959,7 +4966,7 @@ function yo() {
 	}, u = () => {
 		let [n, r] = [t.pinned.value ?? t.pointed.value, e.reading.value];
 		if (n === null || r === null) return i.current?.point(null);
-		let { side: a, index: o } = Ia(r, n);
+		let { side: a, index: o } = La(r, n);
 		i.current?.point(s({
 			side: a,
 			index: o
@@ -4994,7 +5001,7 @@ function yo() {
 						})
 					]
 				}),
-				/* @__PURE__ */ X(sa, {}),
+				/* @__PURE__ */ X(ca, {}),
 				/* @__PURE__ */ X("p", {
 					class: "note",
 					hidden: a.value === 0,
@@ -5013,8 +5020,8 @@ function yo() {
 	})] });
 }
 // src/mechanism-panel.tsx
-var bo = 120;
-function xo() {
+var xo = 120;
+function So() {
 	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = V(!1), o = V(null), s = t.answer.value, c = t.sheet.value, l = Yt({
 		answer: s,
 		sheet: c,
@@ -5040,7 +5047,7 @@ function xo() {
 			}, (t) => {
 				e.signal.aborted || ([i.value, a.value] = [U.of(t).message, !1]);
 			});
-		}, r.peek() === null ? 0 : bo);
+		}, r.peek() === null ? 0 : xo);
 		return () => {
 			clearTimeout(c), e.abort();
 		};
@@ -5082,13 +5089,13 @@ function xo() {
 						"How “",
 						/* @__PURE__ */ X("bdi", { children: _.row }),
 						"” looks in ",
-						gi(u, f.head)
+						_i(u, f.head)
 					] }),
-					/* @__PURE__ */ X(So, {
+					/* @__PURE__ */ X(Co, {
 						..._,
 						line: b
 					}),
-					/* @__PURE__ */ X(Co, { ..._ }),
+					/* @__PURE__ */ X(wo, { ..._ }),
 					/* @__PURE__ */ X("p", {
 						class: "problem",
 						role: "alert",
@@ -5103,29 +5110,29 @@ function xo() {
 				role: "region",
 				"aria-label": "The numbers of each key",
 				"aria-busy": a.value,
-				children: /* @__PURE__ */ X(wo, {
+				children: /* @__PURE__ */ X(To, {
 					..._,
 					line: b,
 					point: (e) => o.value = e
 				})
 			}),
-			/* @__PURE__ */ X(To, {
+			/* @__PURE__ */ X(Eo, {
 				..._,
 				line: b
 			})
 		]
 	});
 }
-function So({ found: e, result: t, keyName: n, factor: r, line: i }) {
-	let [a] = rn(e), { scale: o, softcap: s } = e, c = o * r;
+function Co({ found: e, result: t, keyName: n, factor: r, line: i }) {
+	let [a] = an(e), { scale: o, softcap: s } = e, c = o * r;
 	return /* @__PURE__ */ X("div", {
 		class: "formula",
 		children: [
 			/* @__PURE__ */ X("p", { children: [
 				a,
 				": ",
-				/* @__PURE__ */ X("b", { children: an(e) }),
-				tn(o, e.width) && o !== 1 && `, where ${en(o)} = 1 / √${e.width}`
+				/* @__PURE__ */ X("b", { children: on(e) }),
+				nn(o, e.width) && o !== 1 && `, where ${tn(o)} = 1 / √${e.width}`
 			] }),
 			/* @__PURE__ */ X("p", { children: [/* @__PURE__ */ X("b", { children: "weight = e^score / Σ e^score" }), " over the keys that it sees"] }),
 			/* @__PURE__ */ X("p", {
@@ -5136,7 +5143,7 @@ function So({ found: e, result: t, keyName: n, factor: r, line: i }) {
 					"”:",
 					" ",
 					i.hidden === "" ? /* @__PURE__ */ X(A, { children: [
-						c !== 1 && `${en(c)} × ${K(i.product)} `,
+						c !== 1 && `${tn(c)} × ${K(i.product)} `,
 						s !== null && "capped ",
 						i.bias !== null && `+ ${K(i.bias)} `,
 						(c !== 1 || s !== null || i.bias !== null) && "= ",
@@ -5156,8 +5163,8 @@ function So({ found: e, result: t, keyName: n, factor: r, line: i }) {
 		]
 	});
 }
-function Co({ found: e, result: t, factor: n, masked: r }) {
-	let i = Y(), a = i.now.factor.value, o = tn(e.scale, e.width) ? Zt(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${en(n)}`;
+function wo({ found: e, result: t, factor: n, masked: r }) {
+	let i = Y(), a = i.now.factor.value, o = nn(e.scale, e.width) ? Zt(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${tn(n)}`;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("label", {
 			class: "slider",
@@ -5231,13 +5238,12 @@ function Co({ found: e, result: t, factor: n, masked: r }) {
 		})
 	] });
 }
-function wo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
-	let l = Y(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = l.layer.value === null ? 0 : l.layer.value.keys - d.length, [, p] = rn(t), m = t.scale * a, h = (t) => {
-		let n = l.now.sheet.value?.excerpt;
-		n !== void 0 && l.pin({
+function To({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
+	let l = Y(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = $t(t), [, p] = an(t), m = t.scale * a, h = l.now.sheet.value?.excerpt, g = (e) => h !== void 0 && e >= h.keys.from && e < h.keys.to, _ = (t) => {
+		h !== void 0 && l.pin({
 			side: "target",
-			index: e.row - n.rows.from,
-			partner: t - n.keys.from
+			index: e.row - h.rows.from,
+			partner: t - h.keys.from
 		});
 	};
 	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("table", {
@@ -5259,7 +5265,7 @@ function wo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 				}),
 				m !== 1 && /* @__PURE__ */ X("th", {
 					scope: "col",
-					children: ["× ", en(m)]
+					children: ["× ", tn(m)]
 				}),
 				t.keys.bias !== null && /* @__PURE__ */ X("th", {
 					scope: "col",
@@ -5287,7 +5293,7 @@ function wo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 							class: "link",
 							"aria-pressed": e.key === n,
 							onFocus: () => c(n),
-							onClick: () => h(n),
+							onClick: () => g(n) ? _(n) : c(n),
 							children: /* @__PURE__ */ X("bdi", { children: i(n) })
 						})
 					}),
@@ -5316,14 +5322,33 @@ function wo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 		]
 	}), /* @__PURE__ */ X("p", {
 		class: "note",
-		children: [f > 0 && `${f.toLocaleString("en")} keys of less weight are left out here${t.left.seen > 0 && (a !== 1 || !o) ? `; ${t.left.seen.toLocaleString("en")} of them count only at the model’s scale` : ", but not from the sum"}. `, "Click a key to pin it."]
+		children: [
+			f.seen > 0 && `${f.seen.toLocaleString("en")} keys of less weight are not in the table. `,
+			f.hidden > 0 && `${f.hidden.toLocaleString("en")} hidden keys are not in the table. `,
+			t.left.seen > 0 && (a !== 1 || !o) && `Of these, ${t.left.seen.toLocaleString("en")} count in the sum at the model’s scale alone. `,
+			"Click a key to pin it."
+		]
 	})] });
 }
-function To({ found: e, row: t, keyName: n, line: r, result: i }) {
-	let a = e.shown.indexOf(r.key), o = e.vectors[a], s = e.values?.[a], c = e.energy !== null, [l, u] = c ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], d = (e, t) => `${e} of “${J(t)}”`;
+function Eo({ found: e, row: t, keyName: n, line: r, result: i }) {
+	let a = Y(), o = V(null), s = e.shown.indexOf(r.key), c = e.vectors[s], l = e.values?.[s], u = e.energy !== null, [d, f] = u ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], p = (e, t) => `${e} of “${J(t)}”`;
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes vectors",
 		tabIndex: 0,
+		onKeyDown: (t) => {
+			let n = e.query.length - 1, r = o.value ?? -1, i = {
+				ArrowLeft: r - 1,
+				ArrowRight: r + 1,
+				Home: 0,
+				End: n
+			}[t.key];
+			if (i === void 0 || t.ctrlKey || t.metaKey || t.altKey) return;
+			t.preventDefault();
+			let s = Math.min(Math.max(i, 0), n);
+			o.value = s;
+			let l = c === void 0 ? void 0 : en(e, c)[s];
+			a.spoken.value = `number ${s}: ${d} ${K(e.query[s] ?? 0)}, ${f} ${K(c?.[s] ?? null)}, together ${K(l ?? null)}`;
+		},
 		children: [
 			/* @__PURE__ */ X("figcaption", { children: [
 				"What the score is made of: ",
@@ -5331,27 +5356,32 @@ function To({ found: e, row: t, keyName: n, line: r, result: i }) {
 				" numbers",
 				e.width > e.query.length && `, of which the first ${e.query.length} are shown`
 			] }),
-			/* @__PURE__ */ X(Eo, {
-				title: d(l, t),
+			/* @__PURE__ */ X(Do, {
+				cell: o,
+				title: p(d, t),
 				numbers: e.query
 			}),
-			o !== void 0 && /* @__PURE__ */ X(A, { children: [
-				/* @__PURE__ */ X(Eo, {
-					title: d(u, n(r.key)),
-					numbers: o
+			c !== void 0 && /* @__PURE__ */ X(A, { children: [
+				/* @__PURE__ */ X(Do, {
+					cell: o,
+					title: p(f, n(r.key)),
+					numbers: c
 				}),
-				e.energy !== null && /* @__PURE__ */ X(Eo, {
+				e.energy !== null && /* @__PURE__ */ X(Do, {
+					cell: o,
 					title: "v",
 					numbers: e.energy
 				}),
-				/* @__PURE__ */ X(Eo, {
-					title: `${c ? "v × tanh(W q + U k)" : `${l} × ${u}`}: together ${K(r.product)}`,
-					numbers: $t(e, o)
+				/* @__PURE__ */ X(Do, {
+					cell: o,
+					title: `${u ? "v × tanh(W q + U k)" : `${d} × ${f}`}: together ${K(r.product)}`,
+					numbers: en(e, c)
 				})
 			] }),
-			s !== void 0 && /* @__PURE__ */ X(Eo, {
-				title: d("value", n(r.key)),
-				numbers: s
+			l !== void 0 && /* @__PURE__ */ X(Do, {
+				cell: o,
+				title: p("value", n(r.key)),
+				numbers: l
 			}),
 			e.context === null ? /* @__PURE__ */ X("p", {
 				class: "note",
@@ -5360,56 +5390,57 @@ function To({ found: e, row: t, keyName: n, line: r, result: i }) {
 					e.no_values,
 					"."
 				]
-			}) : /* @__PURE__ */ X(Eo, {
+			}) : /* @__PURE__ */ X(Do, {
+				cell: o,
 				title: "context: the sum of weight × value over all keys, as in the model",
 				numbers: e.context
 			}),
 			/* @__PURE__ */ X("p", {
 				class: "note",
-				children: ["Each strip has a scale of its own: blue is below 0, orange above. Point at a cell for its number.", i.lines.some(({ bias: e }) => e !== null) && " A bias is added to the score, whatever q and k are."]
+				children: ["Each strip has a scale of its own: blue is below 0, orange above. Point at a cell, or use the arrow keys, for its number.", i.lines.some(({ bias: e }) => e !== null) && " A bias is added to the score, whatever q and k are."]
 			})
 		]
 	});
 }
-function Eo({ title: e, numbers: t }) {
-	let { theme: n } = Y(), r = I(null), i = V(null), a = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), o = n.changes.value;
+function Do({ title: e, numbers: t, cell: n }) {
+	let { theme: r } = Y(), i = I(null), a = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), o = r.changes.value;
 	F(() => {
 		let e = () => {
-			let [e, i] = [r.current, r.current?.getContext("2d")];
-			if (e === null || !i) return;
+			let [e, n] = [i.current, i.current?.getContext("2d")];
+			if (e === null || !n) return;
 			let [o, s] = [e.parentElement?.clientWidth ?? 0, 18];
 			if (o === 0) return;
-			Ca(e, o, s);
+			wa(e, o, s);
 			let c = o / t.length;
 			t.forEach((e, t) => {
-				i.fillStyle = Fi(Pi(n.differences, .5 + (a === 0 ? 0 : (e ?? 0) / (2 * a)))), i.fillRect(t * c, 0, c > 6 ? c - 1 : c + .5, s);
+				n.fillStyle = Ii(Fi(r.differences, .5 + (a === 0 ? 0 : (e ?? 0) / (2 * a)))), n.fillRect(t * c, 0, c > 6 ? c - 1 : c + .5, s);
 			});
 		};
 		e();
-		let i = new ResizeObserver(e);
-		return r.current?.parentElement && i.observe(r.current.parentElement), () => i.disconnect();
+		let n = new ResizeObserver(e);
+		return i.current?.parentElement && n.observe(i.current.parentElement), () => n.disconnect();
 	}, [t, o]);
-	let s = i.value === null ? void 0 : t[i.value];
+	let s = n.value === null ? void 0 : t[n.value];
 	return /* @__PURE__ */ X("div", {
 		class: "strip",
 		children: [/* @__PURE__ */ X("span", { children: [
 			e,
 			" ",
-			/* @__PURE__ */ X("small", { children: s === void 0 ? `±${K(a)}` : `${i.value}: ${K(s)}` })
+			/* @__PURE__ */ X("small", { children: s === void 0 ? `±${K(a)}` : `${n.value}: ${K(s)}` })
 		] }), /* @__PURE__ */ X("div", { children: /* @__PURE__ */ X("canvas", {
-			ref: r,
+			ref: i,
 			role: "img",
 			"aria-label": `${e}; ${t.slice(0, 8).map((e) => K(e)).join(", ")}${t.length > 8 ? " …" : ""}`,
 			onPointerMove: (e) => {
-				let n = e.currentTarget.getBoundingClientRect();
-				i.value = Math.min(Math.floor((e.clientX - n.left) / n.width * t.length), t.length - 1);
+				let r = e.currentTarget.getBoundingClientRect();
+				n.value = Math.min(Math.floor((e.clientX - r.left) / r.width * t.length), t.length - 1);
 			},
-			onPointerLeave: () => i.value = null
+			onPointerLeave: () => n.value = null
 		}) })]
 	});
 }
 // src/statistics-panel.tsx
-var Do = [
+var Oo = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -5418,8 +5449,8 @@ var Do = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], Oo = 32, ko = /* @__PURE__ */ new WeakMap();
-function Ao() {
+], ko = 32, Ao = /* @__PURE__ */ new WeakMap();
+function jo() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -5427,26 +5458,26 @@ function Ao() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => jo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...la(e)]), f = (e) => {
-		let t = ko.get(e) ?? /* @__PURE__ */ new Map();
-		ko.set(e, t);
-		let n = `${l} ${s}`, r = t.get(n) ?? ua(e, l, s ? d(e) : void 0);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Mo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...ua(e)]), f = (e) => {
+		let t = Ao.get(e) ?? /* @__PURE__ */ new Map();
+		Ao.set(e, t);
+		let n = `${l} ${s}`, r = t.get(n) ?? da(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - Oo / 2, 0), Math.max(r.heads - Oo, 0)), _ = Array.from({ length: Math.min(r.heads, Oo) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - ko / 2, 0), Math.max(r.heads - ko, 0)), _ = Array.from({ length: Math.min(r.heads, ko) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
 		if (!s) return v?.[t]?.[e] ?? NaN;
-		let r = m ? Pr(n, e) : e === c ? o : null;
+		let r = m ? Fr(n, e) : e === c ? o : null;
 		return r === null ? NaN : f(r)[t];
-	}, b = Do.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, b = Oo.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
 			/* @__PURE__ */ X("div", {
 				class: "aside",
 				children: [
-					/* @__PURE__ */ X("h3", { children: gi(r, c) }),
+					/* @__PURE__ */ X("h3", { children: _i(r, c) }),
 					/* @__PURE__ */ X("div", {
 						id: "interpretation",
-						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : pa(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
+						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : ma(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
 					}),
 					/* @__PURE__ */ X("label", {
 						class: "check",
@@ -5482,8 +5513,8 @@ function Ao() {
 					children: "head"
 				}), b.map((e) => /* @__PURE__ */ X("th", {
 					scope: "col",
-					title: fi(e),
-					children: mi(e)
+					title: pi(e),
+					children: hi(e)
 				}, e))] }) }), /* @__PURE__ */ X("tbody", { children: _.map((t) => /* @__PURE__ */ X("tr", {
 					class: t === c ? "shown" : void 0,
 					children: [/* @__PURE__ */ X("th", {
@@ -5498,32 +5529,32 @@ function Ao() {
 						})
 					}), b.map((e) => {
 						let n = y(t, e);
-						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? hi(e, n) : "–" }, e);
+						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? gi(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > Oo && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > ko && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						Oo,
+						ko,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(Mo, {
+			!n.coarse && /* @__PURE__ */ X(No, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function jo({ special: e, text: t }) {
+function Mo({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function Mo({ matrix: e, apart: t }) {
-	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = da(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${W((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
+function No({ matrix: e, apart: t }) {
+	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = fa(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${W((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
 	return F(() => {
-		let e = () => No(r.current, n.theme, o, a);
+		let e = () => Po(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -5556,7 +5587,7 @@ function Mo({ matrix: e, apart: t }) {
 		]
 	});
 }
-function No(e, t, n, r) {
+function Po(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -5571,13 +5602,13 @@ function No(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function Po(e, t, n, r = () => !0) {
+function Fo(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return Ce(/* @__PURE__ */ X(ti, {
+			return Ce(/* @__PURE__ */ X(ni, {
 				value: t,
 				children: /* @__PURE__ */ X(n, {})
 			}), e), {
@@ -5587,17 +5618,17 @@ function Po(e, t, n, r = () => !0) {
 		}
 	};
 }
-var Fo = [
-	Po("distribution", "Distribution", Ua),
-	Po("lines", "Lines", yo),
-	Po("mechanism", "Mechanism", xo, (e) => e.mechanism !== void 0),
-	Po("statistics", "Statistics", Ao),
-	Po("compare", "Compare", wa),
-	Po("doubt", "Doubt", ro, (e, t) => e.doubt !== void 0 && t?.doubt != null),
-	Po("beams", "Beams", na, (e, t) => e.beams !== void 0 && t?.beams === !0)
+var Io = [
+	Fo("distribution", "Distribution", Wa),
+	Fo("lines", "Lines", bo),
+	Fo("mechanism", "Mechanism", So, (e) => e.mechanism !== void 0),
+	Fo("statistics", "Statistics", jo),
+	Fo("compare", "Compare", Ta),
+	Fo("doubt", "Doubt", io, (e, t) => e.doubt !== void 0 && t?.doubt != null),
+	Fo("beams", "Beams", ra, (e, t) => e.beams !== void 0 && t?.beams === !0)
 ];
-function Io() {
-	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Fo.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+function Lo() {
+	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Io.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
 	F(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
@@ -5644,11 +5675,11 @@ function Io() {
 	})] });
 }
 // src/csv.ts
-function Lo(e, t) {
+function Ro(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function Ro(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => zo(e?.whole ?? e?.text ?? "");
+function zo(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => Bo(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
 		if (Rt(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
@@ -5656,45 +5687,45 @@ function Ro(e, t, n, r, i) {
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function zo(e) {
+function Bo(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var Bo = 16, Vo = 28, Ho = 56, Uo = 288, Wo = 2;
-function Go(e) {
+var Vo = 16, Ho = 28, Uo = 56, Wo = 288, Go = 2;
+function Ko(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
-	return t === null || n === null ? "" : `${gi(t, r)}, ${di(n)}`;
+	return t === null || n === null ? "" : `${_i(t, r)}, ${fi(n)}`;
 }
-function Ko(e, t, { width: n, height: r }) {
+function qo(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Go(e), Bo, 22), t.save(), t.translate(Bo, 44), i.export(t), t.restore();
-	let c = r - Bo - Ho + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Bo, c - 10), Sa(t, a.ramp, Jt(s, Vt(o)), {
-		x: Bo,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Ko(e), Vo, 22), t.save(), t.translate(Vo, 44), i.export(t), t.restore();
+	let c = r - Vo - Uo + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Vo, c - 10), Ca(t, a.ramp, Jt(s, Vt(o)), {
+		x: Vo,
 		y: c,
-		width: Math.min(Uo, n - 32)
+		width: Math.min(Wo, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function qo(e) {
+function Jo(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), Uo) + 32,
-		height: Math.ceil(t.height) + Vo + Ho + 32
+		width: Math.max(Math.ceil(t.width), Wo) + 32,
+		height: Math.ceil(t.height) + Ho + Uo + 32
 	};
 }
-function Jo(e) {
-	let t = qo(e);
+function Yo(e) {
+	let t = Jo(e);
 	if (t === null) return null;
-	let n = new ha();
-	return Ko(e, n, t), n.file(t.width, t.height, Go(e));
+	let n = new ga();
+	return qo(e, n, t), n.file(t.width, t.height, Ko(e));
 }
-async function Yo(e) {
-	let t = qo(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Wo, t.height * Wo], r.scale(Wo, Wo), Ko(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function Xo(e) {
+	let t = Jo(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Go, t.height * Go], r.scale(Go, Go), qo(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function Xo(e) {
+function Zo(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -5713,32 +5744,32 @@ function Xo(e) {
 		row: i.from,
 		key: a.from
 	};
-	return Ro(r, t.rows, t.keys, c, l);
+	return zo(r, t.rows, t.keys, c, l);
 }
-function Zo(e, t) {
+function Qo(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function Qo() {
+function $o() {
 	let e = Y(), t = I(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = Lo(Go(e), t), i = {
-			svg: () => Jo(e),
-			csv: () => Xo(e),
+		let r = Ro(Ko(e), t), i = {
+			svg: () => Yo(e),
+			csv: () => Zo(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await Yo(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await Xo(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
 			let t = new U("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		Zo(o, r), e.spoken.value = `Saved as ${r}`;
+		Qo(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -5790,30 +5821,30 @@ function Qo() {
 	});
 }
 // src/viewport.ts
-var $o = 38, es = 4;
-function ts({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), $o), i = Math.min(n.height / Math.max(e, 1), $o), [a, o] = Math.max(r, i) / Math.min(r, i) <= es ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var es = 38, ts = 4;
+function ns({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), es), i = Math.min(n.height / Math.max(e, 1), es), [a, o] = Math.max(r, i) / Math.min(r, i) <= ts ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function ns(e, t, n, r, i) {
+function rs(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return is(e.from + t * (e.to - e.from) - t * o, o, r);
+	return as(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function rs(e, t, n, r) {
+function is(e, t, n, r) {
 	let i = e.to - e.from;
-	return is(e.from + t / r * i, i, n);
+	return as(e.from + t / r * i, i, n);
 }
-function is(e, t, n) {
+function as(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function as({ rows: e, keys: t }) {
+function os({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -5826,14 +5857,14 @@ function as({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function os(e, t, n) {
+function ss(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function Q(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function ss(e, t, n) {
+function cs(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -5846,7 +5877,7 @@ function ss(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs = class {
+var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s = class {
 	theme;
 	canvas;
 	room;
@@ -5870,7 +5901,7 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Ss(as(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Cs(os(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -5880,7 +5911,7 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = ys(c.rows, l.rows, os(i.rows, o, r.height)), d = ys(c.keys, l.columns, os(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = bs(c.rows, l.rows, ss(i.rows, o, r.height)), d = bs(c.keys, l.columns, ss(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -5927,14 +5958,14 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (vs(n.near) ? this.handlers.click(i) : this.zoom(r, fs));
+		i !== null && (ys(n.near) ? this.handlers.click(i) : this.zoom(r, ps));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: os(e, Math.max(Math.min(t, n), 0), r),
-			to: os(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: ss(e, Math.max(Math.min(t, n), 0), r),
+			to: ss(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -5944,7 +5975,7 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = Ss(as(r), e(i));
+		let { layer: i } = n, a = Cs(os(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -5983,19 +6014,19 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: ns(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: ns(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: rs(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: rs(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: rs(i.rows, t, n.layer.queries, r.height),
-			keys: rs(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: is(i.rows, t, n.layer.queries, r.height),
+			keys: is(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(as(e)), ps);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(os(e)), ms);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -6003,12 +6034,12 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${cs}px ${this.theme.font}`;
-		let a = _s(i, t, r, n);
+		i.font = `600 ${ls}px ${this.theme.font}`;
+		let a = vs(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + ms, a.top + a.height + 4];
-		for (let e of [this.canvas, this.marks]) Ca(e, o, s);
-		let c = Ss(as(n), e(t.layer));
+		let [o, s] = [a.left + a.width + hs, a.top + a.height + 4];
+		for (let e of [this.canvas, this.marks]) wa(e, o, s);
+		let c = Cs(os(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -6020,7 +6051,7 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + ms,
+			width: e.left + e.width + hs,
 			height: e.top + e.height + 4
 		};
 	}
@@ -6036,28 +6067,28 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 		}, e);
 	}
 	get view() {
-		return this.shown && as(this.shown);
+		return this.shown && os(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
-		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = ba(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
-		let d = this.bitmaps.get(n.matrix) ?? ya(n, t.ramp);
+		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = xa(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
+		let d = this.bitmaps.get(n.matrix) ?? ba(n, t.ramp);
 		this.bitmaps.set(n.matrix, d), d.width > 0 && d.height > 0 && e.drawImage(d, s, c, l, u), e.restore();
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !vs(t.near)) return;
+		if (Math.min(a, o) < 8 || !ys(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [bs(c.rows, r.rows), bs(c.keys, r.keys)];
+		let [l, u] = [xs(c.rows, r.rows), xs(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < ds)) {
+		if (!(Math.min(a, o) < fs)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
 				if (Rt(s, o, l)) continue;
 				let u = Lt(s, o, l);
-				e.fillStyle = Ii(Pi(t.ramp, t.near.shade(u, o)));
+				e.fillStyle = Li(Fi(t.ramp, t.near.shade(u, o)));
 				let d = n.top + Q(r.rows, i + .5, n.height);
 				e.fillText(Wt(u), this.x(a + .5, n, r), d);
 			}
@@ -6065,12 +6096,12 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(cs, Math.max(a, us)) : cs, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(xa(e, t, ls), 0, 0);
-		}, c = (e, t, n, r) => (r ? xs(bs({
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(ls, Math.max(a, ds)) : ls, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Sa(e, t, us), 0, 0);
+		}, c = (e, t, n, r) => (r ? Ss(xs({
 			from: 0,
 			to: Infinity
-		}, e)) : ss(e, t, n)).map((e) => [e, r]);
+		}, e)) : cs(e, t, n)).map((e) => [e, r]);
 		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
@@ -6099,16 +6130,16 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + ms, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + hs, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !Ss(as(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !Cs(os(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = hs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
-		Ca(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
-		let l = this.bitmaps.get(t.far.matrix) ?? ya(t.far, t.ramp);
+		let { layer: a } = t, o = gs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		wa(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
+		let l = this.bitmaps.get(t.far.matrix) ?? ba(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
 		let u = (e, t, n) => [e.from / t * n, Math.max((e.to - e.from) / t * n, 4)], [d, f] = u(n.rows, a.queries, c), [p, m] = u(n.keys, a.keys, s);
 		i.strokeStyle = this.theme.tone("accent"), i.lineWidth = 2, i.strokeRect(Math.min(p, s - m), Math.min(d, c - f), m, f);
@@ -6116,7 +6147,7 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => rs(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => is(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -6144,60 +6175,60 @@ var cs = 13, ls = 112, us = 11, ds = 28, fs = 8, ps = 120, ms = 16, hs = 84, gs 
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function _s(e, t, n, r) {
-	let i = vs(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, ls)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
-		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : cs) + 14), c = Math.max(n.width - i - ms, 40);
+function vs(e, t, n, r) {
+	let i = ys(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, us)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : ls) + 14), c = Math.max(n.width - i - hs, 40);
 		return {
 			left: i,
 			top: s,
-			...ts(t.layer, {
+			...ns(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
 		};
 	}, c = s(i, i), l = {
-		rows: i && c.height / (r.rows.to - r.rows.from) >= us,
-		keys: i && c.width / (r.keys.to - r.keys.from) >= us
+		rows: i && c.height / (r.rows.to - r.rows.from) >= ds,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= ds
 	};
 	return {
 		...s(l.rows, l.keys),
 		named: l
 	};
 }
-function vs({ matrix: e, excerpt: t }) {
+function ys({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function ys(e, t, n) {
+function bs(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function bs(e, t) {
+function xs(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function xs({ from: e, to: t }) {
+function Ss({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Ss(e, t) {
+function Cs(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function Cs(e, t) {
+function ws(e, t) {
 	return t.partner === void 0 ? null : t.side === "target" ? Lt(e, t.index, t.partner) : Lt(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function ws() {
+function Ts() {
 	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = V(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(Ts, {
+			children: [/* @__PURE__ */ X(Es, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -6218,22 +6249,22 @@ function ws() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X(Qo, {})
+					/* @__PURE__ */ X($o, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(Es, { view: a }),
+		o.value && /* @__PURE__ */ X(Ds, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
 			hidden: !n.coarse,
-			children: yi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
+			children: bi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(Ds, { label: Si(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X(ks, {})
+		/* @__PURE__ */ X(Os, { label: Ci(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(As, {})
 	] });
 }
-function Ts({ part: e, editing: t, edit: n }) {
+function Es({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
@@ -6251,7 +6282,7 @@ function Ts({ part: e, editing: t, edit: n }) {
 					value: String(i.layer.value),
 					title: r.layer.value?.name,
 					onChange: (e) => r.chooseLayer(Number(e.currentTarget.value)),
-					children: mr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
+					children: hr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
 						label: e || "layers",
 						children: t.map((e) => /* @__PURE__ */ X("option", {
 							value: String(e),
@@ -6296,11 +6327,11 @@ function Ts({ part: e, editing: t, edit: n }) {
 			"aria-expanded": t,
 			title: "Choose a part by numbers",
 			onClick: n,
-			children: di(e)
+			children: fi(e)
 		})]
 	});
 }
-function Es({ view: t }) {
+function Ds({ view: t }) {
 	let n = Y(), r = n.layer.value, i = I(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -6371,7 +6402,7 @@ function Es({ view: t }) {
 		]
 	});
 }
-function Ds({ label: t }) {
+function Os({ label: t }) {
 	let n = Y(), r = I(null), i = I(null), a = I(null), o = I(null);
 	F(() => {
 		if (r.current === null || i.current === null) return;
@@ -6380,13 +6411,13 @@ function Ds({ label: t }) {
 			index: e,
 			partner: t
 		});
-		return n.map = new gs(n.theme, r.current, i.current, {
+		return n.map = new _s(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = Os(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = ks(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
-			here: () => Mr(n.state),
+			here: () => Nr(n.state),
 			leave: () => {
 				let e = n.state.pointed;
 				e && n.point({
@@ -6460,18 +6491,18 @@ function Ds({ label: t }) {
 		})]
 	});
 }
-function Os(e, t) {
+function ks(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Cs(r, t), s = i[t.index]?.text ?? "";
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = ws(r, t), s = i[t.index]?.text ?? "";
 	return o === null ? "" : `${J(s)} → ${J(a[t.partner]?.text ?? "")}: ${W(o)}`;
 }
-function ks() {
+function As() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = e.weights.value, a = t.scale.value;
 	return H(() => {
 		n.changes.value;
 		let e = r.current?.getContext("2d");
-		e && Sa(e, n.ramp, [], {
+		e && Ca(e, n.ramp, [], {
 			x: 0,
 			y: 0,
 			width: 256
@@ -6512,24 +6543,24 @@ function ks() {
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(As, {})
+			/* @__PURE__ */ X(js, {})
 		]
 	});
 }
-function As() {
+function js() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: Os(e, Mr({
+		children: ks(e, Nr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var js = 24;
-function Ms({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var Ms = 24;
+function Ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = I(null), u = I(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -6561,7 +6592,7 @@ function Ms({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : js));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : Ms));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -6570,14 +6601,14 @@ function Ms({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function Ns({ explorer: e }) {
+function Ps({ explorer: e }) {
 	let t = V(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
 	};
 	return F(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
-	}, []), /* @__PURE__ */ X(ti, {
+	}, []), /* @__PURE__ */ X(ni, {
 		value: e,
 		children: /* @__PURE__ */ X("div", {
 			class: r ? "screen gone" : "screen",
@@ -6585,13 +6616,13 @@ function Ns({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(Ps, {
+				/* @__PURE__ */ X(Fs, {
 					help: t,
 					explorer: e
 				}),
-				/* @__PURE__ */ X(ki, {}),
-				/* @__PURE__ */ X(Is, { explorer: e }),
-				/* @__PURE__ */ X(Rs, { explorer: e }),
+				/* @__PURE__ */ X(Ai, {}),
+				/* @__PURE__ */ X(Ls, { explorer: e }),
+				/* @__PURE__ */ X(zs, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -6599,12 +6630,12 @@ function Ns({ explorer: e }) {
 					"aria-live": "polite",
 					children: e.spoken.value
 				}),
-				/* @__PURE__ */ X(Yi, { open: t })
+				/* @__PURE__ */ X(Xi, { open: t })
 			]
 		})
 	});
 }
-function Ps({ help: e, explorer: t }) {
+function Fs({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -6620,12 +6651,12 @@ function Ps({ help: e, explorer: t }) {
 					}), /* @__PURE__ */ X("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })]
 				}), "attlas"]
 			}),
-			/* @__PURE__ */ X(Ei, {}),
+			/* @__PURE__ */ X(Di, {}),
 			/* @__PURE__ */ X("p", {
 				id: "facts",
 				class: "facts",
-				title: [...ni(n), ri(n)].filter((e) => e !== "").join(" · "),
-				children: ni(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
+				title: [...ri(n), ii(n)].filter((e) => e !== "").join(" · "),
+				children: ri(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
 			}),
 			/* @__PURE__ */ X("button", {
 				id: "help",
@@ -6639,12 +6670,12 @@ function Ps({ help: e, explorer: t }) {
 		]
 	});
 }
-var Fs = [
+var Is = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function Is({ explorer: e }) {
+function Ls({ explorer: e }) {
 	let { now: t } = e, n = I(null), r = V("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
@@ -6654,7 +6685,7 @@ function Is({ explorer: e }) {
 	}), a ? /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes",
-		children: Fs.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: Is.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -6668,7 +6699,7 @@ function Is({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Fs.filter(([e]) => e !== "heads" || i);
+			let t = Is.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -6677,9 +6708,9 @@ function Is({ explorer: e }) {
 				class: "pane heads",
 				"aria-labelledby": "heads-title",
 				hidden: !i,
-				children: /* @__PURE__ */ X(qi, {})
+				children: /* @__PURE__ */ X(Ji, {})
 			}),
-			/* @__PURE__ */ X(Ms, {
+			/* @__PURE__ */ X(Ns, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -6693,9 +6724,9 @@ function Is({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(ws, {})
+				children: /* @__PURE__ */ X(Ts, {})
 			}),
-			/* @__PURE__ */ X(Ms, {
+			/* @__PURE__ */ X(Ns, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -6709,9 +6740,9 @@ function Is({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane words",
 				"aria-label": "Words",
-				children: /* @__PURE__ */ X(Ba, {})
+				children: /* @__PURE__ */ X(Va, {})
 			}),
-			/* @__PURE__ */ X(Ms, {
+			/* @__PURE__ */ X(Ns, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -6725,7 +6756,7 @@ function Is({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(Io, {})
+				children: /* @__PURE__ */ X(Lo, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -6734,14 +6765,14 @@ function Is({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: Ls(e)
+			children: Rs(e)
 		})
 	});
 }
-function Ls({ now: e }) {
+function Rs({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Rs({ explorer: e }) {
+function zs({ explorer: e }) {
 	let t = e.notice.value;
 	return F(() => {
 		if (t === "") return;
@@ -6756,21 +6787,21 @@ function Rs({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var zs = [
+var Bs = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Bs = [
+], Vs = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], Vs = class {
+], Hs = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
@@ -6785,7 +6816,7 @@ var zs = [
 		return this.scheme === "dark" || this.scheme === "auto" && this.preference.matches;
 	}
 	get ramp() {
-		return this.dark ? ji : Ai;
+		return this.dark ? Mi : ji;
 	}
 	tone(e) {
 		return this.kept(e, () => this.tones.getPropertyValue(`--${e}`).trim());
@@ -6801,10 +6832,10 @@ var zs = [
 		return this.count;
 	}
 	get differences() {
-		return this.dark ? Ni : Mi;
+		return this.dark ? Pi : Ni;
 	}
 	get heads() {
-		return this.dark ? Bs : zs;
+		return this.dark ? Vs : Bs;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
@@ -6814,38 +6845,38 @@ var zs = [
 	}
 };
 // src/mount.tsx
-function Hs(e) {
+function Us(e) {
 	let t = new CSSStyleSheet();
 	return t.replaceSync(e), t;
 }
-function Us(e, t, n) {
+function Ws(e, t, n) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" });
 	i.adoptedStyleSheets = [n.styles];
 	let a = document.createElement("div");
 	a.className = "explorer", i.append(a), e.append(r);
-	let o = new Vs(a, n.scheme ?? "auto"), { address: s } = n, c = new Xr(t, o, s ?? null);
-	Ce(/* @__PURE__ */ X(Ns, { explorer: c }), a);
+	let o = new Hs(a, n.scheme ?? "auto"), { address: s } = n, c = new Zr(t, o, s ?? null);
+	Ce(/* @__PURE__ */ X(Ps, { explorer: c }), a);
 	let l = s?.whenChanged(() => void c.follow(s.read()));
 	return c.begin(s?.read() ?? n.link ?? ""), { unmount() {
 		l?.(), c.stop(), Ce(null, a), o.dispose(), r.remove();
 	} };
 }
 // src/tile.ts
-var Ws = 1414288449, Gs = 2, Ks = 28, qs = 1;
-async function Js(e) {
-	if (e.byteLength < Ks) throw $("its header is cut off");
+var Gs = 1414288449, Ks = 2, qs = 28, Js = 1;
+async function Ys(e) {
+	if (e.byteLength < qs) throw $("its header is cut off");
 	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== Ws) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== Gs) throw $(`its version is ${t.getUint16(4, !0)}, not ${Gs}`);
+	if (t.getUint32(0, !0) !== Gs) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== Ks) throw $(`its version is ${t.getUint16(4, !0)}, not ${Ks}`);
 	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
 		8,
 		12,
 		16
 	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
 	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await Zs(new Uint8Array(e, Ks), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	let c = await Qs(new Uint8Array(e, qs), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
 	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
 	let d = c.subarray(4 * i);
 	return {
@@ -6855,15 +6886,15 @@ async function Js(e) {
 		power: r,
 		most: 2 ** n - 2,
 		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & qs) !== 0,
+		sampled: (t.getUint16(22, !0) & Js) !== 0,
 		scales: u,
-		levels: n === 8 ? d : Qs(d)
+		levels: n === 8 ? d : $s(d)
 	};
 }
-var Ys = 1330402369;
-async function Xs(e) {
+var Xs = 1330402369;
+async function Zs(e) {
 	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== Ys) throw $("it does not begin with ATLO");
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== Xs) throw $("it does not begin with ATLO");
 	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
 	let n = t.getUint16(6, !0), r = 8 + 4 * n;
 	if (e.byteLength < r) throw $("its header is cut off");
@@ -6872,9 +6903,9 @@ async function Xs(e) {
 		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
 	});
 	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map(Js));
+	return Promise.all(i.map(Ys));
 }
-async function Zs(e, t) {
+async function Qs(e, t) {
 	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
 	try {
 		for (;;) {
@@ -6889,7 +6920,7 @@ async function Zs(e, t) {
 	if (r !== t) throw $("it holds less than it says");
 	return n;
 }
-function Qs(e) {
+function $s(e) {
 	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
 	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
 }
@@ -6897,7 +6928,7 @@ function $(e) {
 	return new U("a whole tile of weights", `a damaged one (${e})`, "translate again");
 }
 // src/widget.ts
-var $s = class {
+var ec = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -6920,7 +6951,7 @@ var $s = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return Xs(ec(await this.ask({
+		return Zs(tc(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -6932,15 +6963,15 @@ var $s = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: tc({
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: nc({
 			from: o,
 			to: o + 1
 		}) }, l = {
-			...nc(a),
+			...rc(a),
 			shape: s,
 			...c
 		};
-		return Js(ec(await this.ask({
+		return Ys(tc(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -6952,7 +6983,7 @@ var $s = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: nc(n)
+			query: rc(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -6996,23 +7027,23 @@ var $s = class {
 		});
 	};
 };
-function ec({ content: e }) {
+function tc({ content: e }) {
 	if (e !== null) return e;
 	throw new U("an answer in bytes", "one without", "run the cell again");
 }
-function tc({ from: e, to: t }) {
+function nc({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function nc({ rows: e, keys: t }) {
+function rc({ rows: e, keys: t }) {
 	return {
-		rows: tc(e),
-		keys: tc(t)
+		rows: nc(e),
+		keys: nc(t)
 	};
 }
-var rc = { render({ model: e, el: t }) {
-	let n = new $s(e), r = Us(t, n, { styles: Hs(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
+var ic = { render({ model: e, el: t }) {
+	let n = new ec(e), r = Ws(t, n, { styles: Us(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { $s as Messages, rc as default };
+export { ec as Messages, ic as default };
