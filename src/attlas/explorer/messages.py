@@ -65,7 +65,8 @@ def path_number(request: Request, name: str) -> int:
     return int(text)
 
 
-MOST_CHARACTERS = 2_000  # of one text
+MOST_CHARACTERS = 2_000  # of one text; and ids of a prefix
+MOST_ID = (1 << 31) - 1
 _MOST_BYTES = 64 * 1024  # of one request
 
 
@@ -131,7 +132,7 @@ def _are_ids(value: object) -> bool:
     return (
         isinstance(value, list)
         and len(value) <= MOST_CHARACTERS
-        and all(type(one) is int and 0 <= one < 1 << 31 for one in value)
+        and all(type(one) is int and 0 <= one <= MOST_ID for one in value)
     )
 
 

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from attlas.explorer.maps import CURVES
 from attlas.explorer.maps import MEDIA_TYPE as TILE
-from attlas.explorer.messages import MOST_CHARACTERS, json_no_store
+from attlas.explorer.messages import MOST_CHARACTERS, MOST_ID, json_no_store
 from attlas.explorer.overview import MEDIA_TYPE as OVERVIEW
 
 Schema = Mapping[str, Any]
@@ -164,11 +164,13 @@ def _operation(path: str) -> dict[str, Any]:
     }
     if method == "post":
         text = {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS}
+        one = {"type": "integer", "minimum": 0, "maximum": MOST_ID}
+        ids = {"type": "array", "items": one, "maxItems": MOST_CHARACTERS}
         schema = {
             "type": "object",
             "required": ["text"],
             "additionalProperties": False,
-            "properties": {"text": text, "prefix": {**text, "minLength": 0}},
+            "properties": {"text": text, "prefix": {"oneOf": [{**text, "minLength": 0}, ids]}},
         }
         answer["requestBody"] = {"required": True, "content": {_JSON: {"schema": schema}}}
     return {method: answer}
