@@ -8,6 +8,7 @@ import torch
 from attlas.errors import AttlasError
 from attlas.inference import TextClassifier, Translator
 from attlas.runs import Checkpoint, CheckpointStore, Run
+from attlas.runs.model_card import model_card
 from support.exportable import classifier_run, run_of, small, small_classifier
 from support.warm_processes import python
 
@@ -150,3 +151,53 @@ Run.from_pretrained("me/demo")
 """
     done = python(code)
     assert "run: pip install 'attlas[hub]'" in done.stderr
+
+
+def test_a_saved_run_has_a_card_whose_code_runs(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run.save_pretrained("saved")
+    card = (tmp_path / "saved" / "README.md").read_text(encoding="utf-8")
+    _, head, body = card.split("---\n", 2)
+    assert "pipeline_tag: translation\n" in head
+    assert "library_name: attlas\n" in head
+    assert body.startswith("\n# saved\n")
+    size = sum(tensor.numel() for tensor in run.store.read("best").model.values())
+    assert f"with {size:,} parameters" in body
+    code = body.split("```python\n")[1].split("```")[0]
+    exec(code, {})
+    assert Translator(run)("A text.").text in capsys.readouterr().out
+
+
+def test_the_card_of_a_training_has_its_data_and_its_best_validation():
+    events = [
+        {"event": "validated", "best": True, "bleu": 12.345, "signature": "v:1", "update": 5},
+        {"event": "validated", "best": False, "bleu": 11.0, "update": 9, "seconds": 90.0},
+    ]
+    provenance = {"data": {"train": {"name": "/home/me/a|b.tsv", "pairs": 1200}}, "seed": 3}
+    card = model_card(
+        "me/demo",
+        {"model": {"kind": "transformer"}, "data": {"direction": "en-de"}},
+        provenance,
+        events,
+        10,
+        classifies=False,
+    )
+    assert "language:\n- en\n- de\n" in card
+    assert "which translates from en to de" in card
+    assert "| train data | a\\|b.tsv, 1,200 pairs |" in card
+    assert "/home" not in card
+    assert "| BLEU of the best validation | 12.35 |" in card or "| 12.34 |" in card
+    assert "| updates | 9 |" in card
+
+
+def test_a_translator_and_a_classifier_are_saved_by_themselves(run, tmp_path):
+    translator = Translator(run)
+    translator.save_pretrained(tmp_path / "a")
+    assert Translator.from_pretrained(tmp_path / "a")(TEXT).text == translator(TEXT).text
+    classifier = TextClassifier(classifier_run(tmp_path / "mine", small_classifier()))
+    classifier.save_pretrained(tmp_path / "b")
+    assert "pipeline_tag: text-classification" in (tmp_path / "b" / "README.md").read_text()
+    assert TextClassifier.from_pretrained(tmp_path / "b")(TEXT).label == classifier(TEXT).label
+    made = Translator.of(translator.model, translator.vocabularies)
+    with pytest.raises(AttlasError, match="a model that was opened from a run"):
+        made.save_pretrained(tmp_path / "c")

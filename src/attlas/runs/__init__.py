@@ -10,7 +10,7 @@ from attlas.runs.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from attlas.runs.run import METRICS, WATCH, Run, load_weights
+from attlas.runs.run import METRICS, WATCH, Run, load_weights, origin_run
 from attlas.runs.seal import CONFIG, PROVENANCE
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Run",
     "load_weights",
     "numbered",
+    "origin_run",
     "read_checkpoint",
     "write_checkpoint",
 ]

@@ -2,13 +2,14 @@
 
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from torch import nn
 
-from attlas._files import LOCK, parse_json, stored_bytes, utf8_text
+from attlas._files import LOCK, parse_json, stored_bytes, utf8_text, write_durably
 from attlas._hardware import device_named
 from attlas.config import Config, read_toml
 from attlas.data import LabelledVocabularies, Vocabularies
@@ -31,6 +32,7 @@ from attlas.models import (
     build_classifier,
 )
 from attlas.runs.checkpoints import BEST, CHECKPOINTS, LAST, Checkpoint, CheckpointStore
+from attlas.runs.model_card import README, model_card
 from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
 
 METRICS = "metrics.jsonl"
@@ -128,9 +130,15 @@ class Run:
             ) from None
         return cls(folder)
 
-    def save_pretrained(self, folder: Path | str, *, checkpoint: str = BEST) -> None:
+    def save_pretrained(
+        self, folder: Path | str, *, checkpoint: str = BEST, name: str | None = None
+    ) -> None:
         """Write a new folder with everything that inference needs: the recipe, the vocabularies and
-        one checkpoint, without optimizer state. It is a run like any other.
+        one checkpoint, without optimizer state. It is a run like any other, and has a README.md
+        that says what the model is.
+
+        Args:
+            name: Of the model in that README.md; None = the folder's.
 
         Raises:
             AttlasError: For a folder that is not empty, and if it cannot be written.
@@ -145,14 +153,22 @@ class Run:
                     f"{folder}, which holds something",
                     "choose another one, or empty it",
                 )
-            for name in _PUBLISHED:
-                if (self.path / name).is_file():
-                    shutil.copyfile(self.path / name, folder / name)
+            for file in _PUBLISHED:
+                if (self.path / file).is_file():
+                    shutil.copyfile(self.path / file, folder / file)
+            write_durably(folder / README, self._card(name or folder.name, loaded).encode())
         except OSError as error:
             raise unwritable(folder, error) from None
         store, number = CheckpointStore(folder), self.store.number_of(checkpoint)
         store.write(number, Checkpoint(loaded.model, facts=loaded.facts, seal=loaded.seal))
         store.point(BEST, number)
+
+    def _card(self, name: str, loaded: Checkpoint) -> str:
+        size = sum(tensor.numel() for tensor in loaded.model.values())
+        provenance = self.provenance() if (self.path / PROVENANCE).is_file() else {}
+        return model_card(
+            name, self.config, provenance, self.events(), size, classifies=self.classifies
+        )
 
     def push_to_hub(
         self,
@@ -177,7 +193,7 @@ class Run:
         if not _HUB_NAME.fullmatch(name):
             raise AttlasError("a name on the Hub", quoted(name), 'write it as "user/model"')
         with TemporaryDirectory() as folder:
-            self.save_pretrained(folder, checkpoint=checkpoint)
+            self.save_pretrained(folder, checkpoint=checkpoint, name=name)
             try:
                 api = hub.HfApi(token=token)
                 address = api.create_repo(name, private=private, exist_ok=True)
@@ -349,3 +365,21 @@ def load_weights(model: nn.Module, weights: Any, location: Path) -> None:
             " ".join(str(error).split()),
             f"restore {CONFIG} and the vocabularies as attlas train wrote them",
         ) from None
+
+
+def origin_run(origin: Mapping[str, str]) -> tuple[Run, str]:
+    """The run and the checkpoint that a model was opened from.
+
+    Args:
+        origin: Its facts "run" and "checkpoint"; none where it was made from a model.
+
+    Raises:
+        AttlasError: Where there are none.
+    """
+    if "run" not in origin:
+        raise AttlasError(
+            "a model that was opened from a run",
+            "one that was made in Python",
+            "train it with attlas.train, which writes a run",
+        )
+    return Run(origin["run"]), origin["checkpoint"]
