@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attlas._hardware import device_named
 from attlas.corpus_statistics.readers import CorpusText, MapRecord, Reader, Side
 from attlas.errors import UnsupportedError
-from attlas.inference.huggingface import (
+from attlas.inference.huggingface_folder import (
     HERE,
     check_has_tokenizer,
     check_weights,

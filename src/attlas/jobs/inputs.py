@@ -123,7 +123,7 @@ def model_folder_at(path: Path, *, download: bool = False) -> Path | None:
         AttlasError: If it was to be fetched, and could not be.
     """
     # Only `look` needs it: a line that is translated does not wait for it.
-    from attlas.inference.huggingface import is_model_folder, model_of_hub
+    from attlas.inference.huggingface_folder import is_model_folder, model_of_hub
 
     if path.exists():
         is_run = (path / CONFIG).is_file()
