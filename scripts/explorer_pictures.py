@@ -1,0 +1,74 @@
+"""The pictures of the tour of the explorer, taken in Chromium.
+
+python scripts/explorer_pictures.py MODEL RUN
+
+MODEL is a folder of Hugging Face with all-MiniLM-L6-v2, RUN a run of the recipe `demo`. The pictures
+go to docs/explorer_tour/, one for each view. Chromium and its driver must be installed
+(`make browser`).
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from attlas.explorer import app
+from attlas.explorer.backends import TranslatorProtocol
+from attlas.inference import Translator
+from attlas.inference.huggingface import HuggingFaceModel
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "docs" / "explorer_tour"
+WIDTH, HEIGHT = 1280, 800
+SETTLED = 4.0  # seconds until a view has sharpened
+
+CAT = "text=The cat sat on the mat because it was tired.&v=1"
+SOFA = "text=The cat is sleeping on the sofa.&v=1"
+# By the name of the picture: whether the run is shown (else the model), and the link of the view.
+VIEWS: dict[str, tuple[bool, str]] = {
+    "heads": (False, f"{CAT}&l=2&h=11&m=previous_weight&sort=1"),
+    "distribution": (False, f"{CAT}&l=3&h=6&p=t8"),
+    "lines": (False, f"{CAT}&l=2&h=11&sel=2.7_1.3&tab=lines"),
+    "statistics": (False, f"{CAT}&l=2&h=11&tab=statistics"),
+    "compare": (False, f"{CAT}&l=2&h=11&sel=2.7&tab=compare"),
+    "mechanism": (False, f"{CAT}&l=3&h=6&p=t8&tab=mechanism"),
+    "doubt": (True, f"{SOFA}&p=t3&tab=doubt"),
+    "beams": (True, f"{SOFA}&tab=beams"),
+}
+
+
+def take(shown: TranslatorProtocol, views: dict[str, str]) -> None:
+    """Take the pictures of these views of one model."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from support.page_visits import serving
+    from support.webdriver import browser
+
+    with serving(app(shown)) as address, browser() as driver:
+        driver.view(WIDTH, HEIGHT)
+        driver.prefer("light")
+        for name, link in views.items():
+            driver.open("about:blank")
+            driver.open(f"{address}#{link}")
+            time.sleep(SETTLED)
+            (OUT / f"{name}.png").write_bytes(driver.screenshot())
+            print(f"{OUT.relative_to(ROOT)}/{name}.png", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Take all pictures. Return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", type=Path)
+    parser.add_argument("run", type=Path)
+    options = parser.parse_args(arguments)
+    OUT.mkdir(exist_ok=True)
+    for of_run, shown in ((False, HuggingFaceModel), (True, Translator)):
+        views = {name: link for name, (own, link) in VIEWS.items() if own is of_run}
+        take(shown(options.run if of_run else options.model), views)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
