@@ -1,5 +1,9 @@
 """Maps as arrays of NumPy and torch, tables of pandas and arrays of xarray."""
 
+import copy
+import operator as operators
+import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -283,3 +287,84 @@ trace.{asked}
         f"{extra}); got an installation without it; run: pip install 'attlas[{extra}]'"
         in done.stderr
     )
+
+
+# Operators, and methods that only arrays have.
+
+
+@pytest.mark.parametrize("attention_map", MAPS)
+def test_comparisons_and_arithmetic_of_a_map_are_those_of_its_weights(attention_map):
+    weights = attention_map.weights()
+    vector, matrix = torch.linspace(0.5, 1.0, 7), torch.randn(7, 2)
+    for found, wanted in (
+        (attention_map > 0.1, weights > 0.1),
+        (attention_map >= vector, weights >= vector),
+        (attention_map < 0.1, weights < 0.1),
+        (attention_map <= 0.1, weights <= 0.1),
+        (attention_map * 2, weights * 2),
+        (2 * attention_map, weights * 2),
+        (vector * attention_map, weights * vector),
+        (1 - attention_map, 1 - weights),
+        (attention_map - attention_map, torch.zeros(SHAPE)),
+        (attention_map + 1, weights + 1),
+        (attention_map / 2, weights / 2),
+        (1 / (attention_map + 1), 1 / (weights + 1)),
+        (attention_map**2, weights**2),
+        (attention_map @ matrix, weights @ matrix),
+    ):
+        assert type(found) is torch.Tensor
+        torch.testing.assert_close(found, wanted)
+    numbers = vector.numpy()
+    for found, wanted in (
+        (attention_map > numbers, weights > vector),
+        (numbers * attention_map, weights * vector),
+        (attention_map * np.float32(2), weights * 2),
+    ):
+        assert type(found) is np.ndarray
+        np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-6)
+
+
+def test_equality_and_hash_of_a_map_are_those_of_the_object():
+    attention_map = dense()
+    assert attention_map == attention_map
+    assert attention_map != dense()
+    assert attention_map in {attention_map}
+
+
+def test_a_map_and_a_text_have_no_operator_together():
+    for operator in ("mul", "lt", "add"):
+        with pytest.raises(TypeError):
+            getattr(operators, operator)(dense(), "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "ways"),
+    [
+        ("mean", "np.asarray(attention_map).mean or attention_map.weights().mean"),
+        ("max", "np.asarray(attention_map).max or attention_map.weights().max"),
+        ("sum", "np.asarray(attention_map).sum or attention_map.weights().sum"),
+        ("astype", "np.asarray(attention_map).astype"),
+        ("cpu", "attention_map.weights().cpu"),
+    ],
+)
+@pytest.mark.parametrize("attention_map", MAPS)
+def test_a_method_of_arrays_names_the_arrays_that_have_it(attention_map, name, ways):
+    with pytest.raises(AttlasError, match=re.escape(f"which only arrays have; write {ways}")) as e:
+        getattr(attention_map, name)
+    assert isinstance(e.value, AttributeError)
+    assert str(e.value).endswith(ways)
+    assert not hasattr(attention_map, name)
+
+
+@pytest.mark.parametrize("attention_map", MAPS)
+def test_other_missing_names_are_missing_as_everywhere(attention_map):
+    for name in ("nothing", "_nothing", "__nothing__"):
+        with pytest.raises(AttributeError, match=rf"object has no attribute '{name}'") as raised:
+            getattr(attention_map, name)
+        assert not isinstance(raised.value, AttlasError)
+
+
+@pytest.mark.parametrize("attention_map", MAPS)
+def test_a_copy_and_a_pickle_of_a_map_have_its_weights(attention_map):
+    for copied in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+        torch.testing.assert_close(copied(attention_map).weights(), attention_map.weights())

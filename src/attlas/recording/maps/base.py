@@ -14,6 +14,7 @@ from torch import Tensor
 from attlas.errors import AttlasError, quoted
 from attlas.recording.maps import statistics as questions
 from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
+from attlas.recording.maps.operators import ArrayOperators
 from attlas.recording.maps.row_kernels import RowKernels
 from attlas.recording.maps.statistics import Summary, summarize
 
@@ -201,12 +202,13 @@ class MapIndexError(AttlasError, IndexError):
     __str__ = AttlasError.__str__
 
 
-class AttentionMap(Statistics, ABC):
+class AttentionMap(Statistics, ArrayOperators, ABC):
     """The attention of one call of one layer; weights are before dropout.
 
     It is an array of (batch, heads, queries, keys): `np.asarray(attention_map)`,
     `torch.as_tensor(attention_map)`, `attention_map[0, 3]`. An index computes only the texts, heads
-    and rows that it names. More than 2²⁸ weights (1 GiB) at once are refused.
+    and rows that it names. `attention_map > 0.1` and `attention_map * 2` are tensors; methods of
+    arrays are those of the array. More than 2²⁸ weights (1 GiB) at once are refused.
     """
 
     @property
