@@ -3,9 +3,11 @@
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.softmax import softmax
 
 
+@takes_arrays
 def additive(
     s: Float64[np.ndarray, "queries query_dim"],
     h: Float64[np.ndarray, "keys key_dim"],

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.feed_forward import FeedForwardParameters, feed_forward
 from attlas.reference.layer_norm import NormParameters, layer_norm
 from attlas.reference.multihead import MultiHeadParameters, multi_head
@@ -22,6 +23,7 @@ class DecoderLayerParameters(NamedTuple):
     feed_forward_norm: NormParameters
 
 
+@takes_arrays
 def decoder_layer(
     x: Float64[np.ndarray, "queries embed_dim"],
     memory: Float64[np.ndarray, "keys embed_dim"],
@@ -49,6 +51,7 @@ def decoder_layer(
     return x, self_weights, cross_weights
 
 
+@takes_arrays
 def pre_norm_decoder_layer(
     x: Float64[np.ndarray, "queries embed_dim"],
     memory: Float64[np.ndarray, "keys embed_dim"],

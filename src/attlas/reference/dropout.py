@@ -3,7 +3,10 @@
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 
+
+@takes_arrays
 def dropout(
     x: Float64[np.ndarray, "..."], keep_mask: Bool[np.ndarray, "..."], p: float
 ) -> Float64[np.ndarray, "..."]:

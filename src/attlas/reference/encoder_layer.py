@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.feed_forward import FeedForwardParameters, feed_forward
 from attlas.reference.layer_norm import NormParameters, layer_norm
 from attlas.reference.multihead import MultiHeadParameters, multi_head
@@ -20,6 +21,7 @@ class EncoderLayerParameters(NamedTuple):
     feed_forward_norm: NormParameters
 
 
+@takes_arrays
 def encoder_layer(
     x: Float64[np.ndarray, "positions embed_dim"],
     p: EncoderLayerParameters,
@@ -37,6 +39,7 @@ def encoder_layer(
     return x, weights
 
 
+@takes_arrays
 def pre_norm_encoder_layer(
     x: Float64[np.ndarray, "positions embed_dim"],
     p: EncoderLayerParameters,

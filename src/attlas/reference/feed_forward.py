@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from attlas.reference._arrays import takes_arrays
+
 
 class FeedForwardParameters(NamedTuple):
     """What `feed_forward` has learned."""
@@ -15,6 +17,7 @@ class FeedForwardParameters(NamedTuple):
     b_2: Float64[np.ndarray, " embed_dim"]
 
 
+@takes_arrays
 def feed_forward(
     x: Float64[np.ndarray, "positions embed_dim"],
     W_1: Float64[np.ndarray, "embed_dim ffn_dim"],

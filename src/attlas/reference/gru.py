@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.sigmoid import sigmoid
 
 
@@ -23,6 +24,7 @@ class GRUParameters(NamedTuple):
     c_n: Float64[np.ndarray, " hidden_dim"]
 
 
+@takes_arrays
 def gru_cell(
     x: Float64[np.ndarray, " input_dim"], h: Float64[np.ndarray, " hidden_dim"], p: GRUParameters
 ) -> Float64[np.ndarray, " hidden_dim"]:
@@ -39,6 +41,7 @@ def gru_cell(
     return z * h + (1.0 - z) * n
 
 
+@takes_arrays
 def gru(
     x: Float64[np.ndarray, "positions input_dim"],
     h_0: Float64[np.ndarray, " hidden_dim"],

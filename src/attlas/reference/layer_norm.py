@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from attlas.reference._arrays import takes_arrays
+
 
 class NormParameters(NamedTuple):
     """What `layer_norm` has learned: the gain and the bias of each number of a position."""
@@ -13,6 +15,7 @@ class NormParameters(NamedTuple):
     b: Float64[np.ndarray, " embed_dim"]
 
 
+@takes_arrays
 def layer_norm(
     a: Float64[np.ndarray, "positions embed_dim"],
     g: Float64[np.ndarray, " embed_dim"],

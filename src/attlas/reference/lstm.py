@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.sigmoid import sigmoid
 
 
@@ -28,6 +29,7 @@ class LSTMParameters(NamedTuple):
     b_o: Float64[np.ndarray, " hidden_dim"]
 
 
+@takes_arrays
 def lstm_cell(
     x: Float64[np.ndarray, " input_dim"],
     h: Float64[np.ndarray, " hidden_dim"],
@@ -47,6 +49,7 @@ def lstm_cell(
     return o * np.tanh(c), c
 
 
+@takes_arrays
 def lstm(
     x: Float64[np.ndarray, "positions input_dim"],
     h_0: Float64[np.ndarray, " hidden_dim"],

@@ -7,9 +7,11 @@ h_t: decoder states, one row per target position. h_s: encoder states, one row p
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.softmax import softmax
 
 
+@takes_arrays
 def dot(
     h_t: Float64[np.ndarray, "queries dim"], h_s: Float64[np.ndarray, "keys dim"]
 ) -> Float64[np.ndarray, "queries keys"]:
@@ -17,6 +19,7 @@ def dot(
     return h_t @ h_s.T
 
 
+@takes_arrays
 def general(
     h_t: Float64[np.ndarray, "queries query_dim"],
     h_s: Float64[np.ndarray, "keys key_dim"],
@@ -26,6 +29,7 @@ def general(
     return h_t @ W_a @ h_s.T
 
 
+@takes_arrays
 def concat(
     h_t: Float64[np.ndarray, "queries query_dim"],
     h_s: Float64[np.ndarray, "keys key_dim"],
@@ -37,6 +41,7 @@ def concat(
     return np.tanh(np.array(pairs) @ W_a.T) @ v_a
 
 
+@takes_arrays
 def global_attention(
     score: Float64[np.ndarray, "queries keys"],
     h_s: Float64[np.ndarray, "keys key_dim"],
@@ -50,6 +55,7 @@ def global_attention(
     return a @ h_s, a
 
 
+@takes_arrays
 def local_monotonic(
     score: Float64[np.ndarray, "queries keys"],
     h_s: Float64[np.ndarray, "keys key_dim"],
@@ -65,6 +71,7 @@ def local_monotonic(
     return global_attention(score, h_s, _window(p, D, score, mask))
 
 
+@takes_arrays
 def predicted_positions(
     h_t: Float64[np.ndarray, "queries query_dim"],
     S: int,
@@ -75,6 +82,7 @@ def predicted_positions(
     return S / (1.0 + np.exp(-np.tanh(h_t @ W_p.T) @ v_p))
 
 
+@takes_arrays
 def local_predictive(
     score: Float64[np.ndarray, "queries keys"],
     h_s: Float64[np.ndarray, "keys key_dim"],
@@ -93,6 +101,7 @@ def local_predictive(
     return a @ h_s, a
 
 
+@takes_arrays
 def attentional_state(
     c: Float64[np.ndarray, "queries key_dim"],
     h_t: Float64[np.ndarray, "queries query_dim"],

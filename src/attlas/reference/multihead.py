@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.scaled_dot_product import scaled_dot_product
 
 
@@ -21,6 +22,7 @@ class MultiHeadParameters(NamedTuple):
     b_O: Float64[np.ndarray, " out_dim"] | None = None
 
 
+@takes_arrays
 def multi_head(
     Q: Float64[np.ndarray, "queries embed_dim"],
     K: Float64[np.ndarray, "keys key_dim"],

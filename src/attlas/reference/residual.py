@@ -3,9 +3,11 @@
 import numpy as np
 from jaxtyping import Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.layer_norm import layer_norm
 
 
+@takes_arrays
 def residual(
     x: Float64[np.ndarray, "positions embed_dim"], y: Float64[np.ndarray, "positions embed_dim"]
 ) -> Float64[np.ndarray, "positions embed_dim"]:
@@ -17,6 +19,7 @@ def residual(
     return x + y
 
 
+@takes_arrays
 def add_and_norm(
     x: Float64[np.ndarray, "positions embed_dim"],
     y: Float64[np.ndarray, "positions embed_dim"],

@@ -3,7 +3,10 @@
 import numpy as np
 from jaxtyping import Float64
 
+from attlas.reference._arrays import takes_arrays
 
+
+@takes_arrays
 def rotary(
     x: Float64[np.ndarray, "positions embed_dim"], offset: int = 0
 ) -> Float64[np.ndarray, "positions embed_dim"]:

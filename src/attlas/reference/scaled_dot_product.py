@@ -3,9 +3,11 @@
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.softmax import softmax
 
 
+@takes_arrays
 def scaled_dot_product(
     Q: Float64[np.ndarray, "queries d_k"],
     K: Float64[np.ndarray, "keys d_k"],

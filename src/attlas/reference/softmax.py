@@ -3,11 +3,14 @@
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from attlas.reference._arrays import takes_arrays
 
+
+@takes_arrays
 def softmax(
-    scores: Float64[np.ndarray, "queries keys"],
-    mask: Bool[np.ndarray, "queries keys"] | None = None,
-) -> Float64[np.ndarray, "queries keys"]:
+    scores: Float64[np.ndarray, "*rows keys"],
+    mask: Bool[np.ndarray, "*#rows #keys"] | None = None,
+) -> Float64[np.ndarray, "*rows keys"]:
     """α_ij = exp(e_ij) / Σ_k exp(e_ik)    Bahdanau, Cho & Bengio, 2015, eq. 6.
 
     j and k run over the positions that query i may see; the other weights are 0, and so are all of

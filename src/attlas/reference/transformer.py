@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int
 
+from attlas.reference._arrays import takes_arrays
 from attlas.reference.decoder_layer import (
     DecoderLayerParameters,
     decoder_layer,
@@ -42,6 +43,7 @@ class TransformerParameters(NamedTuple):
     decoder_norm: NormParameters | None = None
 
 
+@takes_arrays
 def transformer(
     source: Int[np.ndarray, " keys"],
     target: Int[np.ndarray, " queries"],
@@ -71,6 +73,7 @@ def transformer(
     return logits, encoder_maps | decoder_maps
 
 
+@takes_arrays
 def embed(
     ids: Int[np.ndarray, " positions"], E: Float64[np.ndarray, "words embed_dim"]
 ) -> Float64[np.ndarray, "positions embed_dim"]:
@@ -78,6 +81,7 @@ def embed(
     return np.sqrt(E.shape[-1]) * E[ids] + sinusoidal(len(ids), E.shape[-1])
 
 
+@takes_arrays
 def transformer_encoder(
     source: Int[np.ndarray, " keys"],
     p: TransformerParameters,
@@ -97,6 +101,7 @@ def transformer_encoder(
     return (x if p.encoder_norm is None else layer_norm(x, *p.encoder_norm)), maps
 
 
+@takes_arrays
 def transformer_decoder(
     target: Int[np.ndarray, " queries"],
     memory: Float64[np.ndarray, "keys embed_dim"],
