@@ -1,7 +1,7 @@
 """Bar charts of one query, its distribution over the keys; and drawings of patterns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from matplotlib import colormaps
@@ -10,7 +10,15 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
+from attlas.figures.arguments import (
+    check_color,
+    check_count,
+    check_limits,
+    check_named,
+    check_texts,
+    limits_between,
+)
 from attlas.figures.fonts import TextLayout
 from attlas.figures.heatmap import (
     ACROSS,
@@ -54,7 +62,10 @@ def bars(
     title: str = "",
     axis: str = ACROSS[0],
     fmt: str | None = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
     label: str | None = None,
+    color: str | None = None,
 ) -> Figure:
     """One bar for each key, with its weight above it if there is room.
 
@@ -65,14 +76,20 @@ def bars(
         query: The token that looks, which the figure is about.
         axis: What its keys are called.
         fmt: Of the numbers, such as ".3f".
-        label: What the numbers are.
+        vmin, vmax: The limits of their axis; None: from 0 to the largest, and to the smallest where
+            one is below 0.
+        label: What the numbers are, beside their axis.
+        color: Of the bars, as matplotlib takes it.
 
     Raises:
         AttlasError: As `HeadMap.of`; for several queries; if no font draws the tokens; for an
-            invalid format, and one whose numbers have no room.
+            invalid format, and one whose numbers have no room; for limits without numbers between
+            them, and an unknown colour.
     """
+    check_texts(query=query, title=title)
     name = title or (f"“{query}”" if query else "")
-    return _bars({name: weights}, source, [query], "", axis, 1, fmt, label)
+    style = _BarStyle(axis, fmt, vmin, vmax, label, color)
+    return _bars({name: weights}, source, [query], "", 1, style)
 
 
 def bar_panels(
@@ -83,7 +100,10 @@ def bar_panels(
     axis: str = ACROSS[0],
     columns: int = 3,
     fmt: str | None = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
     label: str | None = None,
+    color: str | None = None,
 ) -> Figure:
     """Bar charts side by side on one scale, each with its name, and a common title.
 
@@ -101,11 +121,28 @@ def bar_panels(
         >>> [axes.get_title() for axes in figure.axes]
         ['additive', 'general']
     """
-    if not panels:
-        raise AttlasError("at least one panel to draw", "none", "pass {name: weights}")
-    if columns < 1:
-        raise AttlasError("at least one column", str(columns), "leave `columns` at 3")
-    return _bars(panels, source, None, title, axis, columns, fmt, label)
+    check_named("panel", "panels", panels, '{"additive": weights}')
+    check_count("column", columns, "leave `columns` at 3")
+    style = _BarStyle(axis, fmt, vmin, vmax, label, color)
+    return _bars(panels, source, None, title, columns, style)
+
+
+@dataclass(frozen=True, slots=True)
+class _BarStyle:
+    """How bars are drawn; the arguments of `bars`."""
+
+    axis: str
+    fmt: str | None
+    vmin: float | None
+    vmax: float | None
+    label: str | None
+    color: str | None
+
+    def check(self) -> None:
+        check_format(self.fmt)
+        check_limits(self.vmin, self.vmax)
+        check_color(self.color)
+        check_texts(axis=self.axis, label=self.label)
 
 
 def _bars(
@@ -113,12 +150,12 @@ def _bars(
     source: Sequence[str] | None,
     query: Sequence[str] | None,
     title: str,
-    axis: str,
     columns: int,
-    fmt: str | None,
-    label: str | None,
+    style: _BarStyle,
 ) -> Figure:
-    check_format(fmt)
+    style.check()
+    check_texts(title=title)
+    fmt, axis, label = style.fmt, style.axis, style.label
     maps = [HeadMap.of(weights, source, query) for weights in panels.values()]
     for map_ in maps:
         if len(map_.target) != 1:
@@ -140,11 +177,16 @@ def _bars(
     room_for_numbers = 0.12 * (high - low)
     if low == high:  # all are 0
         high = 1.0
-    limits = (low - room_for_numbers * (low < 0), high + room_for_numbers * (high > 0))
+    limits = limits_between(
+        low - room_for_numbers * (low < 0),
+        high + room_for_numbers * (high > 0),
+        style.vmin,
+        style.vmax,
+    )
     figure, panels_drawn = sheet(), list[Axes]()
     for index, (name, grid, map_) in enumerate(zip(panels, grids, maps, strict=True)):
         width = min(bar_width, _ACROSS / len(map_.source))
-        axes = _panel(figure, grid, len(map_.source), width, fmt)
+        axes = _panel(figure, grid, len(map_.source), width, style)
         axes.set_ylim(*limits)
         if index % columns:
             axes.tick_params(labelleft=False)
@@ -175,10 +217,12 @@ def _bar_width(grid: Grid, keys: int, fmt: str | None) -> float:
     return max(min_width, min(_WIDEST, max_width))
 
 
-def _panel(figure: Figure, grid: Grid, keys: int, bar_width: float, fmt: str | None) -> Axes:
+def _panel(figure: Figure, grid: Grid, keys: int, bar_width: float, style: _BarStyle) -> Axes:
     axes = axes_at(figure, Bbox.from_extents(0, -_HEIGHT, bar_width * keys, 0))
     heights = grid.cells[0]
-    axes.bar(range(len(heights)), heights, width=0.8 if bar_width >= _LINED else 1.0, color=_BAR)
+    bar_share = 0.8 if bar_width >= _LINED else 1.0
+    color, fmt = style.color or _BAR, style.fmt
+    axes.bar(range(len(heights)), heights, width=bar_share, color=color)
     axes.set_xlim(-0.5, keys / grid.wide - 0.5)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", labelsize=SMALL, length=2, width=0.5, color=QUIET)
@@ -225,11 +269,16 @@ def plot_pattern(
     Raises:
         AttlasError: For fewer queries or keys than one.
     """
-    num_keys = queries if num_keys is None else num_keys
-    if queries < 1 or num_keys < 1:
+    if not isinstance(pattern, Pattern):
         raise AttlasError(
-            "at least one query and one key", f"{queries} and {num_keys}", "draw a longer pattern"
+            "a pattern, such as causal or window(3)",
+            quoted(pattern),
+            "take one from attlas.patterns; heatmap draws an array",
         )
+    num_keys = queries if num_keys is None else num_keys
+    check_count("query", queries, "draw a longer pattern")
+    check_count("key", num_keys, "draw a longer pattern")
+    check_texts(title=title)
     start = num_keys - queries if query_offset is None else query_offset
     # Equal scores: each query weighs what it may see alike, and the rest not at all.
     uniform_map = FactoredAttentionMap(

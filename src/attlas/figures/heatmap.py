@@ -1,7 +1,8 @@
 """The annotated heatmap, alone or beside others, on a common scale or each on its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from attlas.errors import AttlasError, quoted
+from attlas.figures.arguments import check_count, check_named, check_texts
 from attlas.figures.fonts import TextLayout
 from attlas.figures.layout import (
     DOTS,
@@ -167,6 +169,8 @@ def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads querie
 
 
 def _choice(name: str, owner: str, count: int, choice: int | None) -> int:
+    if choice is not None and (isinstance(choice, bool) or not isinstance(choice, Integral)):
+        raise AttlasError(f"a {name} as a whole number", quoted(choice), "count from 0")
     if choice is None and count != 1:
         raise AttlasError(
             f"the weights of one map, or `{name}` to choose it by",
@@ -181,7 +185,8 @@ def _choice(name: str, owner: str, count: int, choice: int | None) -> int:
 def _labels(axis: str, cell: str, count: int, tokens: Sequence[str] | None) -> tuple[str, ...]:
     if tokens is None:
         return tuple(map(str, range(count)))
-    if isinstance(tokens, str) or not all(isinstance(token, str) for token in tokens):
+    is_list = isinstance(tokens, Iterable) and not isinstance(tokens, str)
+    if not is_list or not all(isinstance(token, str) for token in tokens):
         raise AttlasError(
             f"the {axis} tokens as a list of strings", quoted(tokens), "pass one string a token"
         )
@@ -458,6 +463,7 @@ def heatmap(
         >>> figure.axes[0].get_xlabel()
         'dimension'
     """
+    check_texts(title=title, xlabel=xlabel, ylabel=ylabel, label=label)
     map_ = HeadMap.of(weights, source, target, row=row, head=head, xlabel=xlabel, ylabel=ylabel)
     style = _Style([cmap], vmin, vmax, fmt, label, shared=True)
     return _draw([(title, map_)], 1, _SIDE, style)
@@ -496,11 +502,16 @@ def heatmaps(
             "a whole trace",
             "draw it with attlas.figures.plot_trace(trace), or pass attlas.figures.maps_of(trace)",
         )
-    if not maps:
-        raise AttlasError("at least one map to draw", "none", "pass {name: HeadMap.of(…)}")
-    if columns < 1:
-        raise AttlasError("at least one column", str(columns), "leave `columns` at 4")
+    check_named("map", "maps", maps, '{"head 0": weights[0], "head 1": weights[1]}')
+    check_count("column", columns, "leave `columns` at 4")
+    check_texts(title=title, label=label)
     shared = cmap is None or isinstance(cmap, str | Colormap)
+    if not shared and not isinstance(cmap, Iterable):
+        raise AttlasError(
+            "a colormap of matplotlib, or a list of one for each map",
+            quoted(cmap),
+            "choose e.g. viridis, YlOrRd, RdBu_r",
+        )
     ramps = [cmap] if cmap is None or isinstance(cmap, str | Colormap) else list(cmap)
     if not shared and len(ramps) != len(maps):
         raise AttlasError(

@@ -43,6 +43,12 @@ def plot_history(
         raise AttlasError(
             f"a statistic among {list(FIGURES)}", quoted(statistic), "choose one of these"
         )
+    if not isinstance(records, Sequence) or isinstance(records, str):
+        raise AttlasError(
+            "the records of a watched training",
+            f"a {type(records).__name__}",
+            "pass watch.history, or attlas.monitoring.read_history(path)",
+        )
     steps = [record["step"] for record in records]
     names, values = _table(records, statistic, layer)
     if not np.isfinite(values).any():

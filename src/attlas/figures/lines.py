@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from attlas.errors import AttlasError, quoted
+from attlas.figures.arguments import check_limits, check_named, check_texts, limits_between
 from attlas.figures.fonts import TextLayout
 from attlas.figures.heatmap import HeadMap, Weights
 from attlas.figures.layout import (
@@ -27,6 +28,7 @@ from attlas.figures.layout import (
     put_title,
     sheet,
 )
+from attlas.figures.scale import check_format
 
 _WIDTH, _HEIGHT = 4.5, 2.6  # inches of a line plot
 # Okabe & Ito's colours, distinguished by every eye; with the dashes four times as many series are.
@@ -45,16 +47,22 @@ def lines(
     title: str = "",
     xlabel: str = "",
     ylabel: str = "",
+    fmt: str | None = None,
+    vmin: float | None = None,
+    vmax: float | None = None,
 ) -> Figure:
     """One line for each series, on common axes, with a legend if there are several.
 
     Args:
         series: Numbers by name, one for each place on the x axis.
         x: These places, as numbers or as labels; None = 0, 1, 2, …
+        fmt: Of the numbers beside the y axis, such as ".0%".
+        vmin, vmax: The limits of the y axis; None = as the numbers need.
 
     Raises:
-        AttlasError: For no series, for one that is not a row of finite numbers or of another length
-            than `x` or its neighbours, and if no font draws the labels.
+        AttlasError: For no series, for an invalid format or limits, for a series that is not a row
+            of finite numbers or of another length than `x` or its neighbours, and if no font draws
+            the labels.
 
     Example:
         >>> import attlas
@@ -63,8 +71,10 @@ def lines(
         >>> [line.get_label() for line in figure.axes[0].lines]
         ['training', 'validation']
     """
-    if not series:
-        raise AttlasError("at least one series to draw", "none", "pass {name: numbers}")
+    check_named("series", "series", series, '{"loss": [3.1, 2.0, 1.4]}')
+    check_texts(title=title, xlabel=xlabel, ylabel=ylabel)
+    check_format(fmt)
+    check_limits(vmin, vmax)
     rows = {name: _row(quoted(name), values) for name, values in series.items()}
     labels = _labels(x)
     if x is None:
@@ -83,6 +93,10 @@ def lines(
     axes = _axes(figure, _WIDTH)
     for number, (name, row) in enumerate(rows.items()):
         _line(axes, x_values, row, number, text_layout.line(name))
+    if vmin is not None or vmax is not None:
+        axes.set_ylim(*limits_between(*axes.get_ylim(), vmin, vmax))
+    if fmt is not None:
+        axes.yaxis.set_major_formatter(lambda value, _: format(value, fmt))
     axes.grid(color="#e6e6e6", linewidth=0.5)
     axes.tick_params(axis="x", labelsize=SMALL, length=2, width=0.5, color=QUIET)
     if labels is None:

@@ -1,6 +1,5 @@
 """Scales: from numbers to colours and to text."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +11,7 @@ from matplotlib import colormaps
 from matplotlib.colors import Colormap, Normalize, TwoSlopeNorm
 
 from attlas.errors import AttlasError, quoted
+from attlas.figures.arguments import check_limits
 from attlas.figures.layout import INK
 
 SEQUENTIAL = "Blues"  # light = little, dark = much; keeps its order in greyscale and to every eye
@@ -59,9 +59,7 @@ class Scale:
         Raises:
             AttlasError: For an unknown colormap, and for limits without numbers between them.
         """
-        for name, limit in (("vmin", vmin), ("vmax", vmax)):
-            if limit is not None and not math.isfinite(limit):
-                raise AttlasError(f"{name} as a number", str(limit), "pass e.g. vmin=0, vmax=1")
+        check_limits(vmin, vmax)
         extends_below = min(minimum, 0.0 if vmin is None else vmin) < 0
         ramp = ramp_of(cmap, extends_below=extends_below)
         if extends_below and ramp.name.removesuffix("_r") in _WITH_A_MIDDLE:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from attlas.errors import AttlasError, join_names, quoted
+from attlas.figures.arguments import check_count
 from attlas.figures.heatmap import ACROSS, MOST_PIXELS, WITHIN, HeadMap, heatmaps, pixels_of
 from attlas.figures.scale import Ramp
 from attlas.recording import AttentionMap, Trace
@@ -48,7 +49,8 @@ def plot_trace(
         >>> attlas.figures.save(figure, "maps.png")
     """
     maps = maps_of(trace, row, layer=layer, head=head)
-    width, height = pixels_of(list(maps.values()), columns) if maps and columns > 0 else (0, 0)
+    check_count("column", columns, "leave `columns` at 4")
+    width, height = pixels_of(list(maps.values()), columns) if maps else (0, 0)
     if max(width, height) > MOST_PIXELS:
         name = next(iter(maps))
         first = name.split(", ")[0]
@@ -88,6 +90,12 @@ def maps_of(
         AttlasError: For a row or a head that a map does not have; for a row of different texts; and
             if no name begins so.
     """
+    if not isinstance(trace, Trace):
+        raise AttlasError(
+            "a trace, as attlas.observe gives",
+            f"a {type(trace).__name__}",
+            "draw one matrix with attlas.figures.heatmap",
+        )
     call_places = _places(trace)
     matching = _beginning_so(call_places, layer or "")
     if call_places and not matching:

@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, quoted
 from attlas.recording.maps.blocks import BlockSource, position_error
 from attlas.recording.maps.reductions import (
     CancelCheck,
@@ -184,8 +185,8 @@ def summarize(attention_map: BlockSource, names: tuple[str, ...], threshold: flo
             str(unknown),
             "name some of these, or none for all but gini",
         )
-    if not 0 <= threshold <= 1:
-        raise AttlasError("a threshold from 0 to 1", str(threshold), "weights are at most 1")
+    if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
+        raise AttlasError("a threshold from 0 to 1", quoted(threshold), "weights are at most 1")
     without = PLACED if attention_map.position is None else ()
     refused = [name for name in names if name in without]
     if refused:
