@@ -2,8 +2,8 @@
 
 python scripts/explorer_pictures.py MODEL RUN
 
-MODEL is a folder of Hugging Face with all-MiniLM-L6-v2, RUN a run of the recipe `demo`. The pictures
-go to docs/explorer_tour/, one for each view. Chromium and its driver must be installed
+MODEL is a folder of Hugging Face with all-MiniLM-L6-v2, RUN a run of the recipe `demo`. The
+pictures go to docs/explorer_tour/, one for each view. Chromium and its driver must be installed
 (`make browser`).
 """
 
@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("run", type=Path)
     options = parser.parse_args(arguments)
     OUT.mkdir(exist_ok=True)
-    for of_run, shown in ((False, HuggingFaceModel), (True, Translator)):
-        views = {name: link for name, (own, link) in VIEWS.items() if own is of_run}
-        take(shown(options.run if of_run else options.model), views)
+    model, run = HuggingFaceModel(options.model), Translator(options.run)
+    take(model, {name: link for name, (of_run, link) in VIEWS.items() if not of_run})
+    take(run, {name: link for name, (of_run, link) in VIEWS.items() if of_run})
     return 0
 
 
