@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+import torch
 
 from attlas import TextClassifier
 from attlas.recording import Trace
@@ -197,13 +198,26 @@ def test_a_run_that_translates_is_an_error(run: Path) -> None:
     assert "attlas translate" in told
 
 
-@pytest.mark.parametrize("arguments", [["translate"], ["figure", "a text"]])
+def test_the_attention_of_a_classifier_is_drawn(labelling: Path, tmp_path: Path) -> None:
+    path, saved = tmp_path / "map.svg", tmp_path / "trace.safetensors"
+    code, out, told = called("figure", labelling, "a text", "-o", path, "--save-trace", saved)
+    assert (code, out) == (0, f"{path}\n")
+    assert told.startswith("a text → ")
+    trace = Trace.load(saved)
+    expected = TextClassifier(labelling)("a text").trace
+    assert list(trace) == list(expected)
+    for layer in trace:
+        torch.testing.assert_close(trace[layer].weights(), expected[layer].weights())
+    code, _, told = called("figure", labelling, "a text", "-o", path, "--num-beams", "3")
+    assert code == 2
+    assert "--num-beams" in told
+
+
 def test_what_only_a_translation_has_is_an_error_that_names_the_way(
-    labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+    labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    name, *others = arguments
-    code, _, told = called(name, labelling, *others, text="a text\n")
+    code, _, told = called("translate", labelling, text="a text\n")
     assert code == 2
     assert told.startswith("attlas: expected a run that translates")
     assert f"got a classifier at {labelling}" in told

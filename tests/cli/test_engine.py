@@ -103,7 +103,7 @@ def test_files_are_translated_by_the_engine_and_never_by_two(
     assert (tmp_path / "out" / "text").read_text(encoding="utf-8") == streamed
     code, _, error = called(*command)
     assert code == 2
-    assert "to be of engine = ctranslate2, ctranslate2 = 4" in error
+    assert "expected engine = ctranslate2, ctranslate2 = 4" in error
     assert "; got engine = attlas, ctranslate2 = none; " in error
 
 

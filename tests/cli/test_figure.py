@@ -17,6 +17,7 @@ from attlas.cli.main import app
 from attlas.inference import Translator
 from attlas.monitoring import watch
 from attlas.recording import Trace
+from attlas.recording.serialization import trace_checksum
 from attlas.runs import Run
 from attlas.training import read_recipe, train
 from support.command_line import called
@@ -274,7 +275,10 @@ def test_a_trace_that_does_not_fit_together_is_the_callers_mistake(
     path = tmp_path / "t.safetensors"
     metadata = {"format": "attlas trace 2", "source": "[]", "target": "[]", "axes": "{}"}
     attention_maps = '[{"layer": 5, "form": "dense"}]'
-    save_file({"0.weights": torch.ones(1, 1, 2, 2)}, path, metadata | {"maps": attention_maps})
+    metadata["maps"] = attention_maps
+    tensors = {"0.weights": torch.ones(1, 1, 2, 2)}
+    content = json.dumps(dict(sorted(metadata.items())), ensure_ascii=False)
+    save_file(tensors, path, {**metadata, "sha256": trace_checksum(tensors, content)})
     result = CliRunner().invoke(app, [command, str(path)])
     assert result.exit_code == 2
     assert f"expected 'layer' of an attention map as str; got 5 in {path}" in result.stderr

@@ -117,7 +117,10 @@ def test_a_setting_that_has_changed_is_named_whether_the_file_is_done_or_begun(
     for state in ("translated as far as line 4", "translated"):
         result = CliRunner().invoke(app, [*command, *window, *drawn, *arguments])
         assert result.exit_code == 2
-        assert all(one in result.stderr for one in [*named, f"{out / source.name}, {state}, to be"])
+        assert all(
+            one in result.stderr
+            for one in [*named, f"with which {out / source.name} was {state}; got"]
+        )
         assert "Traceback" not in result.stderr
         assert translate(run, source, "--into", out, "--window", 2)[0] == 0
         assert contents(out) == {"half.txt": wanted}
@@ -131,7 +134,7 @@ def test_another_text_run_or_vocabulary_is_named_too(
     source.write_bytes(text[:-4] + b"1 1\n")
     code, _, error = translate(run, source, "--into", out, "--window", 2)
     assert code == 2
-    assert "to be of checksum of the text = " in error
+    assert "attlas: expected checksum of the text = " in error
     source.write_bytes(gzip.compress(text))  # the same text
     other = Path(shutil.copytree(run, tmp_path / "other"))
     tables = (other / "tokenizer.json").read_text(encoding="utf-8")
@@ -145,7 +148,7 @@ def test_another_text_run_or_vocabulary_is_named_too(
     store.point("best", best)
     code, _, error = translate(other, source, "--into", out, "--window", 2)
     assert code == 2
-    assert "to be of vocabularies = " in error
+    assert "expected vocabularies = " in error
     assert translate(run, source, "--into", out, "--window", 2)[0] == 0
     assert contents(out) == {"half.txt": wanted}
 

@@ -44,7 +44,7 @@ def test_a_text_that_changes_in_the_instant_it_is_done_is_noticed(
     read.clear()
     code, _, error = translate(run, source, "--into", out)
     assert code == 2
-    assert "to be of checksum of the text = " in error
+    assert "attlas: expected checksum of the text = " in error
     assert read == [source]
 
 
@@ -60,7 +60,7 @@ def test_a_finished_text_that_has_changed_is_noticed_whatever_its_length(
     aged(source, 5e4)
     code, _, error = translate(run, source, "--into", out)
     assert code == 2
-    assert "to be of checksum of the text = " in error
+    assert "attlas: expected checksum of the text = " in error
 
 
 @pytest.mark.parametrize("way", ["replaced", "written"])
@@ -80,7 +80,7 @@ def test_a_finished_text_that_has_changed_behind_its_size_and_its_time_is_notice
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     code, _, error = translate(run, source, "--into", out)
     assert code == 2
-    assert "to be of checksum of the text = " in error
+    assert "attlas: expected checksum of the text = " in error
 
 
 def test_another_setting_is_noticed_though_the_text_is_not_read_again(

@@ -1,7 +1,7 @@
 """`attlas figure`: where a model looked, on paper."""
 
 from pathlib import Path
-from shlex import join, quote
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -94,15 +94,16 @@ def figure(
     """
     with loading():
         from attlas._output import check_replaceable
-        from attlas.errors import AttlasError, UnsupportedError
+        from attlas.errors import AttlasError
         from attlas.figures.saving import figure_suffix
-        from attlas.inference import Translator
+        from attlas.inference import TextClassifier, Translator
         from attlas.jobs.drawing import (
             Style,
             check_text,
             draw,
             draw_architecture,
             draw_history,
+            trace_of_classifier,
             trace_of_run,
             trace_on_disk,
         )
@@ -110,6 +111,7 @@ def figure(
             check_distinct,
             check_nothing_searched,
             check_run_or_trace,
+            check_used,
             decoding_of,
             names_a_trace,
             run_at,
@@ -152,23 +154,23 @@ def figure(
     else:
         check_run_or_trace(subject)
         opened_run, checkpoint = run_at(subject, checkpoint)
-        if opened_run.classifies:
-            arguments = join([str(subject), "TEXT" if text is None else text])
-            raise UnsupportedError(
-                "a run that translates",
-                f"a classifier at {subject}",
-                f"run: attlas classify {arguments} --attention {quote(str(output))}",
-            )
         if text is None:
             raise AttlasError(
-                "a text to translate",
+                "a text to read",
                 "none",
                 f'add it: attlas figure {quote(str(subject))} "a text"',
             )
-        config = decoding_of(opened_run, settings, num_beams)
-        trace = trace_of_run(
-            Translator(opened_run, config, checkpoint=checkpoint, device=device), text
-        )
+        if opened_run.classifies:
+            options = {"--num-beams": num_beams is not None, "--set": bool(settings)}
+            check_used(options, "a classifier", "it searches for nothing")
+            trace = trace_of_classifier(
+                TextClassifier(opened_run, checkpoint=checkpoint, device=device), text
+            )
+        else:
+            config = decoding_of(opened_run, settings, num_beams)
+            trace = trace_of_run(
+                Translator(opened_run, config, checkpoint=checkpoint, device=device), text
+            )
     if save_trace:
         trace.save(save_trace)
     draw(trace, output, layer=layer, row=row, head=head, style=style)

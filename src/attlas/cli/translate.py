@@ -112,6 +112,10 @@ def translate(
         advice = "for a single text, use --input, --output and --alignments alone"
         if files and into is None:
             got, advice = _explain_files(run, files, others, got)
+        elif not files and into is not None and run.is_file():
+            got = f"the file {run} where the run should be, and no FILES"
+            names = join([str(run), "--into", str(into)])
+            advice = f"name the run first: attlas translate RUN {names}"
         raise AttlasError(
             "FILES --into FOLDER, and perhaps --shard, to translate files into a folder",
             got,

@@ -345,5 +345,5 @@ def _of_queries(measured: Measured, own: slice) -> Frame:
 
 
 def _cells(numbers: list[float]) -> list[float | None]:
-    """NaN: there is no such key, or its position is unknown."""
-    return [None if number != number else number for number in numbers]
+    """NaN: there is no such key, or its position is unknown. −0 is written as 0."""
+    return [None if number != number else number + 0.0 for number in numbers]

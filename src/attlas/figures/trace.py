@@ -57,7 +57,7 @@ def plot_trace(
         raise AttlasError(
             f"a figure of at most {MOST_PIXELS:,} pixels a side",
             f"{len(maps)} maps, about {width:,} × {height:,} pixels",
-            f"choose a layer, such as {first!r}, or a head of it, such as {name!r}",
+            f"choose a layer (layer=, --layer), such as {first!r}, or a head, such as {name!r}",
         )
     if len(maps) == 1:  # a single map needs no name
         maps = dict.fromkeys([""], *maps.values())

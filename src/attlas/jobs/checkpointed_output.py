@@ -272,7 +272,7 @@ class ResumableOutput:
             return
         extent = "translated" if progress.whole else f"translated as far as line {progress.lines:,}"
         raise AttlasError(
-            f"{self.output}, {extent}, to be of {describe_origin(keys, progress.origin)}",
+            f"{describe_origin(keys, progress.origin)}, with which {self.output} was {extent}",
             describe_origin(keys, origin),
             origin_advice(keys, progress.origin, progress.whole, self.output, self._books),
         )

@@ -24,7 +24,7 @@ from attlas.figures import (
     save,
 )
 from attlas.figures.scale import check_format, ramp_of
-from attlas.inference import Translator
+from attlas.inference import TextClassifier, Translator
 from attlas.inference.translator import translation_remarks
 from attlas.jobs.inputs import names_a_trace, trace_at
 from attlas.monitoring import read_history
@@ -54,7 +54,7 @@ def check_text(subject: Path, text: str | None) -> None:
         advice = f'write a sentence: attlas figure {quote(str(subject))} "a text"'
         if names_a_trace(subject):
             advice = "leave it out: a trace holds its own text"
-        raise AttlasError("a text to translate", "an empty one", advice)
+        raise AttlasError("a text to read", "an empty one", advice)
 
 
 def trace_of_run(translator: Translator, text: str) -> Trace:
@@ -69,6 +69,15 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
 
 
 MANY = 12  # maps in a figure
+
+
+def trace_of_classifier(classifier: TextClassifier, text: str) -> Trace:
+    """The trace of a classification; text and label are printed on the standard error."""
+    found = classifier(text)
+    print(f"{text} → {found.label} ({found.probability:.1%})", file=sys.stderr)
+    if not found.known:
+        print("attlas: none of its words is in the vocabulary", file=sys.stderr)
+    return found.trace
 
 
 @dataclass(frozen=True, slots=True)

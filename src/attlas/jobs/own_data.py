@@ -262,7 +262,25 @@ def _pairs(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, lis
         quoting=config.quoting,
     )
     _check_some(corpus, paths)
+    _check_no_labels(corpus, paths)
     return size_of_pairs(corpus), choices
+
+
+_FEWEST, _REPEATED = 50, 20  # pairs that are judged; how often a label stands on average
+
+
+def _check_no_labels(corpus: Corpus, paths: Sequence[str]) -> None:
+    """Check that the targets are not a few words which repeat, as labels do."""
+    targets = set(corpus.targets)
+    repeated = len(corpus) >= max(_FEWEST, _REPEATED * len(targets))
+    if len(paths) == 1 and repeated and all(len(target.split()) == 1 for target in targets):
+        labels = ", ".join(map(quoted, sorted(targets)[:3]))
+        raise DataError(
+            f"sentences and their translations in {paths[0]}",
+            f"{count_noun(len(targets), 'different word')} in the second column of "
+            f"{count_noun(len(corpus), 'line')}: {labels}",
+            f"these may be labels: attlas train --labels {quote(paths[0])}",
+        )
 
 
 def _check_some(corpus: Corpus | LabelledCorpus, paths: Sequence[str]) -> None:

@@ -301,7 +301,7 @@ class StatisticsOutput(ResumableOutput):
             "finished" if progress.whole else f"begun and done as far as line {progress.lines:,}"
         )
         raise AttlasError(
-            f"{self.output}, {state}, to be of {describe_origin(keys, progress.origin)}",
+            f"{describe_origin(keys, progress.origin)}, with which {self.output} was {state}",
             describe_origin(keys, origin),
             origin_advice(keys, progress.origin, progress.whole, self.output, self._books),
         )

@@ -179,7 +179,7 @@ def read_recipe(
 
     A file of that name goes before a shipped recipe. Relative paths of data are taken from the
     folder of the recipe file; in a shipped recipe, from the current folder. Those in assignments
-    are read as if they stood in the recipe. A kind among the assignments (`data.kind=files`) makes
+    are taken from the current folder, too. A kind among the assignments (`data.kind=files`) makes
     its table a new one: settings of the old kind that the new one does not have are left out, for
     which `warn` gets a sentence.
 
@@ -212,17 +212,21 @@ def read_recipe(
         data.pop("origin", None)  # it is that of other files
     recipe = Recipe.read(settings, location)
     folder = base.resolve()
+    here = Path.cwd()
     if recipe.training.init_from:
-        recipe = recipe.with_init_from(resolved_name(folder, recipe.training.init_from))
-    return recipe.model_copy(update={"data": recipe.data.resolved(folder)})
+        of_assignment = ("training", "init_from") in settings.assigned
+        base = here if of_assignment else folder
+        recipe = recipe.with_init_from(resolved_name(base, recipe.training.init_from))
+    data_here, of_data = recipe.data.resolved(here), recipe.data.resolved(folder)
+    assigned = {keys[1] for keys in settings.assigned if keys[0] == "data" and len(keys) > 1}
+    fields = {
+        name: getattr(data_here, name) for name in assigned & type(of_data).model_fields.keys()
+    }
+    return recipe.model_copy(update={"data": of_data.model_copy(update=fields)})
 
 
-_DATA = {  # how data of this name is trained on
-    ".tsv": "tiny --set data.train={} --set data.valid= --set data.test= --set data.held_back=0.1",
-    ".csv": "tiny --set data.train={} --set data.valid= --set data.test= --set data.held_back=0.1 "
-    """--set 'data.columns=["SOURCE", "TARGET"]'""",
-    ".jsonl": "imdb --set data.train={} --set data.held_back=0.1",
-}
+_DATA = {".tsv": "--pairs {}", ".csv": "--pairs {}", ".jsonl": "--labels {}"}
+"""How data of this name is trained on."""
 _SAME = {".json": ".jsonl", ".ndjson": ".jsonl"}
 
 
@@ -239,9 +243,9 @@ def _check_recipe(path: Path) -> None:
             kind, got = ".tsv", f"{path}, which is no TOML ({error.got})"
         else:
             return
-    advice = f"where it is data, train a recipe on it: attlas train {_on_data(kind, path)}"
-    if kind == ".csv":
-        advice += f"; where its texts have labels: attlas train {_on_data('.jsonl', path)}"
+    advice = f"to train on it, write attlas train {_on_data(kind, path)}"
+    if kind != ".jsonl":
+        advice += f", or, if its texts have labels, attlas train {_on_data('.jsonl', path)}"
     expected = "a recipe: a TOML file, or the name of one that comes with attlas"
     raise ConfigError(expected, got, advice)
 
