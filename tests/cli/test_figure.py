@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import signal
 import urllib.request
 from pathlib import Path
@@ -91,7 +90,7 @@ def test_another_suffix_names_the_valid_ones_before_any_work(tmp_path: Path, suf
 def test_a_run_wants_a_text_and_a_trace_wants_none(run: Path, trace: Path, tmp_path: Path) -> None:
     code, _, error = figure(run, "-o", tmp_path / "m.png")
     assert code == 2
-    assert "expected a text to translate" in error
+    assert "expected a text to read" in error
     code, _, error = figure(trace, "a text", "-o", tmp_path / "m.png")
     assert code == 2
     assert "expected no text with a trace" in error
@@ -104,7 +103,7 @@ def test_an_empty_text_is_refused_before_anything_is_translated_or_drawn(
     code, out, error = figure(run, text, "-o", tmp_path / "m.png")
     assert (code, out) == (2, "")
     assert error == (
-        "attlas: expected a text to translate; got an empty one; write a sentence: attlas figure "
+        "attlas: expected a text to read; got an empty one; write a sentence: attlas figure "
         f'{run} "a text"\n'
     )
     code, _, error = figure(trace, text, "-o", tmp_path / "m.png")
@@ -300,16 +299,6 @@ def test_what_only_a_run_has_a_use_for_is_refused_with_a_trace(
     assert code == 2
     assert f"expected options that a trace has a use for; got {option[0]}; leave that out" in error
     assert not (tmp_path / "m.svg").exists()
-
-
-def test_of_a_classifier_the_command_that_draws_is_told(labelling: Path, tmp_path: Path) -> None:
-    path = tmp_path / "a map.svg"
-    code, _, error = figure(labelling, "a great film", "-o", path)
-    assert code == 2
-    program, *advised = shlex.split(error.partition("run: ")[2])
-    assert program == "attlas"
-    assert called(*advised)[0] == 0
-    assert path.is_file()
 
 
 @pytest.mark.parametrize("option", ["--output", "--save-trace"])

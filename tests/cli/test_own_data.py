@@ -304,3 +304,14 @@ def test_the_tokenizer_of_bleu_is_that_of_a_target_without_spaces(
     path = tmp_path / "pairs.tsv"
     path.write_text(f"I like cats.\t{target}\n" * 60, encoding="utf-8")
     assert size_of_pairs(read_pairs([path])).bleu_tokenizer == tokenizer
+
+
+def test_labels_are_no_translations(tmp_path: Path) -> None:
+    table = tmp_path / "reviews.tsv"
+    lines = [f"film {n} was fine\t{'good' if n % 3 else 'bad'}\n" for n in range(60)]
+    table.write_text("".join(lines), encoding="utf-8")
+    code, _, error = called("train", "--pairs", table, "--out", tmp_path / "run")
+    assert code == 2
+    assert "2 different words in the second column of 60 lines: 'bad', 'good'" in error
+    assert error.rstrip().endswith(f"attlas train --labels {table}")
+    assert not (tmp_path / "run").exists()

@@ -91,7 +91,7 @@ def test_another_setting_is_noticed_though_the_text_is_not_read_again(
     read.clear()
     code, _, error = translate(run, *sources, "--into", out, "--window", 3)
     assert code == 2
-    assert error.count("got window = 3") == 2
+    assert error.count("got --window = 3") == 2
     assert read == []
 
 

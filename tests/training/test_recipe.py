@@ -86,11 +86,21 @@ def test_a_file_goes_before_a_shipped_recipe(
     assert read_recipe("demo").seed != 77
 
 
-def test_assignments_are_put_in(tmp_path: Path) -> None:
-    read = read_recipe(written(tmp_path), ["training.learning_rate=0.5", "data.train=other.tsv"])
+def test_assignments_are_put_in_and_their_paths_are_those_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assignments = ["training.learning_rate=0.5", "data.train=other.tsv", "training.init_from=run"]
+    read = read_recipe(written(tmp_path), assignments)
     assert read.training.learning_rate == 0.5
+    assert read.training.init_from == str(tmp_path / "here" / "run")
     assert isinstance(read.data, FilesData)
-    assert read.data.train == (str(tmp_path / "other.tsv"),)
+    assert read.data.train == (str(tmp_path / "here" / "other.tsv"),)
+    as_written = read_recipe(written(tmp_path)).data
+    assert isinstance(as_written, FilesData)
+    assert Path(as_written.train[0]).parent == tmp_path
+    assert read.data.valid == as_written.valid
 
 
 @pytest.mark.parametrize("kind", ["recurrent", "transformer"])
