@@ -20,6 +20,15 @@ export interface Facts {
 export interface Model {
   readonly facts: Facts;
   readonly texts: readonly string[] | null;
+  /** Whether the door has the reader's notes. */
+  readonly notes?: boolean;
+}
+
+/** What a reader wrote of a view: the part of the page's address from "#" on. */
+export interface Note {
+  readonly id: string;
+  readonly text: string;
+  readonly link: string;
 }
 
 /** `within` = one side looks at itself; else the target looks at the source. */
@@ -215,4 +224,8 @@ export interface Door {
   /** Of a door to a model: what an output becomes when a head looks elsewhere. */
   doubt?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects>;
   adversary?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary>;
+  /** The reader's notes, where the model says that there are some; each change gives all of them. */
+  notes?(): Promise<readonly Note[]>;
+  addNote?(text: string, link: string): Promise<readonly Note[]>;
+  removeNote?(id: string): Promise<readonly Note[]>;
 }

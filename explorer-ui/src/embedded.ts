@@ -1,4 +1,4 @@
-import type { Answer, Door, Layer, Model, Part, Statistics, Tokens } from "./door.ts";
+import type { Answer, Door, Layer, Model, Note, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells, group } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
@@ -20,6 +20,7 @@ export interface Content {
   readonly model: Model;
   readonly answers: readonly Held[];
   readonly names: readonly (readonly string[])[];
+  readonly notes?: readonly Note[];
 }
 
 const VERSION = 1;
@@ -42,7 +43,11 @@ export class Embedded implements Door {
   }
 
   model(): Promise<Model> {
-    return Promise.resolve(this.content.model);
+    return Promise.resolve({ ...this.content.model, notes: (this.content.notes ?? []).length > 0 });
+  }
+
+  notes(): Promise<readonly Note[]> {
+    return Promise.resolve(this.content.notes ?? []);
   }
 
   translate(): Promise<Answer> {

@@ -4,10 +4,11 @@ import { useEffect, useRef } from "preact/hooks";
 import { BeamsPanel } from "./beams-panel.tsx";
 import { ComparePanel } from "./compare-panel.tsx";
 import { DistributionPanel } from "./distribution-panel.tsx";
-import type { Answer, Door } from "./door.ts";
+import type { Answer, Door, Model } from "./door.ts";
 import { DoubtPanel } from "./doubt-panel.tsx";
 import type { Explorer } from "./explorer.ts";
 import { LinesPanel } from "./lines-panel.tsx";
+import { NotesPanel } from "./notes-panel.tsx";
 import { MechanismPanel } from "./mechanism-panel.tsx";
 import { ExplorerOf, useExplorer } from "./panel.ts";
 import type { State } from "./state.ts";
@@ -25,7 +26,7 @@ export interface Tab {
   readonly id: string;
   readonly title: string;
   /** Whether it has something to say of this answer of this door. */
-  accepts(door: Door, answer: Answer | null): boolean;
+  accepts(door: Door, answer: Answer | null, model: Model | null): boolean;
   mount(room: HTMLElement, explorer: Explorer): Panel;
 }
 
@@ -55,6 +56,7 @@ export const TABS: readonly Tab[] = [
   tab("compare", "Compare", ComparePanel),
   tab("doubt", "Doubt", DoubtPanel, (door, answer) => door.doubt !== undefined && answer?.doubt != null),
   tab("beams", "Beams", BeamsPanel, (door, answer) => door.beams !== undefined && answer?.beams === true),
+  tab("notes", "Notes", NotesPanel, (door, _, model) => door.notes !== undefined && model?.notes === true),
 ];
 
 /** The tabs under the map; the one that is open is in the link. */
@@ -63,7 +65,7 @@ export function Inspector() {
   const room = useRef<HTMLDivElement>(null);
   const mounted = useRef<{ id: string; panel: Panel } | null>(null);
   const focused = useSignal(false);
-  const tabs = TABS.filter((one) => one.accepts(explorer.door, explorer.now.answer.value));
+  const tabs = TABS.filter((one) => one.accepts(explorer.door, explorer.now.answer.value, explorer.now.model.value));
   const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? tabs[0];
   useEffect(() => {
     if (room.current === null || open === undefined) return;

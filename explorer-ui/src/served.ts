@@ -1,4 +1,4 @@
-import type { Adversary, Answer, Beams, Door, DoubtQuestion, Effects, Explained, MechanismQuestion, Model, Part, Statistics, Tokens } from "./door.ts";
+import type { Adversary, Answer, Beams, Door, DoubtQuestion, Effects, Explained, MechanismQuestion, Model, Note, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
@@ -60,6 +60,23 @@ export class Served implements Door {
 
   async adversary(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary> {
     return (await this.json(`${path(map, question.layer)}/adversary?${asked(question)}`, { signal })) as Adversary;
+  }
+
+  async notes(): Promise<Note[]> {
+    return this.noted("", {});
+  }
+
+  async addNote(text: string, link: string): Promise<Note[]> {
+    const headers = { "Content-Type": "application/json" };
+    return this.noted("", { method: "POST", headers, body: JSON.stringify({ text, link }) });
+  }
+
+  async removeNote(id: string): Promise<Note[]> {
+    return this.noted(`/${id}`, { method: "DELETE" });
+  }
+
+  private async noted(which: string, request: RequestInit): Promise<Note[]> {
+    return ((await this.json(`api/notes${which}`, request)) as { notes: Note[] }).notes;
   }
 
   private async json(path: string, request: RequestInit): Promise<unknown> {

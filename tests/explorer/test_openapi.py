@@ -1,5 +1,6 @@
 """Every route is described, and whatever is asked, the answer is one that is described."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,19 +41,32 @@ def trace() -> attlas.Trace:
 class Server:
     """An explorer, its description, and the name of the maps of a text."""
 
-    def __init__(self, shown: Any) -> None:
-        self.client = TestClient(app(shown), base_url=BASE, raise_server_exceptions=False)
+    def __init__(self, shown: Any, notes: Path) -> None:
+        application = app(shown, notes=notes)
+        self.client = TestClient(application, base_url=BASE, raise_server_exceptions=False)
         self.described: dict[str, Any] = self.client.get("/api/openapi.json").json()
         if isinstance(shown, attlas.Trace):
             answer = self.client.get("/api/texts/0")
         else:
             answer = self.client.post("/api/translate", json={"text": "the cat"})
         self.map: str = answer.json()["map"]
+        added = self.client.post("/api/notes", json={"text": "a note", "link": "#v=1"})
+        self.note: str = added.json()["notes"][-1]["id"]
+
+
+def operations_of(server: Server) -> list[tuple[str, str, dict[str, Any]]]:
+    """Each path, method and what is described of it."""
+    return [
+        (path, method, operation)
+        for path, operations in sorted(server.described["paths"].items())
+        for method, operation in operations.items()
+    ]
 
 
 @pytest.fixture(scope="module", params=["trace", "translator"])
-def server(request: pytest.FixtureRequest) -> Server:
-    return Server(trace() if request.param == "trace" else translator())
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    notes = tmp_path_factory.mktemp("notes") / "notes.json"
+    return Server(trace() if request.param == "trace" else translator(), notes)
 
 
 def test_the_description_has_every_route(server: Server) -> None:
@@ -60,21 +74,22 @@ def test_the_description_has_every_route(server: Server) -> None:
     api = next(route for route in server.client.app.routes if route.path == "/api")  # type: ignore[attr-defined]
     assert set(server.described["paths"]) == {route.path for route in api.app.routes}
     for path, operations in server.described["paths"].items():
-        (method,) = operations
-        route = next(route for route in api.app.routes if route.path == path)
-        assert method.upper() in route.methods
+        taken = [route.methods - {"HEAD"} for route in api.app.routes if route.path == path]
+        assert {method.upper() for method in operations} == set().union(*taken)
+        method = next(iter(operations))
         parts = {part[1:-1] for part in path.split("/") if part.startswith("{")}
         named = [one["name"] for one in operations[method]["parameters"] if one["in"] == "path"]
         assert set(named) == parts
 
 
 def test_a_request_as_it_is_described_gets_the_answer_that_is_described(server: Server) -> None:
-    for path, operations in server.described["paths"].items():
-        ((method, operation),) = operations.items()
+    for path, method, operation in operations_of(server):
         address = path.replace("{id}", server.map).replace("{layer}", "0").replace("{row}", "0")
         needed = {one["name"]: 0 for one in operation["parameters"] if one["in"] == "query"}
         asked = {name: 0 for name in needed if name in ("output", "row", "head")}
-        body = {"json": {"text": "the cat"}} if method == "post" else {"params": asked}
+        address = address.replace("{note}", server.note)
+        text = {"text": "the cat"} | ({"link": "#v=1"} if path == "/notes" else {})
+        body = {"json": text} if method == "post" else {"params": asked}
         response = server.client.request(method, f"/api{address}", **body)  # type: ignore[arg-type]
         shown = operation["responses"][str(response.status_code)]["content"]
         assert response.headers["content-type"].split(";")[0] in shown, path
@@ -94,9 +109,8 @@ TEXTS = st.one_of(
 def test_whatever_is_asked_the_answer_is_one_that_is_described(
     server: Server, data: st.DataObject
 ) -> None:
-    path = data.draw(st.sampled_from(sorted(server.described["paths"])))
-    ((method, operation),) = server.described["paths"][path].items()
-    address = path
+    path, method, operation = data.draw(st.sampled_from(operations_of(server)))
+    address = path.replace("{note}", server.note)
     for name, usual in (("id", server.map), ("layer", "0"), ("row", "0")):
         part = data.draw(st.one_of(st.just(usual), st.integers(0, 3).map(str)))
         address = address.replace(f"{{{name}}}", part)
@@ -104,7 +118,8 @@ def test_whatever_is_asked_the_answer_is_one_that_is_described(
     asked = data.draw(st.dictionaries(st.sampled_from(names), TEXTS, max_size=4))
     arguments: dict[str, Any] = {"params": asked}
     if method == "post":
-        fields = st.dictionaries(st.sampled_from(["text", "prefix", "x"]), TEXTS, max_size=2)
+        names = ["text", "prefix", "link", "x"]
+        fields = st.dictionaries(st.sampled_from(names), TEXTS, max_size=2)
         arguments = {"json": data.draw(st.one_of(fields, TEXTS, st.none()))}
     response = server.client.request(method, f"/api{address}", **arguments)
     assert response.status_code < 500, response.text

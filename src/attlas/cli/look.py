@@ -79,6 +79,7 @@ def look(
         from attlas._output import check_replaceable
         from attlas.explorer import serve
         from attlas.explorer.backends import LabellingTranslator, TranslatorProtocol
+        from attlas.explorer.notes import notes_path, read_notes
         from attlas.explorer.one_file import check_html, content_of, page_with, write
         from attlas.inference import TextClassifier, Translator
         from attlas.inference.huggingface import HuggingFaceModel
@@ -130,13 +131,16 @@ def look(
             config = decoding_of(opened_run, settings, num_beams)
             shown = Translator(opened_run, config, checkpoint=checkpoint, device=device)
     if export is not None:
+        notes = () if folder is not None else read_notes(notes_path(subject))
         content = content_of(shown, text, subject.name, "exact" if exact else "display")
+        content = content.with_notes(notes)
         write(page_with(content), export)
         print(export)
         return
     serve(
         shown,
         name=subject.name,
+        notes=None if folder is not None else notes_path(subject),
         host=host,
         port=port,
         open_browser=browser,

@@ -19,6 +19,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.backends import MOST_KEPT, TraceBackend, TranslatorBackend, TranslatorProtocol
 from attlas.explorer.maps import MapRoutes
 from attlas.explorer.messages import BusyError, error_body, json_no_store
+from attlas.explorer.notes import NotesFile, NotesRoutes
 from attlas.explorer.openapi import OpenApiRoutes
 from attlas.explorer.overview import OverviewRoutes
 from attlas.explorer.security import Guard
@@ -35,17 +36,21 @@ def app(
     *,
     name: str | None = None,
     token: str | None = None,
+    notes: Path | None = None,
 ) -> Starlette:
     """The web application around one translator, or around one trace of whatever model.
 
     hosts: the names by which it may be called, beside localhost and its addresses. name: what the
-    page calls a trace. token: without which no request is answered (see `security.Guard`).
+    page calls a trace. token: without which no request is answered (see `security.Guard`). notes:
+    the file of the reader's notes; None = the page takes none.
 
         GET  /                        the page
         GET  /api/openapi.json        the description of these routes in OpenAPI
         GET  /api/model               facts about the model; of a trace, how its texts begin
         POST /api/translate           {"text": …} → the translation, its tokens, and which maps;
                                       it begins with "prefix", where there is one: a text, or ids
+        GET  /api/notes               the reader's notes; POST {"text", "link"} adds one, and
+                                      DELETE /api/notes/{note} removes one
         GET  /api/texts/{row}         which maps a trace has of this text, from 0
         GET  /api/maps/{id}/overview  ?side=64 → small pictures of all heads of all layers
         GET  /api/maps/{id}/statistics
@@ -76,12 +81,14 @@ def app(
     # The maps of a trace are its own memory; those of translations are beside it.
     maps = MapRoutes(None if isinstance(shown, Trace) else MOST_KEPT)
     answers = (
-        TraceBackend(shown, name, maps)
+        TraceBackend(shown, name, maps, notes=notes is not None)
         if isinstance(shown, Trace)
-        else TranslatorBackend(shown, maps)
+        else TranslatorBackend(shown, maps, notes=notes is not None)
     )
     # An overview comes before the tile of a layer, whose path would fit it too.
     api = [*answers.routes, *OverviewRoutes(maps).routes, *maps.routes]
+    if notes is not None:
+        api += NotesRoutes(NotesFile(notes)).routes
     api += OpenApiRoutes(api).routes
     routes = [
         # Apart from the page's files, which would answer for a question of another method.

@@ -333,8 +333,10 @@ _PREVIEW = 60  # characters of a text by which it is chosen
 class TraceBackend:
     """What the page asks, answered by one trace; its texts are the rows of the batch."""
 
-    def __init__(self, trace: Trace, name: str | None, maps: MapRoutes) -> None:
-        self._trace, self._name, self._maps = trace, name, maps
+    def __init__(
+        self, trace: Trace, name: str | None, maps: MapRoutes, *, notes: bool = False
+    ) -> None:
+        self._trace, self._name, self._maps, self._notes = trace, name, maps, notes
         self._texts = texts_of(trace)
         self._mechanism = MechanismRoutes(maps, SearchTurns())
 
@@ -349,7 +351,8 @@ class TraceBackend:
 
     async def _model(self, request: Request) -> Response:
         texts = [title for title, _, _ in self._texts]
-        return json_no_store({"facts": {"name": self._name}, "texts": texts})
+        known = {"facts": {"name": self._name}, "texts": texts, "notes": self._notes}
+        return json_no_store(known)
 
     async def _text(self, request: Request) -> Response:
         row = path_number(request, "row")
@@ -417,7 +420,10 @@ _MOST_WAITING = 16  # texts beyond those
 class TranslatorBackend:
     """What the page asks, answered by one translator; a few searches go on in turn."""
 
-    def __init__(self, translator: TranslatorProtocol, maps: MapRoutes) -> None:
+    def __init__(
+        self, translator: TranslatorProtocol, maps: MapRoutes, *, notes: bool = False
+    ) -> None:
+        self._notes = notes
         self._translator = translator
         self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
         self._maps = maps
@@ -440,7 +446,7 @@ class TranslatorBackend:
         ]
 
     async def _model(self, request: Request) -> Response:
-        return json_no_store({"facts": self._facts, "texts": None})
+        return json_no_store({"facts": self._facts, "texts": None, "notes": self._notes})
 
     async def _translate(self, request: Request) -> Response:
         question = await TranslationRequest.read(request)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -90,6 +91,19 @@ class TranslationRequest:
         if not text.strip():
             raise AttlasError("a sentence to translate", "an empty one", "type a few words")
         return cls(text, prefix)
+
+
+async def json_object(request: Request, names: Sequence[str]) -> dict[str, str]:
+    """The body of a request, an object with these fields, each a text; `AttlasError` for others."""
+    expected = "{" + ", ".join(f'"{name}": "…"' for name in names) + "}"
+    try:
+        asked = parse_json((await _body(request)).decode(), _fields)
+    except ValueError:
+        raise AttlasError(f"{expected} as JSON", "something else", "send JSON in UTF-8") from None
+    is_text = isinstance(asked, dict) and all(isinstance(value, str) for value in asked.values())
+    if not is_text or set(asked) != set(names):
+        raise AttlasError(expected, _named(asked), "send these fields, each a text")
+    return dict(asked)
 
 
 async def _body(request: Request) -> bytes:

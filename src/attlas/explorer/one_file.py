@@ -16,6 +16,7 @@ from attlas._files import write_durably
 from attlas.errors import AttlasError, unwritable
 from attlas.explorer.backends import TranslationProtocol, TranslatorProtocol, facts, texts_of
 from attlas.explorer.maps import Layer, MapWindow, TextMaps, described, pack
+from attlas.explorer.notes import Note
 from attlas.explorer.overview import SIDE, join_tiles, look_at_text, statistics_message
 from attlas.inference.translator import translation_remarks
 from attlas.recording import Trace
@@ -72,6 +73,10 @@ class FileContent:
             raise AttlasError("a text whose attention can be shown", read.blank, "export another")
         said = {"text": read.text, "remarks": list(remarks)}
         return _content(known, [(asked, TextMaps.of(read.trace))], [said], precision)
+
+    def with_notes(self, notes: Sequence[Note]) -> "FileContent":
+        """The same with a reader's notes."""
+        return FileContent({**self.values, "notes": [asdict(note) for note in notes]})
 
 
 class _Names:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from attlas.explorer.maps import CURVES
 from attlas.explorer.maps import MEDIA_TYPE as TILE
 from attlas.explorer.messages import MOST_CHARACTERS, MOST_ID, json_no_store
+from attlas.explorer.notes import MOST_LINK, MOST_TEXT
 from attlas.explorer.overview import MEDIA_TYPE as OVERVIEW
 
 Schema = Mapping[str, Any]
@@ -24,6 +25,7 @@ _OF_PATH: Mapping[str, tuple[str, Schema]] = {
     "id": ("Names the maps of a text, as its answer says.", {"type": "string"}),
     "layer": ("A layer of that answer, from 0.", _WHOLE),
     "row": ("A text of the trace, from 0.", _WHOLE),
+    "note": ("The id of a note.", {"type": "string"}),
 }
 _HEAD = ("head", "A head, from 0; all heads of the layer where it is left out.", _WHOLE)
 _OUTPUT = ("output", "An output of the model, from 0.", _WHOLE)
@@ -31,27 +33,31 @@ _QUERY = ("row", "A query of the layer, from 0.", _WHOLE)
 _ROWS = ("rows", "A range of queries, a:b; all where it is left out.", _RANGE)
 _KEYS = ("keys", "A range of keys, a:b; all where it is left out.", _RANGE)
 
-# By path: the method, what it answers, the media type, and the parameters of the query.
-_ROUTES: Mapping[str, tuple[str, str, str, tuple[tuple[str, str, Schema], ...]]] = {
-    "/model": ("get", "What is known of the model, or how the texts of a trace begin.", _JSON, ()),
-    "/openapi.json": ("get", "This description.", _JSON, ()),
-    "/texts/{row}": ("get", "Which maps a trace has of a text.", _JSON, ()),
-    "/translate": ("post", "What the model makes of a text, and which maps it has.", _JSON, ()),
-    "/maps/{id}/overview": (
-        "get",
+# By method and path: what it answers, the media type, and the parameters of the query.
+_ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema], ...]]] = {
+    ("get", "/model"): (
+        "What is known of the model; how the texts of a trace begin.",
+        _JSON,
+        (),
+    ),
+    ("get", "/openapi.json"): ("This description.", _JSON, ()),
+    ("get", "/notes"): ("The reader's notes, the oldest first.", _JSON, ()),
+    ("post", "/notes"): ("Add a note; the answer has all of them.", _JSON, ()),
+    ("delete", "/notes/{note}"): ("Remove a note; the answer has the others.", _JSON, ()),
+    ("get", "/texts/{row}"): ("Which maps a trace has of a text.", _JSON, ()),
+    ("post", "/translate"): ("What the model makes of a text, and which maps it has.", _JSON, ()),
+    ("get", "/maps/{id}/overview"): (
         "A small picture of every head of every layer, as tiles.",
         OVERVIEW,
         (("side", "Cells of a picture's side.", {"type": "integer", "minimum": 1}),),
     ),
-    "/maps/{id}/statistics": ("get", "Numbers for each head.", _JSON, ()),
-    "/maps/{id}/beams": (
-        "get",
+    ("get", "/maps/{id}/statistics"): ("Numbers for each head.", _JSON, ()),
+    ("get", "/maps/{id}/beams"): (
         "The hypotheses of a beam search, and the alternatives of each token.",
         _JSON,
         (),
     ),
-    "/maps/{id}/{layer}": (
-        "get",
+    ("get", "/maps/{id}/{layer}"): (
         "The weights of a part of a map, as a tile.",
         TILE,
         (
@@ -67,9 +73,8 @@ _ROUTES: Mapping[str, tuple[str, str, str, tuple[tuple[str, str, Schema], ...]]]
             ("curve", "From levels to weights.", {"type": "string", "enum": [*CURVES]}),
         ),
     ),
-    "/maps/{id}/{layer}/tokens": ("get", "The tokens of a part of a map.", _JSON, (_ROWS, _KEYS)),
-    "/maps/{id}/{layer}/doubt": (
-        "get",
+    ("get", "/maps/{id}/{layer}/tokens"): ("The tokens of a part of a map.", _JSON, (_ROWS, _KEYS)),
+    ("get", "/maps/{id}/{layer}/doubt"): (
         "What an output becomes when a head looks elsewhere.",
         _JSON,
         (
@@ -81,17 +86,35 @@ _ROUTES: Mapping[str, tuple[str, str, str, tuple[tuple[str, str, Schema], ...]]]
             ("erased", "A range of tokens of the source that are taken out, a:b.", _RANGE),
         ),
     ),
-    "/maps/{id}/{layer}/adversary": (
-        "get",
+    ("get", "/maps/{id}/{layer}/adversary"): (
         "Other weights of the same output.",
         _JSON,
         (_HEAD, _OUTPUT, _QUERY),
     ),
-    "/maps/{id}/{layer}/mechanism": (
-        "get",
+    ("get", "/maps/{id}/{layer}/mechanism"): (
         "A row of a head through its formula.",
         _JSON,
         (_HEAD, _QUERY, ("key", "A key that is among those that are told.", _WHOLE)),
+    ),
+}
+_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS}
+_IDS: Schema = {
+    "type": "array",
+    "items": {"type": "integer", "minimum": 0, "maximum": MOST_ID},
+    "maxItems": MOST_CHARACTERS,
+}
+# By the path of a post: the fields that its body must have, and all that it may have.
+_BODIES: Mapping[str, tuple[tuple[str, ...], Schema]] = {
+    "/translate": (
+        ("text",),
+        {"text": _TEXT, "prefix": {"oneOf": [{**_TEXT, "minLength": 0}, _IDS]}},
+    ),
+    "/notes": (
+        ("text", "link"),
+        {
+            "text": {"type": "string", "minLength": 1, "maxLength": MOST_TEXT},
+            "link": {"type": "string", "pattern": "^#", "maxLength": MOST_LINK},
+        },
     ),
 }
 _REQUIRED = {("/maps/{id}/{layer}/doubt", "output"), ("/maps/{id}/{layer}/doubt", "row")}
@@ -107,17 +130,20 @@ _ERRORS = {
 }
 
 
-def description(paths: Collection[str]) -> dict[str, Any]:
-    """The description of these paths, such as "/maps/{id}/overview".
+def description(routes: Collection[tuple[str, str]]) -> dict[str, Any]:
+    """The description of these routes, each a method and a path: ("get", "/maps/{id}/overview").
 
     Raises:
-        KeyError: For a path that is not described.
+        KeyError: For a route that is not described.
     """
+    paths: dict[str, dict[str, Any]] = {}
+    for method, path in routes:
+        paths.setdefault(path, {})[method] = _operation(method, path)
     return {
         "openapi": "3.1.0",
         "info": {"title": "attlas explorer", "version": version("attlas")},
         "servers": [{"url": "/api"}],
-        "paths": {path: _operation(path) for path in paths},
+        "paths": paths,
         "components": {
             "schemas": {
                 "Error": {
@@ -132,8 +158,8 @@ def description(paths: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _operation(path: str) -> dict[str, Any]:
-    method, summary, media_type, query = _ROUTES[path]
+def _operation(method: str, path: str) -> dict[str, Any]:
+    summary, media_type, query = _ROUTES[method, path]
     error = {"content": {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}}}
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     parameters: list[dict[str, Any]] = [
@@ -162,18 +188,16 @@ def _operation(path: str) -> dict[str, Any]:
             **{status: {"description": text, **error} for status, text in _ERRORS.items()},
         },
     }
-    if method == "post":
-        text = {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS}
-        one = {"type": "integer", "minimum": 0, "maximum": MOST_ID}
-        ids = {"type": "array", "items": one, "maxItems": MOST_CHARACTERS}
+    if path in _BODIES and method == "post":
+        required, properties = _BODIES[path]
         schema = {
             "type": "object",
-            "required": ["text"],
+            "required": [*required],
             "additionalProperties": False,
-            "properties": {"text": text, "prefix": {"oneOf": [{**text, "minLength": 0}, ids]}},
+            "properties": dict(properties),
         }
         answer["requestBody"] = {"required": True, "content": {_JSON: {"schema": schema}}}
-    return {method: answer}
+    return answer
 
 
 def _answer_schema(media_type: str) -> Schema:
@@ -184,7 +208,12 @@ class OpenApiRoutes:
     """Answers what the routes of an application are."""
 
     def __init__(self, routes: Collection[Route]) -> None:
-        self._paths = [*(route.path for route in routes), "/openapi.json"]
+        named = [
+            (method.lower(), route.path)
+            for route in routes
+            for method in sorted((route.methods or set()) - {"HEAD"})
+        ]
+        self._named = [*named, ("get", "/openapi.json")]
 
     @property
     def routes(self) -> list[Route]:
@@ -192,4 +221,4 @@ class OpenApiRoutes:
         return [Route("/openapi.json", self._describe)]
 
     async def _describe(self, request: Request) -> Response:
-        return json_no_store(description(self._paths))
+        return json_no_store(description(self._named))

@@ -11,6 +11,7 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import h11
@@ -35,6 +36,7 @@ def serve(
     shown: TranslatorProtocol | Trace,
     *,
     name: str | None = None,
+    notes: Path | None = None,
     host: str = "127.0.0.1",
     port: int = PORT,
     open_browser: bool = True,
@@ -42,7 +44,8 @@ def serve(
 ) -> None:
     """Serve a translator, or a trace, until Ctrl-C; a translation under way is finished first.
 
-    name: what the page calls a trace. port: 0 = any free one. open_browser: whether to open
+    name: what the page calls a trace. notes: the file of the reader's notes, None = the page takes
+    none. port: 0 = any free one. open_browser: whether to open
     the page, where there is a screen. ready: called once with the URL, when the server listens.
     Other machines may reach any address but a loopback one, so there the URL holds a token, without
     which no request is answered.
@@ -54,7 +57,7 @@ def serve(
         address, number = listening.getsockname()[:2]
         token = None if is_loopback(address) else secrets.token_urlsafe(24)
         config = uvicorn.Config(
-            app(shown, hosts=[host, address], name=name, token=token),
+            app(shown, hosts=[host, address], name=name, token=token, notes=notes),
             http=Connection,
             ws="none",
             log_level="error",  # clients get their errors in the response

@@ -10,7 +10,7 @@ from attlas.runs.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from attlas.runs.run import METRICS, WATCH, Run, load_weights, origin_run
+from attlas.runs.run import METRICS, NOTES, WATCH, Run, load_weights, origin_run
 from attlas.runs.seal import CONFIG, PROVENANCE
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "CONFIG",
     "LAST",
     "METRICS",
+    "NOTES",
     "PROVENANCE",
     "WATCH",
     "Checkpoint",

@@ -37,6 +37,7 @@ from attlas.runs.seal import CONFIG, PROVENANCE, check_sealed
 
 METRICS = "metrics.jsonl"
 WATCH = "watch.jsonl"
+NOTES = "explorer-notes.json"
 
 FILES = {
     CONFIG: "the recipe, with every change by `--set`",
@@ -48,6 +49,7 @@ FILES = {
     f"{CHECKPOINTS}/": "one safetensors file for each checkpoint, with a SHA-256",
     BEST: "the name of the best checkpoint",
     LAST: "the name of the last checkpoint",
+    NOTES: "the notes of a reader, from the explorer's page",
     LOCK: "held while a process trains",
 }
 """The files of a run and what is in them, in Markdown."""

@@ -5019,9 +5019,76 @@ function bo() {
 		})]
 	})] });
 }
-// src/mechanism-panel.tsx
-var xo = 120;
+// src/notes-panel.tsx
+var xo = 2e3;
 function So() {
+	let e = Y(), { door: t } = e, n = V(null), r = V(""), i = V(""), a = (t, r = "") => t?.then((t) => {
+		[n.value, i.value] = [t, ""], r && (e.spoken.value = r);
+	}, (e) => void (i.value = U.of(e).message));
+	return F(() => void a(t.notes?.()), []), /* @__PURE__ */ X("div", {
+		class: "doubt notes",
+		children: [t.addNote && /* @__PURE__ */ X("form", {
+			class: "aside",
+			onSubmit: (n) => {
+				n.preventDefault();
+				let o = r.value.trim();
+				o !== "" && a(t.addNote?.(o, e.link), "The note is kept.")?.then(() => {
+					i.value === "" && (r.value = "");
+				});
+			},
+			children: [
+				/* @__PURE__ */ X("label", {
+					for: "note",
+					children: "A note on what is on screen"
+				}),
+				/* @__PURE__ */ X("textarea", {
+					id: "note",
+					rows: 3,
+					maxLength: xo,
+					value: r.value,
+					onInput: (e) => r.value = e.currentTarget.value
+				}),
+				/* @__PURE__ */ X("button", {
+					type: "submit",
+					disabled: r.value.trim() === "",
+					children: "Keep the note"
+				}),
+				/* @__PURE__ */ X("p", {
+					class: "problem",
+					role: "alert",
+					hidden: i.value === "",
+					children: i.value
+				})
+			]
+		}), /* @__PURE__ */ X("ul", {
+			id: "notes",
+			tabIndex: 0,
+			"aria-label": "Notes",
+			children: [n.value?.map(({ id: n, text: r, link: i }) => /* @__PURE__ */ X("li", { children: [
+				/* @__PURE__ */ X("p", {
+					dir: "auto",
+					children: r
+				}),
+				e.address !== null && /* @__PURE__ */ X("a", {
+					href: i,
+					children: "Show its view"
+				}),
+				" ",
+				t.removeNote && /* @__PURE__ */ X("button", {
+					type: "button",
+					onClick: () => void a(t.removeNote?.(n), "The note is removed."),
+					children: "Remove"
+				})
+			] }, n)), n.value?.length === 0 && /* @__PURE__ */ X("li", {
+				class: "note",
+				children: "No notes yet. A note keeps the view on screen."
+			})]
+		})]
+	});
+}
+// src/mechanism-panel.tsx
+var Co = 120;
+function wo() {
 	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = V(!1), o = V(null), s = t.answer.value, c = t.sheet.value, l = Yt({
 		answer: s,
 		sheet: c,
@@ -5047,7 +5114,7 @@ function So() {
 			}, (t) => {
 				e.signal.aborted || ([i.value, a.value] = [U.of(t).message, !1]);
 			});
-		}, r.peek() === null ? 0 : xo);
+		}, r.peek() === null ? 0 : Co);
 		return () => {
 			clearTimeout(c), e.abort();
 		};
@@ -5091,11 +5158,11 @@ function So() {
 						"” looks in ",
 						_i(u, f.head)
 					] }),
-					/* @__PURE__ */ X(Co, {
+					/* @__PURE__ */ X(To, {
 						..._,
 						line: b
 					}),
-					/* @__PURE__ */ X(wo, { ..._ }),
+					/* @__PURE__ */ X(Eo, { ..._ }),
 					/* @__PURE__ */ X("p", {
 						class: "problem",
 						role: "alert",
@@ -5110,20 +5177,20 @@ function So() {
 				role: "region",
 				"aria-label": "The numbers of each key",
 				"aria-busy": a.value,
-				children: /* @__PURE__ */ X(To, {
+				children: /* @__PURE__ */ X(Do, {
 					..._,
 					line: b,
 					point: (e) => o.value = e
 				})
 			}),
-			/* @__PURE__ */ X(Eo, {
+			/* @__PURE__ */ X(Oo, {
 				..._,
 				line: b
 			})
 		]
 	});
 }
-function Co({ found: e, result: t, keyName: n, factor: r, line: i }) {
+function To({ found: e, result: t, keyName: n, factor: r, line: i }) {
 	let [a] = an(e), { scale: o, softcap: s } = e, c = o * r;
 	return /* @__PURE__ */ X("div", {
 		class: "formula",
@@ -5163,7 +5230,7 @@ function Co({ found: e, result: t, keyName: n, factor: r, line: i }) {
 		]
 	});
 }
-function wo({ found: e, result: t, factor: n, masked: r }) {
+function Eo({ found: e, result: t, factor: n, masked: r }) {
 	let i = Y(), a = i.now.factor.value, o = nn(e.scale, e.width) ? Zt(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${tn(n)}`;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("label", {
@@ -5238,7 +5305,7 @@ function wo({ found: e, result: t, factor: n, masked: r }) {
 		})
 	] });
 }
-function To({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
+function Do({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
 	let l = Y(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = $t(t), [, p] = an(t), m = t.scale * a, h = l.now.sheet.value?.excerpt, g = (e) => h !== void 0 && e >= h.keys.from && e < h.keys.to, _ = (t) => {
 		h !== void 0 && l.pin({
 			side: "target",
@@ -5330,7 +5397,7 @@ function To({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 		]
 	})] });
 }
-function Eo({ found: e, row: t, keyName: n, line: r, result: i }) {
+function Oo({ found: e, row: t, keyName: n, line: r, result: i }) {
 	let a = Y(), o = V(null), s = e.shown.indexOf(r.key), c = e.vectors[s], l = e.values?.[s], u = e.energy !== null, [d, f] = u ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], p = (e, t) => `${e} of “${J(t)}”`;
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes vectors",
@@ -5356,29 +5423,29 @@ function Eo({ found: e, row: t, keyName: n, line: r, result: i }) {
 				" numbers",
 				e.width > e.query.length && `, of which the first ${e.query.length} are shown`
 			] }),
-			/* @__PURE__ */ X(Do, {
+			/* @__PURE__ */ X(ko, {
 				cell: o,
 				title: p(d, t),
 				numbers: e.query
 			}),
 			c !== void 0 && /* @__PURE__ */ X(A, { children: [
-				/* @__PURE__ */ X(Do, {
+				/* @__PURE__ */ X(ko, {
 					cell: o,
 					title: p(f, n(r.key)),
 					numbers: c
 				}),
-				e.energy !== null && /* @__PURE__ */ X(Do, {
+				e.energy !== null && /* @__PURE__ */ X(ko, {
 					cell: o,
 					title: "v",
 					numbers: e.energy
 				}),
-				/* @__PURE__ */ X(Do, {
+				/* @__PURE__ */ X(ko, {
 					cell: o,
 					title: `${u ? "v × tanh(W q + U k)" : `${d} × ${f}`}: together ${K(r.product)}`,
 					numbers: en(e, c)
 				})
 			] }),
-			l !== void 0 && /* @__PURE__ */ X(Do, {
+			l !== void 0 && /* @__PURE__ */ X(ko, {
 				cell: o,
 				title: p("value", n(r.key)),
 				numbers: l
@@ -5390,7 +5457,7 @@ function Eo({ found: e, row: t, keyName: n, line: r, result: i }) {
 					e.no_values,
 					"."
 				]
-			}) : /* @__PURE__ */ X(Do, {
+			}) : /* @__PURE__ */ X(ko, {
 				cell: o,
 				title: "context: the sum of weight × value over all keys, as in the model",
 				numbers: e.context
@@ -5402,7 +5469,7 @@ function Eo({ found: e, row: t, keyName: n, line: r, result: i }) {
 		]
 	});
 }
-function Do({ title: e, numbers: t, cell: n }) {
+function ko({ title: e, numbers: t, cell: n }) {
 	let { theme: r } = Y(), i = I(null), a = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), o = r.changes.value;
 	F(() => {
 		let e = () => {
@@ -5440,7 +5507,7 @@ function Do({ title: e, numbers: t, cell: n }) {
 	});
 }
 // src/statistics-panel.tsx
-var Oo = [
+var Ao = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -5449,8 +5516,8 @@ var Oo = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], ko = 32, Ao = /* @__PURE__ */ new WeakMap();
-function jo() {
+], jo = 32, Mo = /* @__PURE__ */ new WeakMap();
+function No() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -5458,16 +5525,16 @@ function jo() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Mo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...ua(e)]), f = (e) => {
-		let t = Ao.get(e) ?? /* @__PURE__ */ new Map();
-		Ao.set(e, t);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Po(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...ua(e)]), f = (e) => {
+		let t = Mo.get(e) ?? /* @__PURE__ */ new Map();
+		Mo.set(e, t);
 		let n = `${l} ${s}`, r = t.get(n) ?? da(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - ko / 2, 0), Math.max(r.heads - ko, 0)), _ = Array.from({ length: Math.min(r.heads, ko) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
+	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - jo / 2, 0), Math.max(r.heads - jo, 0)), _ = Array.from({ length: Math.min(r.heads, jo) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
 		if (!s) return v?.[t]?.[e] ?? NaN;
 		let r = m ? Fr(n, e) : e === c ? o : null;
 		return r === null ? NaN : f(r)[t];
-	}, b = Oo.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, b = Ao.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
@@ -5531,30 +5598,30 @@ function jo() {
 						let n = y(t, e);
 						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? gi(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > ko && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > jo && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						ko,
+						jo,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(No, {
+			!n.coarse && /* @__PURE__ */ X(Fo, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function Mo({ special: e, text: t }) {
+function Po({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function No({ matrix: e, apart: t }) {
+function Fo({ matrix: e, apart: t }) {
 	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = fa(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${W((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
 	return F(() => {
-		let e = () => Po(r.current, n.theme, o, a);
+		let e = () => Io(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -5587,7 +5654,7 @@ function No({ matrix: e, apart: t }) {
 		]
 	});
 }
-function Po(e, t, n, r) {
+function Io(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -5602,7 +5669,7 @@ function Po(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function Fo(e, t, n, r = () => !0) {
+function Lo(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
@@ -5618,17 +5685,18 @@ function Fo(e, t, n, r = () => !0) {
 		}
 	};
 }
-var Io = [
-	Fo("distribution", "Distribution", Wa),
-	Fo("lines", "Lines", bo),
-	Fo("mechanism", "Mechanism", So, (e) => e.mechanism !== void 0),
-	Fo("statistics", "Statistics", jo),
-	Fo("compare", "Compare", Ta),
-	Fo("doubt", "Doubt", io, (e, t) => e.doubt !== void 0 && t?.doubt != null),
-	Fo("beams", "Beams", ra, (e, t) => e.beams !== void 0 && t?.beams === !0)
+var Ro = [
+	Lo("distribution", "Distribution", Wa),
+	Lo("lines", "Lines", bo),
+	Lo("mechanism", "Mechanism", wo, (e) => e.mechanism !== void 0),
+	Lo("statistics", "Statistics", No),
+	Lo("compare", "Compare", Ta),
+	Lo("doubt", "Doubt", io, (e, t) => e.doubt !== void 0 && t?.doubt != null),
+	Lo("beams", "Beams", ra, (e, t) => e.beams !== void 0 && t?.beams === !0),
+	Lo("notes", "Notes", So, (e, t, n) => e.notes !== void 0 && n?.notes === !0)
 ];
-function Lo() {
-	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Io.filter((t) => t.accepts(e.door, e.now.answer.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+function zo() {
+	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Ro.filter((t) => t.accepts(e.door, e.now.answer.value, e.now.model.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
 	F(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
@@ -5675,11 +5743,11 @@ function Lo() {
 	})] });
 }
 // src/csv.ts
-function Ro(e, t) {
+function Bo(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function zo(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => Bo(e?.whole ?? e?.text ?? "");
+function Vo(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => Ho(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
 		if (Rt(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
@@ -5687,45 +5755,45 @@ function zo(e, t, n, r, i) {
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function Bo(e) {
+function Ho(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var Vo = 16, Ho = 28, Uo = 56, Wo = 288, Go = 2;
-function Ko(e) {
+var Uo = 16, Wo = 28, Go = 56, Ko = 288, qo = 2;
+function Jo(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
 	return t === null || n === null ? "" : `${_i(t, r)}, ${fi(n)}`;
 }
-function qo(e, t, { width: n, height: r }) {
+function Yo(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Ko(e), Vo, 22), t.save(), t.translate(Vo, 44), i.export(t), t.restore();
-	let c = r - Vo - Uo + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Vo, c - 10), Ca(t, a.ramp, Jt(s, Vt(o)), {
-		x: Vo,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Jo(e), Uo, 22), t.save(), t.translate(Uo, 44), i.export(t), t.restore();
+	let c = r - Uo - Go + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Uo, c - 10), Ca(t, a.ramp, Jt(s, Vt(o)), {
+		x: Uo,
 		y: c,
-		width: Math.min(Wo, n - 32)
+		width: Math.min(Ko, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function Jo(e) {
+function Xo(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), Wo) + 32,
-		height: Math.ceil(t.height) + Ho + Uo + 32
+		width: Math.max(Math.ceil(t.width), Ko) + 32,
+		height: Math.ceil(t.height) + Wo + Go + 32
 	};
 }
-function Yo(e) {
-	let t = Jo(e);
+function Zo(e) {
+	let t = Xo(e);
 	if (t === null) return null;
 	let n = new ga();
-	return qo(e, n, t), n.file(t.width, t.height, Ko(e));
+	return Yo(e, n, t), n.file(t.width, t.height, Jo(e));
 }
-async function Xo(e) {
-	let t = Jo(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * Go, t.height * Go], r.scale(Go, Go), qo(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function Qo(e) {
+	let t = Xo(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * qo, t.height * qo], r.scale(qo, qo), Yo(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function Zo(e) {
+function $o(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -5744,32 +5812,32 @@ function Zo(e) {
 		row: i.from,
 		key: a.from
 	};
-	return zo(r, t.rows, t.keys, c, l);
+	return Vo(r, t.rows, t.keys, c, l);
 }
-function Qo(e, t) {
+function es(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function $o() {
+function ts() {
 	let e = Y(), t = I(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = Ro(Ko(e), t), i = {
-			svg: () => Yo(e),
-			csv: () => Zo(e),
+		let r = Bo(Jo(e), t), i = {
+			svg: () => Zo(e),
+			csv: () => $o(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await Xo(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await Qo(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
 			let t = new U("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		Qo(o, r), e.spoken.value = `Saved as ${r}`;
+		es(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -5821,30 +5889,30 @@ function $o() {
 	});
 }
 // src/viewport.ts
-var es = 38, ts = 4;
-function ns({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), es), i = Math.min(n.height / Math.max(e, 1), es), [a, o] = Math.max(r, i) / Math.min(r, i) <= ts ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var ns = 38, rs = 4;
+function is({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), ns), i = Math.min(n.height / Math.max(e, 1), ns), [a, o] = Math.max(r, i) / Math.min(r, i) <= rs ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function rs(e, t, n, r, i) {
+function as(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return as(e.from + t * (e.to - e.from) - t * o, o, r);
+	return ss(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function is(e, t, n, r) {
+function os(e, t, n, r) {
 	let i = e.to - e.from;
-	return as(e.from + t / r * i, i, n);
+	return ss(e.from + t / r * i, i, n);
 }
-function as(e, t, n) {
+function ss(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function os({ rows: e, keys: t }) {
+function cs({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -5857,14 +5925,14 @@ function os({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function ss(e, t, n) {
+function ls(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function Q(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function cs(e, t, n) {
+function us(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -5877,7 +5945,7 @@ function cs(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s = class {
+var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys = class {
 	theme;
 	canvas;
 	room;
@@ -5901,7 +5969,7 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Cs(os(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Ts(cs(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -5911,7 +5979,7 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = bs(c.rows, l.rows, ss(i.rows, o, r.height)), d = bs(c.keys, l.columns, ss(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = Ss(c.rows, l.rows, ls(i.rows, o, r.height)), d = Ss(c.keys, l.columns, ls(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -5958,14 +6026,14 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (ys(n.near) ? this.handlers.click(i) : this.zoom(r, ps));
+		i !== null && (xs(n.near) ? this.handlers.click(i) : this.zoom(r, hs));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: ss(e, Math.max(Math.min(t, n), 0), r),
-			to: ss(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: ls(e, Math.max(Math.min(t, n), 0), r),
+			to: ls(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -5975,7 +6043,7 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = Cs(os(r), e(i));
+		let { layer: i } = n, a = Ts(cs(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -6014,19 +6082,19 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: rs(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: rs(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: as(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: as(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: is(i.rows, t, n.layer.queries, r.height),
-			keys: is(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: os(i.rows, t, n.layer.queries, r.height),
+			keys: os(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(os(e)), ms);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(cs(e)), gs);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -6034,12 +6102,12 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${ls}px ${this.theme.font}`;
-		let a = vs(i, t, r, n);
+		i.font = `600 ${ds}px ${this.theme.font}`;
+		let a = bs(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + hs, a.top + a.height + 4];
+		let [o, s] = [a.left + a.width + _s, a.top + a.height + 4];
 		for (let e of [this.canvas, this.marks]) wa(e, o, s);
-		let c = Cs(os(n), e(t.layer));
+		let c = Ts(cs(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -6051,7 +6119,7 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + hs,
+			width: e.left + e.width + _s,
 			height: e.top + e.height + 4
 		};
 	}
@@ -6067,7 +6135,7 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 		}, e);
 	}
 	get view() {
-		return this.shown && os(this.shown);
+		return this.shown && cs(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
@@ -6077,12 +6145,12 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !ys(t.near)) return;
+		if (Math.min(a, o) < 8 || !xs(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [xs(c.rows, r.rows), xs(c.keys, r.keys)];
+		let [l, u] = [Cs(c.rows, r.rows), Cs(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < fs)) {
+		if (!(Math.min(a, o) < ms)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
@@ -6096,12 +6164,12 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(ls, Math.max(a, ds)) : ls, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Sa(e, t, us), 0, 0);
-		}, c = (e, t, n, r) => (r ? Ss(xs({
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(ds, Math.max(a, ps)) : ds, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Sa(e, t, fs), 0, 0);
+		}, c = (e, t, n, r) => (r ? ws(Cs({
 			from: 0,
 			to: Infinity
-		}, e)) : cs(e, t, n)).map((e) => [e, r]);
+		}, e)) : us(e, t, n)).map((e) => [e, r]);
 		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
@@ -6130,14 +6198,14 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + hs, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + _s, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !Cs(os(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !Ts(cs(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = gs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		let { layer: a } = t, o = vs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
 		wa(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
 		let l = this.bitmaps.get(t.far.matrix) ?? ba(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
@@ -6147,7 +6215,7 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => is(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => os(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -6175,60 +6243,60 @@ var ls = 13, us = 112, ds = 11, fs = 28, ps = 8, ms = 120, hs = 16, gs = 84, _s 
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function vs(e, t, n, r) {
-	let i = ys(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, us)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
-		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : ls) + 14), c = Math.max(n.width - i - hs, 40);
+function bs(e, t, n, r) {
+	let i = xs(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, fs)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : ds) + 14), c = Math.max(n.width - i - _s, 40);
 		return {
 			left: i,
 			top: s,
-			...ns(t.layer, {
+			...is(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
 		};
 	}, c = s(i, i), l = {
-		rows: i && c.height / (r.rows.to - r.rows.from) >= ds,
-		keys: i && c.width / (r.keys.to - r.keys.from) >= ds
+		rows: i && c.height / (r.rows.to - r.rows.from) >= ps,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= ps
 	};
 	return {
 		...s(l.rows, l.keys),
 		named: l
 	};
 }
-function ys({ matrix: e, excerpt: t }) {
+function xs({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function bs(e, t, n) {
+function Ss(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function xs(e, t) {
+function Cs(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function Ss({ from: e, to: t }) {
+function ws({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Cs(e, t) {
+function Ts(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function ws(e, t) {
+function Es(e, t) {
 	return t.partner === void 0 ? null : t.side === "target" ? Lt(e, t.index, t.partner) : Lt(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function Ts() {
+function Ds() {
 	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = V(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
 	return /* @__PURE__ */ X(A, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(Es, {
+			children: [/* @__PURE__ */ X(Os, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -6249,22 +6317,22 @@ function Ts() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X($o, {})
+					/* @__PURE__ */ X(ts, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(Ds, { view: a }),
+		o.value && /* @__PURE__ */ X(ks, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
 			hidden: !n.coarse,
 			children: bi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(Os, { label: Ci(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X(As, {})
+		/* @__PURE__ */ X(As, { label: Ci(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(Ms, {})
 	] });
 }
-function Es({ part: e, editing: t, edit: n }) {
+function Os({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
@@ -6331,7 +6399,7 @@ function Es({ part: e, editing: t, edit: n }) {
 		})]
 	});
 }
-function Ds({ view: t }) {
+function ks({ view: t }) {
 	let n = Y(), r = n.layer.value, i = I(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -6402,7 +6470,7 @@ function Ds({ view: t }) {
 		]
 	});
 }
-function Os({ label: t }) {
+function As({ label: t }) {
 	let n = Y(), r = I(null), i = I(null), a = I(null), o = I(null);
 	F(() => {
 		if (r.current === null || i.current === null) return;
@@ -6411,9 +6479,9 @@ function Os({ label: t }) {
 			index: e,
 			partner: t
 		});
-		return n.map = new _s(n.theme, r.current, i.current, {
+		return n.map = new ys(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = ks(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = js(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
@@ -6491,13 +6559,13 @@ function Os({ label: t }) {
 		})]
 	});
 }
-function ks(e, t) {
+function js(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = ws(r, t), s = i[t.index]?.text ?? "";
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Es(r, t), s = i[t.index]?.text ?? "";
 	return o === null ? "" : `${J(s)} → ${J(a[t.partner]?.text ?? "")}: ${W(o)}`;
 }
-function As() {
+function Ms() {
 	let e = Y(), { now: t, theme: n } = e, r = I(null), i = e.weights.value, a = t.scale.value;
 	return H(() => {
 		n.changes.value;
@@ -6543,24 +6611,24 @@ function As() {
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(js, {})
+			/* @__PURE__ */ X(Ns, {})
 		]
 	});
 }
-function js() {
+function Ns() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: ks(e, Nr({
+		children: js(e, Nr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var Ms = 24;
-function Ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var Ps = 24;
+function Fs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = I(null), u = I(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -6592,7 +6660,7 @@ function Ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : Ms));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : Ps));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -6601,7 +6669,7 @@ function Ns({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function Ps({ explorer: e }) {
+function Is({ explorer: e }) {
 	let t = V(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
@@ -6616,13 +6684,13 @@ function Ps({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(Fs, {
+				/* @__PURE__ */ X(Ls, {
 					help: t,
 					explorer: e
 				}),
 				/* @__PURE__ */ X(Ai, {}),
-				/* @__PURE__ */ X(Ls, { explorer: e }),
 				/* @__PURE__ */ X(zs, { explorer: e }),
+				/* @__PURE__ */ X(Vs, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -6635,7 +6703,7 @@ function Ps({ explorer: e }) {
 		})
 	});
 }
-function Fs({ help: e, explorer: t }) {
+function Ls({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -6670,12 +6738,12 @@ function Fs({ help: e, explorer: t }) {
 		]
 	});
 }
-var Is = [
+var Rs = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function Ls({ explorer: e }) {
+function zs({ explorer: e }) {
 	let { now: t } = e, n = I(null), r = V("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
@@ -6685,7 +6753,7 @@ function Ls({ explorer: e }) {
 	}), a ? /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes",
-		children: Is.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: Rs.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -6699,7 +6767,7 @@ function Ls({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Is.filter(([e]) => e !== "heads" || i);
+			let t = Rs.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -6710,7 +6778,7 @@ function Ls({ explorer: e }) {
 				hidden: !i,
 				children: /* @__PURE__ */ X(Ji, {})
 			}),
-			/* @__PURE__ */ X(Ns, {
+			/* @__PURE__ */ X(Fs, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -6724,9 +6792,9 @@ function Ls({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(Ts, {})
+				children: /* @__PURE__ */ X(Ds, {})
 			}),
-			/* @__PURE__ */ X(Ns, {
+			/* @__PURE__ */ X(Fs, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -6742,7 +6810,7 @@ function Ls({ explorer: e }) {
 				"aria-label": "Words",
 				children: /* @__PURE__ */ X(Va, {})
 			}),
-			/* @__PURE__ */ X(Ns, {
+			/* @__PURE__ */ X(Fs, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -6756,7 +6824,7 @@ function Ls({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(Lo, {})
+				children: /* @__PURE__ */ X(zo, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -6765,14 +6833,14 @@ function Ls({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: Rs(e)
+			children: Bs(e)
 		})
 	});
 }
-function Rs({ now: e }) {
+function Bs({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function zs({ explorer: e }) {
+function Vs({ explorer: e }) {
 	let t = e.notice.value;
 	return F(() => {
 		if (t === "") return;
@@ -6787,21 +6855,21 @@ function zs({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var Bs = [
+var Hs = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Vs = [
+], Us = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], Hs = class {
+], Ws = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
@@ -6835,7 +6903,7 @@ var Bs = [
 		return this.dark ? Pi : Ni;
 	}
 	get heads() {
-		return this.dark ? Vs : Bs;
+		return this.dark ? Us : Hs;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
@@ -6845,38 +6913,38 @@ var Bs = [
 	}
 };
 // src/mount.tsx
-function Us(e) {
+function Gs(e) {
 	let t = new CSSStyleSheet();
 	return t.replaceSync(e), t;
 }
-function Ws(e, t, n) {
+function Ks(e, t, n) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" });
 	i.adoptedStyleSheets = [n.styles];
 	let a = document.createElement("div");
 	a.className = "explorer", i.append(a), e.append(r);
-	let o = new Hs(a, n.scheme ?? "auto"), { address: s } = n, c = new Zr(t, o, s ?? null);
-	Ce(/* @__PURE__ */ X(Ps, { explorer: c }), a);
+	let o = new Ws(a, n.scheme ?? "auto"), { address: s } = n, c = new Zr(t, o, s ?? null);
+	Ce(/* @__PURE__ */ X(Is, { explorer: c }), a);
 	let l = s?.whenChanged(() => void c.follow(s.read()));
 	return c.begin(s?.read() ?? n.link ?? ""), { unmount() {
 		l?.(), c.stop(), Ce(null, a), o.dispose(), r.remove();
 	} };
 }
 // src/tile.ts
-var Gs = 1414288449, Ks = 2, qs = 28, Js = 1;
-async function Ys(e) {
-	if (e.byteLength < qs) throw $("its header is cut off");
+var qs = 1414288449, Js = 2, Ys = 28, Xs = 1;
+async function Zs(e) {
+	if (e.byteLength < Ys) throw $("its header is cut off");
 	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== Gs) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== Ks) throw $(`its version is ${t.getUint16(4, !0)}, not ${Ks}`);
+	if (t.getUint32(0, !0) !== qs) throw $("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== Js) throw $(`its version is ${t.getUint16(4, !0)}, not ${Js}`);
 	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
 		8,
 		12,
 		16
 	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
 	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await Qs(new Uint8Array(e, qs), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	let c = await ec(new Uint8Array(e, Ys), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
 	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
 	let d = c.subarray(4 * i);
 	return {
@@ -6886,15 +6954,15 @@ async function Ys(e) {
 		power: r,
 		most: 2 ** n - 2,
 		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & Js) !== 0,
+		sampled: (t.getUint16(22, !0) & Xs) !== 0,
 		scales: u,
-		levels: n === 8 ? d : $s(d)
+		levels: n === 8 ? d : tc(d)
 	};
 }
-var Xs = 1330402369;
-async function Zs(e) {
+var Qs = 1330402369;
+async function $s(e) {
 	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== Xs) throw $("it does not begin with ATLO");
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== Qs) throw $("it does not begin with ATLO");
 	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
 	let n = t.getUint16(6, !0), r = 8 + 4 * n;
 	if (e.byteLength < r) throw $("its header is cut off");
@@ -6903,9 +6971,9 @@ async function Zs(e) {
 		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
 	});
 	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map(Ys));
+	return Promise.all(i.map(Zs));
 }
-async function Qs(e, t) {
+async function ec(e, t) {
 	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
 	try {
 		for (;;) {
@@ -6920,7 +6988,7 @@ async function Qs(e, t) {
 	if (r !== t) throw $("it holds less than it says");
 	return n;
 }
-function $s(e) {
+function tc(e) {
 	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
 	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
 }
@@ -6928,7 +6996,7 @@ function $(e) {
 	return new U("a whole tile of weights", `a damaged one (${e})`, "translate again");
 }
 // src/widget.ts
-var ec = class {
+var nc = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -6951,7 +7019,7 @@ var ec = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return Zs(tc(await this.ask({
+		return $s(rc(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -6963,15 +7031,15 @@ var ec = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: nc({
+		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: ic({
 			from: o,
 			to: o + 1
 		}) }, l = {
-			...rc(a),
+			...ac(a),
 			shape: s,
 			...c
 		};
-		return Ys(tc(await this.ask({
+		return Zs(rc(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -6983,7 +7051,7 @@ var ec = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: rc(n)
+			query: ac(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -7027,23 +7095,23 @@ var ec = class {
 		});
 	};
 };
-function tc({ content: e }) {
+function rc({ content: e }) {
 	if (e !== null) return e;
 	throw new U("an answer in bytes", "one without", "run the cell again");
 }
-function nc({ from: e, to: t }) {
+function ic({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function rc({ rows: e, keys: t }) {
+function ac({ rows: e, keys: t }) {
 	return {
-		rows: nc(e),
-		keys: nc(t)
+		rows: ic(e),
+		keys: ic(t)
 	};
 }
-var ic = { render({ model: e, el: t }) {
-	let n = new ec(e), r = Ws(t, n, { styles: Us(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
+var oc = { render({ model: e, el: t }) {
+	let n = new nc(e), r = Ks(t, n, { styles: Gs(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.notes textarea{border:1px solid var(--edge);background:var(--paper);width:100%;color:inherit;font:inherit;resize:vertical;border-radius:.3rem;padding:.4rem}.notes ul{flex:auto;min-height:0;list-style:none;overflow:hidden auto}.notes li{border-bottom:1px solid var(--line);max-width:40rem;padding-block:.4rem}.notes li p{overflow-wrap:anywhere;white-space:pre-wrap}.notes :is(li button,li a){min-height:1.5rem}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { ec as Messages, ic as default };
+export { nc as Messages, oc as default };
