@@ -345,7 +345,7 @@ def test_a_trace_too_large_to_draw_asks_for_a_layer_or_a_head() -> None:
         figures.plot_trace(trace)
     said = str(error.value)
     assert "a figure of at most 8,192 pixels a side; got 72 maps" in said
-    assert "such as 'layers.0.attention', or a head of it" in said
+    assert "such as 'layers.0.attention', or a head, such as" in said
     assert "'layers.0.attention, head 0'" in said
     with pytest.raises(AttlasError, match="72 maps"):
         figures.heatmaps(figures.maps_of(trace))
