@@ -121,7 +121,7 @@ def test_what_is_no_model_is_told_at_once_with_what_was_meant(model, make, told)
 def test_a_change_that_cannot_be_called_with_weights_is_told_before_the_model_runs(
     model, change, told
 ):
-    with pytest.raises(AttlasError, match=rf"a function of \(weights, seen, layer\).*{told}"):
+    with pytest.raises(AttlasError, match=rf"a function of \(weights, allowed, layer\).*{told}"):
         UNCHECKED[1](model, change)
 
 
