@@ -146,7 +146,7 @@ def test_an_export_in_any_folder_translates_as_that_of_the_run_does(
     ("quantization", "code", "message"),
     [
         ("float32", 0, "1, 1 of them before"),
-        ("int8", 2, "to be of engine = ctranslate2-int8; got engine = ctranslate2"),
+        ("int8", 2, "expected engine = ctranslate2-int8, with which "),
     ],
 )
 def test_which_engine_an_export_is_its_numbers_say_and_not_its_folder(

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from attlas.explorer.notes import notes_path
 from attlas.inference import Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.recording import Trace
@@ -63,6 +64,7 @@ def test_it_is_served_to_whom_and_where_the_options_say(
     ((shown, how),) = served
     assert isinstance(shown, Translator if kind == "run" else Trace)
     usual = {"name": subject.name, "host": "127.0.0.1", "port": 8642, "open_browser": True}
+    usual["notes"] = notes_path(subject)
     assert how == usual | changed
 
 

@@ -418,14 +418,14 @@ def test_a_folder_whose_name_no_file_can_hold_is_told_before_any_work(
 @pytest.mark.parametrize(
     ("name", "content", "advised"),
     [
-        ("my.tsv", "a\tb\n", "attlas train tiny --set data.train={} --set data.valid= "),
-        ("my.tsv.gz", "", "attlas train tiny --set data.train={} --set data.valid= "),
-        ("my.csv", "a,b\n", "where its texts have labels: attlas train imdb --set data.train={}"),
-        ("my.jsonl", "{}\n", "attlas train imdb --set data.train={} --set data.held_back=0.1"),
-        ("my text", "a b\n", "attlas train tiny --set data.train='{}' --set data.valid= "),
+        ("my.tsv", "a\tb\n", "write attlas train --pairs {}, or, if its texts have labels, "),
+        ("my.tsv.gz", "", "attlas train --pairs {}"),
+        ("my.csv", "a,b\n", "if its texts have labels, attlas train --labels {}"),
+        ("my.jsonl", "{}\n", "to train on it, write attlas train --labels {}"),
+        ("my text", "a b\n", "attlas train --pairs '{}'"),
     ],
 )
-def test_data_in_the_place_of_a_recipe_is_told_which_recipe_takes_it(
+def test_data_in_the_place_of_a_recipe_is_told_which_option_takes_it(
     tmp_path: Path, name: str, content: str, advised: str
 ) -> None:
     (tmp_path / name).write_text(content)
@@ -436,13 +436,13 @@ def test_data_in_the_place_of_a_recipe_is_told_which_recipe_takes_it(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_of_texts_in_the_place_of_a_recipe_is_told_which_recipe_takes_it(
+def test_a_folder_of_texts_in_the_place_of_a_recipe_is_told_which_option_takes_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "pos").mkdir()
     code, _, error = called("train", tmp_path)
     assert code == 2
-    assert f"attlas train imdb --set data.train={tmp_path}" in error
+    assert f"attlas train --labels {tmp_path}" in error
 
 
 def test_the_data_of_a_shipped_recipe_are_replaced_by_their_kind(tmp_path: Path) -> None:

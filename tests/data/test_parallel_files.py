@@ -382,7 +382,7 @@ def test_training_data_without_a_pair_is_an_error(tmp_path):
         ({"train": "-", "valid": "-"}, "can be read once"),
         ({"columns": [0, 1]}, "counted from 1"),
         ({"columns": [2, 2]}, "two different columns"),
-        ({"filters": {"max_lenght": 3}}, "did you mean `max_length`"),
+        ({"filters": {"max_lenght": 3}}, "did you mean `.*max_length`"),
         ({"kind": "file"}, "kind"),
         ({"valid": ""}, "data.valid, .* or data.held_back, so many pairs .* got neither; set one"),
         ({"held_back": 3}, "data.valid, .* or data.held_back, .* got both"),

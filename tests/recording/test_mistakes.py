@@ -112,7 +112,7 @@ def test_what_is_no_model_is_told_at_once_with_what_was_meant(model, make, told)
     [
         (without, r"got without, which makes one; call it, as in without\(0\)"),
         (permuted, r"got permuted, which makes one; call it, as in permuted\(seed=1\)"),
-        (lambda weights: weights, r"got <lambda>\(weights\); write it as `def change\(weights, se"),
+        (lambda weights: weights, r"got <lambda>\(weights\); write it as `def change\(weights, al"),
         ("uniform", r"got a str; pass such as attlas.recording.uniform"),
         (torch.zeros(2), r"got a Tensor; pass such as"),
         (None, r"got a NoneType; pass such as"),
@@ -127,13 +127,13 @@ def test_a_change_that_cannot_be_called_with_weights_is_told_before_the_model_ru
 
 def test_functions_of_any_kind_are_changes(model):
     class Method:
-        def change(self, weights, seen, layer):
+        def change(self, weights, allowed, layer):
             return weights * 0
 
         def __call__(self, *given):
             return given[0] * 0
 
-    def with_default(weights, seen, layer="", share=0):
+    def with_default(weights, allowed, layer="", share=0):
         return weights * share
 
     found = []

@@ -272,9 +272,7 @@ def is_run(name: Path | str, *, or_trace: bool = False) -> bool:
         return True
     if path.is_dir() and str(path) not in shipped_recipes():
         expected, last = "a recipe or a run", "or the folder of a run"
-        first = (
-            f"train on its texts with attlas train imdb --set data.train={quote(str(name))}, or "
-        )
+        first = f"train on its texts with attlas train --labels {quote(str(name))}, or "
         if or_trace:
             expected, last = "a recipe, a run or a trace", "the folder of a run, or a trace's file"
             first = ""
