@@ -376,7 +376,7 @@ def test_a_missing_and_a_broken_file_are_named(tmp_path: Path) -> None:
     broken.write_text(f"a = {'[' * 9_999}{']' * 9_999}", encoding="utf-8")
     with pytest.raises(AttlasError, match=r"settings in .*broken\.toml; got brackets within"):
         read_toml(broken)
-    with pytest.raises(AttlasError, match=r"a readable TOML file at .*; got embedded null byte"):
+    with pytest.raises(AttlasError, match=r"a readable TOML file at .*; got .*null"):
         read_toml(tmp_path / "a\0b.toml")
 
 

@@ -70,7 +70,7 @@ def check_color(color: Any) -> None:
         )
 
 
-def check_texts(**texts: Any) -> None:
+def check_strings(**texts: Any) -> None:
     """Raise `AttlasError` for what is no text; None = left out."""
     for name, text in texts.items():
         if text is not None and not isinstance(text, str):

@@ -16,7 +16,7 @@ from attlas.figures.arguments import (
     check_count,
     check_limits,
     check_named,
-    check_texts,
+    check_strings,
     limits_between,
 )
 from attlas.figures.fonts import TextLayout
@@ -86,7 +86,7 @@ def bars(
             invalid format, and one whose numbers have no room; for limits without numbers between
             them, and an unknown colour.
     """
-    check_texts(query=query, title=title)
+    check_strings(query=query, title=title)
     name = title or (f"“{query}”" if query else "")
     style = _BarStyle(axis, fmt, vmin, vmax, label, color)
     return _bars({name: weights}, source, [query], "", 1, style)
@@ -142,7 +142,7 @@ class _BarStyle:
         check_format(self.fmt)
         check_limits(self.vmin, self.vmax)
         check_color(self.color)
-        check_texts(axis=self.axis, label=self.label)
+        check_strings(axis=self.axis, label=self.label)
 
 
 def _bars(
@@ -154,7 +154,7 @@ def _bars(
     style: _BarStyle,
 ) -> Figure:
     style.check()
-    check_texts(title=title)
+    check_strings(title=title)
     fmt, axis, label = style.fmt, style.axis, style.label
     maps = [HeadMap.of(weights, source, query) for weights in panels.values()]
     for map_ in maps:
@@ -278,7 +278,7 @@ def plot_pattern(
     num_keys = queries if num_keys is None else num_keys
     check_count("query", queries, "draw a longer pattern")
     check_count("key", num_keys, "draw a longer pattern")
-    check_texts(title=title)
+    check_strings(title=title)
     start = num_keys - queries if query_offset is None else query_offset
     # Equal scores: each query weighs what it may see alike, and the rest not at all.
     uniform_map = FactoredAttentionMap(

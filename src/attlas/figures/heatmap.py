@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from attlas.errors import AttlasError, quoted
-from attlas.figures.arguments import check_count, check_named, check_texts
+from attlas.figures.arguments import check_count, check_named, check_strings
 from attlas.figures.fonts import TextLayout
 from attlas.figures.layout import (
     DOTS,
@@ -463,7 +463,7 @@ def heatmap(
         >>> figure.axes[0].get_xlabel()
         'dimension'
     """
-    check_texts(title=title, xlabel=xlabel, ylabel=ylabel, label=label)
+    check_strings(title=title, xlabel=xlabel, ylabel=ylabel, label=label)
     map_ = HeadMap.of(weights, source, target, row=row, head=head, xlabel=xlabel, ylabel=ylabel)
     style = _Style([cmap], vmin, vmax, fmt, label, shared=True)
     return _draw([(title, map_)], 1, _SIDE, style)
@@ -504,7 +504,7 @@ def heatmaps(
         )
     check_named("map", "maps", maps, '{"head 0": weights[0], "head 1": weights[1]}')
     check_count("column", columns, "leave `columns` at 4")
-    check_texts(title=title, label=label)
+    check_strings(title=title, label=label)
     shared = cmap is None or isinstance(cmap, str | Colormap)
     if not shared and not isinstance(cmap, Iterable):
         raise AttlasError(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from attlas.errors import AttlasError, quoted
-from attlas.figures.arguments import check_limits, check_named, check_texts, limits_between
+from attlas.figures.arguments import check_limits, check_named, check_strings, limits_between
 from attlas.figures.fonts import TextLayout
 from attlas.figures.heatmap import HeadMap, Weights
 from attlas.figures.layout import (
@@ -72,7 +72,7 @@ def lines(
         ['training', 'validation']
     """
     check_named("series", "series", series, '{"loss": [3.1, 2.0, 1.4]}')
-    check_texts(title=title, xlabel=xlabel, ylabel=ylabel)
+    check_strings(title=title, xlabel=xlabel, ylabel=ylabel)
     check_format(fmt)
     check_limits(vmin, vmax)
     rows = {name: _row(quoted(name), values) for name, values in series.items()}
