@@ -111,7 +111,7 @@ def test_a_folder_is_not_a_file(tmp_path):
 
 @pytest.mark.parametrize("read", [read_lines, read_labelled, lambda path: [*stream_lines(path)]])
 def test_a_name_that_no_file_can_have_is_an_error_of_the_caller(read):
-    with pytest.raises(AttlasError, match=r"a readable file at .*; got embedded null byte"):
+    with pytest.raises(AttlasError, match=r"a readable file at .*; got .*null"):
         read("a\0b")
 
 

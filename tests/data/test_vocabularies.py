@@ -72,7 +72,7 @@ def test_a_missing_or_unknown_file_is_an_error(tmp_path):
         load_vocabulary(tmp_path / "no.model")
     with pytest.raises(AttlasError, match=r"ending in \.model or \.json"):
         load_vocabulary(tmp_path / "no.txt")
-    with pytest.raises(AttlasError, match=r"a vocabulary at .*; got embedded null byte"):
+    with pytest.raises(AttlasError, match=r"a vocabulary at .*; got .*null"):
         load_vocabulary(tmp_path / "a\0b.model")
 
 

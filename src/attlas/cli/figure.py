@@ -18,7 +18,7 @@ def figure(
         ),
     ],
     text: Annotated[
-        str | None, typer.Argument(help="The text that the run translates. A trace needs none.")
+        str | None, typer.Argument(help="The text that the run translates or labels. A trace needs none.")
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A file that ends in .png, .svg or .pdf.")
@@ -86,6 +86,7 @@ def figure(
       attlas figure runs/demo "The cat is sleeping." --output map.pdf
       attlas figure runs/demo "The cat is sleeping." --query 1 -o word.svg
       attlas figure runs/demo "The cat is sleeping." --save-trace cat.safetensors
+      attlas figure runs/imdb "A lovely film." -o map.png
       attlas figure cat.safetensors -o map.png
       attlas figure cat.safetensors --cmap YlOrRd --fmt .3f -o map.png
       attlas figure cat.safetensors --statistics -o statistics.png
