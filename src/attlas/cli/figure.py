@@ -18,7 +18,8 @@ def figure(
         ),
     ],
     text: Annotated[
-        str | None, typer.Argument(help="The text that the run translates or labels. A trace needs none.")
+        str | None,
+        typer.Argument(help="The text that the run translates or labels. A trace needs none."),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A file that ends in .png, .svg or .pdf.")
