@@ -10,7 +10,7 @@ from attlas.errors import AttlasError
 from attlas.explorer.maps import TextMaps
 from attlas.figures import plot_trace
 from attlas.recording import DenseAttentionMap, Trace, observe
-from attlas.recording.labels import tokens_of
+from attlas.recording.labels import spelled_bytes, tokens_of
 from attlas.recording.trace import axes_of
 from support import small_models
 
@@ -194,3 +194,31 @@ def test_source_and_target_of_an_encoder_decoder_are_labelled_together_or_apart(
     assert (again.source, again.target) == expected
     again.label(target=[list(expected[1][0])])
     assert (again.source, again.target) == expected
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"),
+    [
+        (("<0xC3>", "<0x84>", "pfel"), ("Ä", "…", "pfel")),
+        (("a", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"), ("a", "😀", "…", "…", "…")),
+        (("<0xD9>", "<0x85>", "<0xC3>", "<0xA9>"), ("م", "…", "é", "…")),
+        (("<0xC3>", "x", "<0x84>"), ("<0xC3>", "x", "<0x84>")),
+        (("<0x84>", "<0xC3>", "<0x84>"), ("<0x84>", "Ä", "…")),
+        (("<0xF0>", "<0x9F>"), ("<0xF0>", "<0x9F>")),
+        (("<0x0A>", "<0x41>", "<0x20>", "<0xFF>"), ("<0x0A>", "A", "<0x20>", "<0xFF>")),
+        ((), ()),
+    ],
+)
+def test_bytes_that_spell_a_character_are_shown_as_it(
+    tokens: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    assert spelled_bytes(tokens) == shown
+
+
+def test_every_text_is_spelled_by_its_bytes() -> None:
+    for text in ("Äpfel für 猫 — مرحبا 😀", "naïve"):
+        tokens = [f"<0x{byte:02X}>" for byte in text.encode()]
+        labels = spelled_bytes(tokens)
+        assert len(labels) == len(tokens)
+        spelled = "".join(label for label in labels if label != "…")
+        assert spelled.replace("<0x20>", " ") == text

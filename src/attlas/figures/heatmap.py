@@ -47,6 +47,7 @@ from attlas.figures.scale import (
     readable_on,
 )
 from attlas.recording import AttentionMap, DenseAttentionMap, Trace
+from attlas.recording.labels import spelled_bytes
 
 # What a figure draws: a matrix, of weights in most cases, with the labels of both axes.
 
@@ -196,7 +197,7 @@ def _labels(axis: str, cell: str, count: int, tokens: Sequence[str] | None) -> t
             f"{len(tokens)} tokens",
             "pass the tokens of this very map, special ones included",
         )
-    return tuple(tokens)
+    return spelled_bytes(tuple(tokens))
 
 
 # The cells in which a map is drawn: its weights, or what is left of them when it is long.

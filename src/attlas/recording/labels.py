@@ -1,5 +1,6 @@
 """The tokens that name the axes of a trace."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -286,3 +287,41 @@ def _byte_letters() -> dict[str, int]:
 
 
 _BYTES = _byte_letters()
+
+
+# Bytes of a vocabulary, which spell characters.
+
+
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_LONGEST_CHARACTER = 4  # bytes of UTF-8
+CONTINUED = "…"
+"""The label of a byte that goes on with the character of a token before."""
+
+
+def spelled_bytes(tokens: Sequence[str]) -> tuple[str, ...]:
+    """The same labels, as many, in which bytes that make a character are shown as it: "<0xC3>",
+    "<0x84>" are "Ä", "…". A byte of no whole printable character stays as it is.
+    """
+    matches = [_BYTE.fullmatch(token) for token in tokens]
+    values = [None if match is None else int(match[1], 16) for match in matches]
+    labels, index = list(tokens), 0
+    while index < len(tokens):
+        size, character = _character(values[index : index + _LONGEST_CHARACTER])
+        if character:
+            labels[index : index + size] = [character, *[CONTINUED] * (size - 1)]
+        index += size
+    return tuple(labels)
+
+
+def _character(values: Sequence[int | None]) -> tuple[int, str]:
+    """How many of these bytes the first character takes, and it; 1 and "" where there is none."""
+    for size in range(1, len(values) + 1):
+        own = [value for value in values[:size] if value is not None]
+        if len(own) < size:
+            break
+        try:
+            character = bytes(own).decode()
+        except UnicodeDecodeError:
+            continue
+        return size, character if character.isprintable() and character != " " else ""
+    return 1, ""
