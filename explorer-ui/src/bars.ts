@@ -34,6 +34,7 @@ export class Bars {
   // How large the list is and how far it is scrolled: to ask the browser costs a layout each time.
   private size = { width: 0, height: 0 };
   private offset = 0;
+  private scrolling = false;
 
   constructor(private readonly list: HTMLElement) {
     for (const room of [this.before, this.after]) {
@@ -41,7 +42,9 @@ export class Bars {
       room.ariaHidden = "true";
     }
     list.addEventListener("scroll", () => {
-      this.offset = this.each === null ? list.scrollTop : list.scrollLeft;
+      const offset = this.each === null ? list.scrollTop : list.scrollLeft;
+      if (this.scrolling || Math.abs(offset - this.offset) < 1) return; // its own scroll, and the lines are there
+      this.offset = offset;
       this.render();
     });
     new ResizeObserver(() => {
@@ -68,8 +71,17 @@ export class Bars {
     const most = Math.max(Math.ceil(this.indices.length / size) * step - room, 0);
     if (hidden) this.offset = Math.min(Math.max(place + step / 2 - room / 2, 0), most);
     this.render();
-    if (hidden && this.each === null) this.list.scrollTop = this.offset;
-    else if (hidden) this.list.scrollLeft = this.offset;
+    if (hidden && !this.scrolling) {
+      this.scrolling = true;
+      requestAnimationFrame(() => this.scroll());
+    }
+  }
+
+  /** With the next picture: to scroll is to lay out at once, and the browser does that there. */
+  private scroll(): void {
+    this.scrolling = false;
+    if (this.each === null) this.list.scrollTop = this.offset;
+    else this.list.scrollLeft = this.offset;
   }
 
   /** How many lines a column has; null where there is one column for all. */

@@ -113,8 +113,7 @@ function Small({ title, matrix, ramp, shade, ticks: numbers, flipped, changes }:
         pen.scale(-1, 1);
       }
       pen.imageSmoothingEnabled = false;
-      const all = { rows: { from: 0, to: matrix.rows }, keys: { from: 0, to: matrix.columns } };
-      const bitmap = painted({ matrix, excerpt: all, shade, scale: "root" }, ramp);
+      const bitmap = painted({ matrix, shade }, ramp);
       if (bitmap.width > 0) pen.drawImage(bitmap, 0, 0, across, down);
       fitted(legend.current, width, 28);
       drawLegend(bar, ramp, numbers, { x: 0, y: 0, width }, theme.tone("quiet"), theme.font);

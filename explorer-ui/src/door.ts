@@ -200,10 +200,11 @@ export interface Statistics {
   readonly sampled: boolean;
 }
 
-/** A part of a map, of one head or (null) of all. */
+/** A part of a map, of one head or (null) of all; `rough`: a byte a weight is exact enough. */
 export interface Part {
   readonly excerpt: Excerpt;
   readonly head: number | null;
+  readonly rough?: boolean;
 }
 
 /** Where translations and weights come from: a server here, a file of one's own elsewhere. */

@@ -7,7 +7,8 @@ import { joined, joinedLabels, pieceSpans, wordSpans } from "./joining.ts";
 import { type Matrix, head as headOf } from "./matrix.ts";
 import { type Excerpt, type Span, around, carried, contains, fitted, same } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
-import { type Sheet, preview, sheet, takesLong } from "./sheet.ts";
+import { Neighbours } from "./neighbours.ts";
+import { type Sheet, holdsAll, preview, sheet, takesAMoment, takesLong } from "./sheet.ts";
 import type { MapView } from "./map-view.ts";
 import type { Theme } from "./theme.ts";
 import * as change from "./state.ts";
@@ -71,12 +72,13 @@ export class Explorer {
   });
   /** Weights of heads that the sheet does not hold, by layer and head, of the same part. */
   private readonly others = signal<ReadonlyMap<string, Matrix>>(new Map());
-  private othersOf: Sheet | null = null;
+  private othersOf: { readonly map: string | null; readonly excerpt: Excerpt | null } | null = null;
   private othersRequest = new AbortController();
   private answerRequest = new AbortController();
   private sheetRequest = new AbortController();
   private openingRow: number | null = null;
   private pendingHead: { layer: number; head: number | null } | null = null;
+  private readonly neighbours: Neighbours;
   private readonly stopFetching: () => void;
 
   constructor(
@@ -84,7 +86,12 @@ export class Explorer {
     readonly theme: Theme,
     readonly address: Address | null,
   ) {
-    this.stopFetching = effect(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
+    this.neighbours = new Neighbours(door);
+    const fetching = [
+      effect(() => this.fetchOthers(this.heads.value, this.now.sheet.value)),
+      effect(() => this.neighbours.follow(this.now.answer.value, this.now.sheet.value)),
+    ];
+    this.stopFetching = () => fetching.forEach((end) => end());
   }
 
   get state(): State {
@@ -137,6 +144,11 @@ export class Explorer {
       return change.weightsOf(sheet, head);
     }
     return this.others.value.get(`${layer} ${head}`) ?? null;
+  }
+
+  /** The weights of another head of the layer in view, with a byte each; null while they are not there. */
+  neighbour(head: number): Matrix | null {
+    return change.weightsOf(this.neighbours.sheet(this.now.sheet.value, this.now.answer.value, head), head);
   }
 
   /** Whether a head has rows and keys as the one in view has. */
@@ -237,6 +249,7 @@ export class Explorer {
       const came = await this.first(answer, link, signal);
       return (state) => kept(change.answered(came.from(state), text, answer, came), link);
     });
+    await this.sharpen(signal);
   }
 
   /** Translate the text again, to a translation that begins with these ids. */
@@ -255,10 +268,14 @@ export class Explorer {
       const came = await this.first(answer, link, signal);
       return (state) => kept(change.answered(came.from(state), null, answer, { ...came, row }), link);
     });
-    if (signal.aborted) return;
-    this.openingRow = null;
+    if (!signal.aborted) this.openingRow = null;
+    await this.sharpen(signal);
+  }
+
+  /** Ask for the weights of the head of which a small picture is shown. */
+  private async sharpen(signal: AbortSignal): Promise<void> {
     const { sheet, layer, head, view } = this.state;
-    if (sheet?.preview && view !== null) await this.show(layer, head, view); // read all of it now
+    if (!signal.aborted && sheet?.preview && view !== null) await this.show(layer, head, view);
   }
 
   /** Show a head: of the weights that are there, or of others. */
@@ -313,11 +330,14 @@ export class Explorer {
     if (!signal.aborted) this.pendingHead = null;
   }
 
-  /** What is shown of a head before its weights have come, where they take long. */
+  /** What is shown of a head before its weights have come: less exact ones, or where they take long
+   * its small picture. */
   private preview(layer: Layer, index: number, head: number | null, view: Excerpt): Sheet | null {
-    const { overview, sheet } = this.state;
-    const there = sheet?.layer === index && change.holds(this.state, head);
-    return there ? null : early(overview, layer, index, head, view);
+    const { answer, overview, sheet } = this.state;
+    const here = sheet?.layer === index;
+    if (here && change.holds(this.state, head)) return null;
+    const other = here && head !== null && contains(sheet.excerpt, view) ? this.neighbours.sheet(sheet, answer, head) : null;
+    return other ?? (takesLong(layer, view) ? early(overview, layer, index, head) : null);
   }
 
   /** Whether the weights that are there show this part of this head, as exactly as they can be. */
@@ -350,8 +370,12 @@ export class Explorer {
     const view = link
       ? fitted(link.view, described)
       : carried(this.state.view, change.layer(this.state), described);
+    // All heads are seen first. What a link keeps in view has its place in the weights alone.
+    const pinned = (link?.pinned ?? null) !== null && !takesLong(described, view);
+    const all = head === null && holdsAll(described, around(view, described));
+    const soon = pinned || all || !takesAMoment(described, around(view, described));
     const came =
-      early(overview, described, layer, head, view) ??
+      (soon ? null : early(overview, described, layer, head)) ??
       (await this.sheet(answer, layer, head, around(view, described), signal));
     return { sheet: came, view, overview, from: (state) => ({ ...state, layer, head }) };
   }
@@ -416,12 +440,18 @@ export class Explorer {
     return this.answerRequest.signal;
   }
 
-  /** Let go of everything that is under way. */
-  stop(): void {
+  /** Let go of what is under way; `retry` asks for it again. */
+  pause(): void {
     this.answerRequest.abort();
     this.sheetRequest.abort();
     this.othersRequest.abort();
+    this.neighbours.stop();
+  }
+
+  /** Let go of everything, for good. */
+  stop(): void {
     this.stopFetching();
+    this.pause();
   }
 
   private update(state: State, remembered = true): void {
@@ -435,12 +465,15 @@ export class Explorer {
   /** Ask for the selected heads that the sheet does not hold. */
   private fetchOthers(heads: readonly Head[], sheet: Sheet | null): void {
     const { answer } = this.state;
-    if (this.othersOf?.excerpt !== sheet?.excerpt || this.othersOf?.tile !== sheet?.tile) {
+    const asked = { map: answer?.map ?? null, excerpt: sheet?.excerpt ?? null };
+    const { map: before, excerpt: part } = this.othersOf ?? { map: null, excerpt: null };
+    const kept = part !== null && asked.excerpt !== null && before === asked.map && same(part, asked.excerpt);
+    if (!kept) {
       this.othersRequest.abort();
       this.othersRequest = new AbortController();
       this.others.value = new Map();
     }
-    this.othersOf = sheet;
+    this.othersOf = asked;
     if (answer === null || answer.map === null || sheet === null || sheet.preview) return;
     const { map, layers } = answer;
     const { signal: stop } = this.othersRequest;
@@ -468,10 +501,9 @@ function early(
   layer: Layer,
   index: number,
   head: number | null,
-  view: Excerpt,
 ): Sheet | null {
   const tile = overview?.tiles[index];
-  if (tile === undefined || !takesLong(layer, view)) return null;
+  if (tile === undefined) return null;
   return preview(tile, layer, index, Math.min(head ?? 0, layer.heads - 1));
 }
 

@@ -1,7 +1,8 @@
 import type { Layer, Statistics } from "./door.ts";
 import { type Grid, type Head, grid, headAt, moved, sameHead, sorted } from "./grid-layout.ts";
 import { head as weightsOf } from "./matrix.ts";
-import { type Ramp, colour } from "./ramp.ts";
+import { painted } from "./painting.ts";
+import type { Ramp } from "./ramp.ts";
 import { type Scale, shading } from "./scale.ts";
 import type { Theme } from "./theme.ts";
 import type { Tile } from "./tile.ts";
@@ -147,8 +148,9 @@ export class HeadGrid {
     if (kept !== undefined) return kept;
     const [tile, described] = [heads.overview[layer], heads.layers[layer]];
     if (tile === undefined || described === undefined) return null;
-    const flipped = heads.rightToLeft.has(layer);
-    const made = painted(tile, head, heads, described.keys, flipped);
+    const matrix = weightsOf(tile, head);
+    const shade = shading(heads.scale, matrix, described.keys);
+    const made = painted({ matrix, shade }, heads.ramp, heads.rightToLeft.has(layer));
     this.pictures.set(name, made);
     return made;
   }
@@ -188,30 +190,4 @@ export class HeadGrid {
 
 function valueOf({ statistics, statistic }: Heads, { layer, head }: Head): number | null {
   return statistic === null ? null : (statistics.layers[layer]?.[statistic]?.[head] ?? null);
-}
-
-/** One pixel a cell; where no query may look, nothing. */
-function painted(
-  tile: Tile,
-  head: number,
-  { ramp, scale }: Pick<Heads, "ramp" | "scale">,
-  keys: number,
-  flipped: boolean,
-): HTMLCanvasElement {
-  const canvas = document.createElement("canvas");
-  if (tile.rows === 0 || tile.keys === 0) return canvas;
-  [canvas.width, canvas.height] = [tile.keys, tile.rows];
-  const matrix = weightsOf(tile, head);
-  const shade = shading(scale, matrix, keys);
-  const image = new ImageData(tile.keys, tile.rows);
-  for (let i = 0; i < matrix.values.length; i++) {
-    const weight = matrix.values[i] ?? 0;
-    if (Number.isNaN(weight)) continue;
-    const row = Math.floor(i / tile.keys);
-    const at = flipped ? row * tile.keys + (tile.keys - 1 - (i % tile.keys)) : i;
-    image.data.set(colour(ramp, shade(weight, row)), 4 * at);
-    image.data[4 * at + 3] = 255;
-  }
-  canvas.getContext("2d")?.putImageData(image, 0, 0);
-  return canvas;
 }

@@ -9,6 +9,7 @@ import { type Cell, MapView, weightAt } from "./map-view.ts";
 import { largest, mean, head as headOf } from "./matrix.ts";
 import { type Piece, drawLegend } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
+import { holdsAll, takesLong } from "./sheet.ts";
 import { SCALES, type Scale, shading, ticks } from "./scale.ts";
 import { percent } from "./share.ts";
 import { type Place, active } from "./state.ts";
@@ -40,7 +41,7 @@ export function MapPanel() {
         </div>
       </div>
       {editing.value && <PartForm view={view} />}
-      <p id="coarse" class="hint" hidden={!sheet.coarse}>
+      <p id="coarse" class="hint" hidden={!sheet.coarse || (sheet.preview && !takesLong(layer, view))}>
         {wording.hint(sheet.coarse ? sheet.excerpt : null, sheet.preview || sheet.tile.pyramidLevel > 0 ? sheet.tile : null)}
       </p>
       <MapCanvas label={wording.spoken(weights.rows, weights.columns, kind, sheet.coarse)} />
@@ -56,7 +57,9 @@ function Crumbs({ part, editing, edit }: { part: Excerpt; editing: boolean; edit
   const answer = now.answer.value;
   const sheet = now.sheet.value;
   if (answer === null) return null;
-  const heads = explorer.layer.value?.heads ?? 0;
+  const layer = explorer.layer.value;
+  const heads = layer?.heads ?? 0;
+  const all = sheet !== null && layer !== null && holdsAll(layer, sheet.excerpt);
   const shown = sheet?.head ?? now.head.value;
   return (
     <nav class="crumbs" aria-label="What is shown">
@@ -91,7 +94,7 @@ function Crumbs({ part, editing, edit }: { part: Excerpt; editing: boolean; edit
               explorer.chooseHead(value === "" ? null : Number(value));
             }}
           >
-            {sheet?.head === null && <option value="">mean of all</option>}
+            {(sheet?.head === null || all) && <option value="">mean of all</option>}
             {Array.from({ length: heads }, (_, head) => (
               <option key={head} value={String(head)}>
                 {head}

@@ -74,7 +74,13 @@ export function hidden(matrix: Matrix, row: number, column: number): boolean {
 
 /** What one query looked at: a distribution over the keys. */
 export function row(matrix: Matrix, index: number): number[] {
-  return Array.from({ length: matrix.columns }, (_, column) => at(matrix, index, column));
+  const { columns, values } = matrix;
+  const found = new Array<number>(columns);
+  for (let column = 0; column < columns; column++) {
+    const weight = values[index * columns + column] ?? 0;
+    found[column] = Number.isNaN(weight) ? 0 : weight;
+  }
+  return found;
 }
 
 /** How much each query looked at one key: not a distribution, the queries decide one by one. */

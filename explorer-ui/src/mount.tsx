@@ -23,6 +23,7 @@ export function constructed(text: string): CSSStyleSheet {
 }
 
 export interface Mounted {
+  readonly explorer: Explorer;
   unmount(): void;
 }
 
@@ -47,6 +48,7 @@ export function mount(root: HTMLElement, door: Door, options: Options): Mounted 
   const forget = address?.whenChanged(() => void explorer.follow(address.read()));
   void explorer.begin(address?.read() ?? options.link ?? "");
   return {
+    explorer,
     unmount() {
       forget?.();
       explorer.stop();

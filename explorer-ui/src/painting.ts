@@ -1,7 +1,7 @@
 import type { Excerpt } from "./excerpt.ts";
 import type { Matrix } from "./matrix.ts";
 import { type Pen, SvgPen } from "./pen.ts";
-import { type Colour, type Ramp, colour, css } from "./ramp.ts";
+import { type Ramp, colour, css, pixels } from "./ramp.ts";
 import type { Scale, Shading, Tick } from "./scale.ts";
 
 /** Weights and the part of the map that they are of. */
@@ -12,20 +12,27 @@ export interface Piece {
   readonly scale: Scale;
 }
 
-/** One pixel a weight, to be enlarged: as fast for a million cells as for a hundred. */
-export function painted({ matrix, shade }: Piece, ramp: Ramp): HTMLCanvasElement {
+/** One pixel a weight, to be enlarged. `flipped`: keys go from right to left. */
+export function painted(
+  { matrix, shade }: Pick<Piece, "matrix" | "shade">,
+  ramp: Ramp,
+  flipped = false,
+): HTMLCanvasElement {
   const small = document.createElement("canvas");
   if (matrix.rows === 0 || matrix.columns === 0) return small;
   [small.width, small.height] = [matrix.columns, matrix.rows];
   const image = new ImageData(matrix.columns, matrix.rows);
-  for (let i = 0; i < matrix.values.length; i++) {
-    const weight = matrix.values[i] ?? 0;
-    if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
-    const [red, green, blue]: Colour = colour(ramp, shade(weight, Math.floor(i / matrix.columns)));
-    image.data[4 * i] = red;
-    image.data[4 * i + 1] = green;
-    image.data[4 * i + 2] = blue;
-    image.data[4 * i + 3] = 255;
+  // Some hundred thousand cells at a time: no array for each of them.
+  const [to, colours, { rows, columns, values }] = [new Uint32Array(image.data.buffer), pixels(ramp), matrix];
+  const most = colours.length - 1;
+  for (let row = 0; row < rows; row++) {
+    const start = row * columns;
+    for (let column = 0; column < columns; column++) {
+      const weight = values[start + column] ?? 0;
+      if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
+      const share = Math.min(Math.max(shade(weight, row), 0), 1);
+      to[start + (flipped ? columns - 1 - column : column)] = colours[Math.round(share * most)] ?? 0;
+    }
   }
   small.getContext("2d")?.putImageData(image, 0, 0);
   return small;

@@ -26,6 +26,15 @@ export function colour(ramp: Ramp, share: number): Colour {
   return ramp.steps[step] ?? [0, 0, 0];
 }
 
+const kept = new WeakMap<Ramp, Uint32Array>();
+
+/** The colours as pixels of a picture: red, green, blue and no transparency, in one number each. */
+export function pixels(ramp: Ramp): Uint32Array {
+  const found = kept.get(ramp) ?? new Uint32Array(Uint8Array.from(ramp.steps.flatMap((step) => [...step, 255])).buffer);
+  kept.set(ramp, found);
+  return found;
+}
+
 export function css([red, green, blue]: Colour): string {
   return `rgb(${red}, ${green}, ${blue})`;
 }

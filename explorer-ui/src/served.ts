@@ -31,10 +31,11 @@ export class Served implements Door {
   }
 
   async tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
-    const { excerpt, head } = part;
+    const { excerpt, head, rough } = part;
+    const levels = rough ? "&bits=8&curve=root" : "";
     const heads = head === null ? "" : `&heads=${head}:${head + 1}`;
     const shape = `&shape=${cells(excerpt.rows)},${cells(excerpt.keys)}`;
-    const address = `${path(map, layer)}?${ranges(excerpt)}${shape}${heads}`;
+    const address = `${path(map, layer)}?${ranges(excerpt)}${shape}${heads}${levels}`;
     return unpack(await (await this.fetched(address, { signal })).arrayBuffer());
   }
 

@@ -1,7 +1,7 @@
 import type { Door, Layer } from "./door.ts";
 import { type Excerpt, type Span, cells, coarse, group, whole } from "./excerpt.ts";
 import { type Label, labels, numbered } from "./label.ts";
-import type { Tile } from "./tile.ts";
+import { type Tile, only } from "./tile.ts";
 
 /** A part of one layer's map, as it came: its weights, and what its rows and columns are. */
 export interface Sheet {
@@ -12,7 +12,7 @@ export interface Sheet {
   readonly head: number | null;
   /** Whether a cell is the largest of several weights. */
   readonly coarse: boolean;
-  /** Whether it is the small picture of the head, which is shown while the weights are read. */
+  /** Whether something less exact is shown while the weights are read, such as the small picture. */
   readonly preview: boolean;
   readonly rows: readonly Label[];
   readonly keys: readonly Label[];
@@ -27,13 +27,7 @@ export function takesLong(layer: Layer, excerpt: Excerpt): boolean {
 
 /** The whole map of a head as the overview has it. */
 export function preview(overview: Tile, layer: Layer, index: number, head: number): Sheet {
-  const size = overview.rows * overview.keys;
-  const tile = {
-    ...overview,
-    heads: 1,
-    scales: overview.scales.slice(head, head + 1),
-    levels: overview.levels.slice(head * size, (head + 1) * size),
-  };
+  const tile = only(overview, head);
   const excerpt = whole(layer);
   const rows = groups(excerpt.rows, tile.rows);
   const keys = groups(excerpt.keys, tile.keys);
@@ -41,8 +35,27 @@ export function preview(overview: Tile, layer: Layer, index: number, head: numbe
 }
 
 const MOST_WEIGHTS = 1 << 22; // of a tile that holds all heads
+const FEW_WEIGHTS = 1 << 18; // of one that comes as fast as one head alone
 
-/** Ask for a part of a map; of many weights, and where they are pooled, for one head alone. */
+/** How many weights all heads have in a part of a map; Infinity where they are pooled. */
+function weights(layer: Layer, excerpt: Excerpt): number {
+  return coarse(excerpt) ? Infinity : layer.heads * cells(excerpt.rows) * cells(excerpt.keys);
+}
+
+/** Whether all heads of a layer can come at once. */
+export function holdsAll(layer: Layer, excerpt: Excerpt): boolean {
+  return weights(layer, excerpt) <= MOST_WEIGHTS;
+}
+
+/** Whether a reader notices the time until a part is there, so that the overview is shown first. */
+export function takesAMoment(layer: Layer, excerpt: Excerpt): boolean {
+  return weights(layer, excerpt) > FEW_WEIGHTS;
+}
+
+/**
+ * Ask for a part of a map: for the head alone where there are many weights or they are pooled, else
+ * for all heads. The mean of all needs all.
+ */
 export async function sheet(
   door: Door,
   map: string,
@@ -51,8 +64,7 @@ export async function sheet(
   signal: AbortSignal,
 ): Promise<Sheet> {
   const pooled = coarse(excerpt);
-  const size = layer.heads * cells(excerpt.rows) * cells(excerpt.keys);
-  const alone = pooled || size > MOST_WEIGHTS;
+  const alone = head === null ? !holdsAll(layer, excerpt) : takesAMoment(layer, excerpt);
   const only = alone ? Math.min(head ?? 0, layer.heads - 1) : null;
   const part = { excerpt, head: only };
   const [tile, tokens] = await Promise.all([

@@ -43,14 +43,14 @@ export function StatisticsPanel() {
     return found;
   };
   const own = numbersOf(weights);
-  const every = sheet.head === null && layer.heads > 1;
   const name = shown === null ? "The mean of all heads" : `Head ${shown}`;
   const first = Math.min(Math.max((shown ?? 0) - MOST_LINES / 2, 0), Math.max(layer.heads - MOST_LINES, 0));
   const heads = Array.from({ length: Math.min(layer.heads, MOST_LINES) }, (_, index) => first + index);
   const ofServer = overview.statistics.layers[sheet.layer];
   const value = (head: number, statistic: (typeof COLUMNS)[number]): number => {
     if (!apart) return ofServer?.[statistic]?.[head] ?? NaN;
-    const matrix = every ? weightsOf(sheet, head) : head === shown ? weights : null;
+    const held = sheet.head === null ? weightsOf(sheet, head) : explorer.neighbour(head);
+    const matrix = head === shown ? weights : held;
     return matrix === null ? NaN : numbersOf(matrix)[statistic];
   };
   const columns = COLUMNS.filter((column) => heads.some((head) => Number.isFinite(value(head, column))));

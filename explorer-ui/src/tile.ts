@@ -68,6 +68,17 @@ export async function unpack(buffer: ArrayBuffer): Promise<Tile> {
   };
 }
 
+/** One head of it. */
+export function only(tile: Tile, head: number): Tile {
+  const size = tile.rows * tile.keys;
+  return {
+    ...tile,
+    heads: 1,
+    scales: tile.scales.slice(head, head + 1),
+    levels: tile.levels.subarray(head * size, (head + 1) * size),
+  };
+}
+
 const OVERVIEW = 0x4f4c5441; // "ATLO", little-endian
 
 /**

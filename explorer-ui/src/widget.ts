@@ -54,10 +54,11 @@ export class Messages implements Door {
   }
 
   async tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
-    const { excerpt, head } = part;
+    const { excerpt, head, rough } = part;
     const shape = `${cells(excerpt.rows)},${cells(excerpt.keys)}`;
     const heads = head === null ? {} : { heads: range({ from: head, to: head + 1 }) };
-    const query = { ...ranges(excerpt), shape, ...heads };
+    const levels = rough ? { bits: "8", curve: "root" } : {};
+    const query = { ...ranges(excerpt), shape, ...heads, ...levels };
     return unpack(content(await this.ask({ ask: "tile", map, layer, query }, signal)));
   }
 

@@ -204,6 +204,32 @@ def test_a_long_map_is_shown_at_once_by_a_sample_and_then_whole(
         driver.wait("page.querySelector('#coarse').textContent.includes('17 × 17')", seconds=60)
 
 
+def test_who_leaves_the_page_is_worked_for_no_longer_and_who_comes_back_is(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, keys = torch.randn(2, 1, 1, 8_500, 4, generator=torch.Generator().manual_seed(6))
+    trace = Trace()
+    trace.record("a", FactoredAttentionMap(query, keys, 0.5, everywhere, 0))
+    begun: list[threading.Event] = []
+    whole = MapWindow.tile
+
+    def waiting(window: MapWindow, layer: Layer, stop: threading.Event) -> bytes:
+        begun.append(stop)
+        if len(begun) == 1:
+            stop.wait(60)
+        return whole(window, layer, stop)
+
+    monkeypatch.setattr(MapWindow, "tile", waiting)
+    monkeypatch.setattr(overview, "_MOST_READ", 1 << 20)
+    with serving(app(trace)) as url, well_behaved(driver, url):
+        driver.open(url)
+        driver.wait("page.querySelector('#coarse')?.textContent.startsWith('A sample')")
+        driver.open("about:blank")
+        assert begun[0].wait(20)
+        driver.run("history.back()")
+        driver.wait("page.querySelector('#coarse')?.textContent.includes('17 × 17')", seconds=60)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1200])
 def test_the_grid_fits_the_page(reader: Reader, width: int, scheme: str) -> None:

@@ -1,5 +1,6 @@
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from attlas.explorer.maps import unpack
 from attlas.explorer.messages import MOST_CHARACTERS
 from attlas.recording import DenseAttentionMap, Trace
 from support.backwards import Backwards, Watched, weights
+
+PAGE = Path(__file__).resolve().parents[2] / "src" / "attlas" / "explorer" / "page"
 
 
 def ask(client: TestClient, text: str) -> Any:
@@ -221,6 +224,17 @@ def test_a_range_that_a_file_does_not_have_is_told_as_json(
     if status == 416:
         size = len(client.get(path).content)
         assert answer.headers["content-range"] == f"bytes */{size}"
+
+
+def test_the_page_is_sent_deflated_to_those_who_take_it(client: TestClient) -> None:
+    whole = (PAGE / "explorer.js").read_bytes()
+    for asked in ("gzip", "identity"):
+        answer = client.get("/explorer.js", headers={"Accept-Encoding": asked})
+        assert answer.content == whole
+        assert answer.headers.get("content-encoding") == ("gzip" if asked == "gzip" else None)
+    part = client.get("/explorer.js", headers={"Accept-Encoding": "gzip", "Range": "bytes=0-999"})
+    assert part.content == whole[:1000]
+    assert "content-encoding" not in part.headers
 
 
 def test_a_range_that_a_file_has_comes(client: TestClient) -> None:

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Router
@@ -93,7 +94,7 @@ def app(
     routes = [
         # Apart from the page's files, which would answer for a question of another method.
         Mount("/api", Router(api, redirect_slashes=False)),
-        Mount("/", StaticFiles(directory=_PAGE, html=True)),
+        Mount("/", _Compressed(StaticFiles(directory=_PAGE, html=True))),
     ]
     return Starlette(
         routes=routes,
@@ -142,6 +143,17 @@ async def _no_such_thing(request: Request, error: Exception) -> Response:
 
 async def _nobody_listens(request: Request, error: Exception) -> Response:
     return Response(status_code=204)  # the client has gone
+
+
+class _Compressed:
+    """Whole files are sent with gzip to those who take it; ranges are of the file as it is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._plain, self._deflating = app, GZipMiddleware(app, compresslevel=6)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answering = self._plain if "range" in Headers(scope=scope) else self._deflating
+        await answering(scope, receive, send)
 
 
 class _InJson:

@@ -237,6 +237,7 @@ def pack(
     pyramid_level: int = 0,
     sampled: bool = False,
     step: int = 1,
+    effort: int = 6,
 ) -> bytes:
     """The bytes of a tile, whose heads have a scale each: weight = scale · (level / most)^power.
 
@@ -244,6 +245,7 @@ def pack(
     "root". The level 2^bits − 1 is a cell in which no query may look at any key; −inf in `weights`.
     pyramid_level n: a cell stands for up to 2ⁿ × 2ⁿ weights. sampled: not all of them were read.
     step: levels are rounded to its multiples, so that they deflate better; the largest stays.
+    effort: of zlib, from 1 (fast) to 9 (small).
     Little-endian, a header of 28 bytes and then one zlib stream:
 
         offset  type     what
@@ -294,7 +296,7 @@ def pack(
     header = _HEADER.pack(
         _MAGIC, _VERSION, bits, CURVES[curve], *shape, pyramid_level, flags, len(raw)
     )
-    return header + zlib.compress(raw, 6)
+    return header + zlib.compress(raw, effort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +357,9 @@ def pyramid_level(size: tuple[int, int], cells: tuple[int, int]) -> int:
 MOST_WEIGHTS = 1 << 24  # of one tile: 16 million levels are 32 MB before they are deflated
 
 _NAMES = ("heads", "rows", "keys", "shape", "bits", "curve")
+# Of zlib, for an answer that a reader waits for. Levels of 16 bits deflate to next to the same size
+# with 1 as with 6, in a fifth of the time; those of 8 bits are a twentieth larger with 1.
+_EFFORT = {8: 4, 16: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +435,7 @@ class MapWindow:
             self.bits,
             curve=self.curve,
             pyramid_level=pyramid_level(size, (self.height, self.width)),
+            effort=_EFFORT[self.bits],
         )
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Integer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -93,11 +93,13 @@ class LayerOverview:
     pyramid_level: int
 
     def tile(self) -> bytes:
-        """Its pictures, as the page reads them."""
+        """Its pictures, as the page reads them: with every level where they are the weights, with
+        every other one where a cell is the largest of several."""
         return pack(
             self.pictures,
             8,
             curve="root",
+            step=1 if self.pyramid_level == 0 else 2,
             pyramid_level=self.pyramid_level,
             sampled=self.sampled,
         )
@@ -146,11 +148,13 @@ def look_at_layer(
     attention_map = layer.attention_map
     _, _, queries, num_keys = attention_map.shape
     shape = min(side, queries), min(side, num_keys)
+    special = _special_keys(layer)  # once, however many passes there are
     passes = (
-        [_pass(layer, (0, queries), shape, stop)]
+        [_pass(layer, (0, queries), shape, special, stop)]
         if not sampled
         else [
-            _pass(layer, (row, row + 1), (1, shape[1]), stop) for row in _middles(queries, shape[0])
+            _pass(layer, (row, row + 1), (1, shape[1]), special, stop)
+            for row in _middles(queries, shape[0])
         ]
     )
     found = {
@@ -173,8 +177,18 @@ def _middles(queries: int, rows: int) -> list[int]:
     return [(low + high) // 2 for low, high in pairwise(edges)]
 
 
+def _special_keys(layer: Layer) -> Integer[Tensor, "1 keys"] | None:
+    """Group 0 for keys that are special tokens, below 0 for all others; None where none is."""
+    special = [_SPECIAL.fullmatch(token) is not None for token in layer.axes.keys]
+    return torch.tensor([special]).long() - 1 if any(special) else None
+
+
 def _pass(
-    layer: Layer, rows: tuple[int, int], shape: tuple[int, int], stop: threading.Event | None
+    layer: Layer,
+    rows: tuple[int, int],
+    shape: tuple[int, int],
+    special: Integer[Tensor, "1 keys"] | None,
+    stop: threading.Event | None,
 ) -> dict[str, Tensor]:
     """What these rows say: the picture, numbers (heads, rows) by name, and `received`."""
     attention_map = layer.attention_map
@@ -188,9 +202,8 @@ def _pass(
         "received": received,
         **{name: RowReduction(attention_map, of_row) for name, of_row in of_queries.items()},
     }
-    if any(special := [_SPECIAL.fullmatch(token) is not None for token in layer.axes.keys]):
-        groups = torch.tensor([special]).long() - 1  # below 0: of no group
-        reductions["special_weight"] = MassReduction(attention_map, groups, 1)
+    if special is not None:
+        reductions["special_weight"] = MassReduction(attention_map, special, 1)
     if stop is not None:
         reductions["stop"] = CancelCheck(stop)
     results = reduce_map(attention_map, reductions, rows=rows)

@@ -72,16 +72,16 @@ function d(e, n, r) {
 	};
 }
 // src/explorer.css?inline
-var f, p, m, h, g, _, v, y, b, x, S, ee, C = Symbol.for("pv"), w = {}, T = [], E = /^m(i|n|o|s|text|space)$/, te = Array.isArray, ne = T.slice, D = Object.assign;
-function re(e) {
+var f, p, m, h, g, _, v, y, b, x, S, ee, C = Symbol.for("pv"), w = {}, T = [], E = /^m(i|n|o|s|text|space)$/, te = Array.isArray, ne = T.slice, re = Object.assign;
+function ie(e) {
 	e && e.parentNode && e.remove();
 }
-function O(e, t, n) {
+function D(e, t, n) {
 	var r, i, a, o = {}, s = arguments.length;
 	for (a in t) a == "key" ? r = t[a] : a == "ref" && typeof e != "function" ? i = t[a] : o[a] = t[a];
-	return s > 2 && (o.children = s > 3 ? ne.call(arguments, 2) : n), k(e, o, r, i, null);
+	return s > 2 && (o.children = s > 3 ? ne.call(arguments, 2) : n), O(e, o, r, i, null);
 }
-function k(e, t, n, r, i) {
+function O(e, t, n, r, i) {
 	var a = {
 		type: e,
 		props: t,
@@ -99,44 +99,44 @@ function k(e, t, n, r, i) {
 	};
 	return !i && f.vnode && f.vnode(a), a;
 }
-function A(e) {
+function k(e) {
 	return e.children;
 }
-function ie(e, t) {
+function ae(e, t) {
 	this.props = e, this.context = t, this.__g = 0;
 }
-function j(e, t) {
-	if (t == null) return e.__ && j(e.__, e.__i + 1);
+function oe(e, t) {
+	if (t == null) return e.__ && oe(e.__, e.__i + 1);
 	for (var n; t < e.__k.length; t++) if ((n = e.__k[t]) && n.__e) return n.__e;
-	return typeof e.type != "function" || e.props.__P ? null : j(e);
+	return typeof e.type != "function" || e.props.__P ? null : oe(e);
 }
-function M(e) {
+function A(e) {
 	var t, n = e.__v, r = n.__e, i = [], a = [], o = e.__P;
-	o && ((t = D({ constructor: C }, n)).__v = n.__v + 1, f.vnode && f.vnode(t), he(o, t, n, e.__n, o.namespaceURI, 32 & n.__u ? [r] : null, i, r || j(n), 32 & n.__u, a), t.__v = n.__v, t.__.__k[t.__i] = t, ve(i, t, a), n.__ = n.__e = null, t.__e != r && ae(t));
+	o && ((t = re({ constructor: C }, n)).__v = n.__v + 1, f.vnode && f.vnode(t), _e(o, t, n, e.__n, o.namespaceURI, 32 & n.__u ? [r] : null, i, r || oe(n), 32 & n.__u, a), t.__v = n.__v, t.__.__k[t.__i] = t, be(i, t, a), n.__ = n.__e = null, t.__e != r && se(t));
 }
-function ae(e) {
+function se(e) {
 	if ((e = e.__) && e.__c && !e.props.__P) return e.__e = null, e.__k.some(function(t) {
 		return t && (e.__e = t.__e);
-	}), ae(e);
+	}), se(e);
 }
-function oe(e) {
-	(8 & e.__g || (e.__g |= 8, h.push(e), _++)) && g == f.debounceRendering || ((g = f.debounceRendering) || queueMicrotask)(se);
+function ce(e) {
+	(8 & e.__g || (e.__g |= 8, h.push(e), _++)) && g == f.debounceRendering || ((g = f.debounceRendering) || queueMicrotask)(le);
 }
-function se() {
+function le() {
 	try {
-		for (var e, t = 1; h.length;) h.length > t && h.sort(v), e = h.shift(), t = h.length, 8 & e.__g && M(e);
+		for (var e, t = 1; h.length;) h.length > t && h.sort(v), e = h.shift(), t = h.length, 8 & e.__g && A(e);
 	} finally {
-		(_ = h.length) && (g || queueMicrotask)(se);
+		(_ = h.length) && (g || queueMicrotask)(le);
 	}
 }
-function ce(e, t, n, r, i, a, o, s, c, l, u) {
+function ue(e, t, n, r, i, a, o, s, c, l, u) {
 	var d, f, p, m, h, g, _ = r.__k || T, v = t.length;
-	for (c = le(n, t, _, c, v), d = 0; d < v; d++) (p = n.__k[d]) != null && (f = ~p.__i && _[p.__i] || w, p.__i = d, g = he(e, p, f, i, a, o, s, c, l, u), m = p.__e, (f.ref != p.ref || 8 & f.__u) && (f.ref && be(f.ref, null, p, f), p.ref && u.push(p.ref, p.__c || m, p)), h ||= m, 4 & p.__u ? (c = ue(p, c, e, !f.__v), f.__e && (f.__e = null)) : typeof p.type == "function" && g !== void 0 ? c = g : m && (c = m.nextSibling), p.__u &= -21);
+	for (c = de(n, t, _, c, v), d = 0; d < v; d++) (p = n.__k[d]) != null && (f = ~p.__i && _[p.__i] || w, p.__i = d, g = _e(e, p, f, i, a, o, s, c, l, u), m = p.__e, (f.ref != p.ref || 8 & f.__u) && (f.ref && Se(f.ref, null, p, f), p.ref && u.push(p.ref, p.__c || m, p)), h ||= m, 4 & p.__u ? (c = fe(p, c, e, !f.__v), f.__e && (f.__e = null)) : typeof p.type == "function" && g !== void 0 ? c = g : m && (c = m.nextSibling), p.__u &= -21);
 	return n.__e = h, c;
 }
-function le(e, t, n, r, i) {
+function de(e, t, n, r, i) {
 	var a, o, s, c, l, u, d, f, p, m = n.length, h = m, g = 0, _ = 0, v = e.__k = Array(i);
-	for (a = 0; a < i; a++) (o = t[a]) != null && typeof o != "boolean" && typeof o != "function" ? (typeof o != "object" || o.constructor === String ? o = v[a] = k(null, o) : te(o) ? o = v[a] = k(A, { children: o }) : o.constructor === C && o.__b ? o = v[a] = k(o.type, o.props, o.key, o.ref, o.__v) : v[a] = o, c = a + g, o.__ = e, o.__b = e.__b + 1, s = null, ~(l = o.__i = de(o, n, c, h)) && (h--, (s = n[l]) && (s.__u |= 2)), s && s.__v ? (o.__u |= 16, l == c - 1 ? g-- : l == c + 1 ? g++ : l != c && (l > c ? g-- : g++, _ = 1)) : (~l || (i > m ? g-- : i < m && g++), typeof o.type != "function" && (o.__u |= 4))) : v[a] = null;
+	for (a = 0; a < i; a++) (o = t[a]) != null && typeof o != "boolean" && typeof o != "function" ? (typeof o != "object" || o.constructor === String ? o = v[a] = O(null, o) : te(o) ? o = v[a] = O(k, { children: o }) : o.constructor === C && o.__b ? o = v[a] = O(o.type, o.props, o.key, o.ref, o.__v) : v[a] = o, c = a + g, o.__ = e, o.__b = e.__b + 1, s = null, ~(l = o.__i = pe(o, n, c, h)) && (h--, (s = n[l]) && (s.__u |= 2)), s && s.__v ? (o.__u |= 16, l == c - 1 ? g-- : l == c + 1 ? g++ : l != c && (l > c ? g-- : g++, _ = 1)) : (~l || (i > m ? g-- : i < m && g++), typeof o.type != "function" && (o.__u |= 4))) : v[a] = null;
 	if (_) {
 		for (u = [], d = [], a = 0; a < i; a++) if ((o = v[a]) && 16 & o.__u) {
 			for (g = 0, f = u.length; g < f;) u[p = g + f >> 1] < o.__i ? g = p + 1 : f = p;
@@ -144,21 +144,21 @@ function le(e, t, n, r, i) {
 		}
 		for (g = u.length; a--;) d[a] && (d[a] == g ? g-- : v[a].__u |= 4);
 	}
-	if (h) for (a = 0; a < m; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = j(s)), xe(s, s));
+	if (h) for (a = 0; a < m; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = oe(s)), Ce(s, s));
 	return r;
 }
-function ue(e, t, n, r) {
+function fe(e, t, n, r) {
 	var i, a, o, s;
 	if (typeof e.type == "function") {
 		if (e.props.__P) return t;
-		if (i = e.__k) for (a = 0; a < i.length; a++) i[a] && (i[a].__ = e, t = ue(i[a], t, n, !1));
+		if (i = e.__k) for (a = 0; a < i.length; a++) i[a] && (i[a].__ = e, t = fe(i[a], t, n, !1));
 		return t;
 	}
-	for (t && !t.parentNode && (t = j(e)) && !t.parentNode && (t = null), o = e.__e, s = t; s && s.nodeType == 8;) s = s.nextSibling;
+	for (t && !t.parentNode && (t = oe(e)) && !t.parentNode && (t = null), o = e.__e, s = t; s && s.nodeType == 8;) s = s.nextSibling;
 	for (o != s && (!r && n.moveBefore && o.parentNode ? n.moveBefore(o, t) : n.insertBefore(o, t || null)), t = o; (t &&= t.nextSibling) && t.nodeType == 8 && !t.data.startsWith("$s"););
 	return t;
 }
-function de(e, t, n, r) {
+function pe(e, t, n, r) {
 	var i, a = e.key, o = e.type, s = t[n], c = s && !(2 & s.__u);
 	if (s === null && a == null || c && a == s.key && o == s.type) return n;
 	if (r > +!!c) {
@@ -167,18 +167,18 @@ function de(e, t, n, r) {
 	}
 	return -1;
 }
-function fe(e, t, n) {
+function me(e, t, n) {
 	n ??= "", t[0] == "-" ? e.setProperty(t, n) : e[t] = n;
 }
-function pe(e, t, n, r, i) {
+function he(e, t, n, r, i) {
 	var a, o;
 	if (t == "style") {
 		if (typeof n == "string") e.style.cssText = n;
 		else {
-			if (typeof r == "string" && (e.style.cssText = r = ""), r) for (t in r) n && t in n || fe(e.style, t);
-			if (n) for (t in n) r && n[t] == r[t] || fe(e.style, t, n[t]);
+			if (typeof r == "string" && (e.style.cssText = r = ""), r) for (t in r) n && t in n || me(e.style, t);
+			if (n) for (t in n) r && n[t] == r[t] || me(e.style, t, n[t]);
 		}
-	} else if (t[0] == "o" && t[1] == "n") typeof n != "function" && (n = null), typeof r != "function" && (r = null), (e.__e ||= {})[t] = n, n && r || (o = S[t] || (S[t] = me(t)), (e.__a ||= {})[t] = x, a = t != (t = t.replace(b, "$1")), (t = t.slice(2))[0] < "a" && (t = t.toLowerCase()), n ? e.addEventListener(t, o, a) : e.removeEventListener(t, o, a));
+	} else if (t[0] == "o" && t[1] == "n") typeof n != "function" && (n = null), typeof r != "function" && (r = null), (e.__e ||= {})[t] = n, n && r || (o = S[t] || (S[t] = ge(t)), (e.__a ||= {})[t] = x, a = t != (t = t.replace(b, "$1")), (t = t.slice(2))[0] < "a" && (t = t.toLowerCase()), n ? e.addEventListener(t, o, a) : e.removeEventListener(t, o, a));
 	else {
 		if (i == "http://www.w3.org/2000/svg") t = t.replace(/xlink(H|:h)/, "h").replace(/sName$/, "s");
 		else if (t != "width" && t != "height" && t != "href" && t != "list" && t != "form" && t != "tabIndex" && t != "download" && t != "rowSpan" && t != "colSpan" && t != "role" && t != "popover" && t in e) try {
@@ -189,7 +189,7 @@ function pe(e, t, n, r, i) {
 		n == null || !1 === n && t[4] != "-" ? e.removeAttribute(t) : e.setAttribute(t, t == "popover" && n == 1 ? "" : n);
 	}
 }
-function me(e) {
+function ge(e) {
 	return function(t) {
 		var n = this.__e;
 		if (n) {
@@ -199,42 +199,42 @@ function me(e) {
 		}
 	};
 }
-function he(e, t, n, r, i, a, o, s, c, l) {
-	var u, d, p, m, h, g, _, v, y, b, x, S, ee, w, E, ne, O, k, M = t.type;
+function _e(e, t, n, r, i, a, o, s, c, l) {
+	var u, d, p, m, h, g, _, v, y, b, x, S, ee, w, E, ne, D, O, A = t.type;
 	if (t.constructor !== C) return null;
-	128 & n.__u && (c = 32 & n.__u, u = n.__c.__z) && (t.__u |= c, d = a = [], u.nodeType == 8 ? s = ge(u, a) : a.push(u), s = a[0] || s), (u = f.__b) && u(t);
-	n: if (typeof M == "function") {
+	128 & n.__u && (c = 32 & n.__u, u = n.__c.__z) && (t.__u |= c, d = a = [], u.nodeType == 8 ? s = ve(u, a) : a.push(u), s = a[0] || s), (u = f.__b) && u(t);
+	n: if (typeof A == "function") {
 		p = o.length;
 		try {
-			if (v = t.props, y = (u = M.prototype) && u.render, b = (u = M.contextType) && r[u.__c], x = u ? b ? b.props.value : u.__ : r, (m = n.__c) ? (t.__c = m, 2 & m.__g && (m.__g |= 1)) : (y ? t.__c = m = new M(v, x) : (t.__c = m = new ie(v, x), m.constructor = M, m.render = Se), b && b.sub(m), m.state || (m.state = {}), m.__n = r, m.__g |= 8, m.__h = [], m.__k = []), y && (m.__s || (m.__s = m.state), M.getDerivedStateFromProps && (m.__s == m.state && (m.__s = D({}, m.__s)), D(m.__s, M.getDerivedStateFromProps(v, m.__s)))), h = m.props, g = m.state, m.__v = t, n.__c) {
-				if (v !== h && y && !M.getDerivedStateFromProps && m.componentWillReceiveProps && m.componentWillReceiveProps(v, x), t.__v == n.__v && !(8 & m.__g) || !(4 & m.__g) && m.shouldComponentUpdate && !1 === m.shouldComponentUpdate(v, m.__s, x)) {
+			if (v = t.props, y = (u = A.prototype) && u.render, b = (u = A.contextType) && r[u.__c], x = u ? b ? b.props.value : u.__ : r, (m = n.__c) ? (t.__c = m, 2 & m.__g && (m.__g |= 1)) : (y ? t.__c = m = new A(v, x) : (t.__c = m = new ae(v, x), m.constructor = A, m.render = we), b && b.sub(m), m.state || (m.state = {}), m.__n = r, m.__g |= 8, m.__h = [], m.__k = []), y && (m.__s || (m.__s = m.state), A.getDerivedStateFromProps && (m.__s == m.state && (m.__s = re({}, m.__s)), re(m.__s, A.getDerivedStateFromProps(v, m.__s)))), h = m.props, g = m.state, m.__v = t, n.__c) {
+				if (v !== h && y && !A.getDerivedStateFromProps && m.componentWillReceiveProps && m.componentWillReceiveProps(v, x), t.__v == n.__v && !(8 & m.__g) || !(4 & m.__g) && m.shouldComponentUpdate && !1 === m.shouldComponentUpdate(v, m.__s, x)) {
 					t.__v != n.__v && (m.props = v, m.state = m.__s, m.__g &= -9), t.__e = n.__e, t.__k = n.__k, t.__k.some(function(e) {
 						e && (e.__ = t);
-					}), T.push.apply(m.__h, m.__k), m.__k = [], m.__h.length && o.push(m), s = j(n);
+					}), T.push.apply(m.__h, m.__k), m.__k = [], m.__h.length && o.push(m), s = oe(n);
 					break n;
 				}
 				m.componentWillUpdate && m.componentWillUpdate(v, m.__s, x), y && m.componentDidUpdate && m.__h.push(function() {
 					m.componentDidUpdate(h, g, _);
 				});
-			} else y && !M.getDerivedStateFromProps && m.componentWillMount && m.componentWillMount(), y && m.componentDidMount && m.__h.push(m.componentDidMount);
+			} else y && !A.getDerivedStateFromProps && m.componentWillMount && m.componentWillMount(), y && m.componentDidMount && m.__h.push(m.componentDidMount);
 			m.context = x, m.props = v, m.__P = e, m.__g &= -5, S = f.__r, ee = y ? 25 : 0;
 			do
 				m.__g &= -9, S && S(t), u = m.render(m.props, m.state = m.__s, m.context);
 			while (8 & m.__g && ++ee < 25);
-			y && (T.push.apply(m.__h, m.__k), m.__k = []), m.state = m.__s, m.getChildContext && (r = D({}, r, m.getChildContext())), y && n.__c && m.getSnapshotBeforeUpdate && (_ = m.getSnapshotBeforeUpdate(h, g)), w = u && u.type === A && u.key == null ? u.props.children : u, v.__P && (u = s, i = (e = v.__P).namespaceURI, c = a = null, n.props && n.props.__P != e && (n.__k.some(function(e) {
-				e && xe(e, e);
-			}), n.__k = null), s = n.__k ? j(n, 0) : null), s = ce(e, te(w) ? w : [w], t, n, r, i, a, o, s, c, l), v.__P && (t.__e = null, s = u), t.__u &= -161, d && d.some(re), m.__h.length && o.push(m), 1 & m.__g && (m.__g &= -4);
+			y && (T.push.apply(m.__h, m.__k), m.__k = []), m.state = m.__s, m.getChildContext && (r = re({}, r, m.getChildContext())), y && n.__c && m.getSnapshotBeforeUpdate && (_ = m.getSnapshotBeforeUpdate(h, g)), w = u && u.type === k && u.key == null ? u.props.children : u, v.__P && (u = s, i = (e = v.__P).namespaceURI, c = a = null, n.props && n.props.__P != e && (n.__k.some(function(e) {
+				e && Ce(e, e);
+			}), n.__k = null), s = n.__k ? oe(n, 0) : null), s = ue(e, te(w) ? w : [w], t, n, r, i, a, o, s, c, l), v.__P && (t.__e = null, s = u), t.__u &= -161, d && d.some(ie), m.__h.length && o.push(m), 1 & m.__g && (m.__g &= -4);
 		} catch (e) {
 			if (o.length = p, t.__v = null, c || a) {
 				if (e && e.then) {
 					if (t.__u |= 128 | c, a) {
-						for (~(O = a.indexOf(s || void 0)) || (O = a.length); (k = a[O - 1]) && k.nodeType == 8;) O--;
-						for (; O < a.length; O++) if (k = a[O]) {
-							if (a[O] = null, E) {
-								if (k == ne) break;
+						for (~(D = a.indexOf(s || void 0)) || (D = a.length); (O = a[D - 1]) && O.nodeType == 8;) D--;
+						for (; D < a.length; D++) if (O = a[D]) {
+							if (a[D] = null, E) {
+								if (O == ne) break;
 							} else {
-								if (k.nodeType != 8) break;
-								k.data.startsWith("$s") && (ne = ge(E = k));
+								if (O.nodeType != 8) break;
+								O.data.startsWith("$s") && (ne = ve(E = O));
 							}
 						}
 					}
@@ -242,15 +242,15 @@ function he(e, t, n, r, i, a, o, s, c, l) {
 						for (; s && s.nodeType == 8 && s.nextSibling;) s = s.nextSibling;
 						E = s;
 					}
-					(u = ge(E = t.__c.__z || (t.__c.__z = E))) ? (t.__e = E, s = u) : t.__e = s, s &&= s.nextSibling;
-				} else a && a.some(re);
+					(u = ve(E = t.__c.__z || (t.__c.__z = E))) ? (t.__e = E, s = u) : t.__e = s, s &&= s.nextSibling;
+				} else a && a.some(ie);
 			} else t.__e = n.__e;
-			t.__k ||= n.__k || [], e && e.then || _e(t), f.__e(e, t, n);
+			t.__k ||= n.__k || [], e && e.then || ye(t), f.__e(e, t, n);
 		}
-	} else s = t.__e = ye(n.__e, t, n, r, i, a, o, c, l, e);
+	} else s = t.__e = xe(n.__e, t, n, r, i, a, o, c, l, e);
 	return (u = f.diffed) && u(t), s;
 }
-function ge(e, t) {
+function ve(e, t) {
 	if (e && e.nodeType == 8 && e.data.startsWith("$s")) for (var n = 1; e = e.nextSibling;) {
 		if (e.nodeType == 8) {
 			if (e.data.startsWith("$s")) n++;
@@ -259,11 +259,11 @@ function ge(e, t) {
 		t && t.push(e);
 	}
 }
-function _e(e) {
-	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(_e));
+function ye(e) {
+	e && (e.__c && (e.__c.__g |= 4), e.__k && e.__k.some(ye));
 }
-function ve(e, t, n) {
-	for (var r = 0; r < n.length;) be(n[r++], n[r++], n[r++]);
+function be(e, t, n) {
+	for (var r = 0; r < n.length;) Se(n[r++], n[r++], n[r++]);
 	f.__c && f.__c(t, e), e.some(function(t) {
 		try {
 			e = t.__h, t.__h = [], e.some(function(e) {
@@ -274,7 +274,7 @@ function ve(e, t, n) {
 		}
 	});
 }
-function ye(e, t, n, r, i, a, o, s, c, l) {
+function xe(e, t, n, r, i, a, o, s, c, l) {
 	var u, d, p, m, h, g, _, v, y = n.props || w, b = t.props, x = t.type;
 	if (x == "svg" ? i = "http://www.w3.org/2000/svg" : x == "math" ? i = "http://www.w3.org/1998/Math/MathML" : i ||= "http://www.w3.org/1999/xhtml", a) {
 		for (u = 0; u < a.length; u++) if ((h = a[u]) && (x ? h.localName == x : h.nodeType == 3)) {
@@ -288,22 +288,22 @@ function ye(e, t, n, r, i, a, o, s, c, l) {
 	}
 	if (x) {
 		if (l = x == "template" && e.content || e, a = x == "textarea" && b.defaultValue != null ? null : a && ne.call(l.childNodes), !s && a) for (y = {}, u = 0; u < e.attributes.length; u++) y[(h = e.attributes[u]).name] = h.value;
-		for (u in y) h = y[u], u == "dangerouslySetInnerHTML" ? p = h : u == "children" || u in b || u == "value" && "defaultValue" in b || u == "checked" && "defaultChecked" in b || pe(e, u, null, h, i);
-		for (u in b) h = b[u], u == "children" ? m = h : u == "dangerouslySetInnerHTML" ? d = h : u == "value" ? g = h : u == "checked" ? _ = h : s && typeof h != "function" || y[u] === h || pe(e, u, h, y[u], i);
-		d ? (s || p && (d.__html == p.__html || d.__html == e.innerHTML) || (e.innerHTML = d.__html), t.__k = []) : (p && (e.textContent = ""), (x == "foreignObject" || i == "http://www.w3.org/1998/Math/MathML" && E.test(x)) && (i = "http://www.w3.org/1999/xhtml"), ce(l, te(m) ? m : [m], t, n, r, i, a, o, a ? a[0] : n.__k && j(n, 0), s, c), a && a.some(re)), s && x != "textarea" || (u = "value", x == "progress" && g == null ? e.removeAttribute(u) : g == null || g === e[u] && (x != "progress" || g) || pe(e, u, g, y[u], i), u = "checked", _ != null && _ != e[u] && pe(e, u, _, y[u], i));
+		for (u in y) h = y[u], u == "dangerouslySetInnerHTML" ? p = h : u == "children" || u in b || u == "value" && "defaultValue" in b || u == "checked" && "defaultChecked" in b || he(e, u, null, h, i);
+		for (u in b) h = b[u], u == "children" ? m = h : u == "dangerouslySetInnerHTML" ? d = h : u == "value" ? g = h : u == "checked" ? _ = h : s && typeof h != "function" || y[u] === h || he(e, u, h, y[u], i);
+		d ? (s || p && (d.__html == p.__html || d.__html == e.innerHTML) || (e.innerHTML = d.__html), t.__k = []) : (p && (e.textContent = ""), (x == "foreignObject" || i == "http://www.w3.org/1998/Math/MathML" && E.test(x)) && (i = "http://www.w3.org/1999/xhtml"), ue(l, te(m) ? m : [m], t, n, r, i, a, o, a ? a[0] : n.__k && oe(n, 0), s, c), a && a.some(ie)), s && x != "textarea" || (u = "value", x == "progress" && g == null ? e.removeAttribute(u) : g == null || g === e[u] && (x != "progress" || g) || he(e, u, g, y[u], i), u = "checked", _ != null && _ != e[u] && he(e, u, _, y[u], i));
 	} else y === b || s && e.data == b || (e.data = b);
 	return e;
 }
-function be(e, t, n, r) {
+function Se(e, t, n, r) {
 	try {
 		typeof e == "function" ? t ? t.__x = e(t) || 1 : (r &&= r.__c || r.__e) && (t = r.__x) && (r.__x = null, typeof t == "function" ? t() : e(null)) : e.current = t;
 	} catch (e) {
 		f.__e(e, n);
 	}
 }
-function xe(e, t, n) {
+function Ce(e, t, n) {
 	var r, i, a, o;
-	if (f.unmount && f.unmount(e), !(r = e.ref) || r.current && r.current != e.__e || be(r, null, t, e), r = e.__c) {
+	if (f.unmount && f.unmount(e), !(r = e.ref) || r.current && r.current != e.__e || Se(r, null, t, e), r = e.__c) {
 		if (r.componentWillUnmount) try {
 			r.componentWillUnmount();
 		} catch (e) {
@@ -311,24 +311,24 @@ function xe(e, t, n) {
 		}
 		r.__P = r.__n = null;
 	}
-	if (r = e.__k) for (o = 0; o < r.length; o++) r[o] && xe(r[o], t, typeof e.type != "function" || n && !e.props.__P);
-	!n && (r = e.__c) && (r = r.__z) && (i = ge(r, a = [])) && (r == e.__e && a.some(re), re(i), re(r)), n || re(e.__e), e.__e = e.__c = e.__ = null;
+	if (r = e.__k) for (o = 0; o < r.length; o++) r[o] && Ce(r[o], t, typeof e.type != "function" || n && !e.props.__P);
+	!n && (r = e.__c) && (r = r.__z) && (i = ve(r, a = [])) && (r == e.__e && a.some(ie), ie(i), ie(r)), n || ie(e.__e), e.__e = e.__c = e.__ = null;
 }
-function Se(e, t, n) {
+function we(e, t, n) {
 	return this.constructor(e, n);
 }
-function Ce(e, t) {
+function Te(e, t) {
 	var n, r, i, a;
-	f.__ && f.__(e, t), t.nodeType == 9 && (t = t.documentElement), r = (n = e && 32 & e.__u) ? null : t.__k, t.__k = k(A, { children: [e] }), i = [], a = [], he(t, t.__k, r || w, w, t.namespaceURI, r ? null : t.firstChild ? ne.call(t.childNodes) : null, i, r ? r.__e : t.firstChild, n, a), ve(i, t.__k, a), t.__k.props.children = null;
+	f.__ && f.__(e, t), t.nodeType == 9 && (t = t.documentElement), r = (n = e && 32 & e.__u) ? null : t.__k, t.__k = O(k, { children: [e] }), i = [], a = [], _e(t, t.__k, r || w, w, t.namespaceURI, r ? null : t.firstChild ? ne.call(t.childNodes) : null, i, r ? r.__e : t.firstChild, n, a), be(i, t.__k, a), t.__k.props.children = null;
 }
-function we(e) {
+function Ee(e) {
 	function t(e) {
 		var n, r;
 		return this.getChildContext || (n = /* @__PURE__ */ new Set(), (r = {})[t.__c] = this, this.getChildContext = function() {
 			return r;
 		}, this.shouldComponentUpdate = function(e) {
 			this.props.value != e.value && n.forEach(function(e) {
-				e.__g |= 4, oe(e);
+				e.__g |= 4, ce(e);
 			});
 		}, this.sub = function(e) {
 			n.add(e);
@@ -354,89 +354,89 @@ f = { __e: function(e, t, n, r) {
 	throw _ = 0, e;
 } }, p = 0, m = function(e) {
 	return e != null && e.constructor === C;
-}, ie.prototype.setState = function(e, t) {
+}, ae.prototype.setState = function(e, t) {
 	var n = this.__s;
-	n && n != this.state || (n = this.__s = D({}, this.state)), typeof e == "function" && (e = e(D({}, n), this.props)), e && (D(n, e), this.__v && (t && this.__k.push(t), oe(this)));
-}, ie.prototype.forceUpdate = function(e) {
-	this.__v && (this.__g |= 4, e && this.__h.push(e), oe(this));
-}, ie.prototype.render = A, h = [], _ = 0, v = function(e, t) {
+	n && n != this.state || (n = this.__s = re({}, this.state)), typeof e == "function" && (e = e(re({}, n), this.props)), e && (re(n, e), this.__v && (t && this.__k.push(t), ce(this)));
+}, ae.prototype.forceUpdate = function(e) {
+	this.__v && (this.__g |= 4, e && this.__h.push(e), ce(this));
+}, ae.prototype.render = k, h = [], _ = 0, v = function(e, t) {
 	return e.__v.__b - t.__v.__b;
 }, y = Symbol(), b = /(PointerCapture)$|Capture$/i, x = 0, S = {}, ee = 0;
 // node_modules/preact/hooks/dist/hooks.mjs
-var Te, N, Ee, De, Oe = Object.is, ke = 0, Ae = [], je = [], P = f, Me = P.__b, Ne = P.__r, Pe = P.diffed, Fe = P.__c, Ie = P.unmount, Le = P.__;
-function Re(e, t) {
-	P.__h && P.__h(N, e, ke || t), ke = 0;
-	var n = N.__H || (N.__H = {
+var De, j, Oe, ke, Ae = Object.is, je = 0, Me = [], Ne = [], M = f, Pe = M.__b, Fe = M.__r, Ie = M.diffed, Le = M.__c, Re = M.unmount, ze = M.__;
+function Be(e, t) {
+	M.__h && M.__h(j, e, je || t), je = 0;
+	var n = j.__H || (j.__H = {
 		__: [],
 		__h: []
 	});
 	return e >= n.__.length && n.__.push({}), n.__[e];
 }
-function F(e, t) {
-	var n = Re(Te++, 3);
-	!P.__s && qe(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, N.__H.__h.push(n));
+function N(e, t) {
+	var n = Be(De++, 3);
+	!M.__s && Ye(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, j.__H.__h.push(n));
 }
-function I(e) {
-	return ke = 5, ze(function() {
+function P(e) {
+	return je = 5, Ve(function() {
 		return { current: e };
 	}, []);
 }
-function ze(e, t) {
-	var n = Re(Te++, 7);
-	return qe(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
+function Ve(e, t) {
+	var n = Be(De++, 7);
+	return Ye(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
 }
-function Be(e) {
-	var t = N.context[e.__c], n = Re(Te++, 9);
-	return n.c = e, t ? (n.__ ?? (n.__ = !0, t.sub(N)), t.props.value) : e.__;
+function He(e) {
+	var t = j.context[e.__c], n = Be(De++, 9);
+	return n.c = e, t ? (n.__ ?? (n.__ = !0, t.sub(j)), t.props.value) : e.__;
 }
-function Ve() {
+function Ue() {
 	var e;
 	do {
-		for (; e = je.shift();) try {
-			Ge(e);
+		for (; e = Ne.shift();) try {
+			qe(e);
 		} catch (t) {
-			P.__e(t, { __: (e = e.__P) && e.__v });
+			M.__e(t, { __: (e = e.__P) && e.__v });
 		}
-		for (; e = Ae.shift();) {
+		for (; e = Me.shift();) {
 			var t = e.__H;
 			if (e.__P && t) try {
-				t.__h.some(Ge), t.__h.some(Ke), t.__h = [];
+				t.__h.some(qe), t.__h.some(Je), t.__h = [];
 			} catch (n) {
-				t.__h = [], P.__e(n, e.__v);
+				t.__h = [], M.__e(n, e.__v);
 			}
 		}
-	} while (je.length);
+	} while (Ne.length);
 }
-P.__b = function(e) {
-	N = null, Me && Me(e);
-}, P.__ = function(e, t) {
-	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), Le && Le(e, t);
-}, P.__r = function(e) {
-	Ne && Ne(e), Te = 0;
-	var t = (N = e.__c).__H;
-	t && (Ee == N ? N.__h = [] : (t.__h.some(Ge), t.__h.some(Ke), Te = 0), t.__h = [], t.__.some(function(e) {
+M.__b = function(e) {
+	j = null, Pe && Pe(e);
+}, M.__ = function(e, t) {
+	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), ze && ze(e, t);
+}, M.__r = function(e) {
+	Fe && Fe(e), De = 0;
+	var t = (j = e.__c).__H;
+	t && (Oe == j ? j.__h = [] : (t.__h.some(qe), t.__h.some(Je), De = 0), t.__h = [], t.__.some(function(e) {
 		e.__N && (e.__ = e.__N), e.u = e.__N = void 0;
-	})), Ee = N;
-}, P.diffed = function(e) {
-	Pe && Pe(e);
+	})), Oe = j;
+}, M.diffed = function(e) {
+	Ie && Ie(e);
 	var t = e.__c;
-	t && t.__H && (t.__H.__h.length && We(Ae.push(t)), t.__H.__.some(function(e) {
+	t && t.__H && (t.__H.__h.length && Ke(Me.push(t)), t.__H.__.some(function(e) {
 		e.u && (e.__H = e.u);
-	})), Ee = N = null;
-}, P.__c = function(e, t) {
+	})), Oe = j = null;
+}, M.__c = function(e, t) {
 	t.some(function(e) {
 		try {
-			e.__h.some(Ge), e.__h = e.__h.filter(function(e) {
-				return !e.__ || Ke(e);
+			e.__h.some(qe), e.__h = e.__h.filter(function(e) {
+				return !e.__ || Je(e);
 			});
 		} catch (t) {
 			e.__h = [function() {
 				throw t;
 			}];
 		}
-	}), Fe && Fe(e, t);
-}, P.unmount = function(e) {
-	Ie && Ie(e);
+	}), Le && Le(e, t);
+}, M.unmount = function(e) {
+	Re && Re(e);
 	var t, n, r = e.__c;
 	r && r.__H && (r.__H.__.some(function(r) {
 		try {
@@ -445,54 +445,54 @@ P.__b = function(e) {
 					for (n = e.__; n && (!n.__c || !n.__c.__P);) n = n.__;
 					n &&= n.__c;
 				}
-				r.__P = n, We(je.push(r));
-			} else Ge(r);
+				r.__P = n, Ke(Ne.push(r));
+			} else qe(r);
 		} catch (e) {
 			t = e;
 		}
-	}), r.__H = void 0, t && P.__e(t, r.__v));
+	}), r.__H = void 0, t && M.__e(t, r.__v));
 };
-var He = typeof requestAnimationFrame == "function";
-function Ue(e) {
-	var t, n = function() {
-		clearTimeout(r), He && cancelAnimationFrame(t), setTimeout(e);
-	}, r = setTimeout(n, 35);
-	He && (t = requestAnimationFrame(n));
-}
-function We(e) {
-	e != 1 && De == P.requestAnimationFrame || ((De = P.requestAnimationFrame) || Ue)(Ve);
-}
+var We = typeof requestAnimationFrame == "function";
 function Ge(e) {
-	var t = N, n = e.__c;
-	typeof n == "function" && (e.__c = void 0, n()), N = t;
+	var t, n = function() {
+		clearTimeout(r), We && cancelAnimationFrame(t), setTimeout(e);
+	}, r = setTimeout(n, 35);
+	We && (t = requestAnimationFrame(n));
 }
 function Ke(e) {
-	var t = N;
-	e.__c = e.__(), N = t;
+	e != 1 && ke == M.requestAnimationFrame || ((ke = M.requestAnimationFrame) || Ge)(Ue);
 }
-function qe(e, t) {
+function qe(e) {
+	var t = j, n = e.__c;
+	typeof n == "function" && (e.__c = void 0, n()), j = t;
+}
+function Je(e) {
+	var t = j;
+	e.__c = e.__(), j = t;
+}
+function Ye(e, t) {
 	return !e || e.length != t.length || t.some(function(t, n) {
-		return !Oe(t, e[n]);
+		return !Ae(t, e[n]);
 	});
 }
 // node_modules/@preact/signals-core/dist/signals-core.module.js
-var Je = Symbol.for("preact-signals");
-function Ye() {
-	if (R > 1) R--;
+var Xe = Symbol.for("preact-signals");
+function Ze() {
+	if (I > 1) I--;
 	else {
 		var e, t = !1;
 		for ((function() {
-			var e = rt;
-			for (rt = void 0; e !== void 0;) {
+			var e = at;
+			for (at = void 0; e !== void 0;) {
 				var t = e.S;
 				if (t.v === e.v) for (var n = t.t; n !== void 0; n = n.x) n.i === e.i && (n.i = t.i);
 				e = e.o;
 			}
-		})(); $e !== void 0;) {
-			var n = $e;
-			for ($e = void 0, et++; n !== void 0;) {
+		})(); tt !== void 0;) {
+			var n = tt;
+			for (tt = void 0, nt++; n !== void 0;) {
 				var r = n.u;
-				if (n.u = void 0, n.f &= -3, !(8 & n.f) && ot(n)) try {
+				if (n.u = void 0, n.f &= -3, !(8 & n.f) && ct(n)) try {
 					n.c();
 				} catch (n) {
 					t ||= (e = n, !0);
@@ -500,116 +500,116 @@ function Ye() {
 				n = r;
 			}
 		}
-		if (et = 0, R--, t) throw e;
+		if (nt = 0, I--, t) throw e;
 	}
 }
-function Xe(e) {
-	if (R > 0) return e();
-	nt = ++tt, R++;
-	try {
-		return e();
-	} finally {
-		Ye();
-	}
-}
-var Ze, L = void 0;
 function Qe(e) {
-	var t = L, n = Ze;
-	L = void 0, Ze = void 0;
+	if (I > 0) return e();
+	it = ++rt, I++;
 	try {
 		return e();
 	} finally {
-		L = t, Ze = n;
+		Ze();
 	}
 }
-var $e = void 0, R = 0, et = 0, tt = 0, nt = 0, rt = void 0, it = 0;
-function at(e) {
-	if (L !== void 0) {
+var $e, F = void 0;
+function et(e) {
+	var t = F, n = $e;
+	F = void 0, $e = void 0;
+	try {
+		return e();
+	} finally {
+		F = t, $e = n;
+	}
+}
+var tt = void 0, I = 0, nt = 0, rt = 0, it = 0, at = void 0, ot = 0;
+function st(e) {
+	if (F !== void 0) {
 		var t = e.n;
-		if (t === void 0 || t.t !== L) return t = {
+		if (t === void 0 || t.t !== F) return t = {
 			i: 0,
 			S: e,
-			p: L.s,
+			p: F.s,
 			n: void 0,
-			t: L,
+			t: F,
 			e: void 0,
 			x: void 0,
 			r: t
-		}, L.s !== void 0 && (L.s.n = t), L.s = t, e.n = t, 32 & L.f && e.S(t), t;
-		if (t.i === -1) return t.i = 0, t.n !== void 0 && (t.n.p = t.p, t.p !== void 0 && (t.p.n = t.n), t.p = L.s, t.n = void 0, L.s.n = t, L.s = t), t;
+		}, F.s !== void 0 && (F.s.n = t), F.s = t, e.n = t, 32 & F.f && e.S(t), t;
+		if (t.i === -1) return t.i = 0, t.n !== void 0 && (t.n.p = t.p, t.p !== void 0 && (t.p.n = t.n), t.p = F.s, t.n = void 0, F.s.n = t, F.s = t), t;
 	}
 }
-function z(e, t) {
+function L(e, t) {
 	this.v = e, this.i = 0, this.n = void 0, this.t = void 0, this.l = 0, this.W = t?.watched, this.Z = t?.unwatched, this.name = t?.name;
 }
-z.prototype.brand = Je, z.prototype.h = function() {
+L.prototype.brand = Xe, L.prototype.h = function() {
 	return !0;
-}, z.prototype.S = function(e) {
+}, L.prototype.S = function(e) {
 	var t = this, n = this.t;
-	n !== e && e.e === void 0 && (e.x = n, this.t = e, n === void 0 ? Qe(function() {
+	n !== e && e.e === void 0 && (e.x = n, this.t = e, n === void 0 ? et(function() {
 		var e;
 		(e = t.W) == null || e.call(t);
 	}) : n.e = e);
-}, z.prototype.U = function(e) {
+}, L.prototype.U = function(e) {
 	var t = this;
 	if (this.t !== void 0) {
 		var n = e.e, r = e.x;
-		n !== void 0 && (n.x = r, e.e = void 0), r !== void 0 && (r.e = n, e.x = void 0), e === this.t && (this.t = r, r === void 0 && Qe(function() {
+		n !== void 0 && (n.x = r, e.e = void 0), r !== void 0 && (r.e = n, e.x = void 0), e === this.t && (this.t = r, r === void 0 && et(function() {
 			var e;
 			(e = t.Z) == null || e.call(t);
 		}));
 	}
-}, z.prototype.subscribe = function(e) {
+}, L.prototype.subscribe = function(e) {
 	var t = this;
-	return ht(function() {
+	return z(function() {
 		var n = t.value;
-		Qe(function() {
+		et(function() {
 			return e(n);
 		});
 	}, { name: "sub" });
-}, z.prototype.valueOf = function() {
+}, L.prototype.valueOf = function() {
 	return this.value;
-}, z.prototype.toString = function() {
+}, L.prototype.toString = function() {
 	return this.value + "";
-}, z.prototype.toJSON = function() {
+}, L.prototype.toJSON = function() {
 	return this.value;
-}, z.prototype.peek = function() {
+}, L.prototype.peek = function() {
 	var e = this;
-	return Qe(function() {
+	return et(function() {
 		return e.value;
 	});
-}, Object.defineProperty(z.prototype, "value", {
+}, Object.defineProperty(L.prototype, "value", {
 	get: function() {
-		var e = at(this);
+		var e = st(this);
 		return e !== void 0 && (e.i = this.i), this.v;
 	},
 	set: function(e) {
 		if (e !== this.v) {
-			if (et > 100) throw Error("Cycle detected");
+			if (nt > 100) throw Error("Cycle detected");
 			(function(e) {
-				R !== 0 && et === 0 && e.l !== nt && (e.l = nt, rt = {
+				I !== 0 && nt === 0 && e.l !== it && (e.l = it, at = {
 					S: e,
 					v: e.v,
 					i: e.i,
-					o: rt
+					o: at
 				});
-			})(this), this.v = e, this.i++, it++, R++;
+			})(this), this.v = e, this.i++, ot++, I++;
 			try {
 				for (var t = this.t; t !== void 0; t = t.x) t.t.N();
 			} finally {
-				Ye();
+				Ze();
 			}
 		}
 	}
 });
-function B(e, t) {
-	return new z(e, t);
+function R(e, t) {
+	return new L(e, t);
 }
-function ot(e) {
+function ct(e) {
 	for (var t = e.s; t !== void 0; t = t.n) if (t.S.i !== t.i || !t.S.h() || t.S.i !== t.i) return !0;
 	return !1;
 }
-function st(e) {
+function lt(e) {
 	for (var t = e.s; t !== void 0; t = t.n) {
 		var n = t.S.n;
 		if (n !== void 0 && (t.r = n), t.S.n = t, t.i = -1, t.n === void 0) {
@@ -618,86 +618,86 @@ function st(e) {
 		}
 	}
 }
-function ct(e) {
+function ut(e) {
 	for (var t = e.s, n = void 0; t !== void 0;) {
 		var r = t.p;
 		t.i === -1 ? (t.S.U(t), r !== void 0 && (r.n = t.n), t.n !== void 0 && (t.n.p = r)) : n = t, t.S.n = t.r, t.r !== void 0 && (t.r = void 0), t = r;
 	}
 	e.s = n;
 }
-function lt(e, t) {
-	z.call(this, void 0, t), this.x = e, this.s = void 0, this.g = it - 1, this.f = 4;
+function dt(e, t) {
+	L.call(this, void 0, t), this.x = e, this.s = void 0, this.g = ot - 1, this.f = 4;
 }
-lt.prototype = new z(), lt.prototype.h = function() {
+dt.prototype = new L(), dt.prototype.h = function() {
 	if (this.f &= -3, 1 & this.f) return !1;
-	if ((36 & this.f) == 32 || (this.f &= -5, this.g === it)) return !0;
-	if (this.g = it, this.f |= 1, this.i > 0 && !ot(this)) return this.f &= -2, !0;
-	var e = L;
+	if ((36 & this.f) == 32 || (this.f &= -5, this.g === ot)) return !0;
+	if (this.g = ot, this.f |= 1, this.i > 0 && !ct(this)) return this.f &= -2, !0;
+	var e = F;
 	try {
-		st(this), L = this;
+		lt(this), F = this;
 		var t = this.x();
 		(16 & this.f || this.v !== t || this.i === 0) && (this.v = t, this.f &= -17, this.i++);
 	} catch (e) {
 		this.v = e, this.f |= 16, this.i++;
 	}
-	return L = e, ct(this), this.f &= -2, !0;
-}, lt.prototype.S = function(e) {
+	return F = e, ut(this), this.f &= -2, !0;
+}, dt.prototype.S = function(e) {
 	if (this.t === void 0) {
 		this.f |= 36;
 		for (var t = this.s; t !== void 0; t = t.n) t.S.S(t);
 	}
-	z.prototype.S.call(this, e);
-}, lt.prototype.U = function(e) {
-	if (this.t !== void 0 && (z.prototype.U.call(this, e), this.t === void 0)) {
+	L.prototype.S.call(this, e);
+}, dt.prototype.U = function(e) {
+	if (this.t !== void 0 && (L.prototype.U.call(this, e), this.t === void 0)) {
 		this.f &= -33;
 		for (var t = this.s; t !== void 0; t = t.n) t.S.U(t);
 	}
-}, lt.prototype.N = function() {
+}, dt.prototype.N = function() {
 	if (!(2 & this.f)) {
 		this.f |= 6;
 		for (var e = this.t; e !== void 0; e = e.x) e.t.N();
 	}
-}, Object.defineProperty(lt.prototype, "value", { get: function() {
+}, Object.defineProperty(dt.prototype, "value", { get: function() {
 	if (1 & this.f) throw Error("Cycle detected");
-	var e = at(this);
+	var e = st(this);
 	if (this.h(), e !== void 0 && (e.i = this.i), 16 & this.f) throw this.v;
 	return this.v;
 } });
-function ut(e, t) {
-	return new lt(e, t);
+function ft(e, t) {
+	return new dt(e, t);
 }
-function dt(e) {
+function pt(e) {
 	var t = e.j;
 	if (e.j = void 0, typeof t == "function") {
-		R++;
-		var n = L;
-		L = void 0;
+		I++;
+		var n = F;
+		F = void 0;
 		try {
 			t();
 		} catch (t) {
-			throw e.f &= -2, e.f |= 8, ft(e), t;
+			throw e.f &= -2, e.f |= 8, mt(e), t;
 		} finally {
-			L = n, Ye();
+			F = n, Ze();
 		}
 	}
 }
-function ft(e) {
+function mt(e) {
 	for (var t = e.s; t !== void 0; t = t.n) t.S.U(t);
-	e.x = void 0, e.s = void 0, dt(e);
+	e.x = void 0, e.s = void 0, pt(e);
 }
-function pt(e) {
-	if (L !== this) throw Error("Out-of-order effect");
-	ct(this), L = e, this.f &= -2;
+function ht(e) {
+	if (F !== this) throw Error("Out-of-order effect");
+	ut(this), F = e, this.f &= -2;
 	try {
-		8 & this.f && ft(this);
+		8 & this.f && mt(this);
 	} finally {
-		Ye();
+		Ze();
 	}
 }
-function mt(e, t) {
-	this.x = e, this.j = void 0, this.s = void 0, this.u = void 0, this.f = 32, this.name = t?.name, Ze && Ze.push(this);
+function gt(e, t) {
+	this.x = e, this.j = void 0, this.s = void 0, this.u = void 0, this.f = 32, this.name = t?.name, $e && $e.push(this);
 }
-mt.prototype.c = function() {
+gt.prototype.c = function() {
 	var e = this.S();
 	try {
 		if (8 & this.f || this.x === void 0) return;
@@ -706,20 +706,20 @@ mt.prototype.c = function() {
 	} finally {
 		e();
 	}
-}, mt.prototype.S = function() {
+}, gt.prototype.S = function() {
 	if (1 & this.f) throw Error("Cycle detected");
-	this.f |= 1, this.f &= -9, dt(this), st(this), R++;
-	var e = L;
-	return L = this, pt.bind(this, e);
-}, mt.prototype.N = function() {
-	2 & this.f || (this.f |= 2, this.u = $e, $e = this);
-}, mt.prototype.d = function() {
-	this.f |= 8, 1 & this.f || ft(this);
-}, mt.prototype.dispose = function() {
+	this.f |= 1, this.f &= -9, pt(this), lt(this), I++;
+	var e = F;
+	return F = this, ht.bind(this, e);
+}, gt.prototype.N = function() {
+	2 & this.f || (this.f |= 2, this.u = tt, tt = this);
+}, gt.prototype.d = function() {
+	this.f |= 8, 1 & this.f || mt(this);
+}, gt.prototype.dispose = function() {
 	this.d();
 };
-function ht(e, t) {
-	var n = new mt(e, t);
+function z(e, t) {
+	var n = new gt(e, t);
 	try {
 		n.c();
 	} catch (e) {
@@ -729,35 +729,35 @@ function ht(e, t) {
 	return r[Symbol.dispose] = r, r;
 }
 // node_modules/@preact/signals/dist/signals.module.js
-var gt, _t, vt, yt = typeof window < "u" && !!window.__PREACT_SIGNALS_DEVTOOLS__, bt = [], xt = [];
-ht(function() {
-	gt = this.N;
+var _t, vt, yt, bt = typeof window < "u" && !!window.__PREACT_SIGNALS_DEVTOOLS__, xt = [], St = [];
+z(function() {
+	_t = this.N;
 })();
-function St(e, t) {
+function Ct(e, t) {
 	f[e] = t.bind(null, f[e] || function() {});
 }
-function Ct(e) {
-	if (vt) {
-		var t = vt;
-		vt = void 0, t();
-	}
-	vt = e && e.S();
-}
 function wt(e) {
-	var t = this, n = e.data, r = V(n);
+	if (yt) {
+		var t = yt;
+		yt = void 0, t();
+	}
+	yt = e && e.S();
+}
+function Tt(e) {
+	var t = this, n = e.data, r = B(n);
 	r.name = "ReactiveDom", r.value = n;
-	var i = ze(function() {
+	var i = Ve(function() {
 		for (var e = t, n = t.__v; n = n.__;) if (n.__c) {
 			n.__c.__$f |= 4;
 			break;
 		}
-		var i = ut(function() {
+		var i = ft(function() {
 			var e = r.value.value;
 			return e === 0 ? 0 : !0 === e ? "" : e || "";
-		}), a = ut(function() {
+		}), a = ft(function() {
 			return !Array.isArray(i.value) && !m(i.value);
-		}), o = ht(function() {
-			if (this.N = jt, a.value) {
+		}), o = z(function() {
+			if (this.N = Mt, a.value) {
 				var t = i.value;
 				e.__v && e.__v.__e && e.__v.__e.nodeType === 3 && (e.__v.__e.data = t);
 			}
@@ -768,14 +768,14 @@ function wt(e) {
 	}, []), a = i[0], o = i[1];
 	return a.value ? o.peek() : o.value;
 }
-wt.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
+Tt.displayName = "ReactiveTextNode", Object.defineProperties(L.prototype, {
 	constructor: {
 		configurable: !0,
-		value: O(A, null).constructor
+		value: D(k, null).constructor
 	},
 	type: {
 		configurable: !0,
-		value: wt
+		value: Tt
 	},
 	props: {
 		configurable: !0,
@@ -790,35 +790,35 @@ wt.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
 		configurable: !0,
 		value: 1
 	}
-}), St("__b", function(e, t) {
-	if (Ct(), _t = void 0, typeof t.type == "string") {
+}), Ct("__b", function(e, t) {
+	if (wt(), vt = void 0, typeof t.type == "string") {
 		var n, r = t.props;
 		for (var i in r) if (i !== "children") {
 			var a = r[i];
-			a instanceof z && (n || (t.__np = n = {}), n[i] = a, r[i] = a.peek());
+			a instanceof L && (n || (t.__np = n = {}), n[i] = a, r[i] = a.peek());
 		}
 	}
 	e(t);
-}), St("__r", function(e, t) {
-	if (e(t), t.type !== A) {
-		Ct();
+}), Ct("__r", function(e, t) {
+	if (e(t), t.type !== k) {
+		wt();
 		var n, r = t.__c;
 		r && (r.__$f &= -2, (n = r.__$u) === void 0 && (r.__$u = n = function(e, t) {
 			var n;
-			return ht(function() {
+			return z(function() {
 				n = this;
 			}, { name: t }), n.c = e, n;
 		}(function(e) {
 			return function() {
 				var t;
-				yt && ((t = this.y) == null || t.call(this)), e.__$f |= 1, e.setState({});
+				bt && ((t = this.y) == null || t.call(this)), e.__$f |= 1, e.setState({});
 			};
-		}(r), typeof t.type == "function" ? t.type.displayName || t.type.name : ""))), _t = r, Ct(n);
+		}(r), typeof t.type == "function" ? t.type.displayName || t.type.name : ""))), vt = r, wt(n);
 	}
-}), St("__e", function(e, t, n, r) {
-	Ct(), _t = void 0, e(t, n, r);
-}), St("diffed", function(e, t) {
-	Ct(), _t = void 0;
+}), Ct("__e", function(e, t, n, r) {
+	wt(), vt = void 0, e(t, n, r);
+}), Ct("diffed", function(e, t) {
+	wt(), vt = void 0;
 	var n;
 	if (typeof t.type == "string" && (n = t.__e)) {
 		var r = t.__np, i = t.props, a = n.U;
@@ -828,25 +828,25 @@ wt.displayName = "ReactiveTextNode", Object.defineProperties(z.prototype, {
 		}
 		if (r) for (var c in a || (a = {}, n.U = a), r) {
 			var l = a[c], u = r[c];
-			l === void 0 ? (l = Tt(n, c, u, i), a[c] = l) : l.o(u, i);
+			l === void 0 ? (l = Et(n, c, u, i), a[c] = l) : l.o(u, i);
 		}
 	}
 	e(t);
 });
-function Tt(e, t, n, r) {
-	var i = t in e && e.ownerSVGElement === void 0, a = B(n);
+function Et(e, t, n, r) {
+	var i = t in e && e.ownerSVGElement === void 0, a = R(n);
 	return {
 		o: function(e, t) {
 			a.value = e, r = t;
 		},
-		d: ht(function() {
-			this.N = jt;
+		d: z(function() {
+			this.N = Mt;
 			var n = a.value.value;
 			r[t] !== n && (r[t] = n, i ? e[t] = n : n != null && (!1 !== n || t[4] === "-") ? e.setAttribute(t, n) : e.removeAttribute(t));
 		})
 	};
 }
-St("unmount", function(e, t) {
+Ct("unmount", function(e, t) {
 	if (typeof t.type == "string") {
 		var n = t.__e;
 		if (n) {
@@ -871,9 +871,9 @@ St("unmount", function(e, t) {
 		}
 	}
 	e(t);
-}), St("__h", function(e, t, n, r) {
+}), Ct("__h", function(e, t, n, r) {
 	r < 3 && (t.__$f |= 2), e(t, n, r);
-}), ie.prototype.shouldComponentUpdate = function(e, t) {
+}), ae.prototype.shouldComponentUpdate = function(e, t) {
 	if (this.__R) return !0;
 	var n = this.__$u, r = n && n.s !== void 0;
 	for (var i in t) return !0;
@@ -885,54 +885,54 @@ St("unmount", function(e, t) {
 	for (var s in this.props) if (!(s in e)) return !0;
 	return !1;
 };
-function V(e, t) {
-	return ze(function() {
-		return B(e, t);
+function B(e, t) {
+	return Ve(function() {
+		return R(e, t);
 	}, []);
 }
-var Et = typeof requestAnimationFrame > "u" ? setTimeout : function(e) {
+var Dt = typeof requestAnimationFrame > "u" ? setTimeout : function(e) {
 	var t = function() {
 		clearTimeout(n), cancelAnimationFrame(r), e();
 	}, n = setTimeout(t, 35), r = requestAnimationFrame(t);
-}, Dt = function(e) {
+}, Ot = function(e) {
 	queueMicrotask(function() {
 		queueMicrotask(e);
 	});
 };
-function Ot() {
-	Xe(function() {
-		for (var e; e = bt.shift();) gt.call(e);
-	});
-}
 function kt() {
-	bt.push(this) === 1 && (f.requestAnimationFrame || Et)(Ot);
+	Qe(function() {
+		for (var e; e = xt.shift();) _t.call(e);
+	});
 }
 function At() {
-	Xe(function() {
-		for (var e; e = xt.shift();) gt.call(e);
-	});
+	xt.push(this) === 1 && (f.requestAnimationFrame || Dt)(kt);
 }
 function jt() {
-	xt.push(this) === 1 && (f.requestAnimationFrame || Dt)(At);
+	Qe(function() {
+		for (var e; e = St.shift();) _t.call(e);
+	});
 }
-function H(e, t) {
-	var n = I(e);
+function Mt() {
+	St.push(this) === 1 && (f.requestAnimationFrame || Ot)(jt);
+}
+function V(e, t) {
+	var n = P(e);
 	n.current = e;
-	var r = _t;
-	F(function() {
-		return ht(function() {
-			if (this.N = kt, !(r && 8 & r.__$f)) return n.current();
+	var r = vt;
+	N(function() {
+		return z(function() {
+			if (this.N = At, !(r && 8 & r.__$f)) return n.current();
 		}, t);
 	}, []);
 }
 // src/problem.ts
-var U = class e extends Error {
+var H = class e extends Error {
 	expected;
 	got;
 	hint;
 	gone;
 	constructor(e, t, n, r = !1) {
-		super(`Expected ${e}; got ${t}. ${Mt(n)}.`), this.expected = e, this.got = t, this.hint = n, this.gone = r;
+		super(`Expected ${e}; got ${t}. ${Nt(n)}.`), this.expected = e, this.got = t, this.hint = n, this.gone = r;
 	}
 	static of(t) {
 		if (t instanceof e) return t;
@@ -949,12 +949,12 @@ var U = class e extends Error {
 		].every((e) => typeof e == "string") ? new e(n, r, i) : null;
 	}
 };
-function Mt(e) {
+function Nt(e) {
 	return e.charAt(0).toUpperCase() + e.slice(1);
 }
 // src/matrix.ts
-function Nt(e, t) {
-	let n = e.rows * e.keys, r = e.levels.subarray(t * n, (t + 1) * n), i = Pt(e, e.scales[t] ?? 0), a = new Float32Array(n);
+function Pt(e, t) {
+	let n = e.rows * e.keys, r = e.levels.subarray(t * n, (t + 1) * n), i = Ft(e, e.scales[t] ?? 0), a = new Float32Array(n);
 	for (let e = 0; e < n; e++) a[e] = i[r[e] ?? 0] ?? 0;
 	return {
 		rows: e.rows,
@@ -962,15 +962,15 @@ function Nt(e, t) {
 		values: a
 	};
 }
-function Pt({ most: e, power: t }, n) {
+function Ft({ most: e, power: t }, n) {
 	let r = new Float32Array(e + 2);
 	for (let i = 0; i <= e; i++) r[i] = n * (i / e) ** t;
 	return r[e + 1] = NaN, r;
 }
-function Ft(e) {
+function It(e) {
 	let t = e.rows * e.keys, n = new Float32Array(t).fill(NaN);
 	for (let r = 0; r < e.heads; r++) {
-		let i = Nt(e, r).values;
+		let i = Pt(e, r).values;
 		for (let r = 0; r < t; r++) {
 			let t = i[r] ?? NaN;
 			if (Number.isNaN(t)) continue;
@@ -984,7 +984,7 @@ function Ft(e) {
 		values: n
 	};
 }
-function It(e, t, n) {
+function Lt(e, t, n) {
 	let [r, i] = [t.to - t.from, n.to - n.from];
 	if (r === e.rows && i === e.columns) return e;
 	let a = new Float32Array(r * i);
@@ -998,62 +998,67 @@ function It(e, t, n) {
 		values: a
 	};
 }
-function Lt(e, t, n) {
+function Rt(e, t, n) {
 	let r = e.values[t * e.columns + n] ?? 0;
 	return Number.isNaN(r) ? 0 : r;
 }
-function Rt(e, t, n) {
+function zt(e, t, n) {
 	return Number.isNaN(e.values[t * e.columns + n] ?? 0);
 }
-function zt(e, t) {
-	return Array.from({ length: e.columns }, (n, r) => Lt(e, t, r));
-}
 function Bt(e, t) {
-	return Array.from({ length: e.rows }, (n, r) => Lt(e, r, t));
+	let { columns: n, values: r } = e, i = Array(n);
+	for (let e = 0; e < n; e++) {
+		let a = r[t * n + e] ?? 0;
+		i[e] = Number.isNaN(a) ? 0 : a;
+	}
+	return i;
 }
-function Vt(e) {
+function Vt(e, t) {
+	return Array.from({ length: e.rows }, (n, r) => Rt(e, r, t));
+}
+function Ht(e) {
 	return e.values.reduce((e, t) => t > e ? t : e, 0);
 }
-function Ht(e, t) {
+function Ut(e, t) {
 	let n = [];
 	return e.forEach((r, i) => {
 		let a = n.findIndex((t) => r > (e[t] ?? 0));
 		a >= 0 ? n.splice(a, 0, i) : n.push(i), n.length > t && n.pop();
 	}), n;
 }
-function Ut(e) {
+function Wt(e) {
 	return e.map((e, t) => t).sort((t, n) => (e[n] ?? 0) - (e[t] ?? 0) || t - n);
 }
 // src/share.ts
-function W(e) {
+function U(e) {
 	return e === 0 ? "0 %" : e < .01 ? "<1 %" : `${Math.round(e * 100)} %`;
 }
-function Wt(e) {
+function Gt(e) {
 	return e < .01 ? "" : String(Math.round(e * 100));
 }
-function G(e) {
+function W(e) {
 	return e === 0 ? "0 %" : e < .001 ? "<0.1 %" : `${(e * 100).toFixed(1)} %`;
 }
 // src/scale.ts
-var Gt = [
+var Kt = [
 	["root", "0–100 %, by the root"],
 	["absolute", "0–100 %"],
 	["map", "up to the largest of the map"],
 	["row", "up to the largest of each row"],
 	["uniform", "times the even share, 1/n"]
 ];
-function Kt(e, t, n) {
+function qt(e, t, n) {
 	if (e === "root") return (e) => Math.sqrt(Math.min(e, 1));
 	if (e === "absolute") return (e) => Math.min(e, 1);
 	if (e === "uniform") return (e) => Math.sqrt(Math.min(e * n, 16) / 16);
 	if (e === "map") {
-		let e = Vt(t);
+		let e = Ht(t);
 		return (t) => e > 0 ? t / e : 0;
 	}
-	let r = qt(t);
+	let r = Jt(t);
 	return (e, t) => (r[t] ?? 0) > 0 ? e / (r[t] ?? 1) : 0;
 }
-function qt({ rows: e, columns: t, values: n }) {
+function Jt({ rows: e, columns: t, values: n }) {
 	let r = new Float32Array(e);
 	for (let e = 0; e < n.length; e++) {
 		let i = Math.floor(e / t), a = n[e] ?? 0;
@@ -1061,7 +1066,7 @@ function qt({ rows: e, columns: t, values: n }) {
 	}
 	return r;
 }
-function Jt(e, t) {
+function Yt(e, t) {
 	let n = (e, t) => ({
 		share: e,
 		text: t
@@ -1072,13 +1077,13 @@ function Jt(e, t) {
 		.25,
 		.5,
 		1
-	].map((e) => n(Math.sqrt(e), W(e))) : e === "absolute" ? [
+	].map((e) => n(Math.sqrt(e), U(e))) : e === "absolute" ? [
 		0,
 		.25,
 		.5,
 		.75,
 		1
-	].map((e) => n(e, W(e))) : e === "map" ? [n(0, "0 %"), n(1, `${W(t)}, the largest here`)] : e === "row" ? [n(0, "0 %"), n(1, "the largest of its row")] : [
+	].map((e) => n(e, U(e))) : e === "map" ? [n(0, "0 %"), n(1, `${U(t)}, the largest here`)] : e === "row" ? [n(0, "0 %"), n(1, "the largest of its row")] : [
 		0,
 		1,
 		4,
@@ -1086,7 +1091,7 @@ function Jt(e, t) {
 	].map((e) => n(Math.sqrt(e / 16), `${e} ×`));
 }
 // src/mechanism.ts
-function Yt({ answer: e, sheet: t, layer: n, head: r, pinned: i, pointed: a }) {
+function Xt({ answer: e, sheet: t, layer: n, head: r, pinned: i, pointed: a }) {
 	let o = e?.layers[n];
 	if (t === null || t.coarse || t.layer !== n || o === void 0) return null;
 	let s = o.heads === 1 ? 0 : t.head ?? r;
@@ -1099,13 +1104,13 @@ function Yt({ answer: e, sheet: t, layer: n, head: r, pinned: i, pointed: a }) {
 		key: p === void 0 ? null : p + l.from
 	};
 }
-function Xt(e) {
+function Zt(e) {
 	return 2 ** ((e - 40) / 10);
 }
-function Zt(e) {
+function Qt(e) {
 	return Math.min(Math.max(Math.round(40 + 10 * Math.log2(e)), 0), 80);
 }
-function Qt(e, t, n) {
+function $t(e, t, n) {
 	let { keys: r, softcap: i, scale: a, left: o } = e, s = r.score.map((e, n) => {
 		if (t === 1) return e;
 		let o = r.product[n];
@@ -1136,45 +1141,45 @@ function Qt(e, t, n) {
 		sum: d + Math.log(f)
 	};
 }
-function $t({ keys: e, shown: t, left: n }) {
+function en({ keys: e, shown: t, left: n }) {
 	let r = new Set(t), i = e.index.flatMap((t, n) => r.has(t) ? [] : [e.hidden[n] === ""]), a = i.filter((e) => e).length;
 	return {
 		seen: n.seen + a,
 		hidden: n.hidden + i.length - a
 	};
 }
-function en({ query: e, energy: t }, n) {
+function tn({ query: e, energy: t }, n) {
 	return e.map((e, r) => {
 		let i = n[r] ?? 0;
 		return t === null ? (e ?? 0) * i : (t[r] ?? 0) * Math.tanh((e ?? 0) + i);
 	});
 }
-function K(e) {
+function G(e) {
 	if (e === null) return "–";
 	let t = Math.abs(e);
 	return (t >= 1e5 ? e.toExponential(1).replace("+", "") : e.toFixed(t >= 100 ? 1 : t >= .1 || t === 0 ? 2 : 3)).replace("-", "−");
 }
-function tn(e) {
+function nn(e) {
 	return String(Number(e.toPrecision(3)));
 }
-function nn(e, t) {
+function rn(e, t) {
 	return Math.abs(e * Math.sqrt(t) - 1) < 1e-4;
 }
-var rn = {
+var an = {
 	scaled: ["Scaled dot product", "q · k"],
 	dot: ["Luong’s dot", "q · k"],
 	general: ["Luong’s general", "q · W k"],
 	additive: ["Additive", "v · tanh(W q + U k)"],
 	concat: ["Luong’s concat", "v · tanh(W₁ q + W₂ k)"]
 };
-function an({ form: e }) {
-	return rn[e];
+function on({ form: e }) {
+	return an[e];
 }
-function on(e) {
-	let [, t] = an(e), n = e.scale === 1 ? t : `${tn(e.scale)} × ${t}`;
-	return `score = ${e.softcap === null ? n : `${tn(e.softcap)} × tanh(${n} / ${tn(e.softcap)})`}${e.keys.bias === null ? "" : " + bias"}`;
+function sn(e) {
+	let [, t] = on(e), n = e.scale === 1 ? t : `${nn(e.scale)} × ${t}`;
+	return `score = ${e.softcap === null ? n : `${nn(e.softcap)} × tanh(${n} / ${nn(e.softcap)})`}${e.keys.bias === null ? "" : " + bias"}`;
 }
-var q = {
+var K = {
 	text: null,
 	row: null,
 	layer: null,
@@ -1198,61 +1203,61 @@ var q = {
 	unmasked: !1,
 	forced: []
 };
-function sn(e) {
+function cn(e) {
 	let t = [], n = (e, n) => {
 		n !== null && t.push(`${e}=${encodeURIComponent(n)}`);
 	};
 	n("text", e.text), n("fp", e.forced.length > 0 ? e.forced.map((e) => e.toString(36)).join(".") : null);
 	let r = t.length;
-	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && hn(e.view.rows)), n("k", e.view && hn(e.view.keys)), n("p", e.pinned && vn(e.pinned)), n("o", e.order === q.order ? null : e.order), n("s", e.scale === q.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
+	n("row", e.row), n("l", e.layer), n("h", e.head), n("q", e.view && gn(e.view.rows)), n("k", e.view && gn(e.view.keys)), n("p", e.pinned && yn(e.pinned)), n("o", e.order === K.order ? null : e.order), n("s", e.scale === K.scale ? null : e.scale), n("m", e.statistic), n("sort", e.sorted ? 1 : null);
 	let i = e.selected.map(({ layer: e, head: t }) => `${e}.${t}`);
-	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === q.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === q.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), n("out", e.output), n("wt", e.weight === q.weight ? null : e.weight), n("er", e.erased), n("f", e.factor === q.factor ? null : e.factor), n("u", e.unmasked ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
+	return n("sel", i.length > 0 ? i.join("_") : null), n("tab", e.tab === K.tab ? null : e.tab), n("d", e.side === "source" ? "s" : null), n("w", e.joined ? 1 : null), n("t", e.threshold === K.threshold ? null : e.threshold), n("x", e.apart ? 1 : null), n("out", e.output), n("wt", e.weight === K.weight ? null : e.weight), n("er", e.erased), n("f", e.factor === K.factor ? null : e.factor), n("u", e.unmasked ? 1 : null), t.length > r && t.splice(r, 0, "v=1"), t.length > 0 ? `#${t.join("&")}` : "";
 }
-function cn(e) {
+function ln(e) {
 	let t = /* @__PURE__ */ new Map();
 	for (let n of e.replace(/^#/, "").split("&").filter((e) => e !== "")) {
 		let [e = "", ...r] = n.split("=");
-		if (!ln.has(e) || t.has(e)) throw xn(n);
-		t.set(e, bn(r.join("="), n));
+		if (!un.has(e) || t.has(e)) throw Sn(n);
+		t.set(e, xn(r.join("="), n));
 	}
-	if (t.has("v") && t.get("v") !== "1") throw xn(`v=${t.get("v")}`);
+	if (t.has("v") && t.get("v") !== "1") throw Sn(`v=${t.get("v")}`);
 	let n = (e, n) => {
 		let r = t.get(e);
 		if (r === void 0) return null;
 		let i = n(r);
-		if (i === null) throw xn(`${e}=${r}`);
+		if (i === null) throw Sn(`${e}=${r}`);
 		return i;
-	}, [r, i] = [n("q", gn), n("k", gn)];
-	if (r === null != (i === null)) throw xn("one of q and k alone");
+	}, [r, i] = [n("q", _n), n("k", _n)];
+	if (r === null != (i === null)) throw Sn("one of q and k alone");
 	return {
 		text: t.get("text") || null,
-		row: n("row", _n),
-		layer: n("l", _n),
-		head: n("h", (e) => e === "mean" ? e : _n(e)),
+		row: n("row", vn),
+		layer: n("l", vn),
+		head: n("h", (e) => e === "mean" ? e : vn(e)),
 		view: r !== null && i !== null ? {
 			rows: r,
 			keys: i
 		} : null,
-		pinned: n("p", yn),
-		order: n("o", (e) => e === "weight" ? e : null) ?? q.order,
-		scale: n("s", (e) => Gt.find(([t]) => t === e)?.[0] ?? null) ?? q.scale,
+		pinned: n("p", bn),
+		order: n("o", (e) => e === "weight" ? e : null) ?? K.order,
+		scale: n("s", (e) => Kt.find(([t]) => t === e)?.[0] ?? null) ?? K.scale,
 		statistic: n("m", (e) => /^[a-z_]{1,40}$/.test(e) ? e : null),
-		sorted: n("sort", un) ?? !1,
-		selected: n("sel", pn) ?? [],
+		sorted: n("sort", dn) ?? !1,
+		selected: n("sel", mn) ?? [],
 		tab: n("tab", (e) => /^[a-z]{1,20}$/.test(e) ? e : null),
 		side: n("d", (e) => e === "s" ? "source" : null) ?? "target",
-		joined: n("w", un) ?? !1,
-		threshold: n("t", dn) ?? q.threshold,
-		apart: n("x", un) ?? !1,
-		output: n("out", _n),
-		weight: n("wt", dn) ?? q.weight,
-		erased: n("er", _n),
-		factor: n("f", (e) => fn(80, e)) ?? q.factor,
-		unmasked: n("u", un) ?? !1,
-		forced: n("fp", mn) ?? q.forced
+		joined: n("w", dn) ?? !1,
+		threshold: n("t", fn) ?? K.threshold,
+		apart: n("x", dn) ?? !1,
+		output: n("out", vn),
+		weight: n("wt", fn) ?? K.weight,
+		erased: n("er", vn),
+		factor: n("f", (e) => pn(80, e)) ?? K.factor,
+		unmasked: n("u", dn) ?? !1,
+		forced: n("fp", hn) ?? K.forced
 	};
 }
-var ln = /* @__PURE__ */ new Set([
+var un = /* @__PURE__ */ new Set([
 	"text",
 	"v",
 	"row",
@@ -1278,17 +1283,17 @@ var ln = /* @__PURE__ */ new Set([
 	"u",
 	"fp"
 ]);
-function un(e) {
+function dn(e) {
 	return e === "1" || null;
 }
-function dn(e) {
-	return fn(100, e);
+function fn(e) {
+	return pn(100, e);
 }
-function fn(e, t) {
-	let n = _n(t);
+function pn(e, t) {
+	let n = vn(t);
 	return n !== null && n <= e ? n : null;
 }
-function pn(e) {
+function mn(e) {
 	let t = e.split("_").map((e) => {
 		let t = /^(\d{1,9})\.(\d{1,9})$/.exec(e);
 		return t === null ? null : {
@@ -1298,13 +1303,13 @@ function pn(e) {
 	});
 	return t.length < 6 && t.every((e) => e !== null) ? t : null;
 }
-function mn(e) {
+function hn(e) {
 	return /^[0-9a-z]{1,6}(\.[0-9a-z]{1,6})*$/.test(e) ? e.split(".").map((e) => parseInt(e, 36)) : null;
 }
-function hn({ from: e, to: t }) {
+function gn({ from: e, to: t }) {
 	return `${e}-${t - 1}`;
 }
-function gn(e) {
+function _n(e) {
 	let t = /^(\d{1,9})-(\d{1,9})$/.exec(e);
 	if (t === null) return null;
 	let [n, r] = [Number(t[1]), Number(t[2])];
@@ -1313,13 +1318,13 @@ function gn(e) {
 		to: r + 1
 	} : null;
 }
-function _n(e) {
+function vn(e) {
 	return /^\d{1,9}$/.test(e) ? Number(e) : null;
 }
-function vn({ side: e, index: t, partner: n }) {
+function yn({ side: e, index: t, partner: n }) {
 	return `${e === "target" ? "t" : "s"}${t}${n === void 0 ? "" : `.${n}`}`;
 }
-function yn(e) {
+function bn(e) {
 	let t = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(e);
 	if (t === null) return null;
 	let n = {
@@ -1331,31 +1336,31 @@ function yn(e) {
 		partner: Number(t[3])
 	};
 }
-function bn(e, t) {
+function xn(e, t) {
 	try {
 		return decodeURIComponent(e);
 	} catch {
-		throw xn(t);
+		throw Sn(t);
 	}
 }
-function xn(e) {
-	return new U("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
+function Sn(e) {
+	return new H("a whole link to this page", `a damaged one (${e.length > 60 ? `${e.slice(0, 59)}…` : e})`, "ask for the link again");
 }
 // src/label.ts
-var Sn = "▁", Cn = "Ġ", wn = "##", Tn = /* @__PURE__ */ new Map([
+var Cn = "▁", wn = "Ġ", Tn = "##", En = /* @__PURE__ */ new Map([
 	["<pad>", "⟨padding⟩"],
 	["<unk>", "⟨unknown⟩"],
 	["<s>", "⟨begin⟩"],
 	["</s>", "⟨end⟩"]
-]), En = 40, Dn = 32;
-function On(e) {
-	return Bn(e);
+]), Dn = 40, On = 32;
+function kn(e) {
+	return Vn(e);
 }
-function kn(e, t, n = 0) {
-	if (e.length !== t) return Array.from({ length: t }, (e, t) => On(String(n + t)));
-	let r = An(e), i = e.some((e) => e.startsWith(wn) && e !== wn), a = In(e.map((e) => Fn(e, r === Cn)));
+function An(e, t, n = 0) {
+	if (e.length !== t) return Array.from({ length: t }, (e, t) => kn(String(n + t)));
+	let r = jn(e), i = e.some((e) => e.startsWith(Tn) && e !== Tn), a = Ln(e.map((e) => In(e, r === wn)));
 	return e.map((e, t) => {
-		let n = Tn.get(e);
+		let n = En.get(e);
 		if (n !== void 0) return {
 			text: n,
 			begins: !0,
@@ -1365,45 +1370,45 @@ function kn(e, t, n = 0) {
 		if (o != null) {
 			let n = t === 0 || r !== void 0 && e.startsWith(r) || r === void 0;
 			return {
-				...Hn(r === Cn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
+				...Un(r === wn ? o.text.replace(/^ (?=.)/su, "") : o.text, n),
 				...o.note
 			};
 		}
-		if (r === void 0) return i ? Vn(e, t) : Bn(e);
+		if (r === void 0) return i ? Hn(e, t) : Vn(e);
 		let c = t === 0 || e.startsWith(r);
 		return s === "" ? {
-			text: Sn,
+			text: Cn,
 			begins: c,
 			special: !1
-		} : Hn(s, c);
+		} : Un(s, c);
 	});
 }
-function An(e) {
+function jn(e) {
 	let t = (t) => e.some((e) => e.startsWith(t));
-	return t(Sn) ? Sn : t(Cn) && Nn(e) ? Cn : void 0;
+	return t(Cn) ? Cn : t(wn) && Pn(e) ? wn : void 0;
 }
-var jn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, Mn = /^<.*>$|^\s*$/su;
-function Nn(e) {
-	return jn.test(e.filter((e) => !Mn.test(e)).join(""));
+var Mn = /^[¡-¬®-¿Ģ-Ń]*(?:[!-~ĉĊčĠ]|[Â-ô][¡-¬®-¿Ģ-Ń]+)*[Â-ô]?$/u, Nn = /^<.*>$|^\s*$/su;
+function Pn(e) {
+	return Mn.test(e.filter((e) => !Nn.test(e)).join(""));
 }
-var Pn = /* @__PURE__ */ new Map();
+var Fn = /* @__PURE__ */ new Map();
 for (let e = 0, t = 256; e < 256; e++) {
 	let n = e >= 33 && e <= 126 || e >= 161 && e !== 173;
-	Pn.set(String.fromCharCode(n ? e : t++), e);
+	Fn.set(String.fromCharCode(n ? e : t++), e);
 }
-function Fn(e, t) {
+function In(e, t) {
 	let n = /^<0x([0-9A-Fa-f]{2})>$/.exec(e)?.[1];
 	if (n !== void 0) return [parseInt(n, 16)];
-	if (!t || Mn.test(e)) return null;
-	let r = Array.from(e, (e) => Pn.get(e));
+	if (!t || Nn.test(e)) return null;
+	let r = Array.from(e, (e) => Fn.get(e));
 	return r.every((e) => e !== void 0) ? r : null;
 }
-function In(e) {
+function Ln(e) {
 	let t = e.map(() => ""), n = e.map(() => !1), r = [], i = [], a = () => {
 		for (let e = 0; e < i.length;) {
-			let a = r[e] ?? 0, o = Ln(i[e] ?? 0), s = Rn(i.slice(e, e + o));
+			let a = r[e] ?? 0, o = Rn(i[e] ?? 0), s = zn(i.slice(e, e + o));
 			if (o === 0 || s === null) {
-				t[a] += `⟨${zn([i[e] ?? 0])}⟩`, e += 1;
+				t[a] += `⟨${Bn([i[e] ?? 0])}⟩`, e += 1;
 				continue;
 			}
 			let c = r[e + o - 1] ?? a;
@@ -1418,13 +1423,13 @@ function In(e) {
 		for (let n of e) i.push(n), r.push(t);
 	}), a(), e.map((e, r) => e === null ? null : {
 		text: t[r] ?? "",
-		note: n[r] ? { whole: `bytes ${zn(e)} of a character` } : {}
+		note: n[r] ? { whole: `bytes ${Bn(e)} of a character` } : {}
 	});
 }
-function Ln(e) {
+function Rn(e) {
 	return e < 128 ? 1 : e >= 194 && e < 224 ? 2 : e >= 224 && e < 240 ? 3 : e >= 240 && e < 245 ? 4 : 0;
 }
-function Rn(e) {
+function zn(e) {
 	try {
 		return new TextDecoder("utf-8", {
 			fatal: !0,
@@ -1434,38 +1439,38 @@ function Rn(e) {
 		return null;
 	}
 }
-function zn(e) {
+function Bn(e) {
 	return e.map((e) => e.toString(16).toUpperCase().padStart(2, "0")).join(" ");
 }
-function Bn(e) {
-	return Hn(e, !0);
-}
-function Vn(e, t) {
-	let n = e.startsWith(wn) && e !== wn;
-	return Hn(n ? e.slice(2) : e, t === 0 || !n);
+function Vn(e) {
+	return Un(e, !0);
 }
 function Hn(e, t) {
-	let n = qn(e), r = Array.from(n.slice(0, 160));
-	return r.length <= En ? {
+	let n = e.startsWith(Tn) && e !== Tn;
+	return Un(n ? e.slice(2) : e, t === 0 || !n);
+}
+function Un(e, t) {
+	let n = Jn(e), r = Array.from(n.slice(0, 160));
+	return r.length <= Dn ? {
 		text: n,
 		begins: t,
 		special: !1
 	} : {
-		text: `${r.slice(0, Dn).join("")}…`,
+		text: `${r.slice(0, On).join("")}…`,
 		begins: t,
 		special: !1,
 		whole: n
 	};
 }
-var Un = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
-function Wn(e) {
+var Wn = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+function Gn(e) {
 	let t = e.filter((e) => !e.special).map((e) => e.text), n = /\p{L}/u.exec(t.join(" "))?.[0] ?? "";
-	return Un.test(n) ? "rtl" : "ltr";
+	return Wn.test(n) ? "rtl" : "ltr";
 }
-function J(e) {
+function q(e) {
 	return `\u2068${e}\u2069`;
 }
-var Gn = /* @__PURE__ */ new Map([
+var Kn = /* @__PURE__ */ new Map([
 	["\0", "NUL"],
 	["	", "tab"],
 	["\n", "newline"],
@@ -1496,33 +1501,33 @@ var Gn = /* @__PURE__ */ new Map([
 	["⁩", "end of isolate"],
 	["　", "wide space"],
 	["﻿", "byte order mark"]
-]), Kn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
-function qn(e) {
-	let t = e.replace(Kn, (e) => Array.from(e, (e) => `⟨${Gn.get(e) ?? Jn(e)}⟩`).join(""));
+]), qn = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|^[\u200c\u200d]+$|^[\u00a0\u3000]$/gu;
+function Jn(e) {
+	let t = e.replace(qn, (e) => Array.from(e, (e) => `⟨${Kn.get(e) ?? Yn(e)}⟩`).join(""));
 	return t.trim() === "" ? "␣" : t;
 }
-function Jn(e) {
+function Yn(e) {
 	return `U+${(e.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 // src/joining.ts
-var Yn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", Xn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Zn = /^…/u;
-function Qn(e) {
+var Xn = "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", Zn = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u, Qn = /^…/u;
+function $n(e) {
 	let t = [];
 	return e.forEach((n, r) => {
-		let i = t.at(-1), a = n.begins || n.special || Xn.test(n.text), o = e[r - 1]?.special === !0;
-		i === void 0 || o || a && !Zn.test(n.text) ? t.push({
+		let i = t.at(-1), a = n.begins || n.special || Zn.test(n.text), o = e[r - 1]?.special === !0;
+		i === void 0 || o || a && !Qn.test(n.text) ? t.push({
 			from: r,
 			to: r + 1
 		}) : i.to = r + 1;
 	}), t;
 }
-function $n(e) {
+function er(e) {
 	return Array.from({ length: e }, (e, t) => ({
 		from: t,
 		to: t + 1
 	}));
 }
-function er(e, t) {
+function tr(e, t) {
 	return t.map(({ from: t, to: n }) => {
 		let r = e.slice(t, n), [i] = r;
 		return i !== void 0 && r.length === 1 ? i : {
@@ -1532,8 +1537,8 @@ function er(e, t) {
 		};
 	});
 }
-function tr(e, t, n) {
-	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => nr(e, n));
+function nr(e, t, n) {
+	let r = new Float32Array(t.length * n.length), i = Array.from({ length: e.rows }, (t, n) => rr(e, n));
 	return t.forEach((t, a) => {
 		let o = i.slice(t.from, t.to).filter(Boolean).length;
 		n.forEach((i, s) => {
@@ -1550,11 +1555,11 @@ function tr(e, t, n) {
 		values: r
 	};
 }
-function nr({ values: e, columns: t }, n) {
+function rr({ values: e, columns: t }, n) {
 	for (let r = 0; r < t; r++) if (!Number.isNaN(e[n * t + r] ?? NaN)) return !0;
 	return !1;
 }
-function rr(e, t) {
+function ir(e, t) {
 	let [n, r] = [0, e.length - 1];
 	for (; n < r;) {
 		let i = n + r + 1 >> 1;
@@ -1562,71 +1567,203 @@ function rr(e, t) {
 	}
 	return n;
 }
-// src/sheet.ts
-var ir = 1 << 26;
-function ar(e, t) {
-	return r(t) && e.queries * e.keys > ir;
+// src/tile.ts
+var ar = 1414288449, or = 2, sr = 28, cr = 1;
+async function lr(e) {
+	if (e.byteLength < sr) throw J("its header is cut off");
+	let t = new DataView(e);
+	if (t.getUint32(0, !0) !== ar) throw J("it does not begin with ATLT");
+	if (t.getUint16(4, !0) !== or) throw J(`its version is ${t.getUint16(4, !0)}, not ${or}`);
+	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
+		8,
+		12,
+		16
+	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
+	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw J("its sizes contradict each other");
+	let c = await pr(new Uint8Array(e, sr), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
+	if (!u.every(Number.isFinite)) throw J("a scale of it is no number");
+	let d = c.subarray(4 * i);
+	return {
+		heads: i,
+		rows: a,
+		keys: o,
+		power: r,
+		most: 2 ** n - 2,
+		pyramidLevel: t.getUint16(20, !0),
+		sampled: (t.getUint16(22, !0) & cr) !== 0,
+		scales: u,
+		levels: n === 8 ? d : mr(d)
+	};
 }
-function or(t, n, r, i) {
-	let a = t.rows * t.keys, o = {
-		...t,
+function ur(e, t) {
+	let n = e.rows * e.keys;
+	return {
+		...e,
 		heads: 1,
-		scales: t.scales.slice(i, i + 1),
-		levels: t.levels.slice(i * a, (i + 1) * a)
-	}, s = e(n);
+		scales: e.scales.slice(t, t + 1),
+		levels: e.levels.subarray(t * n, (t + 1) * n)
+	};
+}
+var dr = 1330402369;
+async function fr(e) {
+	let t = new DataView(e);
+	if (e.byteLength < 8 || t.getUint32(0, !0) !== dr) throw J("it does not begin with ATLO");
+	if (t.getUint16(4, !0) !== 1) throw J("its version is not 1");
+	let n = t.getUint16(6, !0), r = 8 + 4 * n;
+	if (e.byteLength < r) throw J("its header is cut off");
+	let i = Array.from({ length: n }, (n, i) => {
+		let a = r;
+		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
+	});
+	if (r !== e.byteLength) throw J("its sizes contradict each other");
+	return Promise.all(i.map(lr));
+}
+async function pr(e, t) {
+	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
+	try {
+		for (;;) {
+			let { done: e, value: a } = await i.read();
+			if (e) break;
+			if (r + a.length > t) throw J("it holds more than it says");
+			n.set(a, r), r += a.length;
+		}
+	} catch (e) {
+		throw i.cancel().catch(() => void 0), e instanceof H ? e : J("it does not inflate");
+	}
+	if (r !== t) throw J("it holds less than it says");
+	return n;
+}
+function mr(e) {
+	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
+	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
+}
+function J(e) {
+	return new H("a whole tile of weights", `a damaged one (${e})`, "translate again");
+}
+// src/sheet.ts
+var hr = 1 << 26;
+function gr(e, t) {
+	return r(t) && e.queries * e.keys > hr;
+}
+function _r(t, n, r, i) {
+	let a = ur(t, i), o = e(n);
 	return {
 		layer: r,
-		excerpt: s,
-		tile: o,
+		excerpt: o,
+		tile: a,
 		head: i,
 		coarse: !0,
 		preview: !0,
-		rows: lr(s.rows, o.rows),
-		keys: lr(s.keys, o.keys)
+		rows: wr(o.rows, a.rows),
+		keys: wr(o.keys, a.keys)
 	};
 }
-var sr = 1 << 22;
-async function cr(e, t, { layer: i, index: a, head: o }, s, c) {
-	let l = r(s), u = i.heads * n(s.rows) * n(s.keys), d = l || u > sr ? Math.min(o ?? 0, i.heads - 1) : null, f = {
-		excerpt: s,
-		head: d
-	}, [p, m] = await Promise.all([e.tile(t, a, f, c), l ? {
+var vr = 1 << 22, yr = 1 << 18;
+function br(e, t) {
+	return r(t) ? Infinity : e.heads * n(t.rows) * n(t.keys);
+}
+function xr(e, t) {
+	return br(e, t) <= vr;
+}
+function Sr(e, t) {
+	return br(e, t) > yr;
+}
+async function Cr(e, t, { layer: n, index: i, head: a }, o, s) {
+	let c = r(o), l = (a === null ? !xr(n, o) : Sr(n, o)) ? Math.min(a ?? 0, n.heads - 1) : null, u = {
+		excerpt: o,
+		head: l
+	}, [d, f] = await Promise.all([e.tile(t, i, u, s), c ? {
 		rows: [],
 		keys: []
-	} : e.tokens(t, a, s, c)]), h = (e, t, n) => l || p.pyramidLevel > 0 ? lr(e, n) : kn(t, e.to - e.from, e.from);
+	} : e.tokens(t, i, o, s)]), p = (e, t, n) => c || d.pyramidLevel > 0 ? wr(e, n) : An(t, e.to - e.from, e.from);
 	return {
-		layer: a,
-		excerpt: s,
-		tile: p,
-		head: d,
-		coarse: l || p.pyramidLevel > 0,
+		layer: i,
+		excerpt: o,
+		tile: d,
+		head: l,
+		coarse: c || d.pyramidLevel > 0,
 		preview: !1,
-		rows: h(s.rows, m.rows, p.rows),
-		keys: h(s.keys, m.keys, p.keys)
+		rows: p(o.rows, f.rows, d.rows),
+		keys: p(o.keys, f.keys, d.keys)
 	};
 }
-function lr(e, t = n(e)) {
+function wr(e, t = n(e)) {
 	return Array.from({ length: t }, (n, r) => {
 		let { from: a, to: o } = i(e, r, t);
-		return On(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
+		return kn(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
 	});
 }
+// src/neighbours.ts
+var Tr = class {
+	door;
+	came = R(null);
+	asked = null;
+	request = new AbortController();
+	constructor(e) {
+		this.door = e;
+	}
+	follow(e, t) {
+		let n = t === null ? void 0 : e?.layers[t.layer], r = e?.map ?? null;
+		if (t === null || n === void 0 || r === null) return this.stop();
+		let i = {
+			map: r,
+			layer: t.layer,
+			excerpt: t.excerpt
+		};
+		if (this.asked !== null && Er(this.asked, i) || (this.stop(), !(t.head !== null && !t.preview && n.heads > 1) || !xr(n, t.excerpt))) return;
+		this.asked = i;
+		let { signal: a } = this.request = new AbortController();
+		this.door.tile(r, t.layer, {
+			excerpt: t.excerpt,
+			head: null,
+			rough: !0
+		}, a).then((e) => {
+			a.aborted || (this.came.value = {
+				asked: i,
+				tiles: Array.from({ length: e.heads }, (t, n) => ur(e, n))
+			});
+		}, () => void 0);
+	}
+	sheet(e, t, n) {
+		let r = this.tilesOf(e, t)?.[n];
+		return e === null || r === void 0 ? null : {
+			...e,
+			tile: r,
+			head: n,
+			preview: !0
+		};
+	}
+	stop() {
+		this.request.abort(), [this.asked, this.came.value] = [null, null];
+	}
+	tilesOf(e, t) {
+		let n = this.came.value;
+		return n === null || e === null || e.coarse || t === null || t.map === null ? null : Er(n.asked, {
+			map: t.map,
+			layer: e.layer,
+			excerpt: e.excerpt
+		}) ? n.tiles : null;
+	}
+};
+function Er(e, t) {
+	return e.map === t.map && e.layer === t.layer && u(e.excerpt, t.excerpt);
+}
 // src/grid-layout.ts
-var ur = 3, dr = 12, fr = 44, pr = 22, mr = 30;
-function hr(e) {
+var Dr = 3, Or = 12, kr = 44, Ar = 22, jr = 30;
+function Mr(e) {
 	let t = /* @__PURE__ */ new Map();
 	return e.forEach(({ sheet: e }, n) => {
 		t.set(e, [...t.get(e) ?? [], n]);
 	}), [...t];
 }
-function gr({ title: e, sheet: t }) {
+function Nr({ title: e, sheet: t }) {
 	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
 	return n === void 0 ? e === t ? "" : e : n;
 }
-function _r(e, t, n, r = null) {
-	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(gr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(mr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - ur, c = Math.min(Math.max(s, dr), fr), l = c + ur, u = [], d = [], f = 0;
+function Pr(e, t, n, r = null) {
+	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(Nr(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(jr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - Dr, c = Math.min(Math.max(s, Or), kr), l = c + Dr, u = [], d = [], f = 0;
 	if (r !== null) {
-		let e = Math.max(1, Math.floor((t + ur) / l));
+		let e = Math.max(1, Math.floor((t + Dr) / l));
 		r.forEach((t, n) => {
 			let [r, i] = [Math.floor(n / e), n % e];
 			u.push({
@@ -1635,18 +1772,18 @@ function _r(e, t, n, r = null) {
 				y: r * l
 			});
 		}), f = Math.ceil(r.length / e) * l;
-	} else for (let [t, n] of hr(e)) {
+	} else for (let [t, n] of Mr(e)) {
 		t !== "" && (d.push({
 			text: t,
 			x: 0,
-			y: f + pr / 2,
+			y: f + Ar / 2,
 			heading: !0
-		}), f += pr);
+		}), f += Ar);
 		for (let t of n) {
 			let n = e[t];
 			if (n !== void 0) {
 				d.push({
-					text: gr(n),
+					text: Nr(n),
 					x: o - 8,
 					y: f + c / 2,
 					heading: !1
@@ -1670,15 +1807,15 @@ function _r(e, t, n, r = null) {
 		writing: d
 	};
 }
-function vr({ thumbnails: e, size: t }, n, r) {
-	let i = (e, n) => n >= e - ur / 2 && n < e + t + ur / 2;
+function Fr({ thumbnails: e, size: t }, n, r) {
+	let i = (e, n) => n >= e - Dr / 2 && n < e + t + Dr / 2;
 	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
 }
-function yr(e, t) {
+function Ir(e, t) {
 	return e?.layer === t?.layer && e?.head === t?.head;
 }
-function br({ thumbnails: e }, t, n) {
-	let r = e.find((e) => yr(e, t));
+function Lr({ thumbnails: e }, t, n) {
+	let r = e.find((e) => Ir(e, t));
 	if (r === void 0 || n === "Home") return e[0] ?? null;
 	if (n === "End") return e.at(-1) ?? null;
 	let i = e.indexOf(r);
@@ -1689,7 +1826,7 @@ function br({ thumbnails: e }, t, n) {
 	let s = a ? Math.min(...o) : Math.max(...o);
 	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
 }
-function xr(e, t) {
+function Rr(e, t) {
 	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
 		layer: t,
 		head: n
@@ -1701,7 +1838,7 @@ function xr(e, t) {
 	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
 }
 // src/state.ts
-var Sr = {
+var zr = {
 	model: null,
 	translating: null,
 	reading: !1,
@@ -1717,44 +1854,44 @@ var Sr = {
 	head: null,
 	pointed: null,
 	pinned: null,
-	order: q.order,
-	scale: q.scale,
-	statistic: q.statistic,
-	sorted: q.sorted,
+	order: K.order,
+	scale: K.scale,
+	statistic: K.statistic,
+	sorted: K.sorted,
 	chosen: !1,
-	selected: q.selected,
-	tab: q.tab,
-	side: q.side,
-	joined: q.joined,
-	threshold: q.threshold,
-	apart: q.apart,
-	output: q.output,
-	weight: q.weight,
-	erased: q.erased,
-	factor: q.factor,
-	unmasked: q.unmasked,
-	forced: q.forced
-}, Cr = {
+	selected: K.selected,
+	tab: K.tab,
+	side: K.side,
+	joined: K.joined,
+	threshold: K.threshold,
+	apart: K.apart,
+	output: K.output,
+	weight: K.weight,
+	erased: K.erased,
+	factor: K.factor,
+	unmasked: K.unmasked,
+	forced: K.forced
+}, Br = {
 	translating: null,
 	reading: !1,
 	slow: !1,
 	problem: null
 };
-function wr(e, t) {
+function Vr(e, t) {
 	return {
 		...e,
-		...Cr,
+		...Br,
 		translating: t
 	};
 }
-function Tr(e) {
+function Hr(e) {
 	return {
 		...e,
 		reading: !0,
 		problem: null
 	};
 }
-function Er(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
+function Ur(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 	let s = r?.layer ?? 0, c = {
 		sentence: t,
 		row: o,
@@ -1763,34 +1900,34 @@ function Er(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 		view: i,
 		overview: a,
 		layer: s,
-		head: r?.head ?? Vr(e.head, n.layers[s]),
-		selected: Br(e.selected, n),
+		head: r?.head ?? ii(e.head, n.layers[s]),
+		selected: ri(e.selected, n),
 		output: null,
 		erased: null,
-		forced: q.forced
+		forced: K.forced
 	};
 	return {
 		...e,
-		...Cr,
+		...Br,
 		...c,
-		pointed: Hr(r, i),
+		pointed: ai(r, i),
 		pinned: null
 	};
 }
-function Dr(e, t) {
+function Wr(e, t) {
 	return {
 		...e,
-		...Cr,
+		...Br,
 		problem: t
 	};
 }
-function Or(e, t, n, r) {
-	let i = n.head ?? Vr(t, e.answer?.layers[n.layer]), a = {
+function Gr(e, t, n, r) {
+	let i = n.head ?? ii(t, e.answer?.layers[n.layer]), a = {
 		layer: n.layer,
 		head: i
-	}, o = Ir(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
-		pointed: Jr(e.pointed, c, n) ?? Hr(n, r),
-		pinned: Jr(e.pinned, c, n)
+	}, o = $r(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
+		pointed: di(e.pointed, c, n) ?? ai(n, r),
+		pinned: di(e.pinned, c, n)
 	}, u = {
 		reading: !1,
 		slow: e.slow && e.translating !== null,
@@ -1805,7 +1942,7 @@ function Or(e, t, n, r) {
 		view: r
 	};
 }
-function kr(e, t, n) {
+function Kr(e, t, n) {
 	let { sheet: r, pointed: i } = e, a = {
 		...e,
 		head: t,
@@ -1814,64 +1951,64 @@ function kr(e, t, n) {
 	};
 	if (r === null || r.coarse) return a;
 	if (i !== null) {
-		let { side: e, index: t } = Yr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
+		let { side: e, index: t } = fi(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
 		if (t >= o.from && t < o.to) return a;
 	}
 	return {
 		...a,
-		pointed: Hr(r, n)
+		pointed: ai(r, n)
 	};
 }
-function Ar(e, t) {
-	return Ur(e.pointed, t) ? e : {
+function qr(e, t) {
+	return oi(e.pointed, t) ? e : {
 		...e,
 		pointed: t
 	};
 }
-function jr(e, t) {
+function Jr(e, t) {
 	return {
 		...e,
-		pinned: Ur(e.pinned, t) ? null : t,
+		pinned: oi(e.pinned, t) ? null : t,
 		pointed: t
 	};
 }
-function Mr(e) {
+function Yr(e) {
 	return e.pinned === null ? e : {
 		...e,
 		pinned: null
 	};
 }
-function Nr(e) {
+function Xr(e) {
 	return e.pinned ?? e.pointed;
 }
-var Pr = /* @__PURE__ */ new WeakMap();
-function Fr(e, t) {
+var Zr = /* @__PURE__ */ new WeakMap();
+function Qr(e, t) {
 	if (e === null) return null;
-	let { tile: n } = e, r = e.head === null ? t : 0, i = Pr.get(n) ?? /* @__PURE__ */ new Map();
-	Pr.set(n, i);
-	let a = i.get(r) ?? (r === null ? Ft(n) : Nt(n, r));
+	let { tile: n } = e, r = e.head === null ? t : 0, i = Zr.get(n) ?? /* @__PURE__ */ new Map();
+	Zr.set(n, i);
+	let a = i.get(r) ?? (r === null ? It(n) : Pt(n, r));
 	return i.set(r, a), a;
 }
-function Ir(e) {
+function $r(e) {
 	return e.answer?.layers[e.layer] ?? null;
 }
-function Lr(e, t) {
+function ei(e, t) {
 	return e.sheet === null ? !1 : e.sheet.head === null || e.sheet.head === t;
 }
-function Rr({ layer: e, head: t, selected: n, sheet: r }) {
+function ti({ layer: e, head: t, selected: n, sheet: r }) {
 	let i = t === null || r === null ? [] : [{
 		layer: e,
 		head: t
 	}];
-	return [...i, ...n.filter((e) => !i.some((t) => yr(e, t)))];
+	return [...i, ...n.filter((e) => !i.some((t) => Ir(e, t)))];
 }
-function zr(e, t) {
+function ni(e, t) {
 	let { selected: n, layer: r, head: i } = e;
-	if (i !== null && yr(t, {
+	if (i !== null && Ir(t, {
 		layer: r,
 		head: i
 	})) return e;
-	let a = n.filter((e) => !yr(e, t));
+	let a = n.filter((e) => !Ir(e, t));
 	return a.length < n.length ? {
 		...e,
 		selected: a
@@ -1880,30 +2017,30 @@ function zr(e, t) {
 		selected: [...n, t].slice(-5)
 	};
 }
-function Br(e, t) {
+function ri(e, t) {
 	return t === null ? e : e.filter(({ layer: e, head: n }) => n < (t.layers[e]?.heads ?? 0));
 }
-function Vr(e, t) {
+function ii(e, t) {
 	return e === null || t === void 0 || e >= t.heads ? null : e;
 }
-function Hr(e, t) {
+function ai(e, t) {
 	return e === null || e.coarse || e.tile.rows === 0 ? null : {
 		side: "target",
 		index: t === null ? 0 : t.rows.from - e.excerpt.rows.from
 	};
 }
-function Ur(e, t) {
+function oi(e, t) {
 	return e !== null && e.side === t.side && e.index === t.index && e.partner === t.partner;
 }
-function Wr(t) {
-	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Ir(t), c = s === null || a === null || u(a, e(s));
+function si(t) {
+	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = $r(t), c = s === null || a === null || u(a, e(s));
 	return {
 		text: t.sentence,
 		row: t.row,
 		layer: i === null || n === null ? null : t.layer,
 		head: i === null || n === null ? null : t.head ?? "mean",
 		view: c ? null : a,
-		pinned: r === null || o === void 0 ? null : Yr(r, o, 1),
+		pinned: r === null || o === void 0 ? null : fi(r, o, 1),
 		order: t.order,
 		scale: t.scale,
 		statistic: t.statistic,
@@ -1922,7 +2059,7 @@ function Wr(t) {
 		forced: t.forced
 	};
 }
-function Gr(e, t) {
+function ci(e, t) {
 	let { order: n, scale: r, statistic: i, sorted: a, selected: o, tab: s, side: c, joined: l, threshold: u, apart: d } = t, { output: f, weight: p, erased: m, factor: h, unmasked: g, forced: _ } = t, v = e.chosen || t.head !== null, y = {
 		order: n,
 		scale: r,
@@ -1945,19 +2082,19 @@ function Gr(e, t) {
 		...e,
 		...y,
 		...b,
-		selected: Br(o, e.answer),
+		selected: ri(o, e.answer),
 		chosen: v
 	};
 }
-function Kr(e, t) {
+function li(e, t) {
 	let { sheet: n } = e;
 	if (n === null || n.coarse) return e;
 	if (t === null) return {
 		...e,
 		pinned: null
 	};
-	let r = Yr(t, n.excerpt, -1);
-	return qr(r, n) ? {
+	let r = fi(t, n.excerpt, -1);
+	return ui(r, n) ? {
 		...e,
 		pinned: r,
 		pointed: r
@@ -1966,16 +2103,16 @@ function Kr(e, t) {
 		pinned: null
 	};
 }
-function qr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
+function ui({ side: e, index: t, partner: n = 0 }, { tile: r }) {
 	let [i, a] = e === "target" ? [r.rows, r.keys] : [r.keys, r.rows];
 	return t >= 0 && t < i && n >= 0 && n < a;
 }
-function Jr(e, t, n) {
+function di(e, t, n) {
 	if (e === null || t === null || t.coarse || n.coarse) return null;
-	let r = Yr(Yr(e, t.excerpt, 1), n.excerpt, -1);
-	return qr(r, n) ? r : null;
+	let r = fi(fi(e, t.excerpt, 1), n.excerpt, -1);
+	return ui(r, n) ? r : null;
 }
-function Yr(e, { rows: t, keys: n }, r) {
+function fi(e, { rows: t, keys: n }, r) {
 	let [i, a] = e.side === "target" ? [t.from, n.from] : [n.from, t.from], o = {
 		side: e.side,
 		index: e.index + r * i
@@ -1986,49 +2123,52 @@ function Yr(e, { rows: t, keys: n }, r) {
 	};
 }
 // src/explorer.ts
-var Xr = {
+var pi = {
 	translation: 4e3,
 	weights: 500
-}, Zr = class {
+}, mi = class {
 	door;
 	theme;
 	address;
-	current = B(Sr);
-	now = Object.fromEntries(Object.keys(Sr).map((e) => [e, ut(() => this.current.value[e])]));
+	current = R(zr);
+	now = Object.fromEntries(Object.keys(zr).map((e) => [e, ft(() => this.current.value[e])]));
 	get whole() {
 		return this.current;
 	}
-	draft = B("");
-	notice = B("");
+	draft = R("");
+	notice = R("");
 	map = null;
-	spoken = B("");
-	weights = ut(() => Fr(this.now.sheet.value, this.now.head.value));
-	layer = ut(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
-	reading = ut(() => this.read(this.weights.value));
-	heads = ut(() => {
+	spoken = R("");
+	weights = ft(() => Qr(this.now.sheet.value, this.now.head.value));
+	layer = ft(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
+	reading = ft(() => this.read(this.weights.value));
+	heads = ft(() => {
 		let [e, t, n, r] = [
 			this.now.layer,
 			this.now.head,
 			this.now.selected,
 			this.now.sheet
 		];
-		return Rr({
+		return ti({
 			layer: e.value,
 			head: t.value,
 			selected: n.value,
 			sheet: r.value
 		});
 	});
-	others = B(/* @__PURE__ */ new Map());
+	others = R(/* @__PURE__ */ new Map());
 	othersOf = null;
 	othersRequest = new AbortController();
 	answerRequest = new AbortController();
 	sheetRequest = new AbortController();
 	openingRow = null;
 	pendingHead = null;
+	neighbours;
 	stopFetching;
 	constructor(e, t, n) {
-		this.door = e, this.theme = t, this.address = n, this.stopFetching = ht(() => this.fetchOthers(this.heads.value, this.now.sheet.value));
+		this.door = e, this.theme = t, this.address = n, this.neighbours = new Tr(e);
+		let r = [z(() => this.fetchOthers(this.heads.value, this.now.sheet.value)), z(() => this.neighbours.follow(this.now.answer.value, this.now.sheet.value))];
+		this.stopFetching = () => r.forEach((e) => e());
 	}
 	get state() {
 		return this.current.peek();
@@ -2040,13 +2180,13 @@ var Xr = {
 		});
 	}
 	point(e) {
-		this.current.value = Ar(this.state, e);
+		this.current.value = qr(this.state, e);
 	}
 	pin(e) {
-		this.update(jr(this.state, e));
+		this.update(Jr(this.state, e));
 	}
 	unpin() {
-		this.update(Mr(this.state));
+		this.update(Yr(this.state));
 	}
 	chooseLayer(e) {
 		this.see(e, this.requestedHead.head);
@@ -2061,11 +2201,14 @@ var Xr = {
 		this.show(this.state.layer, this.state.head, e);
 	}
 	toggle(e) {
-		this.update(zr(this.state, e));
+		this.update(ni(this.state, e));
 	}
 	matrixOf({ layer: e, head: t }) {
 		let n = this.now.sheet.value;
-		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Fr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Qr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+	}
+	neighbour(e) {
+		return Qr(this.neighbours.sheet(this.now.sheet.value, this.now.answer.value, e), e);
 	}
 	alike({ layer: e }) {
 		let [t, n] = [this.layer.value, this.now.answer.value?.layers[e]];
@@ -2076,7 +2219,7 @@ var Xr = {
 		if (e === null || t === null) return null;
 		let { rows: n, keys: r } = t;
 		if (!this.now.joined.value || t.coarse) {
-			let [t, i] = [$n(n.length), $n(r.length)];
+			let [t, i] = [er(n.length), er(r.length)];
 			return {
 				matrix: e,
 				rows: n,
@@ -2085,11 +2228,11 @@ var Xr = {
 				keySpans: i
 			};
 		}
-		let [i, a] = [Qn(n), Qn(r)];
+		let [i, a] = [$n(n), $n(r)];
 		return {
-			matrix: tr(e, i, a),
-			rows: er(n, i),
-			keys: er(r, a),
+			matrix: nr(e, i, a),
+			rows: tr(n, i),
+			keys: tr(r, a),
 			rowSpans: i,
 			keySpans: a
 		};
@@ -2105,7 +2248,7 @@ var Xr = {
 		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
 	}
 	get link() {
-		return sn(Wr(this.state));
+		return cn(si(this.state));
 	}
 	async begin(e) {
 		try {
@@ -2114,67 +2257,68 @@ var Xr = {
 				...this.state,
 				model: t
 			});
-			let { link: n, problem: r } = $r(e), i = n.text ?? t.facts.example ?? "";
-			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Dr(this.state, r));
+			let { link: n, problem: r } = gi(e), i = n.text ?? t.facts.example ?? "";
+			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Wr(this.state, r));
 		} catch (e) {
-			this.update(Dr(this.state, U.of(e)));
+			this.update(Wr(this.state, H.of(e)));
 		}
 	}
 	async follow(e) {
-		if (e === sn(Wr(this.state))) return;
-		let { link: t, problem: n } = $r(e);
-		if (n !== null) return this.update(Dr(this.state, n), !1);
+		if (e === cn(si(this.state))) return;
+		let { link: t, problem: n } = gi(e);
+		if (n !== null) return this.update(Wr(this.state, n), !1);
 		let { answer: r, sentence: i, row: a, model: o, forced: c } = this.state;
 		if (o?.texts !== null && o !== null) {
 			if (t.row !== null && t.row !== a) return this.open(t.row, t);
 		} else if (t.text !== null && (t.text !== i || t.forced.join() !== c.join())) return this.translate(t.text, t);
-		if (this.update(Gr(this.state, t), !1), r === null) return;
+		if (this.update(ci(this.state, t), !1), r === null) return;
 		let l = this.state.overview?.statistics.first ?? {
 			layer: 0,
 			head: 0
 		}, u = Math.min(t.layer ?? l.layer, r.layers.length - 1), d = r.layers[u];
 		if (d === void 0) return;
 		let f = t.head === "mean" ? null : t.head ?? l.head;
-		await this.show(u, f, s(t.view, d), !1), this.update(Kr(this.state, t.pinned), !1);
+		await this.show(u, f, s(t.view, d), !1), this.update(li(this.state, t.pinned), !1);
 	}
 	async translate(e, t = null) {
 		if (this.state.model?.texts || (this.draft.value = e, t === null && e === this.state.translating)) return;
 		let n = this.restart();
 		if (e.trim() === "") {
-			let e = new U("a sentence to translate", "an empty one", "type a few words");
-			return this.update(Dr(this.state, e));
+			let e = new H("a sentence to translate", "an empty one", "type a few words");
+			return this.update(Wr(this.state, e));
 		}
-		this.update(wr(this.state, e)), await this.wait(n, Xr.translation, async () => {
+		this.update(Vr(this.state, e)), await this.wait(n, pi.translation, async () => {
 			let r = await this.door.translate(e, t?.forced ?? [], n), i = await this.first(r, t, n);
-			return (n) => ei(Er(i.from(n), e, r, i), t);
-		});
+			return (n) => _i(Ur(i.from(n), e, r, i), t);
+		}), await this.sharpen(n);
 	}
 	choose(e) {
 		let { sentence: t } = this.state;
 		t !== null && this.translate(t, {
-			...Wr(this.state),
+			...si(this.state),
 			forced: e
 		});
 	}
 	async open(e, t = null) {
 		let n = this.restart();
-		if (this.openingRow = e, this.update(Tr(this.state)), await this.wait(n, Xr.weights, async () => {
+		this.openingRow = e, this.update(Hr(this.state)), await this.wait(n, pi.weights, async () => {
 			let r = await this.door.text(e, n), i = await this.first(r, t, n);
-			return (n) => ei(Er(i.from(n), null, r, {
+			return (n) => _i(Ur(i.from(n), null, r, {
 				...i,
 				row: e
 			}), t);
-		}), n.aborted) return;
-		this.openingRow = null;
-		let { sheet: r, layer: i, head: a, view: o } = this.state;
-		r?.preview && o !== null && await this.show(i, a, o);
+		}), n.aborted || (this.openingRow = null), await this.sharpen(n);
+	}
+	async sharpen(e) {
+		let { sheet: t, layer: n, head: r, view: i } = this.state;
+		!e.aborted && t?.preview && i !== null && await this.show(n, r, i);
 	}
 	see(e, t) {
 		let n = {
 			...this.state,
 			chosen: !0
 		};
-		e === this.state.layer && Lr(this.state, t) ? this.update({
+		e === this.state.layer && ei(this.state, t) ? this.update({
 			...n,
 			head: t
 		}) : (this.current.value = n, this.show(e, t));
@@ -2190,25 +2334,25 @@ var Xr = {
 		}, this.open(this.openingRow);
 		let { answer: i } = this.state, a = i?.layers[e];
 		if (i === null || a === void 0) return;
-		let s = n ?? o(this.state.view, Ir(this.state), a);
-		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(kr(this.state, t, s), r);
+		let s = n ?? o(this.state.view, $r(this.state), a);
+		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Kr(this.state, t, s), r);
 		this.pendingHead = {
 			layer: e,
 			head: t
 		};
 		let { signal: l } = this.sheetRequest = new AbortController(), u = this.preview(a, e, t, s);
-		u !== null && this.update(Or(this.state, t, u, s), r), this.update(Tr(this.state), r), await this.wait(l, Xr.weights, async () => {
+		u !== null && this.update(Gr(this.state, t, u, s), r), this.update(Hr(this.state), r), await this.wait(l, pi.weights, async () => {
 			let n = await this.sheet(i, e, t, c(s, a), l);
-			return (e) => n === null ? e : Or(e, t, n, s);
+			return (e) => n === null ? e : Gr(e, t, n, s);
 		}, r), l.aborted || (this.pendingHead = null);
 	}
 	preview(e, t, n, r) {
-		let { overview: i, sheet: a } = this.state;
-		return a?.layer === t && Lr(this.state, n) ? null : Qr(i, e, t, n, r);
+		let { answer: i, overview: a, sheet: o } = this.state, s = o?.layer === t;
+		return s && ei(this.state, n) ? null : (s && n !== null && l(o.excerpt, r) ? this.neighbours.sheet(o, i, n) : null) ?? (gr(e, r) ? hi(a, e, t, n) : null);
 	}
 	shows(e, t, n) {
 		let { sheet: r } = this.state;
-		return r === null || r.layer !== e || !Lr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
+		return r === null || r.layer !== e || !ei(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
 	}
 	async first(e, t, n) {
 		let r = (e) => e;
@@ -2229,9 +2373,9 @@ var Xr = {
 			overview: l,
 			from: r
 		};
-		let h = t ? s(t.view, m) : o(this.state.view, Ir(this.state), m);
+		let h = t ? s(t.view, m) : o(this.state.view, $r(this.state), m), g = (t?.pinned ?? null) !== null && !gr(m, h), _ = p === null && xr(m, c(h, m));
 		return {
-			sheet: Qr(l, m, f, p, h) ?? await this.sheet(e, f, p, c(h, m), n),
+			sheet: (g || _ || !Sr(m, c(h, m)) ? null : hi(l, m, f, p)) ?? await this.sheet(e, f, p, c(h, m), n),
 			view: h,
 			overview: l,
 			from: (e) => ({
@@ -2260,13 +2404,13 @@ var Xr = {
 				},
 				keys: o
 			}, t);
-			return Wn(kn(s.keys, s.keys.length)) === "rtl" ? e : [];
+			return Gn(An(s.keys, s.keys.length)) === "rtl" ? e : [];
 		});
 		return new Set((await Promise.all(a)).flat());
 	}
 	async sheet(e, t, n, r, i) {
 		let a = e.layers[t];
-		return e.map === null || a === void 0 ? null : cr(this.door, e.map, {
+		return e.map === null || a === void 0 ? null : Cr(this.door, e.map, {
 			layer: a,
 			index: t,
 			head: n
@@ -2283,7 +2427,7 @@ var Xr = {
 			let t = await n();
 			e.aborted || this.update(t(this.state), r);
 		} catch (t) {
-			e.aborted || this.update(Dr(this.state, U.of(t)));
+			e.aborted || this.update(Wr(this.state, H.of(t)));
 		} finally {
 			clearTimeout(i);
 		}
@@ -2291,82 +2435,91 @@ var Xr = {
 	restart() {
 		return this.answerRequest.abort(), this.sheetRequest.abort(), [this.openingRow, this.pendingHead] = [null, null], this.answerRequest = new AbortController(), this.answerRequest.signal;
 	}
+	pause() {
+		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.neighbours.stop();
+	}
 	stop() {
-		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.stopFetching();
+		this.stopFetching(), this.pause();
 	}
 	update(e, t = !0) {
-		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(sn(Wr(e))));
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(cn(si(e))));
 	}
 	fetchOthers(e, t) {
-		let { answer: n } = this.state;
-		if ((this.othersOf?.excerpt !== t?.excerpt || this.othersOf?.tile !== t?.tile) && (this.othersRequest.abort(), this.othersRequest = new AbortController(), this.others.value = /* @__PURE__ */ new Map()), this.othersOf = t, n === null || n.map === null || t === null || t.preview) return;
-		let { map: r, layers: i } = n, { signal: a } = this.othersRequest, o = i[t.layer];
-		for (let { layer: n, head: s } of e) {
-			let e = n === t.layer && (t.head === null || t.head === s), c = i[n], l = o?.queries === c?.queries && o?.keys === c?.keys, u = `${n} ${s}`;
-			e || !l || this.others.peek().has(u) || this.door.tile(r, n, {
+		let { answer: n } = this.state, r = {
+			map: n?.map ?? null,
+			excerpt: t?.excerpt ?? null
+		}, { map: i, excerpt: a } = this.othersOf ?? {
+			map: null,
+			excerpt: null
+		};
+		if (a !== null && r.excerpt !== null && i === r.map && u(a, r.excerpt) || (this.othersRequest.abort(), this.othersRequest = new AbortController(), this.others.value = /* @__PURE__ */ new Map()), this.othersOf = r, n === null || n.map === null || t === null || t.preview) return;
+		let { map: o, layers: s } = n, { signal: c } = this.othersRequest, l = s[t.layer];
+		for (let { layer: n, head: r } of e) {
+			let e = n === t.layer && (t.head === null || t.head === r), i = s[n], a = l?.queries === i?.queries && l?.keys === i?.keys, u = `${n} ${r}`;
+			e || !a || this.others.peek().has(u) || this.door.tile(o, n, {
 				excerpt: t.excerpt,
-				head: s
-			}, a).then((e) => {
-				a.aborted || (this.others.value = new Map(this.others.peek()).set(u, Nt(e, 0)));
+				head: r
+			}, c).then((e) => {
+				c.aborted || (this.others.value = new Map(this.others.peek()).set(u, Pt(e, 0)));
 			}, (e) => {
-				a.aborted || this.update(Dr(this.state, U.of(e)));
+				c.aborted || this.update(Wr(this.state, H.of(e)));
 			});
 		}
 	}
 };
-function Qr(e, t, n, r, i) {
-	let a = e?.tiles[n];
-	return a === void 0 || !ar(t, i) ? null : or(a, t, n, Math.min(r ?? 0, t.heads - 1));
+function hi(e, t, n, r) {
+	let i = e?.tiles[n];
+	return i === void 0 ? null : _r(i, t, n, Math.min(r ?? 0, t.heads - 1));
 }
-function $r(e) {
+function gi(e) {
 	try {
 		return {
-			link: cn(e),
+			link: ln(e),
 			problem: null
 		};
 	} catch (e) {
 		return {
-			link: q,
-			problem: U.of(e)
+			link: K,
+			problem: H.of(e)
 		};
 	}
 }
-function ei(e, t) {
-	return t === null ? e : Kr(Gr(e, t), t.pinned);
+function _i(e, t) {
+	return t === null ? e : li(ci(e, t), t.pinned);
 }
 // src/panel.ts
-var ti = we(null), ni = ti.Provider;
+var vi = Ee(null), yi = vi.Provider;
 function Y() {
-	let e = Be(ti);
+	let e = He(vi);
 	if (e === null) throw Error("a panel outside of an explorer");
 	return e;
 }
 // src/wording.ts
-function ri(e) {
+function bi(e) {
 	let t = [];
-	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${oi(e.source_language)} → ${oi(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${si(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
+	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${Ci(e.source_language)} → ${Ci(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${wi(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
 }
-function ii(e) {
+function xi(e) {
 	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
 }
-function ai(e) {
+function Si(e) {
 	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
 }
-function oi(e) {
+function Ci(e) {
 	try {
 		return new Intl.DisplayNames(["en"], { type: "language" }).of(e) ?? e;
 	} catch {
 		return e;
 	}
 }
-function si(e) {
+function wi(e) {
 	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
 }
-function ci(e, t, n, r) {
-	let i = Ht(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${J(r[e] ?? "")} ${W(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
-	return `${J(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
+function Ti(e, t, n, r) {
+	let i = Ut(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${q(r[e] ?? "")} ${U(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
+	return `${q(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
 }
-function li({ translated: e, within: t }) {
+function Ei({ translated: e, within: t }) {
 	return t ? {
 		source: "Looked at",
 		target: "Looking"
@@ -2375,7 +2528,7 @@ function li({ translated: e, within: t }) {
 		target: e ? "Translation" : "Target"
 	};
 }
-var ui = {
+var Di = {
 	normalized_entropy: "entropy, as a share of the most",
 	max_weight: "largest weight",
 	first_weight: "share on the first token",
@@ -2387,7 +2540,7 @@ var ui = {
 	special_weight: "share on special tokens",
 	information: "how much the query decides, in nats"
 };
-function di(e) {
+function Oi(e) {
 	return e === "read" ? {
 		button: "Read",
 		doing: "Reading",
@@ -2415,14 +2568,14 @@ function di(e) {
 		field: "Your sentence"
 	};
 }
-function fi({ rows: e, keys: t }) {
+function ki({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => t - e === 1 ? e.toLocaleString("en") : `${e.toLocaleString("en")}–${(t - 1).toLocaleString("en")}`;
 	return `rows ${n(e)} × keys ${n(t)}`;
 }
-function pi(e) {
-	return ui[e] ?? e;
+function Ai(e) {
+	return Di[e] ?? e;
 }
-var mi = {
+var ji = {
 	normalized_entropy: "entropy",
 	max_weight: "largest",
 	first_weight: "first",
@@ -2431,26 +2584,26 @@ var mi = {
 	previous_weight: "before",
 	next_weight: "after"
 };
-function hi(e) {
-	return mi[e] ?? e;
+function Mi(e) {
+	return ji[e] ?? e;
 }
-function gi(e, t) {
-	return /_weight$|^normalized/.test(e) ? W(t) : t.toFixed(2);
+function Ni(e, t) {
+	return /_weight$|^normalized/.test(e) ? U(t) : t.toFixed(2);
 }
-function _i({ title: e }, t) {
+function Pi({ title: e }, t) {
 	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
 }
-function vi(e, t, n) {
-	return e.side === "target" ? `Where “${J(t)}” looked` : `Which ${wi(n)}s looked at “${J(t)}”`;
+function Fi(e, t, n) {
+	return e.side === "target" ? `Where “${q(t)}” looked` : `Which ${Vi(n)}s looked at “${q(t)}”`;
 }
-function yi(e, t, n) {
+function Ii(e, t, n) {
 	if (e.side === "target") {
-		let e = t.within ? "token" : "source token", r = W(n.reduce((e, t) => e + t, 0));
-		return `Of each ${e} here, the share of this ${wi(t)}’s attention; together ${r}.`;
+		let e = t.within ? "token" : "source token", r = U(n.reduce((e, t) => e + t, 0));
+		return `Of each ${e} here, the share of this ${Vi(t)}’s attention; together ${r}.`;
 	}
 	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
 }
-function bi(e, r = null) {
+function Li(e, r = null) {
 	if (e === null) return "";
 	let [i, a] = r ? [r.rows, r.keys] : [n(e.rows), n(e.keys)], o = (e, n) => Math.ceil(t(e) / n).toLocaleString("en");
 	if (r?.sampled) {
@@ -2459,25 +2612,25 @@ function bi(e, r = null) {
 	}
 	return `Each cell shows the largest weight of up to ${o(e.rows, i)} × ${o(e.keys, a)}. Click a cell to see its part of the map closer.`;
 }
-function xi({ translating: e, reading: t, slow: n, model: r }) {
+function Ri({ translating: e, reading: t, slow: n, model: r }) {
 	if (e !== null) {
-		let { doing: e } = di(r?.facts.task);
+		let { doing: e } = Oi(r?.facts.task);
 		return n ? `Still ${e.toLowerCase()}. A long text or a large model takes its time…` : `${e}…`;
 	}
 	return t && n ? "Reading the weights. A long map takes its time…" : "";
 }
-function Si(e, t) {
+function zi(e, t) {
 	return t === "" ? String(e) : `${e}: ${t}`;
 }
-function Ci(e, t, n, r) {
-	let { source: i, target: a } = li(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
+function Bi(e, t, n, r) {
+	let { source: i, target: a } = Ei(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
 	return r ? `A map of the largest weights: ${o}. The numbers above it show a part of it closer.` : `A map of the weights: ${o}. The rows of words above and the list of numbers beside it say the same.`;
 }
-function wi(e) {
+function Vi(e) {
 	return e.translated && !e.within ? "word" : "token";
 }
 // node_modules/preact/jsx-runtime/dist/jsxRuntime.mjs
-var Ti = Symbol.for("pv"), Ei = 0;
+var Hi = Symbol.for("pv"), Ui = 0;
 Array.isArray;
 function X(e, t, n, r, i, a) {
 	t ||= {};
@@ -2493,21 +2646,21 @@ function X(e, t, n, r, i, a) {
 		__b: 0,
 		__e: null,
 		__c: null,
-		constructor: Ti,
-		__v: --Ei,
+		constructor: Hi,
+		__v: --Ui,
 		__i: -1,
 		__u: 0
 	};
 	return (i || a) && (l.__source = i, l.__self = a), f.vnode && f.vnode(l), l;
 }
 // src/ask-panel.tsx
-function Di() {
+function Wi() {
 	let e = Y().now.model.value;
-	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(Oi, {}) : /* @__PURE__ */ X(ki, { texts: e.texts });
+	return e === null ? /* @__PURE__ */ X("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ X(Gi, {}) : /* @__PURE__ */ X(Ki, { texts: e.texts });
 }
-function Oi() {
-	let e = Y(), t = I(null), n = I(null), r = e.now.model.value?.facts, i = e.draft.value, a = di(r?.task), o = e.now.translating.value !== null;
-	return F(() => {
+function Gi() {
+	let e = Y(), t = P(null), n = P(null), r = e.now.model.value?.facts, i = e.draft.value, a = Oi(r?.task), o = e.now.translating.value !== null;
+	return N(() => {
 		let e = t.current;
 		if (e === null) return;
 		let r = () => {
@@ -2555,7 +2708,7 @@ function Oi() {
 		})]
 	});
 }
-function ki({ texts: e }) {
+function Ki({ texts: e }) {
 	let t = Y(), n = t.now.row.value;
 	return /* @__PURE__ */ X("div", {
 		class: "ask",
@@ -2570,7 +2723,7 @@ function ki({ texts: e }) {
 				onChange: (e) => t.openText(Number(e.currentTarget.value)),
 				children: e.slice(0, 500).map((e, t) => /* @__PURE__ */ X("option", {
 					value: String(t),
-					children: Si(t, e)
+					children: zi(t, e)
 				}, t))
 			})
 		] }), e.length > 500 && /* @__PURE__ */ X("label", { children: [
@@ -2586,13 +2739,13 @@ function ki({ texts: e }) {
 		] })]
 	});
 }
-function Ai() {
-	let e = Y(), { now: t } = e, n = t.problem.value, r = xi({
+function qi() {
+	let e = Y(), { now: t } = e, n = t.problem.value, r = Ri({
 		...e.state,
 		translating: t.translating.value,
 		reading: t.reading.value,
 		slow: t.slow.value
-	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, ai(i)].filter((e) => e !== "");
+	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, Si(i)].filter((e) => e !== "");
 	return /* @__PURE__ */ X("div", {
 		class: "messages",
 		children: [
@@ -2616,7 +2769,7 @@ function Ai() {
 					/* @__PURE__ */ X("h2", {
 						id: "result-title",
 						hidden: i?.text == null,
-						children: di(a?.task).result
+						children: Oi(a?.task).result
 					}),
 					/* @__PURE__ */ X("p", {
 						id: "translation",
@@ -2645,8 +2798,140 @@ function Ai() {
 		]
 	});
 }
+// src/pen.ts
+var Ji = 2e4, Yi = class {
+	fillStyle = "#000";
+	strokeStyle = "#000";
+	font = "13px sans-serif";
+	textAlign = "left";
+	textBaseline = "middle";
+	lineWidth = 1;
+	imageSmoothingEnabled = !0;
+	parts = [];
+	definitions = [];
+	opened = [0];
+	path = [
+		0,
+		0,
+		0,
+		0
+	];
+	dash = [];
+	ruler = document.createElement("canvas").getContext("2d");
+	file(e, t, n) {
+		let r = `width="${Z(e)}" height="${Z(t)}" viewBox="0 0 ${Z(e)} ${Z(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
+		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${Qi(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
+	}
+	hatch(e) {
+		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${Qi(e)}"/></pattern>`), "url(#hatch)";
+	}
+	save() {
+		this.opened.push(0);
+	}
+	restore() {
+		this.parts.push("</g>".repeat(this.opened.pop() ?? 0));
+	}
+	translate(e, t) {
+		this.group(`transform="translate(${Z(e)} ${Z(t)})"`);
+	}
+	rotate(e) {
+		this.group(`transform="rotate(${Z(e * 180 / Math.PI)})"`);
+	}
+	scale(e, t) {
+		this.group(`transform="scale(${e} ${t})"`);
+	}
+	beginPath() {
+		this.path = [
+			0,
+			0,
+			0,
+			0
+		];
+	}
+	rect(e, t, n, r) {
+		this.path = [
+			e,
+			t,
+			n,
+			r
+		];
+	}
+	clip() {
+		let e = `clip${this.definitions.length}`;
+		this.definitions.push(`<clipPath id="${e}"><rect ${Zi(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
+	}
+	clearRect() {}
+	fillRect(e, t, n, r) {
+		this.parts.push(`<rect ${Zi(e, t, n, r)} fill="${Qi(String(this.fillStyle))}"/>`);
+	}
+	strokeRect(e, t, n, r) {
+		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
+		this.parts.push(`<rect ${Zi(e, t, n, r)} fill="none" stroke="${Qi(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
+	}
+	fillText(e, t, n) {
+		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
+		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${Qi(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
+			center: "middle",
+			right: "end",
+			end: "end",
+			left: "start",
+			start: "start"
+		}[this.textAlign]}" fill="${Qi(String(this.fillStyle))}">${Qi(e)}</text>`);
+	}
+	measureText(e) {
+		let { ruler: t } = this;
+		if (t === null) throw Error("a canvas has no context");
+		return t.font = this.font, t.measureText(e);
+	}
+	drawImage(e, ...[t, n, r, i]) {
+		if (!(e instanceof HTMLCanvasElement) || [
+			t,
+			n,
+			r,
+			i
+		].includes(void 0)) return;
+		let [a, o, s, c] = [
+			t ?? 0,
+			n ?? 0,
+			r ?? 0,
+			i ?? 0
+		], l = e.width * e.height, u = l <= Ji && Xi(e);
+		if (!u) {
+			this.parts.push(`<image ${Zi(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
+			return;
+		}
+		let [d, f] = [s / e.width, c / e.height];
+		for (let t = 0; t < l; t++) {
+			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
+			if (s === 0) continue;
+			let [c, l] = [t % e.width, Math.floor(t / e.width)];
+			this.parts.push(`<rect ${Zi(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
+		}
+	}
+	setLineDash(e) {
+		this.dash = e;
+	}
+	group(e) {
+		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
+	}
+};
+function Xi(e) {
+	let t = document.createElement("canvas");
+	[t.width, t.height] = [e.width, e.height];
+	let n = t.getContext("2d", { willReadFrequently: !0 });
+	return n?.drawImage(e, 0, 0), n?.getImageData(0, 0, e.width, e.height).data;
+}
+function Z(e) {
+	return Math.round(e * 1e3) / 1e3;
+}
+function Zi(e, t, n, r) {
+	return `x="${Z(e)}" y="${Z(t)}" width="${Z(Math.max(n, 0))}" height="${Z(Math.max(r, 0))}"`;
+}
+function Qi(e) {
+	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
+}
 // src/ramp.ts
-var ji = zi([
+var $i = la([
 	.962,
 	.012,
 	95
@@ -2658,7 +2943,7 @@ var ji = zi([
 	.28,
 	.12,
 	280
-]), Mi = zi([
+]), ea = la([
 	.27,
 	.03,
 	270
@@ -2670,7 +2955,7 @@ var ji = zi([
 	.93,
 	.11,
 	110
-]), Ni = Bi([
+]), ta = ua([
 	.42,
 	.13,
 	255
@@ -2682,7 +2967,7 @@ var ji = zi([
 	.5,
 	.15,
 	50
-]), Pi = Bi([
+]), na = ua([
 	.82,
 	.1,
 	240
@@ -2695,7 +2980,7 @@ var ji = zi([
 	.13,
 	65
 ]);
-function Fi(e, t) {
+function ra(e, t) {
 	let n = Math.round(Math.min(Math.max(t, 0), 1) * (e.steps.length - 1));
 	return e.steps[n] ?? [
 		0,
@@ -2703,18 +2988,23 @@ function Fi(e, t) {
 		0
 	];
 }
-function Ii([e, t, n]) {
+var ia = /* @__PURE__ */ new WeakMap();
+function aa(e) {
+	let t = ia.get(e) ?? new Uint32Array(Uint8Array.from(e.steps.flatMap((e) => [...e, 255])).buffer);
+	return ia.set(e, t), t;
+}
+function oa([e, t, n]) {
 	return `rgb(${e}, ${t}, ${n})`;
 }
-function Li(e) {
-	let t = Ri(e);
+function sa(e) {
+	let t = ca(e);
 	return (t + .05) / .05 >= 1.05 / (t + .05) ? "#000" : "#fff";
 }
-function Ri(e) {
-	let [t, n, r] = e.map((e) => Ui(e / 255));
+function ca(e) {
+	let [t, n, r] = e.map((e) => pa(e / 255));
 	return .2126 * t + .7152 * n + .0722 * r;
 }
-function zi(e, t, n) {
+function la(e, t, n) {
 	let r = (e[0] - t[0]) / (e[0] - n[0]);
 	return { steps: Array.from({ length: 256 }, (i, a) => {
 		let o = a / 255, [s, c, l] = o < r ? [
@@ -2726,40 +3016,92 @@ function zi(e, t, n) {
 			n,
 			(o - r) / (1 - r)
 		];
-		return Vi([
+		return da([
 			e[0] + (n[0] - e[0]) * o,
 			s[1] + (c[1] - s[1]) * l,
 			s[2] + (c[2] - s[2]) * l
 		]);
 	}) };
 }
-function Bi(e, t, n) {
+function ua(e, t, n) {
 	return { steps: Array.from({ length: 255 }, (r, i) => {
 		let a = i / 254, o = a < .5 ? e : n, s = Math.abs(2 * a - 1);
-		return Vi([
+		return da([
 			t[0] + (o[0] - t[0]) * s,
 			t[1] + (o[1] - t[1]) * s,
 			o[2]
 		]);
 	}) };
 }
-function Vi([e, t, n]) {
+function da([e, t, n]) {
 	let r = t * Math.cos(n * Math.PI / 180), i = t * Math.sin(n * Math.PI / 180), a = (e + .3963377774 * r + .2158037573 * i) ** 3, o = (e - .1055613458 * r - .0638541728 * i) ** 3, s = (e - .0894841775 * r - 1.291485548 * i) ** 3;
 	return [
-		Hi(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
-		Hi(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
-		Hi(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
+		fa(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
+		fa(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
+		fa(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
 	];
 }
-function Hi(e) {
+function fa(e) {
 	let t = e <= .0031308 ? 12.92 * e : 1.055 * e ** (1 / 2.4) - .055;
 	return Math.round(Math.min(Math.max(t, 0), 1) * 255);
 }
-function Ui(e) {
+function pa(e) {
 	return e <= .04045 ? e / 12.92 : ((e + .055) / 1.055) ** 2.4;
 }
+// src/painting.ts
+function ma({ matrix: e, shade: t }, n, r = !1) {
+	let i = document.createElement("canvas");
+	if (e.rows === 0 || e.columns === 0) return i;
+	[i.width, i.height] = [e.columns, e.rows];
+	let a = new ImageData(e.columns, e.rows), [o, s, { rows: c, columns: l, values: u }] = [
+		new Uint32Array(a.data.buffer),
+		aa(n),
+		e
+	], d = s.length - 1;
+	for (let e = 0; e < c; e++) {
+		let n = e * l;
+		for (let i = 0; i < l; i++) {
+			let a = u[n + i] ?? 0;
+			if (Number.isNaN(a)) continue;
+			let c = Math.min(Math.max(t(a, e), 0), 1);
+			o[n + (r ? l - 1 - i : i)] = s[Math.round(c * d)] ?? 0;
+		}
+	}
+	return i.getContext("2d")?.putImageData(a, 0, 0), i;
+}
+function ha(e, t) {
+	if (e instanceof Yi) return e.hatch(t);
+	let n = document.createElement("canvas");
+	[n.width, n.height] = [8, 8];
+	let r = n.getContext("2d");
+	if (r === null) return null;
+	r.strokeStyle = t;
+	for (let e of [
+		-8,
+		0,
+		8
+	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
+	return r.stroke(), r.createPattern(n, "repeat");
+}
+function ga(e, t, n) {
+	if (e.measureText(t).width <= n) return t;
+	let r = Array.from(t.slice(0, 200));
+	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
+	return `${r.join("")}…`;
+}
+function _a(e, t, n, { x: r, y: i, width: a }, o, s) {
+	for (let n = 0; n < 64; n++) e.fillStyle = oa(ra(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
+	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
+		let c = n.length === 2 && s === 1;
+		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
+	});
+}
+function va(e, t, n) {
+	let r = Math.max(1, window.devicePixelRatio);
+	[e.width, e.height] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`), e.getContext("2d")?.setTransform(r, 0, 0, r, 0, 0);
+}
 // src/head-grid.ts
-var Wi = 3, Gi = class {
+var ya = 3, ba = class {
 	theme;
 	canvas;
 	room;
@@ -2775,7 +3117,7 @@ var Wi = 3, Gi = class {
 		this.theme = e, this.canvas = t, this.room = n, this.readout = r, this.choose = i, this.toggle = a, this.marks = document.createElement("canvas"), this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks);
 		let o = (e) => {
 			let n = t.getBoundingClientRect();
-			return this.plan && vr(this.plan, e.clientX - n.left, e.clientY - n.top);
+			return this.plan && Fr(this.plan, e.clientX - n.left, e.clientY - n.top);
 		};
 		t.addEventListener("pointermove", (e) => this.point(o(e))), t.addEventListener("pointerleave", () => this.point(null)), t.addEventListener("click", (e) => {
 			let t = o(e);
@@ -2791,22 +3133,22 @@ var Wi = 3, Gi = class {
 		this.pictures.size > 0 && this.plan !== null && e.layers === t?.layers && r ? this.mark() : this.redraw();
 	}
 	point(e) {
-		yr(e, this.pointed) || (this.pointed = e, this.mark());
+		Ir(e, this.pointed) || (this.pointed = e, this.mark());
 	}
 	pressed(e) {
 		if (e.ctrlKey || e.altKey || e.metaKey || this.plan === null) return;
 		let t = this.pointed ?? this.heads?.shown ?? null;
 		if (e.key === "Enter" || e.key === " ") {
 			if (e.preventDefault(), t === null) return;
-			e.key === " " && !yr(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
-		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(br(this.plan, t, e.key)));
+			e.key === " " && !Ir(t, this.heads?.shown ?? null) ? this.toggle(t) : this.choose(t);
+		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(Lr(this.plan, t, e.key)));
 	}
 	redraw() {
 		let { heads: e } = this, t = this.room.clientWidth, n = this.canvas.getContext("2d");
 		if (e === null || n === null || t === 0) return;
 		let r = this.theme.font;
 		n.font = `12px ${r}`;
-		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? xr(e.layers, (t) => Ki(e, t)) : null, o = _r(e.layers, t, i, a);
+		let i = (e) => n.measureText(e).width, a = e.sorted && e.statistic !== null ? Rr(e.layers, (t) => xa(e, t)) : null, o = Pr(e.layers, t, i, a);
 		this.plan = o;
 		for (let e of [this.canvas, this.marks]) {
 			let t = Math.max(1, window.devicePixelRatio);
@@ -2817,13 +3159,13 @@ var Wi = 3, Gi = class {
 		this.drawPictures(n, o, e), this.mark();
 	}
 	drawPictures(e, t, n) {
-		let r = Math.max(...t.thumbnails.map((e) => Ki(n, e) ?? 0), 1e-9);
+		let r = Math.max(...t.thumbnails.map((e) => xa(n, e) ?? 0), 1e-9);
 		e.imageSmoothingQuality = "high";
 		for (let i of t.thumbnails) {
-			let a = n.statistic === null ? null : Ki(n, i), o = n.statistic === null ? t.size : t.size - Wi - 1;
+			let a = n.statistic === null ? null : xa(n, i), o = n.statistic === null ? t.size : t.size - ya - 1;
 			e.fillStyle = this.theme.tone("line"), e.fillRect(i.x, i.y, t.size, o);
 			let s = this.picture(n, i);
-			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - Wi, a / r * t.size, Wi));
+			s !== null && e.drawImage(s, i.x, i.y, t.size, o), a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - ya, a / r * t.size, ya));
 		}
 	}
 	picture(e, { layer: t, head: n }) {
@@ -2831,7 +3173,10 @@ var Wi = 3, Gi = class {
 		if (i !== void 0) return i;
 		let [a, o] = [e.overview[t], e.layers[t]];
 		if (a === void 0 || o === void 0) return null;
-		let s = e.rightToLeft.has(t), c = qi(a, n, e, o.keys, s);
+		let s = Pt(a, n), c = ma({
+			matrix: s,
+			shade: qt(e.scale, s, o.keys)
+		}, e.ramp, e.rightToLeft.has(t));
 		return this.pictures.set(r, c), c;
 	}
 	mark() {
@@ -2839,7 +3184,7 @@ var Wi = 3, Gi = class {
 		if (e === null || t === null || n === null) return;
 		n.clearRect(0, 0, t.width, t.height);
 		let r = (e, r, i) => {
-			let a = t.thumbnails.find((t) => yr(t, e));
+			let a = t.thumbnails.find((t) => Ir(t, e));
 			a !== void 0 && (n.strokeStyle = i, n.lineWidth = r, n.strokeRect(a.x, a.y, t.size, t.size));
 		};
 		e.together.forEach((t, n) => r(t, 3, e.colours[n] ?? "")), e.together.length < 2 ? r(e.shown, 3, this.theme.tone("accent")) : r(e.shown, 4, e.colours[0] ?? ""), r(this.pointed, 2, this.theme.tone("ink"));
@@ -2848,31 +3193,18 @@ var Wi = 3, Gi = class {
 			this.readout.textContent = "mean of all heads";
 			return;
 		}
-		let o = Ki(e, i), s = e.statistic === null || o === null ? "" : `: ${pi(e.statistic)} ${gi(e.statistic, o)}`;
-		this.readout.textContent = `${_i(a, i.head)}${s}`, this.canvas.title = a.name;
+		let o = xa(e, i), s = e.statistic === null || o === null ? "" : `: ${Ai(e.statistic)} ${Ni(e.statistic, o)}`;
+		this.readout.textContent = `${Pi(a, i.head)}${s}`, this.canvas.title = a.name;
 	}
 };
-function Ki({ statistics: e, statistic: t }, { layer: n, head: r }) {
+function xa({ statistics: e, statistic: t }, { layer: n, head: r }) {
 	return t === null ? null : e.layers[n]?.[t]?.[r] ?? null;
 }
-function qi(e, t, { ramp: n, scale: r }, i, a) {
-	let o = document.createElement("canvas");
-	if (e.rows === 0 || e.keys === 0) return o;
-	[o.width, o.height] = [e.keys, e.rows];
-	let s = Nt(e, t), c = Kt(r, s, i), l = new ImageData(e.keys, e.rows);
-	for (let t = 0; t < s.values.length; t++) {
-		let r = s.values[t] ?? 0;
-		if (Number.isNaN(r)) continue;
-		let i = Math.floor(t / e.keys), o = a ? i * e.keys + (e.keys - 1 - t % e.keys) : t;
-		l.data.set(Fi(n, c(r, i)), 4 * o), l.data[4 * o + 3] = 255;
-	}
-	return o.getContext("2d")?.putImageData(l, 0, 0), o;
-}
 // src/heads-panel.tsx
-function Ji() {
-	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = I(null), o = I(null);
-	F(() => {
-		r.current !== null && i.current !== null && a.current !== null && (o.current = new Gi(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
+function Sa() {
+	let e = Y(), { now: t, theme: n } = e, r = P(null), i = P(null), a = P(null), o = P(null);
+	N(() => {
+		r.current !== null && i.current !== null && a.current !== null && (o.current = new ba(n, r.current, i.current, a.current, ({ layer: t, head: n }) => e.see(t, n), (t) => e.toggle(t)), s());
 	}, []);
 	let s = () => {
 		let [r, i, a] = [
@@ -2901,9 +3233,9 @@ function Ji() {
 			ramp: n.ramp
 		});
 	};
-	H(s);
+	V(s);
 	let c = t.overview.value?.statistics, l = (c?.names ?? []).filter((e) => c?.layers.some((t) => t[e])), u = e.heads.value.length;
-	return /* @__PURE__ */ X(A, { children: [
+	return /* @__PURE__ */ X(k, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
 			children: [/* @__PURE__ */ X("h2", {
@@ -2931,7 +3263,7 @@ function Ji() {
 						children: "nothing"
 					}), l.map((e) => /* @__PURE__ */ X("option", {
 						value: e,
-						children: pi(e)
+						children: Ai(e)
 					}, e))]
 				})
 			] }), /* @__PURE__ */ X("label", { children: [
@@ -2976,7 +3308,7 @@ function Ji() {
 	] });
 }
 // src/help-dialog.tsx
-var Yi = [
+var Ca = [
 	[
 		"Heads",
 		"arrows, Enter",
@@ -3038,9 +3370,9 @@ var Yi = [
 		"this help"
 	]
 ];
-function Xi({ open: e }) {
-	let t = I(null);
-	return F(() => {
+function wa({ open: e }) {
+	let t = P(null);
+	return N(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
 	}, [e.value]), /* @__PURE__ */ X("dialog", {
 		id: "help-dialog",
@@ -3059,7 +3391,7 @@ function Xi({ open: e }) {
 				}),
 				/* @__PURE__ */ X("p", { children: "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there." }),
 				/* @__PURE__ */ X("p", { children: "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much." }),
-				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Yi.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
+				/* @__PURE__ */ X("table", { children: /* @__PURE__ */ X("tbody", { children: Ca.map(([e, t, n]) => /* @__PURE__ */ X("tr", { children: [
 					/* @__PURE__ */ X("th", {
 						scope: "row",
 						children: e
@@ -3082,10 +3414,10 @@ function Xi({ open: e }) {
 	});
 }
 // src/beams.ts
-function Zi(e) {
-	return Qi(e, [...e.keys()], 0);
+function Ta(e) {
+	return Ea(e, [...e.keys()], 0);
 }
-function Qi(e, t, n) {
+function Ea(e, t, n) {
 	let r = (t, n) => e[t]?.tokens[n], i = /* @__PURE__ */ new Map();
 	for (let e of t) {
 		let t = r(e, n);
@@ -3095,26 +3427,26 @@ function Qi(e, t, n) {
 		let [i = 0] = t, a = n + 1, o = () => r(i, a) !== void 0 && t.every((e) => r(e, a) === r(i, a));
 		for (; o();) a++;
 		return {
-			text: $i(e[i]?.tokens ?? [], n, a),
-			next: Qi(e, t, a),
+			text: Da(e[i]?.tokens ?? [], n, a),
+			next: Ea(e, t, a),
 			leaf: t.find((t) => e[t]?.tokens.length === a) ?? null
 		};
 	});
 }
-function $i(e, t, n) {
-	return kn(e, e.length).slice(t, n).map(({ text: e, begins: t }, n) => t && n > 0 ? ` ${e}` : e).join("");
+function Da(e, t, n) {
+	return An(e, e.length).slice(t, n).map(({ text: e, begins: t }, n) => t && n > 0 ? ` ${e}` : e).join("");
 }
-function ea({ outputs: e }, t, n) {
+function Oa({ outputs: e }, t, n) {
 	return [...e.slice(0, t).map((e) => e.id), n];
 }
-function ta(e) {
+function ka(e) {
 	return e === null ? "−∞" : e.toFixed(2).replace("-", "−");
 }
 // src/beams-panel.tsx
-var na = 20;
-function ra() {
-	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = I(null), o = I(!1), s = t.answer.value, c = s?.map ?? null;
-	F(() => {
+var Aa = 20;
+function ja() {
+	let e = Y(), { now: t, door: n } = e, r = B(null), i = B(""), a = P(null), o = P(!1), s = t.answer.value, c = s?.map ?? null;
+	N(() => {
 		if (c === null || n.beams === void 0) return;
 		let e = new AbortController();
 		return n.beams(c, e.signal).then((t) => {
@@ -3123,11 +3455,11 @@ function ra() {
 				beams: t
 			}, ""]);
 		}, (t) => {
-			e.signal.aborted || (i.value = U.of(t).message);
+			e.signal.aborted || (i.value = H.of(t).message);
 		}), () => e.abort();
 	}, [c]);
 	let l = r.value;
-	if (F(() => {
+	if (N(() => {
 		l !== null && l.map === c && o.current && (o.current = !1, a.current?.focus());
 	}, [l?.map]), l === null || s === null) return /* @__PURE__ */ X("p", {
 		class: i.value === "" ? "hint empty" : "problem",
@@ -3152,7 +3484,7 @@ function ra() {
 					] }),
 					d.length > 0 && /* @__PURE__ */ X("p", { children: [
 						"You chose how this one begins: “",
-						/* @__PURE__ */ X("bdi", { children: $i(m, 0, d.length) }),
+						/* @__PURE__ */ X("bdi", { children: Da(m, 0, d.length) }),
 						"”.",
 						" ",
 						/* @__PURE__ */ X("button", {
@@ -3185,8 +3517,8 @@ function ra() {
 				role: "region",
 				"aria-label": "Hypotheses",
 				"aria-busy": f,
-				children: /* @__PURE__ */ X(ia, {
-					branches: Zi(u.hypotheses),
+				children: /* @__PURE__ */ X(Ma, {
+					branches: Ta(u.hypotheses),
 					beams: u
 				})
 			}),
@@ -3197,7 +3529,7 @@ function ra() {
 				role: "region",
 				"aria-label": "Alternatives",
 				"aria-busy": f,
-				children: /* @__PURE__ */ X(oa, {
+				children: /* @__PURE__ */ X(Pa, {
 					beams: u,
 					forced: d.length,
 					choose: p
@@ -3206,7 +3538,7 @@ function ra() {
 		]
 	});
 }
-function ia({ branches: e, beams: t }) {
+function Ma({ branches: e, beams: t }) {
 	return /* @__PURE__ */ X("ul", { children: e.map(({ text: e, next: n, leaf: r }, i) => {
 		let a = r === null ? void 0 : t.hypotheses[r];
 		return /* @__PURE__ */ X("li", { children: [/* @__PURE__ */ X("span", {
@@ -3216,26 +3548,26 @@ function ia({ branches: e, beams: t }) {
 				"data-hypothesis": r,
 				children: [
 					"score ",
-					ta(a.score),
+					ka(a.score),
 					" · log p ",
-					ta(a.log_probability),
+					ka(a.log_probability),
 					!a.finished && " · not ended"
 				]
 			})]
-		}), n.length > 0 && /* @__PURE__ */ X(ia, {
+		}), n.length > 0 && /* @__PURE__ */ X(Ma, {
 			branches: n,
 			beams: t
 		})] }, i);
 	}) });
 }
-function aa(e) {
-	return $i([e], 0, 1);
+function Na(e) {
+	return Da([e], 0, 1);
 }
-function oa({ beams: e, forced: t, choose: n }) {
-	let { now: r } = Y(), i = V(null), { outputs: a } = e, o = r.layer.value, s = r.answer.value?.doubt?.rows[o] === !0 ? r.pinned.value : null, c = s?.side === "target" ? s.index : s?.partner, l = c === void 0 ? null : c + (r.sheet.value?.excerpt.rows.from ?? 0);
-	F(() => void (i.value = null), [e, l]);
-	let u = Math.ceil(a.length / na), d = Math.min(i.value ?? Math.floor((l ?? 0) / na), u - 1), f = Math.max(d, 0) * na, p = a.slice(f, f + na);
-	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("table", {
+function Pa({ beams: e, forced: t, choose: n }) {
+	let { now: r } = Y(), i = B(null), { outputs: a } = e, o = r.layer.value, s = r.answer.value?.doubt?.rows[o] === !0 ? r.pinned.value : null, c = s?.side === "target" ? s.index : s?.partner, l = c === void 0 ? null : c + (r.sheet.value?.excerpt.rows.from ?? 0);
+	N(() => void (i.value = null), [e, l]);
+	let u = Math.ceil(a.length / Aa), d = Math.min(i.value ?? Math.floor((l ?? 0) / Aa), u - 1), f = Math.max(d, 0) * Aa, p = a.slice(f, f + Aa);
+	return /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("table", {
 		id: "alternatives",
 		children: [
 			/* @__PURE__ */ X("caption", { children: "Token by token: what is most probable after those before it. Choose one to go on from there; marks of the model, such as ⟨end⟩, cannot be chosen." }),
@@ -3259,15 +3591,15 @@ function oa({ beams: e, forced: t, choose: n }) {
 				children: [
 					/* @__PURE__ */ X("th", {
 						scope: "row",
-						children: [/* @__PURE__ */ X("bdi", { children: aa(r.token) }), f + i < t && /* @__PURE__ */ X("small", { children: " (chosen)" })]
+						children: [/* @__PURE__ */ X("bdi", { children: Na(r.token) }), f + i < t && /* @__PURE__ */ X("small", { children: " (chosen)" })]
 					}),
-					/* @__PURE__ */ X("td", { children: G(Math.exp(r.log_probability ?? -Infinity)) }),
+					/* @__PURE__ */ X("td", { children: W(Math.exp(r.log_probability ?? -Infinity)) }),
 					/* @__PURE__ */ X("td", {
 						class: "five",
-						children: r.top.map((t) => /* @__PURE__ */ X(sa, {
+						children: r.top.map((t) => /* @__PURE__ */ X(Fa, {
 							output: r,
 							one: t,
-							choose: () => n(ea(e, f + i, t.id))
+							choose: () => n(Oa(e, f + i, t.id))
 						}, t.id))
 					})
 				]
@@ -3301,11 +3633,11 @@ function oa({ beams: e, forced: t, choose: n }) {
 		]
 	})] });
 }
-function sa({ output: e, one: t, choose: n }) {
-	let r = t.id === e.id, i = /* @__PURE__ */ X(A, { children: [
-		/* @__PURE__ */ X("bdi", { children: aa(t.token) }),
+function Fa({ output: e, one: t, choose: n }) {
+	let r = t.id === e.id, i = /* @__PURE__ */ X(k, { children: [
+		/* @__PURE__ */ X("bdi", { children: Na(t.token) }),
 		" ",
-		W(t.probability)
+		U(t.probability)
 	] });
 	return r || !t.open ? /* @__PURE__ */ X("span", {
 		class: r ? "own" : void 0,
@@ -3318,11 +3650,11 @@ function sa({ output: e, one: t, choose: n }) {
 	});
 }
 // src/heads-legend.tsx
-function ca() {
+function Ia() {
 	let e = Y(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
-	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("ul", {
+	return /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("ul", {
 		class: "heads-legend",
 		"aria-label": "Heads",
 		children: [i.map((t, i) => {
@@ -3337,7 +3669,7 @@ function ca() {
 						ref: (e) => e?.style.setProperty("--paint", n.heads[i] ?? ""),
 						"aria-hidden": "true"
 					}),
-					_i(a, t.head),
+					Pi(a, t.head),
 					o && " (another shape)",
 					i > 0 && /* @__PURE__ */ X("button", {
 						type: "button",
@@ -3361,17 +3693,17 @@ function ca() {
 	})] });
 }
 // src/insight.ts
-var la = .25;
-function ua(e) {
+var La = .25;
+function Ra(e) {
 	let { rows: t, columns: n, values: r } = e, i = new Float64Array(n), a = 0;
 	for (let e = 0; e < t * n; e++) {
 		let t = r[e] ?? NaN;
 		Number.isNaN(t) || (i[e % n] = (i[e % n] ?? 0) + t, a += t);
 	}
-	let o = Math.max(la, Math.min(4 / n, 1)) * a;
+	let o = Math.max(La, Math.min(4 / n, 1)) * a;
 	return a === 0 ? [] : [...i.keys()].filter((e) => (i[e] ?? 0) >= o);
 }
-function da(e, t, n = /* @__PURE__ */ new Set()) {
+function za(e, t, n = /* @__PURE__ */ new Set()) {
 	let r = {
 		entropy: 0,
 		most: 0,
@@ -3389,7 +3721,7 @@ function da(e, t, n = /* @__PURE__ */ new Set()) {
 	for (let s = 0; s < e.rows; s++) {
 		let c = [], [l, u] = [0, 0];
 		for (let t = 0; t < e.columns; t++) {
-			if (Rt(e, s, t)) continue;
+			if (zt(e, s, t)) continue;
 			let r = e.values[s * e.columns + t] ?? 0;
 			u += r, n.has(t) || (c.push(t), l += r);
 		}
@@ -3420,7 +3752,7 @@ function da(e, t, n = /* @__PURE__ */ new Set()) {
 		queries: i
 	};
 }
-function fa(e, t = /* @__PURE__ */ new Set()) {
+function Ba(e, t = /* @__PURE__ */ new Set()) {
 	let { rows: n, columns: r, values: i } = e, a = new Float32Array(n), o = new Float32Array(r);
 	for (let e = 0; e < n; e++) {
 		let [n, s] = [0, 0];
@@ -3439,7 +3771,7 @@ function fa(e, t = /* @__PURE__ */ new Set()) {
 		received: o
 	};
 }
-function pa(e, t) {
+function Va(e, t) {
 	let n = new Float32Array(e.values.length), [r, i, a] = [
 		0,
 		0,
@@ -3475,203 +3807,26 @@ function pa(e, t) {
 		}
 	};
 }
-function ma(e, t, n) {
+function Ha(e, t, n) {
 	let { normalized_entropy: r, max_weight: i, queries: a } = e;
 	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
-	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${W(i)} on average, its entropy ${W(r)} of the most.`], [s, c] = [
+	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${U(i)} on average, its entropy ${U(r)} of the most.`], [s, c] = [
 		[e.previous_weight, "the token before"],
 		[e.next_weight, "the token after"],
 		[e.self_weight, "the token itself"],
 		[e.first_weight, "the first token"],
 		[e.last_weight, "the last token"]
 	].filter(([e]) => Number.isFinite(e)).reduce((e, t) => t[0] > e[0] ? t : e, [0, ""]);
-	return s >= .3 ? o.push(`It looks mostly at ${c}: ${W(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${W(1 - e.left)} of its attention.`), o;
-}
-// src/pen.ts
-var ha = 2e4, ga = class {
-	fillStyle = "#000";
-	strokeStyle = "#000";
-	font = "13px sans-serif";
-	textAlign = "left";
-	textBaseline = "middle";
-	lineWidth = 1;
-	imageSmoothingEnabled = !0;
-	parts = [];
-	definitions = [];
-	opened = [0];
-	path = [
-		0,
-		0,
-		0,
-		0
-	];
-	dash = [];
-	ruler = document.createElement("canvas").getContext("2d");
-	file(e, t, n) {
-		let r = `width="${Z(e)}" height="${Z(t)}" viewBox="0 0 ${Z(e)} ${Z(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
-		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${ya(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
-	}
-	hatch(e) {
-		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${ya(e)}"/></pattern>`), "url(#hatch)";
-	}
-	save() {
-		this.opened.push(0);
-	}
-	restore() {
-		this.parts.push("</g>".repeat(this.opened.pop() ?? 0));
-	}
-	translate(e, t) {
-		this.group(`transform="translate(${Z(e)} ${Z(t)})"`);
-	}
-	rotate(e) {
-		this.group(`transform="rotate(${Z(e * 180 / Math.PI)})"`);
-	}
-	scale(e, t) {
-		this.group(`transform="scale(${e} ${t})"`);
-	}
-	beginPath() {
-		this.path = [
-			0,
-			0,
-			0,
-			0
-		];
-	}
-	rect(e, t, n, r) {
-		this.path = [
-			e,
-			t,
-			n,
-			r
-		];
-	}
-	clip() {
-		let e = `clip${this.definitions.length}`;
-		this.definitions.push(`<clipPath id="${e}"><rect ${va(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
-	}
-	clearRect() {}
-	fillRect(e, t, n, r) {
-		this.parts.push(`<rect ${va(e, t, n, r)} fill="${ya(String(this.fillStyle))}"/>`);
-	}
-	strokeRect(e, t, n, r) {
-		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-		this.parts.push(`<rect ${va(e, t, n, r)} fill="none" stroke="${ya(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
-	}
-	fillText(e, t, n) {
-		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
-		this.parts.push(`<text x="${Z(t)}" y="${Z(n)}" dy="0.35em" font-family="${ya(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
-			center: "middle",
-			right: "end",
-			end: "end",
-			left: "start",
-			start: "start"
-		}[this.textAlign]}" fill="${ya(String(this.fillStyle))}">${ya(e)}</text>`);
-	}
-	measureText(e) {
-		let { ruler: t } = this;
-		if (t === null) throw Error("a canvas has no context");
-		return t.font = this.font, t.measureText(e);
-	}
-	drawImage(e, ...[t, n, r, i]) {
-		if (!(e instanceof HTMLCanvasElement) || [
-			t,
-			n,
-			r,
-			i
-		].includes(void 0)) return;
-		let [a, o, s, c] = [
-			t ?? 0,
-			n ?? 0,
-			r ?? 0,
-			i ?? 0
-		], l = e.width * e.height, u = l <= ha && _a(e);
-		if (!u) {
-			this.parts.push(`<image ${va(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
-			return;
-		}
-		let [d, f] = [s / e.width, c / e.height];
-		for (let t = 0; t < l; t++) {
-			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
-			if (s === 0) continue;
-			let [c, l] = [t % e.width, Math.floor(t / e.width)];
-			this.parts.push(`<rect ${va(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
-		}
-	}
-	setLineDash(e) {
-		this.dash = e;
-	}
-	group(e) {
-		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
-	}
-};
-function _a(e) {
-	let t = document.createElement("canvas");
-	[t.width, t.height] = [e.width, e.height];
-	let n = t.getContext("2d", { willReadFrequently: !0 });
-	return n?.drawImage(e, 0, 0), n?.getImageData(0, 0, e.width, e.height).data;
-}
-function Z(e) {
-	return Math.round(e * 1e3) / 1e3;
-}
-function va(e, t, n, r) {
-	return `x="${Z(e)}" y="${Z(t)}" width="${Z(Math.max(n, 0))}" height="${Z(Math.max(r, 0))}"`;
-}
-function ya(e) {
-	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
-}
-// src/painting.ts
-function ba({ matrix: e, shade: t }, n) {
-	let r = document.createElement("canvas");
-	if (e.rows === 0 || e.columns === 0) return r;
-	[r.width, r.height] = [e.columns, e.rows];
-	let i = new ImageData(e.columns, e.rows);
-	for (let r = 0; r < e.values.length; r++) {
-		let a = e.values[r] ?? 0;
-		if (Number.isNaN(a)) continue;
-		let [o, s, c] = Fi(n, t(a, Math.floor(r / e.columns)));
-		i.data[4 * r] = o, i.data[4 * r + 1] = s, i.data[4 * r + 2] = c, i.data[4 * r + 3] = 255;
-	}
-	return r.getContext("2d")?.putImageData(i, 0, 0), r;
-}
-function xa(e, t) {
-	if (e instanceof ga) return e.hatch(t);
-	let n = document.createElement("canvas");
-	[n.width, n.height] = [8, 8];
-	let r = n.getContext("2d");
-	if (r === null) return null;
-	r.strokeStyle = t;
-	for (let e of [
-		-8,
-		0,
-		8
-	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
-	return r.stroke(), r.createPattern(n, "repeat");
-}
-function Sa(e, t, n) {
-	if (e.measureText(t).width <= n) return t;
-	let r = Array.from(t.slice(0, 200));
-	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
-	return `${r.join("")}…`;
-}
-function Ca(e, t, n, { x: r, y: i, width: a }, o, s) {
-	for (let n = 0; n < 64; n++) e.fillStyle = Ii(Fi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
-	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
-		let c = n.length === 2 && s === 1;
-		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
-	});
-}
-function wa(e, t, n) {
-	let r = Math.max(1, window.devicePixelRatio);
-	[e.width, e.height] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`), e.getContext("2d")?.setTransform(r, 0, 0, r, 0, 0);
+	return s >= .3 ? o.push(`It looks mostly at ${c}: ${U(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${U(1 - e.left)} of its attention.`), o;
 }
 // src/compare-panel.tsx
-function Ta() {
+function Ua() {
 	let e = Y(), { now: t, theme: n } = e, r = n.changes.value, [i, a] = e.heads.value, o = t.answer.value?.layers ?? [], s = e.layer.value, c = t.scale.value;
 	if (i === void 0 || a === void 0 || s === null) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(ca, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Ia, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: "Select a second head in the grid of heads: its map stands here, and the difference of the two."
@@ -3679,22 +3834,22 @@ function Ta() {
 	});
 	let [l, u] = [e.matrixOf(i), e.matrixOf(a)], d = (e) => {
 		let t = o[e.layer];
-		return t === void 0 ? "" : _i(t, e.head);
+		return t === void 0 ? "" : Pi(t, e.head);
 	}, f = t.overview.value?.rightToLeft.has(i.layer) ?? !1;
 	if (l === null || u === null || l.values.length !== u.values.length) return /* @__PURE__ */ X("div", {
 		class: "compare",
 		children: [/* @__PURE__ */ X("div", {
 			class: "aside",
-			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(ca, {})]
+			children: [/* @__PURE__ */ X("h3", { children: "Two heads side by side" }), /* @__PURE__ */ X(Ia, {})]
 		}), /* @__PURE__ */ X("p", {
 			class: "hint empty",
 			children: e.alike(a) ? "The weights of the second head are on their way." : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."
 		})]
 	});
-	let { moved: p, correlation: m, matrix: h } = pa(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
+	let { moved: p, correlation: m, matrix: h } = Va(l, u), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
 		{
 			share: 0,
-			text: `−${W(g)}`
+			text: `−${U(g)}`
 		},
 		{
 			share: .5,
@@ -3702,7 +3857,7 @@ function Ta() {
 		},
 		{
 			share: 1,
-			text: `+${W(g)}`
+			text: `+${U(g)}`
 		}
 	];
 	return /* @__PURE__ */ X("div", {
@@ -3712,37 +3867,37 @@ function Ta() {
 				class: "aside",
 				children: [
 					/* @__PURE__ */ X("h3", { children: "Two heads side by side" }),
-					/* @__PURE__ */ X(ca, {}),
+					/* @__PURE__ */ X(Ia, {}),
 					/* @__PURE__ */ X("p", {
 						id: "compared",
 						children: [
 							"On average ",
-							W(p),
+							U(p),
 							" of a row’s attention would have to move to make the two alike.",
 							Number.isFinite(m) && ` Their weights correlate by ${m.toFixed(2).replace("-", "−")}.`
 						]
 					})
 				]
 			}),
-			/* @__PURE__ */ X(Ea, {
+			/* @__PURE__ */ X(Wa, {
 				title: d(i),
 				matrix: l,
 				ramp: n.ramp,
-				shade: Kt(c, l, s.keys),
-				ticks: Jt(c, Vt(l)),
+				shade: qt(c, l, s.keys),
+				ticks: Yt(c, Ht(l)),
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(Ea, {
+			/* @__PURE__ */ X(Wa, {
 				title: d(a),
 				matrix: u,
 				ramp: n.ramp,
-				shade: Kt(c, u, s.keys),
-				ticks: Jt(c, Vt(u)),
+				shade: qt(c, u, s.keys),
+				ticks: Yt(c, Ht(u)),
 				flipped: f,
 				changes: r
 			}),
-			/* @__PURE__ */ X(Ea, {
+			/* @__PURE__ */ X(Wa, {
 				title: "the first − the second",
 				matrix: h,
 				ramp: n.differences,
@@ -3754,32 +3909,21 @@ function Ta() {
 		]
 	});
 }
-function Ea({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
-	let { theme: s } = Y(), c = I(null), l = I(null), u = I(null);
-	return F(() => {
+function Wa({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, changes: o }) {
+	let { theme: s } = Y(), c = P(null), l = P(null), u = P(null);
+	return N(() => {
 		let e = () => {
 			let [e, o] = [l.current?.getContext("2d"), u.current?.getContext("2d")];
 			if (!e || !o || l.current === null || u.current === null || c.current === null) return;
 			let [d, f] = [c.current.clientWidth, c.current.clientHeight];
 			if (d === 0 || f === 0) return;
 			let p = Math.min(d / t.columns, f / t.rows), [m, h] = [t.columns * p, t.rows * p];
-			wa(l.current, m, h), e.fillStyle = xa(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
-			let g = ba({
+			va(l.current, m, h), e.fillStyle = ha(e, s.tone("line")) ?? s.tone("line"), e.fillRect(0, 0, m, h), a && (e.translate(m, 0), e.scale(-1, 1)), e.imageSmoothingEnabled = !1;
+			let g = ma({
 				matrix: t,
-				excerpt: {
-					rows: {
-						from: 0,
-						to: t.rows
-					},
-					keys: {
-						from: 0,
-						to: t.columns
-					}
-				},
-				shade: r,
-				scale: "root"
+				shade: r
 			}, n);
-			g.width > 0 && e.drawImage(g, 0, 0, m, h), wa(u.current, d, 28), Ca(o, n, i, {
+			g.width > 0 && e.drawImage(g, 0, 0, m, h), va(u.current, d, 28), _a(o, n, i, {
 				x: 0,
 				y: 0,
 				width: d
@@ -3815,7 +3959,7 @@ function Ea({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a, chan
 	});
 }
 // src/bars.ts
-var Da = 26, Oa = 260, ka = 24, Aa = 8, ja = class {
+var Ga = 26, Ka = 260, qa = 24, Ja = 8, Ya = class {
 	list;
 	labels = [];
 	weights = [];
@@ -3831,11 +3975,13 @@ var Da = 26, Oa = 260, ka = 24, Aa = 8, ja = class {
 		height: 0
 	};
 	offset = 0;
+	scrolling = !1;
 	constructor(e) {
 		this.list = e;
 		for (let e of [this.before, this.after]) e.className = "room", e.ariaHidden = "true";
 		e.addEventListener("scroll", () => {
-			this.offset = this.each === null ? e.scrollTop : e.scrollLeft, this.render();
+			let t = this.each === null ? e.scrollTop : e.scrollLeft;
+			this.scrolling || Math.abs(t - this.offset) < 1 || (this.offset = t, this.render());
 		}), new ResizeObserver(() => {
 			this.size = {
 				width: e.clientWidth,
@@ -3847,7 +3993,7 @@ var Da = 26, Oa = 260, ka = 24, Aa = 8, ja = class {
 		};
 	}
 	draw(e, t, n, r) {
-		let i = Ut(t);
+		let i = Wt(t);
 		[this.labels, this.weights, this.shade] = [
 			e,
 			t,
@@ -3856,27 +4002,30 @@ var Da = 26, Oa = 260, ka = 24, Aa = 8, ja = class {
 	}
 	bring() {
 		let { step: e, size: t, room: n } = this.measures, r = Math.floor(this.indices.indexOf(this.shade?.partner ?? this.top) / t) * e, i = r < this.offset || r + e > this.offset + n, a = Math.max(Math.ceil(this.indices.length / t) * e - n, 0);
-		i && (this.offset = Math.min(Math.max(r + e / 2 - n / 2, 0), a)), this.render(), i && this.each === null ? this.list.scrollTop = this.offset : i && (this.list.scrollLeft = this.offset);
+		i && (this.offset = Math.min(Math.max(r + e / 2 - n / 2, 0), a)), this.render(), i && !this.scrolling && (this.scrolling = !0, requestAnimationFrame(() => this.scroll()));
+	}
+	scroll() {
+		this.scrolling = !1, this.each === null ? this.list.scrollTop = this.offset : this.list.scrollLeft = this.offset;
 	}
 	get each() {
 		let { width: e, height: t } = this.size;
-		return e >= 2 * Oa ? Math.max(Math.floor(t / Da), 1) : null;
+		return e >= 2 * Ka ? Math.max(Math.floor(t / Ga), 1) : null;
 	}
 	get measures() {
 		let { each: e } = this;
 		return e === null ? {
-			step: Da,
+			step: Ga,
 			size: 1,
 			room: Math.max(this.size.height, 208)
 		} : {
-			step: Oa,
+			step: Ka,
 			size: e,
 			room: this.size.width
 		};
 	}
 	render() {
-		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? Aa : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
-		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - ka}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
+		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? Ja : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
+		e.classList.toggle("columns", n !== null), e.style.setProperty("--lines", String(i)), e.style.setProperty("grid-template-columns", c > 0 ? `${c * r - qa}px` : "none"), this.before.style.setProperty("--room", `${c * r}px`), this.after.style.setProperty("--room", `${(o - l) * r}px`);
 		let u = t.slice(c * i, l * i).map((e, t) => this.line(e, c * i + t, t)), d = [
 			...c > 0 ? [this.before] : [],
 			...u,
@@ -3885,16 +4034,16 @@ var Da = 26, Oa = 260, ka = 24, Aa = 8, ja = class {
 		d.length === this.shown.length && d.every((e, t) => e === this.shown[t]) || e.replaceChildren(...d), this.shown = d;
 	}
 	line(e, t, n) {
-		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= Na();
+		let { shade: r, weights: i, labels: a } = this, o = i[e] ?? 0, s = this.lines[n] ??= Za();
 		s.dataset.index = String(e), s.setAttribute("aria-posinset", String(t + 1)), s.setAttribute("aria-setsize", String(i.length)), s.classList.toggle("top", e === this.top && o > 0), s.classList.toggle("partner", e === r?.partner), s.classList.toggle("special", a[e]?.special ?? !1);
 		let [c, l, u] = s.children, d = l.firstElementChild;
-		return Ma(c, a[e]?.text ?? ""), Ma(u, G(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", Ii(Fi(r.ramp, r.dark(o, e)))), s;
+		return Xa(c, a[e]?.text ?? ""), Xa(u, W(o)), c.title = a[e]?.whole?.slice(0, 2e4) ?? "", d.style.setProperty("width", `${(o * 100).toFixed(2)}%`), r && d.style.setProperty("background-color", oa(ra(r.ramp, r.dark(o, e)))), s;
 	}
 };
-function Ma(e, t) {
+function Xa(e, t) {
 	e.textContent !== t && (e.textContent = t);
 }
-function Na() {
+function Za() {
 	let e = document.createElement("li");
 	e.className = "line";
 	let t = (e, t) => {
@@ -3904,7 +4053,7 @@ function Na() {
 	return n.append(t("span", "bar")), e.append(t("bdi", "word"), n, t("span", "number")), e;
 }
 // src/token-row.ts
-var Pa = 120, Fa = class {
+var Qa = 120, $a = class {
 	row;
 	handlers;
 	labels = [];
@@ -3931,18 +4080,18 @@ var Pa = 120, Fa = class {
 	paint() {
 		let { shades: e, ramp: t } = this;
 		e !== null && t !== null && this.buttons.forEach((n, r) => {
-			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Wt(a);
+			let i = this.first + this.from + r, a = e.weights?.[i] ?? null, o = n.lastElementChild, s = a === null ? "" : Gt(a);
 			o !== null && o.getAttribute("data-share") !== s && o.setAttribute("data-share", s);
-			let c = a === null ? null : Fi(t, e.dark(a, i)), l = c ? Ii(c) : "transparent";
-			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? Li(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
+			let c = a === null ? null : ra(t, e.dark(a, i)), l = c ? oa(c) : "transparent";
+			this.painted[r] !== l && (this.painted[r] = l, n.style.setProperty("background-color", l), n.style.setProperty("color", c ? sa(c) : "")), n.classList.toggle("active", i === e.active), n.classList.toggle("partner", i === e.partner);
 			let u = String(i === e.pinned);
 			n.ariaPressed !== u && (n.ariaPressed = u);
 		});
 	}
 	build(e) {
-		let t = Math.max(this.labels.length - Pa, 0);
+		let t = Math.max(this.labels.length - Qa, 0);
 		this.from = Math.min(Math.max(e, 0), t), this.painted = [];
-		let n = this.labels.slice(this.from, this.from + Pa);
+		let n = this.labels.slice(this.from, this.from + Qa);
 		this.buttons = n.map((e, t) => {
 			let r = this.first + this.from + t, i = this.button(e, r, this.spoken(r));
 			return i.classList.toggle("continues", n[t + 1]?.begins === !1), i;
@@ -3955,7 +4104,7 @@ var Pa = 120, Fa = class {
 	}
 	bring(e) {
 		let t = e - this.first;
-		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(Pa / 2));
+		t < 0 || t >= this.labels.length || t >= this.from && t < this.from + this.buttons.length || this.build(t - Math.floor(Qa / 2));
 	}
 	button(e, t, n) {
 		let r = document.createElement("button");
@@ -3988,40 +4137,40 @@ var Pa = 120, Fa = class {
 	}
 };
 // src/words-panel.tsx
-function Ia({ matrix: e }, { side: t, index: n }) {
-	return t === "target" ? zt(e, n) : Bt(e, n);
+function eo({ matrix: e }, { side: t, index: n }) {
+	return t === "target" ? Bt(e, n) : Vt(e, n);
 }
-function La({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+function to({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
 		side: n,
-		index: rr(a, r)
+		index: ir(a, r)
 	};
 	return i === void 0 ? s : {
 		...s,
-		partner: rr(o, i)
+		partner: ir(o, i)
 	};
 }
-function Ra(e, t) {
+function no(e, t) {
 	return (n, r) => e(n, t.side === "target" ? t.index : r);
 }
-function za(e, t) {
+function ro(e, t) {
 	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
 	return {
 		from: Math.max(n, 0),
 		to: r < 0 ? e.length : r
 	};
 }
-function Ba(e) {
+function io(e) {
 	let [t, n] = [e.now.sheet.value, e.now.view.value];
 	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
 	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
 	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
 }
-function Va() {
+function ao() {
 	let e = Y(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
-	let r = Ba(e), i = li(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
-	return /* @__PURE__ */ X(A, { children: [
+	let r = io(e), i = Ei(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	return /* @__PURE__ */ X(k, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
 			children: [/* @__PURE__ */ X("h2", { children: "Words" }), /* @__PURE__ */ X("div", {
@@ -4052,7 +4201,7 @@ function Va() {
 				}), /* @__PURE__ */ X("label", {
 					class: "check",
 					hidden: !a,
-					title: Yn,
+					title: Xn,
 					children: [
 						/* @__PURE__ */ X("input", {
 							id: "joined",
@@ -4072,15 +4221,15 @@ function Va() {
 		}) : /* @__PURE__ */ X("div", {
 			class: "texts",
 			id: "rows",
-			children: [r ? /* @__PURE__ */ X(Ha, {
+			children: [r ? /* @__PURE__ */ X(oo, {
 				title: "Text",
 				side: null,
 				id: "target"
-			}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X(Ha, {
+			}) : /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X(oo, {
 				title: i.source,
 				side: "source",
 				id: "source"
-			}), /* @__PURE__ */ X(Ha, {
+			}), /* @__PURE__ */ X(oo, {
 				title: i.target,
 				side: "target",
 				id: "target"
@@ -4095,9 +4244,9 @@ function Va() {
 		})
 	] });
 }
-function Ha({ title: e, side: t, id: n }) {
-	let r = Y(), i = I(null), a = I(null), o = () => t ?? r.state.side;
-	F(() => {
+function oo({ title: e, side: t, id: n }) {
+	let r = Y(), i = P(null), a = P(null), o = () => t ?? r.state.side;
+	N(() => {
 		if (i.current === null) return;
 		let e = (e) => {
 			let t = r.reading.peek(), n = o() === "target" ? t?.rowSpans : t?.keySpans;
@@ -4106,7 +4255,7 @@ function Ha({ title: e, side: t, id: n }) {
 				index: n?.[e]?.from ?? e
 			};
 		};
-		a.current = new Fa(i.current, {
+		a.current = new $a(i.current, {
 			point: (t) => r.point(e(t)),
 			pin: (t) => r.pin(e(t))
 		}), s(), c();
@@ -4118,14 +4267,14 @@ function Ha({ title: e, side: t, id: n }) {
 			r.now.view.value
 		], o = t ?? r.now.side.value;
 		if (e === null || n === null) return;
-		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = za(c, {
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = ro(c, {
 			from: f.from - d,
 			to: f.to - d
 		});
-		a.current?.fill(s.slice(p, m), p, Wn(s), (t) => ci({
+		a.current?.fill(s.slice(p, m), p, Gn(s), (t) => Ti({
 			side: o,
 			index: t
-		}, s[t]?.text ?? "", Ia(e, {
+		}, s[t]?.text ?? "", eo(e, {
 			side: o,
 			index: t
 		}), l));
@@ -4134,16 +4283,16 @@ function Ha({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = s ?? e.pointed.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && La(i, c), d = t === null ? u !== null : u?.side === t, f = Kt(e.scale.value, i.matrix, o.keys);
+		let u = c && to(i, c), d = t === null ? u !== null : u?.side === t, f = qt(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
-			weights: u === null || d && t !== null ? null : Ia(i, u),
-			dark: u === null ? () => 0 : Ra(f, u),
+			weights: u === null || d && t !== null ? null : eo(i, u),
+			dark: u === null ? () => 0 : no(f, u),
 			active: d ? u?.index ?? null : null,
-			pinned: s !== null && s.side === l ? La(i, s).index : null,
+			pinned: s !== null && s.side === l ? to(i, s).index : null,
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
-	return H(s), H(c), /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("h3", {
+	return V(s), V(c), /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("h3", {
 		id: `${n}-title`,
 		children: e
 	}), /* @__PURE__ */ X("div", {
@@ -4156,11 +4305,11 @@ function Ha({ title: e, side: t, id: n }) {
 	})] });
 }
 // src/distribution-panel.tsx
-var Ua = 3;
-function Wa() {
-	let e = Y(), t = I(null), n = I(null), r = I(null), i = I(null), a = I(null), o = I(null), { now: s } = e;
-	F(() => {
-		t.current !== null && (n.current = new ja(t.current)), c();
+var so = 3;
+function co() {
+	let e = Y(), t = P(null), n = P(null), r = P(null), i = P(null), a = P(null), o = P(null), { now: s } = e;
+	N(() => {
+		t.current !== null && (n.current = new Ya(t.current)), c();
 	}, []);
 	let c = () => {
 		e.theme.changes.value;
@@ -4174,7 +4323,7 @@ function Wa() {
 			e.kind
 		];
 		if (u === null || t === null || l === null || d === null || t.coarse) return;
-		let h = La(u, d), g = h.side === "target", [_, v, y] = g ? [
+		let h = to(u, d), g = h.side === "target", [_, v, y] = g ? [
 			u.rows,
 			u.keys,
 			u.keySpans
@@ -4182,25 +4331,25 @@ function Wa() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = za(y, {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: w } = ro(y, {
 			from: ee.from - S,
 			to: ee.to - S
-		}), T = Ia(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
+		}), T = eo(u, h).slice(C, w), E = v.slice(C, w), te = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
-		te(r.current, vi(h, b?.text ?? "", m)), te(i.current, yi(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let ne = Ut(T).slice(0, Ua).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${J(E[e]?.text ?? "")} ${W(T[e] ?? 0)}`);
+		te(r.current, Fi(h, b?.text ?? "", m)), te(i.current, Ii(h, m, T)), te(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let ne = Wt(T).slice(0, so).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${q(E[e]?.text ?? "")} ${U(T[e] ?? 0)}`);
 		te(a.current, ne.length > 0 ? `Most: ${ne.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let D = Ra(Kt(f, u.matrix, l.keys), h);
+		let re = no(qt(f, u.matrix, l.keys), h);
 		n.current?.draw(E, T, p, {
 			ramp: e.theme.ramp,
-			dark: (e, t) => D(e, t + C),
+			dark: (e, t) => re(e, t + C),
 			partner: h.partner === void 0 ? null : h.partner - C
 		});
 	};
-	H(c);
+	V(c);
 	let l = s.sheet.value?.coarse ?? !0;
-	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("p", {
+	return /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("p", {
 		class: "hint empty",
 		hidden: !l,
 		children: "The numbers of a word stand here when the map is near enough to have words."
@@ -4257,7 +4406,7 @@ function Wa() {
 	})] });
 }
 // src/doubt.ts
-function Ga(e, t = null) {
+function lo(e, t = null) {
 	let { answer: n, sheet: r, layer: i, head: a, pinned: o, output: s, weight: c, erased: l } = e, [u, d] = [n?.doubt, n?.layers[i]];
 	if (!u || d === void 0 || n?.map == null) return null;
 	let f = r === null || r.coarse || r.layer !== i ? null : o, p = f?.side === "target", m = p ? f.index : f?.partner, h = f === null ? void 0 : p ? f.partner : f.index, g = m === void 0 || r === null ? null : m + r.excerpt.rows.from, _ = h === void 0 || r === null ? null : h + r.excerpt.keys.from, v = u.rows[i] ?? !1, y = (s !== null && s < u.outputs.length ? s : null) ?? (v && g !== null ? g : u.first), b = g ?? (v ? y : 0), x = r?.layer === i ? r.head ?? a : a;
@@ -4268,16 +4417,16 @@ function Ga(e, t = null) {
 		row: b,
 		key: _,
 		weight: c / 100,
-		erased: l === null ? qa(n, i, _, t, r?.excerpt.keys.from ?? 0) : Ka(l, u.source.length)
+		erased: l === null ? fo(n, i, _, t, r?.excerpt.keys.from ?? 0) : uo(l, u.source.length)
 	};
 }
-function Ka(e, t) {
+function uo(e, t) {
 	return e < t ? {
 		from: e,
 		to: e + 1
 	} : null;
 }
-function qa(e, t, n, r, i) {
+function fo(e, t, n, r, i) {
 	if (n === null || r === null || e.doubt?.keys[t] !== !0) return null;
 	let a = r.find((e) => n - i >= e.from && n - i < e.to);
 	return a === void 0 ? null : {
@@ -4285,7 +4434,7 @@ function qa(e, t, n, r, i) {
 		to: a.to + i
 	};
 }
-function Ja(e, { layer: t, head: n, output: r, row: i }) {
+function po(e, { layer: t, head: n, output: r, row: i }) {
 	return [
 		e,
 		t,
@@ -4294,44 +4443,44 @@ function Ja(e, { layer: t, head: n, output: r, row: i }) {
 		i
 	].join(" ");
 }
-function Ya(e) {
+function mo(e) {
 	if (e == null) return "−∞";
 	let t = Math.abs(e), n = t >= 9.995 ? t.toFixed(1) : t.toFixed(2);
 	return Number(n) === 0 ? "0.00" : `${e < 0 ? "−" : "+"}${n}`;
 }
-function Xa(e) {
-	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : Ya(e);
+function ho(e) {
+	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : mo(e);
 }
-function Za({ name: e }, t, n, { doubt: r }, i) {
+function go({ name: e }, t, n, { doubt: r }, i) {
 	if (e === "permuted") return `permuted, ${t.draws} draws`;
-	if (e === "weight") return `“${J(i.key(t.key))}” ${G(t.weights[t.key] ?? 0)} → ${W(n.weight)}`;
+	if (e === "weight") return `“${q(i.key(t.key))}” ${W(t.weights[t.key] ?? 0)} → ${U(n.weight)}`;
 	if (e !== "erased") return e === "adversary" ? "other weights" : e;
 	let [a, o] = t.erased ?? [0, 0];
-	return `without “${J(Qa((r?.source.slice(a, o) ?? []).join("")))}”`;
+	return `without “${q(_o((r?.source.slice(a, o) ?? []).join("")))}”`;
 }
-function Qa(e) {
+function _o(e) {
 	return e.replace(/[▁Ġ]/g, " ").trim() || e;
 }
-function $a({ divergence: e, at_most: t, distance: n, whole: r }) {
+function vo({ divergence: e, at_most: t, distance: n, whole: r }) {
 	let i = t > 0 ? Math.round(100 * e / t) : 0;
-	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${G(n)} of probability at the most.`;
+	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${W(n)} of probability at the most.`;
 }
-var eo = 40;
-function to({ weights: e, seen: t, gradient: n }) {
+var yo = 40;
+function bo({ weights: e, seen: t, gradient: n }) {
 	let r = e.flatMap((e, r) => t[r] === !0 ? [{
 		key: r,
 		weight: e,
 		gradient: n?.[r] ?? null
-	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, eo);
+	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, yo);
 	return {
 		shown: o.sort((e, t) => e.key - t.key),
 		left: r.length - o.length
 	};
 }
 // src/doubt-panel.tsx
-var no = 120, ro = 60;
-function io() {
-	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = V(null), a = V(null), o = V(null), s = V(""), c = V(!1), l = I(new AbortController()), u = e.reading.value, d = Ga({
+var xo = 120, So = 60;
+function Co() {
+	let e = Y(), { now: t, door: n } = e, r = t.answer.value, i = B(null), a = B(null), o = B(null), s = B(""), c = B(!1), l = P(new AbortController()), u = e.reading.value, d = lo({
 		answer: r,
 		sheet: t.sheet.value,
 		layer: t.layer.value,
@@ -4341,7 +4490,7 @@ function io() {
 		weight: t.weight.value,
 		erased: t.erased.value
 	}, t.joined.value ? u?.keySpans ?? null : null);
-	F(() => {
+	N(() => {
 		if (d === null || r?.map == null || n.doubt === void 0) return;
 		let e = new AbortController();
 		c.value = !0;
@@ -4356,15 +4505,15 @@ function io() {
 					!1
 				]);
 			}, (t) => {
-				e.signal.aborted || ([s.value, c.value] = [U.of(t).message, !1]);
+				e.signal.aborted || ([s.value, c.value] = [H.of(t).message, !1]);
 			});
-		}, i.peek() === null ? 0 : no);
+		}, i.peek() === null ? 0 : xo);
 		return () => {
 			clearTimeout(t), e.abort();
 		};
 	}, [d === null ? "" : JSON.stringify([r?.map, d])]);
-	let f = d === null || r?.map == null ? "" : Ja(r.map, d);
-	if (F(() => () => {
+	let f = d === null || r?.map == null ? "" : po(r.map, d);
+	if (N(() => () => {
 		l.current.abort(), o.value = null;
 	}, [f]), d === null || r === null || !r.doubt) return null;
 	let p = r.layers[d.layer], m = t.sheet.value, h = (e) => (t) => m === null || m.coarse ? `${t}` : m[e][t - m.excerpt[e].from]?.text ?? `${t}`, g = {
@@ -4379,7 +4528,7 @@ function io() {
 				found: t
 			}, null]);
 		}, (t) => {
-			e.aborted || ([s.value, o.value] = [U.of(t).message, null]);
+			e.aborted || ([s.value, o.value] = [H.of(t).message, null]);
 		});
 	};
 	return /* @__PURE__ */ X("div", {
@@ -4389,13 +4538,13 @@ function io() {
 			children: [
 				/* @__PURE__ */ X("h3", { children: [
 					"Does the output need ",
-					p === void 0 ? "this head" : _i(p, d.head),
+					p === void 0 ? "this head" : Pi(p, d.head),
 					"?"
 				] }),
 				/* @__PURE__ */ X("label", { children: [
 					"Output",
 					" ",
-					/* @__PURE__ */ X(ao, {
+					/* @__PURE__ */ X(wo, {
 						id: "doubted",
 						names: r.doubt.outputs,
 						value: d.output,
@@ -4427,7 +4576,7 @@ function io() {
 				/* @__PURE__ */ X("label", { children: [
 					"Without",
 					" ",
-					/* @__PURE__ */ X(ao, {
+					/* @__PURE__ */ X(wo, {
 						id: "erased",
 						names: r.doubt.source,
 						value: _?.effects.erased?.[0] ?? null,
@@ -4449,14 +4598,14 @@ function io() {
 			class: "hint empty",
 			hidden: s.value !== "",
 			children: "Reading the text again…"
-		}) : /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("div", {
+		}) : /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("div", {
 			class: c.value ? "table-room stale" : "table-room",
 			tabIndex: 0,
 			role: "region",
 			"aria-label": "What the output becomes",
 			"aria-busy": c.value,
 			children: [
-				/* @__PURE__ */ X(oo, {
+				/* @__PURE__ */ X(To, {
 					..._,
 					names: g,
 					other: v
@@ -4481,7 +4630,7 @@ function io() {
 				}),
 				/* @__PURE__ */ X("p", {
 					class: "seek",
-					children: o.value === f ? /* @__PURE__ */ X(A, { children: [
+					children: o.value === f ? /* @__PURE__ */ X(k, { children: [
 						/* @__PURE__ */ X("span", {
 							role: "status",
 							children: "Searching for other weights of the same output…"
@@ -4501,19 +4650,19 @@ function io() {
 						children: "Search for other weights of the same output"
 					}) : /* @__PURE__ */ X("span", {
 						role: "status",
-						children: $a(v)
+						children: vo(v)
 					})
 				})
 			]
-		}), /* @__PURE__ */ X(co, {
+		}), /* @__PURE__ */ X(Do, {
 			..._,
 			names: g,
 			other: v
 		})] })]
 	});
 }
-function ao({ id: e, names: t, value: n, choose: r }) {
-	let i = Math.min(Math.max((n ?? 0) - ro / 2, 0), Math.max(t.length - ro, 0));
+function wo({ id: e, names: t, value: n, choose: r }) {
+	let i = Math.min(Math.max((n ?? 0) - So / 2, 0), Math.max(t.length - So, 0));
 	return /* @__PURE__ */ X("select", {
 		id: e,
 		value: n === null ? "" : String(n),
@@ -4523,17 +4672,17 @@ function ao({ id: e, names: t, value: n, choose: r }) {
 		children: [n === null && /* @__PURE__ */ X("option", {
 			value: "",
 			children: "nothing yet"
-		}), t.slice(i, i + ro).map((e, t) => /* @__PURE__ */ X("option", {
+		}), t.slice(i, i + So).map((e, t) => /* @__PURE__ */ X("option", {
 			value: String(i + t),
 			children: [
 				i + t,
 				": ",
-				J(Qa(e))
+				q(_o(e))
 			]
 		}, i + t))]
 	});
 }
-function oo({ asked: e, effects: t, names: n, other: r }) {
+function To({ asked: e, effects: t, names: n, other: r }) {
 	let i = Y().now.answer.value;
 	if (i === null) return null;
 	let a = [...t.changes, ...r?.changes ?? []];
@@ -4542,7 +4691,7 @@ function oo({ asked: e, effects: t, names: n, other: r }) {
 		children: [
 			/* @__PURE__ */ X("caption", { children: [
 				"What becomes of the output “",
-				/* @__PURE__ */ X("bdi", { children: Qa(t.output) }),
+				/* @__PURE__ */ X("bdi", { children: _o(t.output) }),
 				"”"
 			] }),
 			/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [
@@ -4570,8 +4719,8 @@ function oo({ asked: e, effects: t, names: n, other: r }) {
 					children: "as it is"
 				}),
 				/* @__PURE__ */ X("td", {}),
-				/* @__PURE__ */ X("td", { children: G(t.probability) }),
-				/* @__PURE__ */ X(so, {
+				/* @__PURE__ */ X("td", { children: W(t.probability) }),
+				/* @__PURE__ */ X(Eo, {
 					top: t.top,
 					own: t.output
 				})
@@ -4579,11 +4728,11 @@ function oo({ asked: e, effects: t, names: n, other: r }) {
 				"data-change": r.name,
 				children: [/* @__PURE__ */ X("th", {
 					scope: "row",
-					children: Za(r, t, e, i, n)
-				}), r.impossible === void 0 ? /* @__PURE__ */ X(A, { children: [
-					/* @__PURE__ */ X("td", { children: [Ya(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
-					/* @__PURE__ */ X("td", { children: G(r.probability ?? 0) }),
-					/* @__PURE__ */ X(so, {
+					children: go(r, t, e, i, n)
+				}), r.impossible === void 0 ? /* @__PURE__ */ X(k, { children: [
+					/* @__PURE__ */ X("td", { children: [mo(r.delta), r.spread != null && /* @__PURE__ */ X("small", { children: [" ± ", r.spread.toFixed(2)] })] }),
+					/* @__PURE__ */ X("td", { children: W(r.probability ?? 0) }),
+					/* @__PURE__ */ X(Eo, {
 						top: r.top ?? [],
 						own: t.output
 					})
@@ -4596,21 +4745,21 @@ function oo({ asked: e, effects: t, names: n, other: r }) {
 		]
 	});
 }
-function so({ top: e, own: t }) {
+function Eo({ top: e, own: t }) {
 	return /* @__PURE__ */ X("td", {
 		class: "five",
 		children: e.map(([e, n], r) => /* @__PURE__ */ X("span", {
 			class: e === t ? "own" : void 0,
 			children: [
-				/* @__PURE__ */ X("bdi", { children: Qa(e) }),
+				/* @__PURE__ */ X("bdi", { children: _o(e) }),
 				" ",
-				W(n)
+				U(n)
 			]
 		}, r))
 	});
 }
-function co({ asked: e, effects: t, names: n, other: r }) {
-	let { shown: i, left: a } = to(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
+function Do({ asked: e, effects: t, names: n, other: r }) {
+	let { shown: i, left: a } = bo(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes",
 		tabIndex: 0,
@@ -4620,7 +4769,7 @@ function co({ asked: e, effects: t, names: n, other: r }) {
 				/* @__PURE__ */ X("bdi", { children: n.row(e.row) }),
 				"”: each ",
 				/* @__PURE__ */ X("b", { children: "weight" }),
-				r !== null && /* @__PURE__ */ X(A, { children: [", the ", /* @__PURE__ */ X("b", { children: "other weight" })] }),
+				r !== null && /* @__PURE__ */ X(k, { children: [", the ", /* @__PURE__ */ X("b", { children: "other weight" })] }),
 				" and the ",
 				/* @__PURE__ */ X("b", { children: "gradient" }),
 				" of log p with respect to it"
@@ -4646,7 +4795,7 @@ function co({ asked: e, effects: t, names: n, other: r }) {
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "number",
-							children: G(i)
+							children: W(i)
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "track middle",
@@ -4657,7 +4806,7 @@ function co({ asked: e, effects: t, names: n, other: r }) {
 						}),
 						/* @__PURE__ */ X("span", {
 							class: "number",
-							children: a === null ? "–" : Xa(a)
+							children: a === null ? "–" : ho(a)
 						})
 					]
 				}, e))
@@ -4670,7 +4819,7 @@ function co({ asked: e, effects: t, names: n, other: r }) {
 	});
 }
 // src/lines-layout.ts
-function lo(e, t, n) {
+function Oo(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -4679,7 +4828,7 @@ function lo(e, t, n) {
 		total: i
 	};
 }
-function uo({ starts: e, total: t }, n) {
+function ko({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -4688,10 +4837,10 @@ function uo({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function fo({ starts: e, sizes: t }, n) {
+function Ao({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function po(e, t, n) {
+function jo(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -4710,7 +4859,7 @@ function po(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
+var Mo = 4e3, No = 26, Po = 110, Fo = 20, Io = 120, Lo = class {
 	theme;
 	room;
 	handlers;
@@ -4738,7 +4887,7 @@ var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = po(e.heads, e.threshold, mo);
+		let t = jo(e.heads, e.threshold, Mo);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -4750,7 +4899,7 @@ var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = uo(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = ko(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -4815,7 +4964,7 @@ var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = fo(n[e], t) + this.shift(e);
+		let i = Ao(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
@@ -4824,10 +4973,10 @@ var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 		t.classList.toggle("wide", this.wide);
 		let a = Math.max(1, window.devicePixelRatio);
 		n.font = `13px ${this.theme.font}`;
-		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, go) : 0, s = this.wide ? 14 : _o, c = this.wide ? 8 : 0;
+		let o = (e) => this.wide ? Math.min(n.measureText(e.text).width, Po) : 0, s = this.wide ? 14 : Fo, c = this.wide ? 8 : 0;
 		this.ends = {
-			target: lo(e.rows.map(o), s, c),
-			source: lo(e.keys.map(o), s, c)
+			target: Oo(e.rows.map(o), s, c),
+			source: Oo(e.keys.map(o), s, c)
 		};
 		let l = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${l}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${l}px`);
@@ -4835,17 +4984,17 @@ var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : fo(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : Ao(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? ho : r.clientHeight - ho
+			y: e === "target" ? No : r.clientHeight - No
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(vo, this.room.clientWidth / 3);
+		return Math.min(Io, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4873,12 +5022,12 @@ var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + go : o < -20 || o > n.clientHeight + _o) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + Po : o < -20 || o > n.clientHeight + Fo) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? go : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
-				e.fillText(Sa(e, t.text, c), l, u);
+				let c = this.wide ? Po : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				e.fillText(ga(e, t.text, c), l, u);
 			});
 		}
 	}
@@ -4893,12 +5042,12 @@ var mo = 4e3, ho = 26, go = 110, _o = 20, vo = 120, yo = class {
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - ho + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - _o / 2, this.column - 6, _o);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - No + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Fo / 2, this.column - 6, Fo);
 	}
 };
 // src/lines-panel.tsx
-function bo() {
-	let e = Y(), { now: t, theme: n } = e, r = I(null), i = I(null), a = V(0), o = () => {
+function Ro() {
+	let e = Y(), { now: t, theme: n } = e, r = P(null), i = P(null), a = B(0), o = () => {
 		let [n, r, i] = [
 			t.sheet.value,
 			e.reading.value,
@@ -4907,7 +5056,7 @@ function bo() {
 		if (n === null || r === null) return null;
 		let a = (e, t) => {
 			let r = n.excerpt[e].from, a = i?.[e] ?? n.excerpt[e];
-			return za(t, {
+			return ro(t, {
 				from: a.from - r,
 				to: a.to - r
 			});
@@ -4920,7 +5069,7 @@ function bo() {
 		side: e,
 		index: t + n * ((e === "target" ? o()?.rows : o()?.keys)?.from ?? 0)
 	}), c = (e) => s(e, 1);
-	F(() => {
+	N(() => {
 		if (r.current === null) return;
 		let t = (t) => {
 			let n = e.reading.peek(), { side: r, index: i } = c(t);
@@ -4928,13 +5077,13 @@ function bo() {
 				side: r,
 				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, o = new yo(n, r.current, {
+		}, o = new Lo(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
 				if (i === null || !r.current?.matches(":focus")) return;
 				let a = c(n), [o, s] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
-				e.spoken.value = ci(a, o[a.index]?.text ?? "", Ia(i, a), s.map(({ text: e }) => e));
+				e.spoken.value = Ti(a, o[a.index]?.text ?? "", eo(i, a), s.map(({ text: e }) => e));
 			},
 			pin: (n) => e.pin(t(n)),
 			left: (e) => a.value = e
@@ -4948,11 +5097,11 @@ function bo() {
 		let { rows: d, keys: f } = u, p = s.flatMap((t, r) => {
 			let i = e.read(e.matrixOf(t))?.matrix;
 			return i === void 0 ? [] : [{
-				matrix: It(i, d, f),
+				matrix: Lt(i, d, f),
 				colour: n.heads[r] ?? ""
 			}];
 		}), m = [{
-			matrix: It(a.matrix, d, f),
+			matrix: Lt(a.matrix, d, f),
 			colour: n.heads[0] ?? ""
 		}], h = p.length > 0 ? p : m;
 		i.current?.draw({
@@ -4966,15 +5115,15 @@ function bo() {
 	}, u = () => {
 		let [n, r] = [t.pinned.value ?? t.pointed.value, e.reading.value];
 		if (n === null || r === null) return i.current?.point(null);
-		let { side: a, index: o } = La(r, n);
+		let { side: a, index: o } = to(r, n);
 		i.current?.point(s({
 			side: a,
 			index: o
 		}, -1));
 	};
-	H(l), H(u);
+	V(l), V(u);
 	let d = t.sheet.value?.coarse ?? !0;
-	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("p", {
+	return /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("p", {
 		class: "hint empty",
 		hidden: !d,
 		children: "Lines stand here when the map is near enough to have words."
@@ -5001,7 +5150,7 @@ function bo() {
 						})
 					]
 				}),
-				/* @__PURE__ */ X(ca, {}),
+				/* @__PURE__ */ X(Ia, {}),
 				/* @__PURE__ */ X("p", {
 					class: "note",
 					hidden: a.value === 0,
@@ -5020,12 +5169,12 @@ function bo() {
 	})] });
 }
 // src/notes-panel.tsx
-var xo = 2e3;
-function So() {
-	let e = Y(), { door: t } = e, n = V(null), r = V(""), i = V(""), a = (t, r = "") => t?.then((t) => {
+var zo = 2e3;
+function Bo() {
+	let e = Y(), { door: t } = e, n = B(null), r = B(""), i = B(""), a = (t, r = "") => t?.then((t) => {
 		[n.value, i.value] = [t, ""], r && (e.spoken.value = r);
-	}, (e) => void (i.value = U.of(e).message));
-	return F(() => void a(t.notes?.()), []), /* @__PURE__ */ X("div", {
+	}, (e) => void (i.value = H.of(e).message));
+	return N(() => void a(t.notes?.()), []), /* @__PURE__ */ X("div", {
 		class: "doubt notes",
 		children: [t.addNote && /* @__PURE__ */ X("form", {
 			class: "aside",
@@ -5044,7 +5193,7 @@ function So() {
 				/* @__PURE__ */ X("textarea", {
 					id: "note",
 					rows: 3,
-					maxLength: xo,
+					maxLength: zo,
 					value: r.value,
 					onInput: (e) => r.value = e.currentTarget.value
 				}),
@@ -5087,9 +5236,9 @@ function So() {
 	});
 }
 // src/mechanism-panel.tsx
-var Co = 120;
-function wo() {
-	let e = Y(), { now: t, door: n } = e, r = V(null), i = V(""), a = V(!1), o = V(null), s = t.answer.value, c = t.sheet.value, l = Yt({
+var Vo = 120;
+function Ho() {
+	let e = Y(), { now: t, door: n } = e, r = B(null), i = B(""), a = B(!1), o = B(null), s = t.answer.value, c = t.sheet.value, l = Xt({
 		answer: s,
 		sheet: c,
 		layer: t.layer.value,
@@ -5097,7 +5246,7 @@ function wo() {
 		pinned: t.pinned.value,
 		pointed: t.pointed.value
 	});
-	F(() => {
+	N(() => {
 		if (l === null || s?.map == null || n.mechanism === void 0) return;
 		let [e, t] = [new AbortController(), s.map];
 		a.value = !0, o.value = null;
@@ -5112,9 +5261,9 @@ function wo() {
 					!1
 				]);
 			}, (t) => {
-				e.signal.aborted || ([i.value, a.value] = [U.of(t).message, !1]);
+				e.signal.aborted || ([i.value, a.value] = [H.of(t).message, !1]);
 			});
-		}, r.peek() === null ? 0 : Co);
+		}, r.peek() === null ? 0 : Vo);
 		return () => {
 			clearTimeout(c), e.abort();
 		};
@@ -5138,7 +5287,7 @@ function wo() {
 			"."
 		]
 	});
-	let [m, h] = [Xt(t.factor.value), !t.unmasked.value], g = Qt(d, m, h), _ = {
+	let [m, h] = [Zt(t.factor.value), !t.unmasked.value], g = $t(d, m, h), _ = {
 		...r.value,
 		result: g,
 		row: p("rows")(f.row),
@@ -5156,13 +5305,13 @@ function wo() {
 						"How “",
 						/* @__PURE__ */ X("bdi", { children: _.row }),
 						"” looks in ",
-						_i(u, f.head)
+						Pi(u, f.head)
 					] }),
-					/* @__PURE__ */ X(To, {
+					/* @__PURE__ */ X(Uo, {
 						..._,
 						line: b
 					}),
-					/* @__PURE__ */ X(Eo, { ..._ }),
+					/* @__PURE__ */ X(Wo, { ..._ }),
 					/* @__PURE__ */ X("p", {
 						class: "problem",
 						role: "alert",
@@ -5177,29 +5326,29 @@ function wo() {
 				role: "region",
 				"aria-label": "The numbers of each key",
 				"aria-busy": a.value,
-				children: /* @__PURE__ */ X(Do, {
+				children: /* @__PURE__ */ X(Go, {
 					..._,
 					line: b,
 					point: (e) => o.value = e
 				})
 			}),
-			/* @__PURE__ */ X(Oo, {
+			/* @__PURE__ */ X(Ko, {
 				..._,
 				line: b
 			})
 		]
 	});
 }
-function To({ found: e, result: t, keyName: n, factor: r, line: i }) {
-	let [a] = an(e), { scale: o, softcap: s } = e, c = o * r;
+function Uo({ found: e, result: t, keyName: n, factor: r, line: i }) {
+	let [a] = on(e), { scale: o, softcap: s } = e, c = o * r;
 	return /* @__PURE__ */ X("div", {
 		class: "formula",
 		children: [
 			/* @__PURE__ */ X("p", { children: [
 				a,
 				": ",
-				/* @__PURE__ */ X("b", { children: on(e) }),
-				nn(o, e.width) && o !== 1 && `, where ${tn(o)} = 1 / √${e.width}`
+				/* @__PURE__ */ X("b", { children: sn(e) }),
+				rn(o, e.width) && o !== 1 && `, where ${nn(o)} = 1 / √${e.width}`
 			] }),
 			/* @__PURE__ */ X("p", { children: [/* @__PURE__ */ X("b", { children: "weight = e^score / Σ e^score" }), " over the keys that it sees"] }),
 			/* @__PURE__ */ X("p", {
@@ -5209,20 +5358,20 @@ function To({ found: e, result: t, keyName: n, factor: r, line: i }) {
 					/* @__PURE__ */ X("bdi", { children: n(i.key) }),
 					"”:",
 					" ",
-					i.hidden === "" ? /* @__PURE__ */ X(A, { children: [
-						c !== 1 && `${tn(c)} × ${K(i.product)} `,
+					i.hidden === "" ? /* @__PURE__ */ X(k, { children: [
+						c !== 1 && `${nn(c)} × ${G(i.product)} `,
 						s !== null && "capped ",
-						i.bias !== null && `+ ${K(i.bias)} `,
+						i.bias !== null && `+ ${G(i.bias)} `,
 						(c !== 1 || s !== null || i.bias !== null) && "= ",
-						K(i.score),
+						G(i.score),
 						"; e^(",
-						K(i.score),
+						G(i.score),
 						" − ",
-						K(t.sum),
+						G(t.sum),
 						") = ",
 						/* @__PURE__ */ X("b", {
 							class: "number",
-							children: G(i.weight)
+							children: W(i.weight)
 						})
 					] }) : `hidden (${i.hidden}), so its weight is 0`
 				]
@@ -5230,9 +5379,9 @@ function To({ found: e, result: t, keyName: n, factor: r, line: i }) {
 		]
 	});
 }
-function Eo({ found: e, result: t, factor: n, masked: r }) {
-	let i = Y(), a = i.now.factor.value, o = nn(e.scale, e.width) ? Zt(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${tn(n)}`;
-	return /* @__PURE__ */ X(A, { children: [
+function Wo({ found: e, result: t, factor: n, masked: r }) {
+	let i = Y(), a = i.now.factor.value, o = rn(e.scale, e.width) ? Qt(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${nn(n)}`;
+	return /* @__PURE__ */ X(k, { children: [
 		/* @__PURE__ */ X("label", {
 			class: "slider",
 			children: [
@@ -5305,15 +5454,15 @@ function Eo({ found: e, result: t, factor: n, masked: r }) {
 		})
 	] });
 }
-function Do({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
-	let l = Y(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = $t(t), [, p] = an(t), m = t.scale * a, h = l.now.sheet.value?.excerpt, g = (e) => h !== void 0 && e >= h.keys.from && e < h.keys.to, _ = (t) => {
+function Go({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
+	let l = Y(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = en(t), [, p] = on(t), m = t.scale * a, h = l.now.sheet.value?.excerpt, g = (e) => h !== void 0 && e >= h.keys.from && e < h.keys.to, _ = (t) => {
 		h !== void 0 && l.pin({
 			side: "target",
 			index: e.row - h.rows.from,
 			partner: t - h.keys.from
 		});
 	};
-	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("table", {
+	return /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("table", {
 		id: "scores",
 		children: [
 			/* @__PURE__ */ X("caption", { children: [
@@ -5332,7 +5481,7 @@ function Do({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 				}),
 				m !== 1 && /* @__PURE__ */ X("th", {
 					scope: "col",
-					children: ["× ", tn(m)]
+					children: ["× ", nn(m)]
 				}),
 				t.keys.bias !== null && /* @__PURE__ */ X("th", {
 					scope: "col",
@@ -5364,10 +5513,10 @@ function Do({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 							children: /* @__PURE__ */ X("bdi", { children: i(n) })
 						})
 					}),
-					/* @__PURE__ */ X("td", { children: K(r) }),
-					m !== 1 && /* @__PURE__ */ X("td", { children: K(r === null ? null : r * m) }),
-					t.keys.bias !== null && /* @__PURE__ */ X("td", { children: K(a) }),
-					(t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ X("td", { children: K(o) }),
+					/* @__PURE__ */ X("td", { children: G(r) }),
+					m !== 1 && /* @__PURE__ */ X("td", { children: G(r === null ? null : r * m) }),
+					t.keys.bias !== null && /* @__PURE__ */ X("td", { children: G(a) }),
+					(t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ X("td", { children: G(o) }),
 					u === "" ? /* @__PURE__ */ X("td", {
 						class: "wide",
 						children: [/* @__PURE__ */ X("span", {
@@ -5378,7 +5527,7 @@ function Do({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 							})
 						}), /* @__PURE__ */ X("span", {
 							class: "number",
-							children: G(l)
+							children: W(l)
 						})]
 					}) : /* @__PURE__ */ X("td", {
 						class: "wide impossible",
@@ -5397,8 +5546,8 @@ function Do({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 		]
 	})] });
 }
-function Oo({ found: e, row: t, keyName: n, line: r, result: i }) {
-	let a = Y(), o = V(null), s = e.shown.indexOf(r.key), c = e.vectors[s], l = e.values?.[s], u = e.energy !== null, [d, f] = u ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], p = (e, t) => `${e} of “${J(t)}”`;
+function Ko({ found: e, row: t, keyName: n, line: r, result: i }) {
+	let a = Y(), o = B(null), s = e.shown.indexOf(r.key), c = e.vectors[s], l = e.values?.[s], u = e.energy !== null, [d, f] = u ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], p = (e, t) => `${e} of “${q(t)}”`;
 	return /* @__PURE__ */ X("figure", {
 		class: "slopes vectors",
 		tabIndex: 0,
@@ -5413,8 +5562,8 @@ function Oo({ found: e, row: t, keyName: n, line: r, result: i }) {
 			t.preventDefault();
 			let s = Math.min(Math.max(i, 0), n);
 			o.value = s;
-			let l = c === void 0 ? void 0 : en(e, c)[s];
-			a.spoken.value = `number ${s}: ${d} ${K(e.query[s] ?? 0)}, ${f} ${K(c?.[s] ?? null)}, together ${K(l ?? null)}`;
+			let l = c === void 0 ? void 0 : tn(e, c)[s];
+			a.spoken.value = `number ${s}: ${d} ${G(e.query[s] ?? 0)}, ${f} ${G(c?.[s] ?? null)}, together ${G(l ?? null)}`;
 		},
 		children: [
 			/* @__PURE__ */ X("figcaption", { children: [
@@ -5423,29 +5572,29 @@ function Oo({ found: e, row: t, keyName: n, line: r, result: i }) {
 				" numbers",
 				e.width > e.query.length && `, of which the first ${e.query.length} are shown`
 			] }),
-			/* @__PURE__ */ X(ko, {
+			/* @__PURE__ */ X(qo, {
 				cell: o,
 				title: p(d, t),
 				numbers: e.query
 			}),
-			c !== void 0 && /* @__PURE__ */ X(A, { children: [
-				/* @__PURE__ */ X(ko, {
+			c !== void 0 && /* @__PURE__ */ X(k, { children: [
+				/* @__PURE__ */ X(qo, {
 					cell: o,
 					title: p(f, n(r.key)),
 					numbers: c
 				}),
-				e.energy !== null && /* @__PURE__ */ X(ko, {
+				e.energy !== null && /* @__PURE__ */ X(qo, {
 					cell: o,
 					title: "v",
 					numbers: e.energy
 				}),
-				/* @__PURE__ */ X(ko, {
+				/* @__PURE__ */ X(qo, {
 					cell: o,
-					title: `${u ? "v × tanh(W q + U k)" : `${d} × ${f}`}: together ${K(r.product)}`,
-					numbers: en(e, c)
+					title: `${u ? "v × tanh(W q + U k)" : `${d} × ${f}`}: together ${G(r.product)}`,
+					numbers: tn(e, c)
 				})
 			] }),
-			l !== void 0 && /* @__PURE__ */ X(ko, {
+			l !== void 0 && /* @__PURE__ */ X(qo, {
 				cell: o,
 				title: p("value", n(r.key)),
 				numbers: l
@@ -5457,7 +5606,7 @@ function Oo({ found: e, row: t, keyName: n, line: r, result: i }) {
 					e.no_values,
 					"."
 				]
-			}) : /* @__PURE__ */ X(ko, {
+			}) : /* @__PURE__ */ X(qo, {
 				cell: o,
 				title: "context: the sum of weight × value over all keys, as in the model",
 				numbers: e.context
@@ -5469,18 +5618,18 @@ function Oo({ found: e, row: t, keyName: n, line: r, result: i }) {
 		]
 	});
 }
-function ko({ title: e, numbers: t, cell: n }) {
-	let { theme: r } = Y(), i = I(null), a = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), o = r.changes.value;
-	F(() => {
+function qo({ title: e, numbers: t, cell: n }) {
+	let { theme: r } = Y(), i = P(null), a = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), o = r.changes.value;
+	N(() => {
 		let e = () => {
 			let [e, n] = [i.current, i.current?.getContext("2d")];
 			if (e === null || !n) return;
 			let [o, s] = [e.parentElement?.clientWidth ?? 0, 18];
 			if (o === 0) return;
-			wa(e, o, s);
+			va(e, o, s);
 			let c = o / t.length;
 			t.forEach((e, t) => {
-				n.fillStyle = Ii(Fi(r.differences, .5 + (a === 0 ? 0 : (e ?? 0) / (2 * a)))), n.fillRect(t * c, 0, c > 6 ? c - 1 : c + .5, s);
+				n.fillStyle = oa(ra(r.differences, .5 + (a === 0 ? 0 : (e ?? 0) / (2 * a)))), n.fillRect(t * c, 0, c > 6 ? c - 1 : c + .5, s);
 			});
 		};
 		e();
@@ -5493,11 +5642,11 @@ function ko({ title: e, numbers: t, cell: n }) {
 		children: [/* @__PURE__ */ X("span", { children: [
 			e,
 			" ",
-			/* @__PURE__ */ X("small", { children: s === void 0 ? `±${K(a)}` : `${n.value}: ${K(s)}` })
+			/* @__PURE__ */ X("small", { children: s === void 0 ? `±${G(a)}` : `${n.value}: ${G(s)}` })
 		] }), /* @__PURE__ */ X("div", { children: /* @__PURE__ */ X("canvas", {
 			ref: i,
 			role: "img",
-			"aria-label": `${e}; ${t.slice(0, 8).map((e) => K(e)).join(", ")}${t.length > 8 ? " …" : ""}`,
+			"aria-label": `${e}; ${t.slice(0, 8).map((e) => G(e)).join(", ")}${t.length > 8 ? " …" : ""}`,
 			onPointerMove: (e) => {
 				let r = e.currentTarget.getBoundingClientRect();
 				n.value = Math.min(Math.floor((e.clientX - r.left) / r.width * t.length), t.length - 1);
@@ -5507,7 +5656,7 @@ function ko({ title: e, numbers: t, cell: n }) {
 	});
 }
 // src/statistics-panel.tsx
-var Ao = [
+var Jo = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -5516,8 +5665,8 @@ var Ao = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], jo = 32, Mo = /* @__PURE__ */ new WeakMap();
-function No() {
+], Yo = 32, Xo = /* @__PURE__ */ new WeakMap();
+function Zo() {
 	let e = Y(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -5525,26 +5674,26 @@ function No() {
 		t.overview.value
 	], o = e.weights.value;
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Po(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...ua(e)]), f = (e) => {
-		let t = Mo.get(e) ?? /* @__PURE__ */ new Map();
-		Mo.set(e, t);
-		let n = `${l} ${s}`, r = t.get(n) ?? da(e, l, s ? d(e) : void 0);
+	let s = t.apart.value && !n.coarse, c = n.head ?? t.head.value, l = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, u = new Set(n.keys.flatMap((e, t) => Qo(e) ? [t] : [])), d = (e) => /* @__PURE__ */ new Set([...u, ...Ra(e)]), f = (e) => {
+		let t = Xo.get(e) ?? /* @__PURE__ */ new Map();
+		Xo.set(e, t);
+		let n = `${l} ${s}`, r = t.get(n) ?? za(e, l, s ? d(e) : void 0);
 		return t.set(n, r), r;
-	}, p = f(o), m = n.head === null && r.heads > 1, h = c === null ? "The mean of all heads" : `Head ${c}`, g = Math.min(Math.max((c ?? 0) - jo / 2, 0), Math.max(r.heads - jo, 0)), _ = Array.from({ length: Math.min(r.heads, jo) }, (e, t) => g + t), v = a.statistics.layers[n.layer], y = (e, t) => {
-		if (!s) return v?.[t]?.[e] ?? NaN;
-		let r = m ? Fr(n, e) : e === c ? o : null;
-		return r === null ? NaN : f(r)[t];
-	}, b = Ao.filter((e) => _.some((t) => Number.isFinite(y(t, e)))), x = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	}, p = f(o), m = c === null ? "The mean of all heads" : `Head ${c}`, h = Math.min(Math.max((c ?? 0) - Yo / 2, 0), Math.max(r.heads - Yo, 0)), g = Array.from({ length: Math.min(r.heads, Yo) }, (e, t) => h + t), _ = a.statistics.layers[n.layer], v = (t, r) => {
+		if (!s) return _?.[r]?.[t] ?? NaN;
+		let i = n.head === null ? Qr(n, t) : e.neighbour(t), a = t === c ? o : i;
+		return a === null ? NaN : f(a)[r];
+	}, y = Jo.filter((e) => g.some((t) => Number.isFinite(v(t, e)))), b = s ? [...d(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
 	return /* @__PURE__ */ X("div", {
 		class: "statistics",
 		children: [
 			/* @__PURE__ */ X("div", {
 				class: "aside",
 				children: [
-					/* @__PURE__ */ X("h3", { children: _i(r, c) }),
+					/* @__PURE__ */ X("h3", { children: Pi(r, c) }),
 					/* @__PURE__ */ X("div", {
 						id: "interpretation",
-						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : ma(p, h, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
+						children: n.coarse ? /* @__PURE__ */ X("p", { children: "The map is too long to be read here as a whole; the table has the numbers of all of it." }) : Ha(p, m, s).map((e) => /* @__PURE__ */ X("p", { children: e }, e))
 					}),
 					/* @__PURE__ */ X("label", {
 						class: "check",
@@ -5562,7 +5711,7 @@ function No() {
 					}),
 					s && /* @__PURE__ */ X("p", {
 						class: "note",
-						children: [x.length > 0 ? `Left out: ${x.slice(0, 8).join(", ")}. ` : "There is none here. ", "A sink is a key that gets a quarter of all attention or more. What remains of each row is divided by its sum."]
+						children: [b.length > 0 ? `Left out: ${b.slice(0, 8).join(", ")}. ` : "There is none here. ", "A sink is a key that gets a quarter of all attention or more. What remains of each row is divided by its sum."]
 					}),
 					/* @__PURE__ */ X("p", {
 						class: "note",
@@ -5578,11 +5727,11 @@ function No() {
 				children: [/* @__PURE__ */ X("table", { children: [/* @__PURE__ */ X("thead", { children: /* @__PURE__ */ X("tr", { children: [/* @__PURE__ */ X("th", {
 					scope: "col",
 					children: "head"
-				}), b.map((e) => /* @__PURE__ */ X("th", {
+				}), y.map((e) => /* @__PURE__ */ X("th", {
 					scope: "col",
-					title: pi(e),
-					children: hi(e)
-				}, e))] }) }), /* @__PURE__ */ X("tbody", { children: _.map((t) => /* @__PURE__ */ X("tr", {
+					title: Ai(e),
+					children: Mi(e)
+				}, e))] }) }), /* @__PURE__ */ X("tbody", { children: g.map((t) => /* @__PURE__ */ X("tr", {
 					class: t === c ? "shown" : void 0,
 					children: [/* @__PURE__ */ X("th", {
 						scope: "row",
@@ -5594,34 +5743,34 @@ function No() {
 							onClick: () => e.see(n.layer, t),
 							children: t
 						})
-					}), b.map((e) => {
-						let n = y(t, e);
-						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? gi(e, n) : "–" }, e);
+					}), y.map((e) => {
+						let n = v(t, e);
+						return /* @__PURE__ */ X("td", { children: Number.isFinite(n) ? Ni(e, n) : "–" }, e);
 					})]
-				}, t)) })] }), r.heads > jo && /* @__PURE__ */ X("p", {
+				}, t)) })] }), r.heads > Yo && /* @__PURE__ */ X("p", {
 					class: "note",
 					children: [
-						jo,
+						Yo,
 						" of ",
 						r.heads,
 						" heads, those around the one that is shown."
 					]
 				})]
 			}),
-			!n.coarse && /* @__PURE__ */ X(Fo, {
+			!n.coarse && /* @__PURE__ */ X($o, {
 				matrix: o,
 				apart: s ? d(o) : /* @__PURE__ */ new Set()
 			})
 		]
 	});
 }
-function Po({ special: e, text: t }) {
+function Qo({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function Fo({ matrix: e, apart: t }) {
-	let n = Y(), r = I(null), i = n.now.sheet.value, { entropy: a, received: o } = fa(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${W((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
-	return F(() => {
-		let e = () => Io(r.current, n.theme, o, a);
+function $o({ matrix: e, apart: t }) {
+	let n = Y(), r = P(null), i = n.now.sheet.value, { entropy: a, received: o } = Ba(e, t), s = a.length || 1, c = [...o.keys()].sort((e, t) => (o[t] ?? 0) - (o[e] ?? 0)).slice(0, 3).map((e) => `${i?.keys[e]?.text ?? e} ${U((o[e] ?? 0) / s)}`), l = n.theme.changes.value;
+	return N(() => {
+		let e = () => es(r.current, n.theme, o, a);
 		e();
 		let t = new ResizeObserver(e);
 		return r.current !== null && t.observe(r.current), () => t.disconnect();
@@ -5654,7 +5803,7 @@ function Fo({ matrix: e, apart: t }) {
 		]
 	});
 }
-function Io(e, t, n, r) {
+function es(e, t, n, r) {
 	let i = e?.getContext("2d");
 	if (e === null || !i) return;
 	let a = Math.max(1, window.devicePixelRatio), [o, s] = [Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)];
@@ -5669,49 +5818,49 @@ function Io(e, t, n, r) {
 	u(n, l, c - 2, -1, t.tone("action")), u(r, 1, c + 2, 1, t.tone("quiet"));
 }
 // src/inspector.tsx
-function Lo(e, t, n, r = () => !0) {
+function Q(e, t, n, r = () => !0) {
 	return {
 		id: e,
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return Ce(/* @__PURE__ */ X(ni, {
+			return Te(/* @__PURE__ */ X(yi, {
 				value: t,
 				children: /* @__PURE__ */ X(n, {})
 			}), e), {
 				update: () => void 0,
-				unmount: () => Ce(null, e)
+				unmount: () => Te(null, e)
 			};
 		}
 	};
 }
-var Ro = [
-	Lo("distribution", "Distribution", Wa),
-	Lo("lines", "Lines", bo),
-	Lo("mechanism", "Mechanism", wo, (e) => e.mechanism !== void 0),
-	Lo("statistics", "Statistics", No),
-	Lo("compare", "Compare", Ta),
-	Lo("doubt", "Doubt", io, (e, t) => e.doubt !== void 0 && t?.doubt != null),
-	Lo("beams", "Beams", ra, (e, t) => e.beams !== void 0 && t?.beams === !0),
-	Lo("notes", "Notes", So, (e, t, n) => e.notes !== void 0 && n?.notes === !0)
+var ts = [
+	Q("distribution", "Distribution", co),
+	Q("lines", "Lines", Ro),
+	Q("mechanism", "Mechanism", Ho, (e) => e.mechanism !== void 0),
+	Q("statistics", "Statistics", Zo),
+	Q("compare", "Compare", Ua),
+	Q("doubt", "Doubt", Co, (e, t) => e.doubt !== void 0 && t?.doubt != null),
+	Q("beams", "Beams", ja, (e, t) => e.beams !== void 0 && t?.beams === !0),
+	Q("notes", "Notes", Bo, (e, t, n) => e.notes !== void 0 && n?.notes === !0)
 ];
-function zo() {
-	let e = Y(), t = I(null), n = I(null), r = V(!1), i = Ro.filter((t) => t.accepts(e.door, e.now.answer.value, e.now.model.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
-	F(() => {
+function ns() {
+	let e = Y(), t = P(null), n = P(null), r = B(!1), i = ts.filter((t) => t.accepts(e.door, e.now.answer.value, e.now.model.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+	N(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
 			panel: a.mount(t.current, e)
 		}, () => {
 			n.current?.panel.unmount(), n.current = null;
 		};
-	}, [a?.id]), H(() => n.current?.panel.update(e.whole.value)), F(() => {
+	}, [a?.id]), V(() => n.current?.panel.update(e.whole.value)), N(() => {
 		let e = t.current?.parentElement?.querySelector(".tabs"), n = e?.querySelector("[aria-selected=true]");
 		e && n && (e.scrollLeft = n.offsetLeft + n.offsetWidth - e.offsetLeft - e.clientWidth), r.value && (t.current?.parentElement?.querySelector("[aria-selected=true]"))?.focus();
 	}, [a?.id]);
 	let o = (t, n) => {
 		r.value = n, t !== void 0 && e.set({ tab: t === i[0]?.id ? null : t });
 	};
-	return /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("div", {
+	return /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("div", {
 		class: "tabs",
 		role: "tablist",
 		"aria-label": "Inspector",
@@ -5743,57 +5892,57 @@ function zo() {
 	})] });
 }
 // src/csv.ts
-function Bo(e, t) {
+function rs(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function Vo(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => Ho(e?.whole ?? e?.text ?? "");
+function is(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => as(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
-		if (Rt(e, s, c)) continue;
+		if (zt(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
 		a.push(`${i.row + s},${o(t[s])},${i.key + c},${o(n[c])},${Number(r.toPrecision(6))}`);
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function Ho(e) {
+function as(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var Uo = 16, Wo = 28, Go = 56, Ko = 288, qo = 2;
-function Jo(e) {
+var os = 16, ss = 28, cs = 56, ls = 288, us = 2;
+function ds(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
-	return t === null || n === null ? "" : `${_i(t, r)}, ${fi(n)}`;
+	return t === null || n === null ? "" : `${Pi(t, r)}, ${ki(n)}`;
 }
-function Yo(e, t, { width: n, height: r }) {
+function fs(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(Jo(e), Uo, 22), t.save(), t.translate(Uo, 44), i.export(t), t.restore();
-	let c = r - Uo - Go + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Gt.find(([e]) => e === s)?.[1] ?? s}`, Uo, c - 10), Ca(t, a.ramp, Jt(s, Vt(o)), {
-		x: Uo,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(ds(e), os, 22), t.save(), t.translate(os, 44), i.export(t), t.restore();
+	let c = r - os - cs + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Kt.find(([e]) => e === s)?.[1] ?? s}`, os, c - 10), _a(t, a.ramp, Yt(s, Ht(o)), {
+		x: os,
 		y: c,
-		width: Math.min(Ko, n - 32)
+		width: Math.min(ls, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function Xo(e) {
+function ps(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), Ko) + 32,
-		height: Math.ceil(t.height) + Wo + Go + 32
+		width: Math.max(Math.ceil(t.width), ls) + 32,
+		height: Math.ceil(t.height) + ss + cs + 32
 	};
 }
-function Zo(e) {
-	let t = Xo(e);
+function ms(e) {
+	let t = ps(e);
 	if (t === null) return null;
-	let n = new ga();
-	return Yo(e, n, t), n.file(t.width, t.height, Jo(e));
+	let n = new Yi();
+	return fs(e, n, t), n.file(t.width, t.height, ds(e));
 }
-async function Qo(e) {
-	let t = Xo(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * qo, t.height * qo], r.scale(qo, qo), Yo(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function hs(e) {
+	let t = ps(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * us, t.height * us], r.scale(us, us), fs(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function $o(e) {
+function gs(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -5812,32 +5961,32 @@ function $o(e) {
 		row: i.from,
 		key: a.from
 	};
-	return Vo(r, t.rows, t.keys, c, l);
+	return is(r, t.rows, t.keys, c, l);
 }
-function es(e, t) {
+function _s(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function ts() {
-	let e = Y(), t = I(null), n = () => {
+function vs() {
+	let e = Y(), t = P(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = Bo(Jo(e), t), i = {
-			svg: () => Zo(e),
-			csv: () => $o(e),
+		let r = rs(ds(e), t), i = {
+			svg: () => ms(e),
+			csv: () => gs(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await Qo(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await hs(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
-			let t = new U("a map on screen", "none", "show a head first");
+			let t = new H("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		es(o, r), e.spoken.value = `Saved as ${r}`;
+		_s(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -5889,30 +6038,30 @@ function ts() {
 	});
 }
 // src/viewport.ts
-var ns = 38, rs = 4;
-function is({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), ns), i = Math.min(n.height / Math.max(e, 1), ns), [a, o] = Math.max(r, i) / Math.min(r, i) <= rs ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var ys = 38, bs = 4;
+function xs({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), ys), i = Math.min(n.height / Math.max(e, 1), ys), [a, o] = Math.max(r, i) / Math.min(r, i) <= bs ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function as(e, t, n, r, i) {
+function Ss(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return ss(e.from + t * (e.to - e.from) - t * o, o, r);
+	return ws(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function os(e, t, n, r) {
+function Cs(e, t, n, r) {
 	let i = e.to - e.from;
-	return ss(e.from + t / r * i, i, n);
+	return ws(e.from + t / r * i, i, n);
 }
-function ss(e, t, n) {
+function ws(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function cs({ rows: e, keys: t }) {
+function Ts({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -5925,14 +6074,14 @@ function cs({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function ls(e, t, n) {
+function Es(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
-function Q(e, t, n) {
+function $(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function us(e, t, n) {
+function Ds(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -5945,7 +6094,7 @@ function us(e, t, n) {
 	return o;
 }
 // src/map-view.ts
-var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys = class {
+var Os = 13, ks = 112, As = 11, js = 28, Ms = 8, Ns = 120, Ps = 16, Fs = 84, Is = class {
 	theme;
 	canvas;
 	room;
@@ -5969,7 +6118,7 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Ts(cs(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && Hs(Ts(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -5979,7 +6128,7 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = Ss(c.rows, l.rows, ls(i.rows, o, r.height)), d = Ss(c.keys, l.columns, ls(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = zs(c.rows, l.rows, Es(i.rows, o, r.height)), d = zs(c.keys, l.columns, Es(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -6026,14 +6175,14 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (xs(n.near) ? this.handlers.click(i) : this.zoom(r, hs));
+		i !== null && (Rs(n.near) ? this.handlers.click(i) : this.zoom(r, Ms));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: ls(e, Math.max(Math.min(t, n), 0), r),
-			to: ls(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: Es(e, Math.max(Math.min(t, n), 0), r),
+			to: Es(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -6043,7 +6192,7 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = Ts(cs(r), e(i));
+		let { layer: i } = n, a = Hs(Ts(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -6082,19 +6231,19 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: as(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: as(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: Ss(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: Ss(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: os(i.rows, t, n.layer.queries, r.height),
-			keys: os(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: Cs(i.rows, t, n.layer.queries, r.height),
+			keys: Cs(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(cs(e)), gs);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(Ts(e)), Ns);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -6102,12 +6251,12 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 			height: this.room.clientHeight
 		}, i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
-		i.font = `600 ${ds}px ${this.theme.font}`;
-		let a = bs(i, t, r, n);
+		i.font = `600 ${Os}px ${this.theme.font}`;
+		let a = Ls(i, t, r, n);
 		this.plan = a;
-		let [o, s] = [a.left + a.width + _s, a.top + a.height + 4];
-		for (let e of [this.canvas, this.marks]) wa(e, o, s);
-		let c = Ts(cs(n), e(t.layer));
+		let [o, s] = [a.left + a.width + Ps, a.top + a.height + 4];
+		for (let e of [this.canvas, this.marks]) va(e, o, s);
+		let c = Hs(Ts(n), e(t.layer));
 		this.canvas.style.setProperty("touch-action", c ? "pan-x pan-y" : "none"), i.clearRect(0, 0, o, s), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -6119,7 +6268,7 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 	get size() {
 		let { plan: e } = this;
 		return e && {
-			width: e.left + e.width + _s,
+			width: e.left + e.width + Ps,
 			height: e.top + e.height + 4
 		};
 	}
@@ -6135,45 +6284,45 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 		}, e);
 	}
 	get view() {
-		return this.shown && cs(this.shown);
+		return this.shown && Ts(this.shown);
 	}
 	paint(e, t, n, r, i) {
-		let { rows: a, keys: o } = n.excerpt, s = Q(i.keys, o.from, r.width), c = Q(i.rows, a.from, r.height), l = Q(i.keys, o.to, r.width) - s, u = Q(i.rows, a.to, r.height) - c;
-		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = xa(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
-		let d = this.bitmaps.get(n.matrix) ?? ba(n, t.ramp);
+		let { rows: a, keys: o } = n.excerpt, s = $(i.keys, o.from, r.width), c = $(i.rows, a.from, r.height), l = $(i.keys, o.to, r.width) - s, u = $(i.rows, a.to, r.height) - c;
+		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = ha(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1;
+		let d = this.bitmaps.get(n.matrix) ?? ma(n, t.ramp);
 		this.bitmaps.set(n.matrix, d), d.width > 0 && d.height > 0 && e.drawImage(d, s, c, l, u), e.restore();
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !xs(t.near)) return;
+		if (Math.min(a, o) < 8 || !Rs(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [Cs(c.rows, r.rows), Cs(c.keys, r.keys)];
-		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + Q(r.rows, t, n.height) - .5, n.width, 1);
+		let [l, u] = [Bs(c.rows, r.rows), Bs(c.keys, r.keys)];
+		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + $(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < ms)) {
+		if (!(Math.min(a, o) < js)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
-				if (Rt(s, o, l)) continue;
-				let u = Lt(s, o, l);
-				e.fillStyle = Li(Fi(t.ramp, t.near.shade(u, o)));
-				let d = n.top + Q(r.rows, i + .5, n.height);
-				e.fillText(Wt(u), this.x(a + .5, n, r), d);
+				if (zt(s, o, l)) continue;
+				let u = Rt(s, o, l);
+				e.fillStyle = sa(ra(t.ramp, t.near.shade(u, o)));
+				let d = n.top + $(r.rows, i + .5, n.height);
+				e.fillText(Gt(u), this.x(a + .5, n, r), d);
 			}
 		}
 	}
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
-		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(ds, Math.max(a, ps)) : ds, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(Sa(e, t, fs), 0, 0);
-		}, c = (e, t, n, r) => (r ? ws(Cs({
+		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(Os, Math.max(a, As)) : Os, s = (t) => {
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(ga(e, t, ks), 0, 0);
+		}, c = (e, t, n, r) => (r ? Vs(Bs({
 			from: 0,
 			to: Infinity
-		}, e)) : us(e, t, n)).map((e) => [e, r]);
+		}, e)) : Ds(e, t, n)).map((e) => [e, r]);
 		for (let [i, a] of c(r.rows, n.height, 24, n.named.rows)) {
 			let o = t.rows[i - t.near.excerpt.rows.from]?.text;
 			if (a && o === void 0) continue;
-			let c = n.top + Q(r.rows, i + .5, n.height);
+			let c = n.top + $(r.rows, i + .5, n.height);
 			c < n.top || c > n.top + n.height || (e.save(), e.textAlign = "right", e.translate(n.left - 8, c), s(a ? o ?? "" : i.toLocaleString("en")), e.restore());
 		}
 		for (let [i, a] of c(r.keys, n.width, 56, n.named.keys)) {
@@ -6184,13 +6333,13 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 		}
 	}
 	x(e, t, n) {
-		let r = Q(n.keys, e, t.width);
+		let r = $(n.keys, e, t.width);
 		return t.left + (this.rightToLeft ? t.width - r : r);
 	}
 	middleOf({ row: e, column: t }) {
 		let { picture: n, plan: r, shown: i } = this;
 		if (n === null || r === null || i === null) return null;
-		let { rows: a, keys: o } = n.near.excerpt, { matrix: s } = n.near, c = (e, t, n) => e.from + (t + .5) * (e.to - e.from) / n, l = this.x(c(o, t, s.columns), r, i), u = Q(i.rows, c(a, e, s.rows), r.height);
+		let { rows: a, keys: o } = n.near.excerpt, { matrix: s } = n.near, c = (e, t, n) => e.from + (t + .5) * (e.to - e.from) / n, l = this.x(c(o, t, s.columns), r, i), u = $(i.rows, c(a, e, s.rows), r.height);
 		return {
 			x: l,
 			y: r.top + u
@@ -6198,16 +6347,16 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 	}
 	mark() {
 		let { picture: e, plan: t, shown: n } = this, r = this.marks.getContext("2d");
-		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + _s, t.top + t.height + 4), this.drawMarks(r, e, t, n));
+		e !== null && t !== null && n !== null && r !== null && (r.clearRect(0, 0, t.left + t.width + Ps, t.top + t.height + 4), this.drawMarks(r, e, t, n));
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !Ts(cs(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !Hs(Ts(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = vs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
-		wa(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
-		let l = this.bitmaps.get(t.far.matrix) ?? ba(t.far, t.ramp);
+		let { layer: a } = t, o = Fs / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		va(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1));
+		let l = this.bitmaps.get(t.far.matrix) ?? ma(t.far, t.ramp);
 		this.bitmaps.set(t.far.matrix, l), l.width > 0 && l.height > 0 && i.drawImage(l, 0, 0, s, c);
 		let u = (e, t, n) => [e.from / t * n, Math.max((e.to - e.from) / t * n, 4)], [d, f] = u(n.rows, a.queries, c), [p, m] = u(n.keys, a.keys, s);
 		i.strokeStyle = this.theme.tone("accent"), i.lineWidth = 2, i.strokeRect(Math.min(p, s - m), Math.min(d, c - f), m, f);
@@ -6215,7 +6364,7 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => os(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => Cs(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -6236,67 +6385,67 @@ var ds = 13, fs = 112, ps = 11, ms = 28, hs = 8, gs = 120, _s = 16, vs = 84, ys 
 		}, p = (e, t, i) => {
 			if (e === void 0) return null;
 			let [a, o] = f(t, e);
-			if (!i) return [Q(r.rows, a, n.height) + n.top, Q(r.rows, o, n.height) + n.top];
+			if (!i) return [$(r.rows, a, n.height) + n.top, $(r.rows, o, n.height) + n.top];
 			let s = [this.x(a, n, r), this.x(o, n, r)];
 			return [Math.min(...s), Math.max(...s)];
 		}, [m, h] = [p(u, c, !1), p(d, l, !0)];
 		m !== null && e.strokeRect(n.left, m[0], n.width, Math.max(m[1] - m[0], 1)), h !== null && e.strokeRect(h[0], n.top, Math.max(h[1] - h[0], 1), n.height), m !== null && h !== null && (e.lineWidth = 3, e.strokeRect(h[0], m[0], Math.max(h[1] - h[0], 1), Math.max(m[1] - m[0], 1))), e.restore();
 	}
 };
-function bs(e, t, n, r) {
-	let i = xs(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, fs)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
-		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : ds) + 14), c = Math.max(n.width - i - _s, 40);
+function Ls(e, t, n, r) {
+	let i = Rs(t.near), a = (t) => t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, ks)), 0), o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
+		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : Os) + 14), c = Math.max(n.width - i - Ps, 40);
 		return {
 			left: i,
 			top: s,
-			...is(t.layer, {
+			...xs(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
 		};
 	}, c = s(i, i), l = {
-		rows: i && c.height / (r.rows.to - r.rows.from) >= ps,
-		keys: i && c.width / (r.keys.to - r.keys.from) >= ps
+		rows: i && c.height / (r.rows.to - r.rows.from) >= As,
+		keys: i && c.width / (r.keys.to - r.keys.from) >= As
 	};
 	return {
 		...s(l.rows, l.keys),
 		named: l
 	};
 }
-function xs({ matrix: e, excerpt: t }) {
+function Rs({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
-function Ss(e, t, n) {
+function zs(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function Cs(e, t) {
+function Bs(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function ws({ from: e, to: t }) {
+function Vs({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Ts(e, t) {
+function Hs(e, t) {
 	let n = (e, t) => e.from === t.from && e.to === t.to;
 	return n(e.rows, t.rows) && n(e.keys, t.keys);
 }
-function Es(e, t) {
-	return t.partner === void 0 ? null : t.side === "target" ? Lt(e, t.index, t.partner) : Lt(e, t.partner, t.index);
+function Us(e, t) {
+	return t.partner === void 0 ? null : t.side === "target" ? Rt(e, t.index, t.partner) : Rt(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function Ds() {
-	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = V(!1);
+function Ws() {
+	let e = Y(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = B(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
-	return /* @__PURE__ */ X(A, { children: [
+	return /* @__PURE__ */ X(k, { children: [
 		/* @__PURE__ */ X("div", {
 			class: "pane-head",
-			children: [/* @__PURE__ */ X(Os, {
+			children: [/* @__PURE__ */ X(Gs, {
 				part: a,
 				editing: o.value,
 				edit: () => o.value = !o.value
@@ -6317,32 +6466,32 @@ function Ds() {
 						onClick: () => e.map?.closer(.5),
 						children: "−"
 					}),
-					/* @__PURE__ */ X(ts, {})
+					/* @__PURE__ */ X(vs, {})
 				]
 			})]
 		}),
-		o.value && /* @__PURE__ */ X(ks, { view: a }),
+		o.value && /* @__PURE__ */ X(Ks, { view: a }),
 		/* @__PURE__ */ X("p", {
 			id: "coarse",
 			class: "hint",
-			hidden: !n.coarse,
-			children: bi(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
+			hidden: !n.coarse || n.preview && !gr(r, a),
+			children: Li(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)
 		}),
-		/* @__PURE__ */ X(As, { label: Ci(i.rows, i.columns, s, n.coarse) }),
-		/* @__PURE__ */ X(Ms, {})
+		/* @__PURE__ */ X(qs, { label: Bi(i.rows, i.columns, s, n.coarse) }),
+		/* @__PURE__ */ X(Ys, {})
 	] });
 }
-function Os({ part: e, editing: t, edit: n }) {
+function Gs({ part: e, editing: t, edit: n }) {
 	let r = Y(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
-	let s = r.layer.value?.heads ?? 0, c = o?.head ?? i.head.value;
+	let s = r.layer.value, c = s?.heads ?? 0, l = o !== null && s !== null && xr(s, o.excerpt), u = o?.head ?? i.head.value;
 	return /* @__PURE__ */ X("nav", {
 		class: "crumbs",
 		"aria-label": "What is shown",
 		children: [/* @__PURE__ */ X("span", {
 			id: "choices",
 			class: "choices",
-			hidden: a.layers.length < 2 && s < 2,
+			hidden: a.layers.length < 2 && c < 2,
 			children: [
 				/* @__PURE__ */ X("select", {
 					id: "layer",
@@ -6350,7 +6499,7 @@ function Os({ part: e, editing: t, edit: n }) {
 					value: String(i.layer.value),
 					title: r.layer.value?.name,
 					onChange: (e) => r.chooseLayer(Number(e.currentTarget.value)),
-					children: hr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
+					children: Mr(a.layers).map(([e, t]) => /* @__PURE__ */ X("optgroup", {
 						label: e || "layers",
 						children: t.map((e) => /* @__PURE__ */ X("option", {
 							value: String(e),
@@ -6368,15 +6517,15 @@ function Os({ part: e, editing: t, edit: n }) {
 					" ",
 					/* @__PURE__ */ X("select", {
 						id: "head",
-						value: c === null ? "" : String(c),
+						value: u === null ? "" : String(u),
 						onChange: (e) => {
 							let { value: t } = e.currentTarget;
 							r.chooseHead(t === "" ? null : Number(t));
 						},
-						children: [o?.head === null && /* @__PURE__ */ X("option", {
+						children: [(o?.head === null || l) && /* @__PURE__ */ X("option", {
 							value: "",
 							children: "mean of all"
-						}), Array.from({ length: s }, (e, t) => /* @__PURE__ */ X("option", {
+						}), Array.from({ length: c }, (e, t) => /* @__PURE__ */ X("option", {
 							value: String(t),
 							children: t
 						}, t))]
@@ -6395,12 +6544,12 @@ function Os({ part: e, editing: t, edit: n }) {
 			"aria-expanded": t,
 			title: "Choose a part by numbers",
 			onClick: n,
-			children: fi(e)
+			children: ki(e)
 		})]
 	});
 }
-function ks({ view: t }) {
-	let n = Y(), r = n.layer.value, i = I(null);
+function Ks({ view: t }) {
+	let n = Y(), r = n.layer.value, i = P(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
 		let t = (t) => i.current?.elements.namedItem(`${e}-${t}`);
@@ -6470,22 +6619,22 @@ function ks({ view: t }) {
 		]
 	});
 }
-function As({ label: t }) {
-	let n = Y(), r = I(null), i = I(null), a = I(null), o = I(null);
-	F(() => {
+function qs({ label: t }) {
+	let n = Y(), r = P(null), i = P(null), a = P(null), o = P(null);
+	N(() => {
 		if (r.current === null || i.current === null) return;
 		let e = ({ row: e, column: t }) => ({
 			side: "target",
 			index: e,
 			partner: t
 		});
-		return n.map = new ys(n.theme, r.current, i.current, {
+		return n.map = new Is(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = js(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = Js(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
-			here: () => Nr(n.state),
+			here: () => Xr(n.state),
 			leave: () => {
 				let e = n.state.pointed;
 				e && n.point({
@@ -6514,14 +6663,14 @@ function As({ label: t }) {
 			a.current = {
 				matrix: c,
 				excerpt: i.excerpt,
-				shade: Kt(u, c, s.keys),
+				shade: qt(u, c, s.keys),
 				scale: u
 			};
-			let t = i.head ?? f, n = m === void 0 || t === null && !h ? null : t === null ? Ft(m) : Nt(m, t);
+			let t = i.head ?? f, n = m === void 0 || t === null && !h ? null : t === null ? It(m) : Pt(m, t);
 			o.current = n && {
 				matrix: n,
 				excerpt: e(s),
-				shade: Kt(u, n, s.keys),
+				shade: qt(u, n, s.keys),
 				scale: u
 			};
 		}
@@ -6537,7 +6686,7 @@ function As({ label: t }) {
 			active: p
 		});
 	};
-	return H(s), /* @__PURE__ */ X("div", {
+	return V(s), /* @__PURE__ */ X("div", {
 		class: "map-room",
 		id: "map-room",
 		ref: i,
@@ -6559,18 +6708,18 @@ function As({ label: t }) {
 		})]
 	});
 }
-function js(e, t) {
+function Js(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Es(r, t), s = i[t.index]?.text ?? "";
-	return o === null ? "" : `${J(s)} → ${J(a[t.partner]?.text ?? "")}: ${W(o)}`;
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Us(r, t), s = i[t.index]?.text ?? "";
+	return o === null ? "" : `${q(s)} → ${q(a[t.partner]?.text ?? "")}: ${U(o)}`;
 }
-function Ms() {
-	let e = Y(), { now: t, theme: n } = e, r = I(null), i = e.weights.value, a = t.scale.value;
-	return H(() => {
+function Ys() {
+	let e = Y(), { now: t, theme: n } = e, r = P(null), i = e.weights.value, a = t.scale.value;
+	return V(() => {
 		n.changes.value;
 		let e = r.current?.getContext("2d");
-		e && Ca(e, n.ramp, [], {
+		e && _a(e, n.ramp, [], {
 			x: 0,
 			y: 0,
 			width: 256
@@ -6587,7 +6736,7 @@ function Ms() {
 						id: "scale",
 						value: a,
 						onChange: (t) => e.set({ scale: t.currentTarget.value }),
-						children: Gt.map(([e, t]) => /* @__PURE__ */ X("option", {
+						children: Kt.map(([e, t]) => /* @__PURE__ */ X("option", {
 							value: e,
 							children: t
 						}, e))
@@ -6605,38 +6754,38 @@ function Ms() {
 				}), /* @__PURE__ */ X("span", {
 					id: "ticks",
 					class: "ticks",
-					children: Jt(a, Vt(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
+					children: Yt(a, Ht(i)).map(({ share: e, text: t }) => /* @__PURE__ */ X("span", {
 						ref: (t) => t?.style.setProperty("--share", `${(e * 100).toFixed(1)}%`),
 						children: t
 					}, e))
 				})]
 			}),
-			/* @__PURE__ */ X(Ns, {})
+			/* @__PURE__ */ X(Xs, {})
 		]
 	});
 }
-function Ns() {
+function Xs() {
 	let e = Y(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ X("span", {
 		id: "readout",
 		class: "readout",
-		children: js(e, Nr({
+		children: Js(e, Xr({
 			pinned: t.value,
 			pointed: n.value
 		}))
 	});
 }
 // src/separator.tsx
-var Ps = 24;
-function Fs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
-	let l = I(null), u = I(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
+var Zs = 24;
+function Qs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+	let l = P(null), u = P(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
 	}, p = (e) => {
 		let t = Math.round(Math.min(Math.max(e, a), o));
 		c.current?.style.setProperty(r, `${t}px`), u.current?.setAttribute("aria-valuenow", String(t));
 	};
-	return F(() => u.current?.setAttribute("aria-valuenow", String(f())), []), /* @__PURE__ */ X("div", {
+	return N(() => u.current?.setAttribute("aria-valuenow", String(f())), []), /* @__PURE__ */ X("div", {
 		id: e,
 		ref: u,
 		class: `separator ${n}`,
@@ -6660,7 +6809,7 @@ function Fs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : Ps));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : Zs));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -6669,14 +6818,14 @@ function Fs({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function Is({ explorer: e }) {
-	let t = V(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
+function $s({ explorer: e }) {
+	let t = B(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
 	};
-	return F(() => {
+	return N(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
-	}, []), /* @__PURE__ */ X(ni, {
+	}, []), /* @__PURE__ */ X(yi, {
 		value: e,
 		children: /* @__PURE__ */ X("div", {
 			class: r ? "screen gone" : "screen",
@@ -6684,13 +6833,13 @@ function Is({ explorer: e }) {
 				e.address === null && i(t);
 			},
 			children: [
-				/* @__PURE__ */ X(Ls, {
+				/* @__PURE__ */ X(ec, {
 					help: t,
 					explorer: e
 				}),
-				/* @__PURE__ */ X(Ai, {}),
-				/* @__PURE__ */ X(zs, { explorer: e }),
-				/* @__PURE__ */ X(Vs, { explorer: e }),
+				/* @__PURE__ */ X(qi, {}),
+				/* @__PURE__ */ X(nc, { explorer: e }),
+				/* @__PURE__ */ X(ic, { explorer: e }),
 				/* @__PURE__ */ X("p", {
 					class: "unseen",
 					id: "spoken",
@@ -6698,12 +6847,12 @@ function Is({ explorer: e }) {
 					"aria-live": "polite",
 					children: e.spoken.value
 				}),
-				/* @__PURE__ */ X(Xi, { open: t })
+				/* @__PURE__ */ X(wa, { open: t })
 			]
 		})
 	});
 }
-function Ls({ help: e, explorer: t }) {
+function ec({ help: e, explorer: t }) {
 	let n = t.now.model.value?.facts ?? {};
 	return /* @__PURE__ */ X("header", {
 		class: "head",
@@ -6719,12 +6868,12 @@ function Ls({ help: e, explorer: t }) {
 					}), /* @__PURE__ */ X("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })]
 				}), "attlas"]
 			}),
-			/* @__PURE__ */ X(Di, {}),
+			/* @__PURE__ */ X(Wi, {}),
 			/* @__PURE__ */ X("p", {
 				id: "facts",
 				class: "facts",
-				title: [...ri(n), ii(n)].filter((e) => e !== "").join(" · "),
-				children: ri(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
+				title: [...bi(n), xi(n)].filter((e) => e !== "").join(" · "),
+				children: bi(n).map((e) => /* @__PURE__ */ X("span", { children: e }, e))
 			}),
 			/* @__PURE__ */ X("button", {
 				id: "help",
@@ -6738,22 +6887,22 @@ function Ls({ help: e, explorer: t }) {
 		]
 	});
 }
-var Rs = [
+var tc = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function zs({ explorer: e }) {
-	let { now: t } = e, n = I(null), r = V("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
+function nc({ explorer: e }) {
+	let { now: t } = e, n = P(null), r = B("map"), i = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, a = t.sheet.value !== null, o = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, s = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
 	};
-	return H(() => {
+	return V(() => {
 		t.sheet.value !== null && requestAnimationFrame(() => s(r.peek()));
-	}), a ? /* @__PURE__ */ X(A, { children: [/* @__PURE__ */ X("nav", {
+	}), a ? /* @__PURE__ */ X(k, { children: [/* @__PURE__ */ X("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes",
-		children: Rs.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
+		children: tc.filter(([e]) => e !== "heads" || i).map(([e, t]) => /* @__PURE__ */ X("button", {
 			type: "button",
 			"aria-pressed": r.value === e,
 			onClick: () => s(e),
@@ -6767,7 +6916,7 @@ function zs({ explorer: e }) {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Rs.filter(([e]) => e !== "heads" || i);
+			let t = tc.filter(([e]) => e !== "heads" || i);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		},
 		children: [
@@ -6776,9 +6925,9 @@ function zs({ explorer: e }) {
 				class: "pane heads",
 				"aria-labelledby": "heads-title",
 				hidden: !i,
-				children: /* @__PURE__ */ X(Ji, {})
+				children: /* @__PURE__ */ X(Sa, {})
 			}),
-			/* @__PURE__ */ X(Fs, {
+			/* @__PURE__ */ X(Qs, {
 				id: "left",
 				label: "Width of the heads",
 				orientation: "vertical",
@@ -6792,9 +6941,9 @@ function zs({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane map",
 				"aria-label": "Map",
-				children: /* @__PURE__ */ X(Ds, {})
+				children: /* @__PURE__ */ X(Ws, {})
 			}),
-			/* @__PURE__ */ X(Fs, {
+			/* @__PURE__ */ X(Qs, {
 				id: "right",
 				label: "Width of the words",
 				orientation: "vertical",
@@ -6808,9 +6957,9 @@ function zs({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane words",
 				"aria-label": "Words",
-				children: /* @__PURE__ */ X(Va, {})
+				children: /* @__PURE__ */ X(ao, {})
 			}),
-			/* @__PURE__ */ X(Fs, {
+			/* @__PURE__ */ X(Qs, {
 				id: "below",
 				label: "Height of the inspector",
 				orientation: "horizontal",
@@ -6824,7 +6973,7 @@ function zs({ explorer: e }) {
 			/* @__PURE__ */ X("section", {
 				class: "pane inspector",
 				"aria-label": "Inspector",
-				children: /* @__PURE__ */ X(zo, {})
+				children: /* @__PURE__ */ X(ns, {})
 			})
 		]
 	})] }) : /* @__PURE__ */ X("main", {
@@ -6833,16 +6982,16 @@ function zs({ explorer: e }) {
 		hidden: t.answer.value !== null && t.answer.value.map === null,
 		children: /* @__PURE__ */ X("p", {
 			class: "hint",
-			children: Bs(e)
+			children: rc(e)
 		})
 	});
 }
-function Bs({ now: e }) {
+function rc({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Vs({ explorer: e }) {
+function ic({ explorer: e }) {
 	let t = e.notice.value;
-	return F(() => {
+	return N(() => {
 		if (t === "") return;
 		let n = setTimeout(() => e.notice.value = "", 8e3);
 		return () => clearTimeout(n);
@@ -6855,25 +7004,25 @@ function Vs({ explorer: e }) {
 	});
 }
 // src/theme.ts
-var Hs = [
+var ac = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Us = [
+], oc = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], Ws = class {
+], sc = class {
 	frame;
 	scheme;
 	preference = matchMedia("(prefers-color-scheme: dark)");
-	count = B(0);
+	count = R(0);
 	read = /* @__PURE__ */ new Map();
 	changed = () => this.apply();
 	tones;
@@ -6884,7 +7033,7 @@ var Hs = [
 		return this.scheme === "dark" || this.scheme === "auto" && this.preference.matches;
 	}
 	get ramp() {
-		return this.dark ? Mi : ji;
+		return this.dark ? ea : $i;
 	}
 	tone(e) {
 		return this.kept(e, () => this.tones.getPropertyValue(`--${e}`).trim());
@@ -6900,10 +7049,10 @@ var Hs = [
 		return this.count;
 	}
 	get differences() {
-		return this.dark ? Pi : Ni;
+		return this.dark ? na : ta;
 	}
 	get heads() {
-		return this.dark ? Us : Hs;
+		return this.dark ? oc : ac;
 	}
 	dispose() {
 		this.preference.removeEventListener("change", this.changed);
@@ -6913,90 +7062,29 @@ var Hs = [
 	}
 };
 // src/mount.tsx
-function Gs(e) {
+function cc(e) {
 	let t = new CSSStyleSheet();
 	return t.replaceSync(e), t;
 }
-function Ks(e, t, n) {
+function lc(e, t, n) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" });
 	i.adoptedStyleSheets = [n.styles];
 	let a = document.createElement("div");
 	a.className = "explorer", i.append(a), e.append(r);
-	let o = new Ws(a, n.scheme ?? "auto"), { address: s } = n, c = new Zr(t, o, s ?? null);
-	Ce(/* @__PURE__ */ X(Is, { explorer: c }), a);
+	let o = new sc(a, n.scheme ?? "auto"), { address: s } = n, c = new mi(t, o, s ?? null);
+	Te(/* @__PURE__ */ X($s, { explorer: c }), a);
 	let l = s?.whenChanged(() => void c.follow(s.read()));
-	return c.begin(s?.read() ?? n.link ?? ""), { unmount() {
-		l?.(), c.stop(), Ce(null, a), o.dispose(), r.remove();
-	} };
-}
-// src/tile.ts
-var qs = 1414288449, Js = 2, Ys = 28, Xs = 1;
-async function Zs(e) {
-	if (e.byteLength < Ys) throw $("its header is cut off");
-	let t = new DataView(e);
-	if (t.getUint32(0, !0) !== qs) throw $("it does not begin with ATLT");
-	if (t.getUint16(4, !0) !== Js) throw $(`its version is ${t.getUint16(4, !0)}, not ${Js}`);
-	let n = t.getUint8(6), r = t.getUint8(7), [i, a, o] = [
-		8,
-		12,
-		16
-	].map((e) => t.getUint32(e, !0)), s = t.getUint32(24, !0);
-	if (n !== 8 && n !== 16 || r !== 1 && r !== 2 || s !== 4 * i + i * a * o * n / 8) throw $("its sizes contradict each other");
-	let c = await ec(new Uint8Array(e, Ys), s), l = new DataView(c.buffer, c.byteOffset, c.byteLength), u = Float32Array.from({ length: i }, (e, t) => l.getFloat32(4 * t, !0));
-	if (!u.every(Number.isFinite)) throw $("a scale of it is no number");
-	let d = c.subarray(4 * i);
-	return {
-		heads: i,
-		rows: a,
-		keys: o,
-		power: r,
-		most: 2 ** n - 2,
-		pyramidLevel: t.getUint16(20, !0),
-		sampled: (t.getUint16(22, !0) & Xs) !== 0,
-		scales: u,
-		levels: n === 8 ? d : tc(d)
+	return c.begin(s?.read() ?? n.link ?? ""), {
+		explorer: c,
+		unmount() {
+			l?.(), c.stop(), Te(null, a), o.dispose(), r.remove();
+		}
 	};
 }
-var Qs = 1330402369;
-async function $s(e) {
-	let t = new DataView(e);
-	if (e.byteLength < 8 || t.getUint32(0, !0) !== Qs) throw $("it does not begin with ATLO");
-	if (t.getUint16(4, !0) !== 1) throw $("its version is not 1");
-	let n = t.getUint16(6, !0), r = 8 + 4 * n;
-	if (e.byteLength < r) throw $("its header is cut off");
-	let i = Array.from({ length: n }, (n, i) => {
-		let a = r;
-		return r += t.getUint32(8 + 4 * i, !0), e.slice(a, r);
-	});
-	if (r !== e.byteLength) throw $("its sizes contradict each other");
-	return Promise.all(i.map(Zs));
-}
-async function ec(e, t) {
-	let n = new Uint8Array(t), r = 0, i = new Blob([e]).stream().pipeThrough(new DecompressionStream("deflate")).getReader();
-	try {
-		for (;;) {
-			let { done: e, value: a } = await i.read();
-			if (e) break;
-			if (r + a.length > t) throw $("it holds more than it says");
-			n.set(a, r), r += a.length;
-		}
-	} catch (e) {
-		throw i.cancel().catch(() => void 0), e instanceof U ? e : $("it does not inflate");
-	}
-	if (r !== t) throw $("it holds less than it says");
-	return n;
-}
-function tc(e) {
-	let t = new DataView(e.buffer, e.byteOffset, e.byteLength);
-	return Uint16Array.from({ length: e.length / 2 }, (e, n) => t.getUint16(2 * n, !0));
-}
-function $(e) {
-	return new U("a whole tile of weights", `a damaged one (${e})`, "translate again");
-}
 // src/widget.ts
-var nc = class {
+var uc = class {
 	channel;
 	waiting = /* @__PURE__ */ new Map();
 	latest = 0;
@@ -7010,7 +7098,7 @@ var nc = class {
 		return (await this.ask({ ask: "model" })).said;
 	}
 	translate() {
-		return Promise.reject(new U("a text of this trace", "another text", "open the model with attlas look"));
+		return Promise.reject(new H("a text of this trace", "another text", "open the model with attlas look"));
 	}
 	async text(e, t) {
 		return (await this.ask({
@@ -7019,7 +7107,7 @@ var nc = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return $s(rc(await this.ask({
+		return fr(dc(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -7031,19 +7119,23 @@ var nc = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o } = r, s = `${n(a.rows)},${n(a.keys)}`, c = o === null ? {} : { heads: ic({
+		let { excerpt: a, head: o, rough: s } = r, c = `${n(a.rows)},${n(a.keys)}`, l = o === null ? {} : { heads: fc({
 			from: o,
 			to: o + 1
-		}) }, l = {
-			...ac(a),
-			shape: s,
-			...c
+		}) }, u = s ? {
+			bits: "8",
+			curve: "root"
+		} : {}, d = {
+			...pc(a),
+			shape: c,
+			...l,
+			...u
 		};
-		return Zs(rc(await this.ask({
+		return lr(dc(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
-			query: l
+			query: d
 		}, i)));
 	}
 	async tokens(e, t, n, r) {
@@ -7051,7 +7143,7 @@ var nc = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: ac(n)
+			query: pc(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -7077,7 +7169,7 @@ var nc = class {
 			if (t?.aborted) return a();
 			t?.addEventListener("abort", a, { once: !0 }), this.waiting.set(n, (e) => {
 				t?.removeEventListener("abort", a);
-				let n = e.said?.error, o = n === void 0 ? null : U.read(n);
+				let n = e.said?.error, o = n === void 0 ? null : H.read(n);
 				o === null ? r(e) : i(o);
 			}), this.channel.send({
 				id: n,
@@ -7095,23 +7187,23 @@ var nc = class {
 		});
 	};
 };
-function rc({ content: e }) {
+function dc({ content: e }) {
 	if (e !== null) return e;
-	throw new U("an answer in bytes", "one without", "run the cell again");
+	throw new H("an answer in bytes", "one without", "run the cell again");
 }
-function ic({ from: e, to: t }) {
+function fc({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function ac({ rows: e, keys: t }) {
+function pc({ rows: e, keys: t }) {
 	return {
-		rows: ic(e),
-		keys: ic(t)
+		rows: fc(e),
+		keys: fc(t)
 	};
 }
-var oc = { render({ model: e, el: t }) {
-	let n = new nc(e), r = Ks(t, n, { styles: Gs(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.notes textarea{border:1px solid var(--edge);background:var(--paper);width:100%;color:inherit;font:inherit;resize:vertical;border-radius:.3rem;padding:.4rem}.notes ul{flex:auto;min-height:0;list-style:none;overflow:hidden auto}.notes li{border-bottom:1px solid var(--line);max-width:40rem;padding-block:.4rem}.notes li p{overflow-wrap:anywhere;white-space:pre-wrap}.notes :is(li button,li a){min-height:1.5rem}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
+var mc = { render({ model: e, el: t }) {
+	let n = new uc(e), r = lc(t, n, { styles: cc(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.notes textarea{border:1px solid var(--edge);background:var(--paper);width:100%;color:inherit;font:inherit;resize:vertical;border-radius:.3rem;padding:.4rem}.notes ul{flex:auto;min-height:0;list-style:none;overflow:hidden auto}.notes li{border-bottom:1px solid var(--line);max-width:40rem;padding-block:.4rem}.notes li p{overflow-wrap:anywhere;white-space:pre-wrap}.notes :is(li button,li a){min-height:1.5rem}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.token.active,.token.partner{outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.bar,.swatch,.token,canvas{forced-color-adjust:none}}") });
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { nc as Messages, oc as default };
+export { uc as Messages, mc as default };
