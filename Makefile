@@ -14,7 +14,7 @@ LOWEST ?= $(addprefix tests/,config data decoding explorer figures layers metric
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench format browser page node build package lowest lock clean
+.PHONY: help demo test check docs bench bench-explorer format browser page node build package lowest lock clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
@@ -24,6 +24,7 @@ help:
 	@echo "make docs    build the documentation site, docs/_build/html; its notebooks run meanwhile"
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
 	@echo "             (SUITES=quality takes hours; with one suite, MORE=options of its script measures a part of it)"
+	@echo "make bench-explorer  measure the explorer in Chromium beside its goals and its peers; QUICK=yes keeps nothing"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make build   a wheel and a source distribution in dist/, the same bytes for the same commit"
 	@echo "make package build them, and try the wheel in an empty environment, and with uv"
@@ -89,6 +90,10 @@ docs: $(VENV)/.installed-docs
 # Every peer gets an environment of its own under benchmarks/.peers.
 bench: $(VENV)/.installed-tests
 	@$(BIN)/python benchmarks/run.py --data $(DATA) --run $(MODEL) $(if $(filter-out no,$(QUICK)),--quick) $(if $(SUITES),--suites $(SUITES)) $(if $(MORE),-- $(MORE))
+
+# With every peer of it; MORE="--peers" measures none of them.
+bench-explorer: $(VENV)/.installed-tests browser
+	@$(BIN)/python benchmarks/explorer_speed.py $(if $(filter-out no,$(QUICK)),--quick) $(MORE)
 
 # What the browser tests drive. CI leaves out nothing, so there it is installed; elsewhere we ask.
 browser:

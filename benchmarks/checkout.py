@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = (
     "src", "benchmarks", "pyproject.toml", "constraints.txt",
     ":(exclude)benchmarks/results.json", ":(exclude)benchmarks/README.md",
+    ":(exclude)benchmarks/explorer.json",
 )  # fmt: skip
 
 

@@ -26,6 +26,9 @@ MODULES = {
     "joeynmt": "joeynmt.training",
     "opennmt": "onmt.train_single",
     "fairseq": "fairseq_cli.train",
+    "bertviz": "bertviz",
+    "circuitsvis": "circuitsvis",
+    "inspectus": "inspectus",
 }
 
 

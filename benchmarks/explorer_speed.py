@@ -1,0 +1,199 @@
+"""How fast the explorer is in a real Chromium, beside its goals: `make bench-explorer`.
+
+python benchmarks/explorer_speed.py                      some minutes; peers beside it
+python benchmarks/explorer_speed.py --quick --peers      two of each in place of five, no peer
+python benchmarks/explorer_speed.py --peers bertviz      one peer only
+python benchmarks/explorer_speed.py --table              writes the table of the page anew
+
+Traces such as a BERT leaves (`explorer_trace.py`) are served by `attlas look`, and the page is
+timed by the browser's own clock (`explorer_visit.py`). Figures go to benchmarks/explorer.json, with
+the machine and the commit, and from there into docs/benchmarks.md; those of --quick go nowhere.
+Chromium has no GPU here, and the browser and the server share the cores.
+"""
+
+import argparse
+import datetime
+import gzip
+import json
+import os
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from checkout import warning
+from explorer_peers import PEERS, compared
+from explorer_table import PAGE, RECORD, told, with_goals
+from explorer_trace import trace
+from explorer_visit import DOWN, RIGHT, ROOT, Visit, browser, installed, looking
+from run import machine
+
+from attlas.explorer.maps import read_tile
+from attlas.recording import Trace
+
+LAYERS, HEADS = 12, 12
+MAP = 512  # cells of the map across, at most
+SCRIPT = ROOT / "src" / "attlas" / "explorer" / "page" / "explorer.js"
+
+Figures = dict[str, list[float]]
+
+
+def main() -> None:
+    """Measure, write down, and tell in the page."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="two of each; nothing is kept")
+    parser.add_argument(
+        "--peers", nargs="*", choices=PEERS, default=PEERS, help="measured beside it"
+    )
+    parser.add_argument("--table", action="store_true", help="measure nothing")
+    options = parser.parse_args()
+    if options.table:
+        write_table()
+        return
+    if installed() is None:
+        parser.error(
+            "expected chromium and chromedriver; got a machine without; on Debian: "
+            "apt-get install chromium chromium-driver"
+        )
+    print(warning(), end="", file=sys.stderr, flush=True)
+    load = os.getloadavg()[0]
+    if load > 1:
+        print(f"this machine is busy (load {load:.1f}): all of this is slower", file=sys.stderr)
+    where = machine()
+    times = 2 if options.quick else 5
+    with tempfile.TemporaryDirectory() as folder:
+        figures, agent = measured(Path(folder), times)
+        beside = compared(Path(folder), options.peers, 1 if options.quick else 3)
+    record = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": where,
+        "browser": agent,
+        "load": round(load, 1),
+        "figures": {
+            name: [float(f"{value:.6g}") for value in found] for name, found in figures.items()
+        },
+        "peers": beside,
+    }
+    print(told(record))
+    if not options.quick:
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_table()
+
+
+def write_table() -> None:
+    """The table of the figures that are kept, in the page."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    PAGE.write_text(with_goals(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+
+
+def measured(folder: Path, times: int) -> tuple[Figures, str]:
+    """Every figure of the explorer by name, and which browser it was."""
+    figures: Figures = {}
+
+    def note(name: str, found: dict[str, float]) -> None:
+        for part, value in found.items():
+            figures.setdefault(f"{name}.{part}", []).append(float(value))
+
+    figures["script.gzipped"] = [len(gzip.compress(SCRIPT.read_bytes(), 9))]
+    with browser() as driver:
+        agent = str(driver.devtools("Browser.getVersion")["product"])
+        for layers, heads, length, look in (
+            (LAYERS, HEADS, 512, _at_512),
+            (LAYERS, HEADS, 1_024, _at_1024),
+            (1, 2, 16_384, _nodes),
+            (1, 1, 131_072, _long),
+        ):
+            print(f"{layers} × {heads} heads, {length:,} tokens", file=sys.stderr, flush=True)
+            made = trace(layers, heads, length)
+            file = folder / f"{length}.safetensors"
+            made.save(file)
+            with looking(file) as url:
+                visit = Visit(driver, url, layers * heads)
+                try:
+                    look(visit, made, times, note)
+                finally:
+                    visit.close()
+            file.unlink()
+    return figures, agent
+
+
+Note = Callable[[str, dict[str, float]], None]
+
+
+def _first(visit: Visit, name: str, times: int, note: Note) -> Iterator[None]:
+    """The first picture of all heads; after each visit there is time for more."""
+    visit.open()
+    found = visit.first_pictures()  # the server loads its libraries meanwhile
+    note(f"{name}.after_start", {"total": found["total"]})
+    visit.still()
+    for _ in range(times):
+        visit.open()
+        found = visit.first_pictures()
+        note(f"{name}.first", found)
+        note(f"{name}.exact", {"total": visit.exact_map(MAP)})
+        visit.still()
+        yield
+
+
+def _at_512(visit: Visit, made: Trace, times: int, note: Note) -> None:
+    for _ in _first(visit, "512", times, note):
+        note("512.hover", visit.hover())
+    for name, arrow in (("head", RIGHT), ("layer", DOWN)):
+        for _ in range(times):
+            note(f"512.{name}", visit.switch(arrow, MAP))
+            visit.still()
+    note("512.nodes", visit.nodes())
+    note("512.tiles", tiles(visit, made))
+    note("foreign", {"requests": len(visit.foreign())})
+
+
+def _at_1024(visit: Visit, made: Trace, times: int, note: Note) -> None:
+    for _ in _first(visit, "1024", times, note):
+        note("1024.frames", {kind: visit.frames(kind) for kind in ("zoom", "pan")})
+        visit.still()
+    note("1024.nodes", visit.nodes())
+
+
+def _nodes(visit: Visit, made: Trace, times: int, note: Note) -> None:
+    visit.open("#v=1&row=0&l=0&h=0&q=0-499&k=0-499")  # with words
+    visit.first_pictures()
+    visit.exact_map(MAP)
+    visit.still()
+    note("16384.nodes", visit.nodes())
+
+
+def _long(visit: Visit, made: Trace, times: int, note: Note) -> None:
+    for _ in range(1 + times):
+        visit.open()
+        found = visit.first_pictures()
+        visit.wait("page.querySelector('#coarse')?.textContent.startsWith('A sample')")
+        note("131072.first", {"total": found["total"], "server": found["server"]})
+        visit.driver.open("about:blank")  # for whom nothing is read any more
+
+
+def tiles(visit: Visit, made: Trace) -> dict[str, float]:
+    """Of the tiles that the page asked for: bytes a weight, and how far weights are off."""
+    found: dict[str, float] = {}
+    for one in visit.requests():
+        address = one["name"]
+        if "?" not in address or "/tokens" in address or "/api/maps/" not in address:
+            continue
+        with urllib.request.urlopen(address) as answer:
+            packed = answer.read()
+        weights = read_tile(packed).weights
+        layer = int(address.partition("?")[0].rpartition("/")[2])
+        rough = "bits=8" in address
+        first = int(address.partition("heads=")[2].partition(":")[0] or 0)
+        exact = made[list(made)[layer]].weights()[0, first : first + len(weights)]
+        kind = "rough" if rough else "near"
+        found[f"{kind}_bytes"] = len(packed) / weights.numel()
+        off = float((weights - exact).abs().max())
+        found[f"{kind}_error"] = max(found.get(f"{kind}_error", 0.0), off)
+    return found
+
+
+if __name__ == "__main__":
+    main()
