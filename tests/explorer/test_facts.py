@@ -5,7 +5,8 @@ import pytest
 
 from attlas.errors import AttlasError
 from attlas.explorer import app
-from attlas.explorer.backends import facts, languages
+from attlas.explorer.backends import facts
+from attlas.runs.facts import languages
 from support.backwards import Backwards
 
 RECIPE = """

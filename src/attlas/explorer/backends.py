@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +26,7 @@ from attlas.inference.forward_pass import ForwardPass
 from attlas.inference.translator import translation_remarks
 from attlas.recording import Trace
 from attlas.runs import Run
+from attlas.runs.facts import best_validation, languages
 
 # What the explorer needs of a translator: one call from text to a translation that was watched.
 
@@ -249,7 +249,7 @@ def facts(translator: TranslatorProtocol) -> ModelFacts:
     data = run.table("data")
     source, target = languages(data)
     attention = run.table("model").get("attention")
-    best = _best_validation(run.events())
+    best = best_validation(run.events())
     return ModelFacts(
         name=run.path.resolve().name,
         source_language=source,
@@ -277,34 +277,6 @@ def _facts_without_run(
     task = str(known.get("task", "translate"))
     example = _READ.get(task) or _EXAMPLES.get(source or "")
     return ModelFacts(name, source, target, None, count, None, None, None, example, task)
-
-
-def languages(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """The codes of the two languages, where the settings of the data name them.
-
-    As a direction ("en-de"), as the columns of a dataset ("translation.en"), or as the ends of two
-    files ("train.en", "train.de.gz").
-    """
-    direction, train = data.get("direction"), data.get("train")
-    if isinstance(direction, str):
-        named: Sequence[str] = direction.split("-")
-    elif "source" in data and "target" in data:
-        named = [str(data["source"]), str(data["target"])]
-    elif isinstance(train, Sequence) and not isinstance(train, str):
-        named = [str(path).removesuffix(".gz") for path in train]
-    else:
-        return None, None
-    codes = [name.rpartition(".")[2].rpartition("/")[2] for name in named]
-    # Two letters alone: what is longer is mostly no language ("txt", "src").
-    if len(codes) != 2 or not all(re.fullmatch("[a-z]{2}", code) for code in codes):
-        return None, None
-    return codes[0], codes[1]
-
-
-def _best_validation(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The last validation that was the best so far and has a BLEU; {} where there is none."""
-    best = [e for e in events if e.get("event") == "validated" and e.get("best")]
-    return best[-1] if best and best[-1].get("bleu") is not None else {}
 
 
 def _example(language: str | None, data: Mapping[str, Any]) -> str | None:

@@ -18,7 +18,7 @@ from attlas.inference.forward_pass import ForwardPass, classification_pass
 from attlas.models import Classifier
 from attlas.models.encoder_decoder import check_evaluating
 from attlas.recording import Trace, observe
-from attlas.runs import Run, origin_run
+from attlas.runs import FromRun, Run
 
 # What a text classifier answers.
 
@@ -116,7 +116,7 @@ def classification_remarks(classification: Classification) -> dict[str, str]:
 _POOLED = ("text",)  # the query of a pooling stands for the whole text
 
 
-class TextClassifier:
+class TextClassifier(FromRun):
     """classifier("text") → `Classification`: label texts with a run.
 
     A text is read as the training data was: white space and `<br />` become single spaces. It is
@@ -159,24 +159,6 @@ class TextClassifier:
         See `Run.from_pretrained`.
         """
         return cls(Run.from_pretrained(name, **options), checkpoint=checkpoint, device=device)
-
-    def save_pretrained(self, folder: Path | str) -> None:
-        """Write its run and checkpoint into a new folder; see `Run.save_pretrained`.
-
-        Raises:
-            AttlasError: If it was not opened from a run, and as `Run.save_pretrained`.
-        """
-        run, checkpoint = origin_run(self._origin)
-        run.save_pretrained(folder, checkpoint=checkpoint)
-
-    def push_to_hub(self, name: str, **options: Any) -> str:
-        """Upload its run and checkpoint to the Hugging Face Hub; see `Run.push_to_hub`.
-
-        Raises:
-            AttlasError: If it was not opened from a run, and as `Run.push_to_hub`.
-        """
-        run, checkpoint = origin_run(self._origin)
-        return run.push_to_hub(name, checkpoint=checkpoint, **options)
 
     @classmethod
     def of(cls, model: Classifier, vocabularies: LabelledVocabularies) -> "TextClassifier":

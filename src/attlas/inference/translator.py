@@ -40,7 +40,7 @@ from attlas.models.encoder_decoder import SequenceToSequence
 from attlas.ops.linear import check_autocast, is_bf16_matmul, is_traced_or_transformed
 from attlas.recording import Trace
 from attlas.recording.hooks import is_observed, without_recording
-from attlas.runs import CONFIG, Run, origin_run
+from attlas.runs import CONFIG, FromRun, Run
 
 # What a reader has to know of a translation beside its text.
 
@@ -197,7 +197,7 @@ _DRAWS = 4  # times as many, where some read alike
 _MOST_FORKS = 16  # with more, a window of lines makes batches that are too small
 
 
-class Translator:
+class Translator(FromRun):
     """translator("text") → `Translation`: translate texts with a run.
 
     Several threads may call it at once. The translation of a text does not depend on the other
@@ -259,24 +259,6 @@ class Translator:
         """
         run = Run.from_pretrained(name, **options)
         return Translator(run, config, checkpoint=checkpoint, device=device)
-
-    def save_pretrained(self, folder: Path | str) -> None:
-        """Write its run and checkpoint into a new folder; see `Run.save_pretrained`.
-
-        Raises:
-            AttlasError: If it was not opened from a run, and as `Run.save_pretrained`.
-        """
-        run, checkpoint = origin_run(self._origin)
-        run.save_pretrained(folder, checkpoint=checkpoint)
-
-    def push_to_hub(self, name: str, **options: Any) -> str:
-        """Upload its run and checkpoint to the Hugging Face Hub; see `Run.push_to_hub`.
-
-        Raises:
-            AttlasError: If it was not opened from a run, and as `Run.push_to_hub`.
-        """
-        run, checkpoint = origin_run(self._origin)
-        return run.push_to_hub(name, checkpoint=checkpoint, **options)
 
     @classmethod
     def of(

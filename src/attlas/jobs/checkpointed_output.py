@@ -270,12 +270,17 @@ class ResumableOutput:
         keys = [k for k in {**progress.origin, **origin} if progress.origin.get(k) != origin.get(k)]
         if not keys:
             return
-        extent = "translated" if progress.whole else f"translated as far as line {progress.lines:,}"
         raise AttlasError(
-            f"{describe_origin(keys, progress.origin)}, with which {self.output} was {extent}",
-            describe_origin(keys, origin),
-            origin_advice(keys, progress.origin, progress.whole, self.output, self._books),
+            f"{_described(keys, progress.origin)}, with which {self.output} was "
+            f"{self._state(progress)}",
+            _described(keys, origin),
+            _advice(keys, progress, self.output, self._books),
         )
+
+    def _state(self, progress: OutputProgress) -> str:
+        """What was done to the output, for a message."""
+        done = "translated"
+        return done if progress.whole else f"{done} as far as line {progress.lines:,}"
 
     def _checked(self, file: IO[bytes]) -> Any:
         """The checksum so far; an error if the bytes on disk have changed."""
@@ -377,7 +382,7 @@ def _damaged(output: Path, got: str) -> AttlasError:
     )
 
 
-def describe_origin(keys: list[str], origin: Origin) -> str:
+def _described(keys: list[str], origin: Origin) -> str:
     """The first of these facts of an origin, and how many others there are, for a message."""
     facts = [f"{_NAMES.get(key, key)} = {_in_brief(origin.get(key, 'none'))}" for key in keys]
     more = len(facts) - _FACTS
@@ -390,14 +395,14 @@ def _in_brief(value: object) -> str:
     return f"{text[:12]}…" if len(text) == _CHECKSUM else shortened(text)
 
 
-def origin_advice(keys: list[str], begun: Origin, whole: bool, output: Path, books: Path) -> str:
+def _advice(keys: list[str], progress: OutputProgress, output: Path, books: Path) -> str:
     """What to do where an output was begun with other facts than now: `keys` differ."""
     same = "give what it was begun with"
     if keys == ["window"]:
-        same = f"give --window {begun['window']}, with which it was begun"
+        same = f"give --window {progress.origin['window']}, with which it was begun"
     return (
         f"{same}, choose another output, or, to begin it anew, take away "
-        f"{output if whole else books}"
+        f"{output if progress.whole else books}"
     )
 
 

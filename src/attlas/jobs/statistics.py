@@ -41,8 +41,6 @@ from attlas.jobs.checkpointed_output import (
     Origin,
     OutputProgress,
     ResumableOutput,
-    describe_origin,
-    origin_advice,
     output_checksum,
     progress_dir,
     read_progress,
@@ -293,18 +291,8 @@ class StatisticsOutput(ResumableOutput):
         if path is not None and not (self.progress.whole and path.exists()):
             write_beside(path, facts)
 
-    def _check(self, progress: OutputProgress, origin: Origin) -> None:
-        keys = [k for k in {**progress.origin, **origin} if progress.origin.get(k) != origin.get(k)]
-        if not keys:
-            return
-        state = (
-            "finished" if progress.whole else f"begun and done as far as line {progress.lines:,}"
-        )
-        raise AttlasError(
-            f"{describe_origin(keys, progress.origin)}, with which {self.output} was {state}",
-            describe_origin(keys, origin),
-            origin_advice(keys, progress.origin, progress.whole, self.output, self._books),
-        )
+    def _state(self, progress: OutputProgress) -> str:
+        return "finished" if progress.whole else f"begun and done as far as line {progress.lines:,}"
 
 
 def _foreign(path: Path) -> AttlasError:

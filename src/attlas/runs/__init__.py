@@ -10,7 +10,7 @@ from attlas.runs.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from attlas.runs.run import METRICS, NOTES, WATCH, Run, load_weights, origin_run
+from attlas.runs.run import METRICS, NOTES, WATCH, FromRun, Run, load_weights
 from attlas.runs.seal import CONFIG, PROVENANCE
 
 __all__ = [
@@ -24,10 +24,10 @@ __all__ = [
     "WATCH",
     "Checkpoint",
     "CheckpointStore",
+    "FromRun",
     "Run",
     "load_weights",
     "numbered",
-    "origin_run",
     "read_checkpoint",
     "write_checkpoint",
 ]

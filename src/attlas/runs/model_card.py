@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attlas.runs.facts import best_validation, languages
+
 README = "README.md"
 _SCORES = {"bleu": "BLEU", "accuracy": "accuracy", "macro_f1": "macro-F1", "loss": "loss"}
 
@@ -27,15 +29,15 @@ def model_card(
     """
     model, data = config.get("model", {}), config.get("data", {})
     task = "text-classification" if classifies else "translation"
-    languages = _languages(data)
+    codes = [code for code in languages(data) if code is not None]
     head = ["---", "library_name: attlas", f"pipeline_tag: {task}"]
-    if languages:
-        head += ["language:", *(f"- {code}" for code in languages)]
+    if codes:
+        head += ["language:", *(f"- {code}" for code in codes)]
     head += ["tags:", "- attlas", "- attention", "---"]
     kind = {"recurrent": "recurrent encoder–decoder", "transformer": "Transformer"}.get(
         str(model.get("kind")), "self-attention classifier"
     )
-    direction = f" from {languages[0]} to {languages[1]}" if len(languages) == 2 else ""
+    direction = f" from {codes[0]} to {codes[1]}" if len(codes) == 2 else ""
     does = "labels texts" if classifies else f"translates{direction}"
     about = f"A {kind} with {parameters:,} parameters, which {does}. It was trained with attlas."
     opened = "TextClassifier" if classifies else "Translator"
@@ -65,12 +67,12 @@ def _rows(provenance: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) ->
     if "update" in last:
         rows.append(f"| updates | {last['update']:,} |")
         rows.append(f"| time | {last['seconds'] / 60:.1f} min |")
-    best = [e for e in events if e.get("event") == "validated" and e.get("best")]
+    best = best_validation(events)
     for key, title in _SCORES.items():
-        if best and isinstance(best[-1].get(key), int | float):
-            rows.append(f"| {title} of the best validation | {best[-1][key]:.4g} |")
-    if best and best[-1].get("signature"):
-        rows.append(f"| signature of BLEU | `{best[-1]['signature']}` |")
+        if isinstance(best.get(key), int | float):
+            rows.append(f"| {title} of the best validation | {best[key]:.4g} |")
+    if best.get("signature"):
+        rows.append(f"| signature of BLEU | `{best['signature']}` |")
     known = [key for key in ("seed", "attlas", "torch") if provenance.get(key) is not None]
     return [*rows, *(f"| {key} | {provenance[key]} |" for key in known)]
 
@@ -78,14 +80,3 @@ def _rows(provenance: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) ->
 def _cell(text: str) -> str:
     """A name of data; of a path its last part, and no bar, which would end the cell."""
     return re.sub(r"\S*/", "", text).replace("|", "\\|")
-
-
-def _languages(data: Mapping[str, Any]) -> list[str]:
-    """The two languages, where the settings name them: "en-de", or columns "source.en"."""
-    direction = data.get("direction")
-    named = direction.split("-") if isinstance(direction, str) else []
-    if not named and isinstance(data.get("source"), str) and isinstance(data.get("target"), str):
-        named = [data["source"], data["target"]]
-    codes = [name.rpartition(".")[2] for name in named]
-    both = len(codes) == 2 and all(re.fullmatch("[a-z]{2}", code) for code in codes)
-    return codes if both else []

@@ -369,19 +369,37 @@ def load_weights(model: nn.Module, weights: Any, location: Path) -> None:
         ) from None
 
 
-def origin_run(origin: Mapping[str, str]) -> tuple[Run, str]:
-    """The run and the checkpoint that a model was opened from.
+class FromRun:
+    """A model that may have been opened from a run, which saves it.
 
-    Args:
-        origin: Its facts "run" and "checkpoint"; none where it was made from a model.
-
-    Raises:
-        AttlasError: Where there are none.
+    _origin: its facts "run" and "checkpoint"; none where it was made in Python.
     """
-    if "run" not in origin:
-        raise AttlasError(
-            "a model that was opened from a run",
-            "one that was made in Python",
-            "train it with attlas.train, which writes a run",
-        )
-    return Run(origin["run"]), origin["checkpoint"]
+
+    _origin: Mapping[str, str]
+
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write its run and checkpoint into a new folder; see `Run.save_pretrained`.
+
+        Raises:
+            AttlasError: If it was not opened from a run, and as `Run.save_pretrained`.
+        """
+        run, checkpoint = self._opened_from()
+        run.save_pretrained(folder, checkpoint=checkpoint)
+
+    def push_to_hub(self, name: str, **options: Any) -> str:
+        """Upload its run and checkpoint to the Hugging Face Hub; see `Run.push_to_hub`.
+
+        Raises:
+            AttlasError: If it was not opened from a run, and as `Run.push_to_hub`.
+        """
+        run, checkpoint = self._opened_from()
+        return run.push_to_hub(name, checkpoint=checkpoint, **options)
+
+    def _opened_from(self) -> tuple[Run, str]:
+        if "run" not in self._origin:
+            raise AttlasError(
+                "a model that was opened from a run",
+                "one that was made in Python",
+                "train it with attlas.train, which writes a run",
+            )
+        return Run(self._origin["run"]), self._origin["checkpoint"]
