@@ -230,6 +230,13 @@ def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(
     assert "not read to the end" not in error
 
 
+def test_sources_of_which_no_word_is_known_are_counted(run: Path, files: tuple[Path, Path]) -> None:
+    files[0].write_text("1 2 3\n\nПривет\n", encoding="utf-8")
+    _, _, error = evaluate(run, "--source", files[0], "--reference", files[1])
+    said = "no word of them is in the vocabulary, so their translations say nothing"
+    assert f"attlas: 1 of 3 sources: {said}\n" in error
+
+
 def test_sources_beyond_learned_positions_are_told_as_such(
     recipe: Path, files: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -183,6 +183,18 @@ def test_the_length_may_be_set_and_a_translation_that_did_not_end_is_told(run: P
     assert said == [f"attlas: line {number}" for number in cut_off]
 
 
+def test_a_line_of_which_no_word_is_known_is_named(run: Path) -> None:
+    code, out, error = translate(run, text="1 2\nПривет мир\n\n4 Привет\n")
+    assert (code, out.count("\n")) == (0, 4)
+    unknown = "None of its words is in the vocabulary, so the translation says nothing about it."
+    named = [line for line in error.splitlines() if "vocabulary" in line]
+    assert named == [f"attlas: line 2: {unknown}"]
+    translator = Translator(run)
+    assert [translator(text).known for text in ("1", "мир", "", "1 мир")] == [
+        True, False, True, True,
+    ]  # fmt: skip
+
+
 def test_what_many_lines_have_in_common_is_told_once_with_their_number(
     run: Path, tmp_path: Path
 ) -> None:

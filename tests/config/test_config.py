@@ -264,6 +264,7 @@ def test_the_nearest_setting_is_named_in_whatever_table_it_stands(
         ("beams", "decoding.num_beams"),  # a word of it, though `betas` is spelt more alike
         ("lr", "training.learning_rate"),
         ("layer", "model.decoder_layers"),
+        ("max_updates", "training.max_steps"),  # fairseq's
         ("learning_rat", "training.learning_rate"),
     ],
 )

@@ -76,13 +76,14 @@ def test_a_model_without_attention_says_so_and_has_no_map() -> None:
 def test_a_translation_that_is_not_whole_says_so() -> None:
     class Short(Backwards):
         def __call__(self, text: str, prefix: str = "") -> Watched:
-            return Watched("x", ("x",), ("x",), None, finished=False, cut=3, blank="b")
+            return Watched("x", ("x",), ("x",), None, finished=False, cut=3, known=False, blank="b")
 
     with TestClient(app(Short()), base_url="http://localhost") as client:
         remarks = ask(client, "red").json()["remarks"]
-    assert len(remarks) == 2
-    assert "its last 3 tokens were left out" in remarks[0]
-    assert "did not end" in remarks[1]
+    assert len(remarks) == 3
+    assert "None of its words is in the vocabulary" in remarks[0]
+    assert "its last 3 tokens were left out" in remarks[1]
+    assert "did not end" in remarks[2]
 
 
 def test_a_score_that_json_cannot_say_is_left_out() -> None:

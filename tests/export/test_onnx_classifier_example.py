@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import Characters, Words
+from attlas.data.vocabularies import recognised
 from attlas.export import export
 from attlas.export.onnx.templates import classify as onnx_classifier_example
 from attlas.inference import Classification, TextClassifier
-from attlas.inference.classifier import classification_remarks, recognised
+from attlas.inference.classifier import classification_remarks
 from support.exportable import WORDS, classifier_run, small_classifier, subwords
 from support.onnx_runtime import ALONE, loaded
 

@@ -66,7 +66,7 @@ def written(run: Run, texts: list[str]) -> tuple[str, list[str]]:
     told = [
         f"line {number}: {remark}"
         for number, one in enumerate(found, 1)
-        for remark in translation_remarks(one.cut, one.finished)
+        for remark in translation_remarks(one.cut, one.finished, one.known)
     ]
     return "".join(f"{one.text}\n" for one in found), told
 

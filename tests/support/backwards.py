@@ -18,6 +18,7 @@ class Watched:
     score: float = -0.5
     finished: bool = True
     cut: int = 0
+    known: bool = True
     blank: str = ""
 
 

@@ -57,6 +57,10 @@ class TranslationProtocol(Protocol):
         """Whether the model ended the translation itself."""
 
     @property
+    def known(self) -> bool:
+        """Whether any word of the source is in the vocabulary."""
+
+    @property
     def cut(self) -> int:
         """How many source tokens were left out because the source was too long."""
 
@@ -140,6 +144,11 @@ class LabelledText:
     @property
     def finished(self) -> bool:
         """True: there is nothing to end."""
+        return True
+
+    @property
+    def known(self) -> bool:
+        """True: where no word is known, the text says so."""
         return True
 
     @property
@@ -460,7 +469,7 @@ class TranslatorBackend:
             "score": looked.score if math.isfinite(looked.score) else None,
             "source": list(looked.source_tokens),
             "target": list(looked.tokens),
-            "remarks": translation_remarks(looked.cut, looked.finished),
+            "remarks": translation_remarks(looked.cut, looked.finished, looked.known),
             "blank": looked.blank,
             "beams": bool(text_maps and text_maps.forward_pass and text_maps.asked),
             "doubt": what_can_be_doubted(text_maps) if text_maps is not None else None,

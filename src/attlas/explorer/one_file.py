@@ -323,7 +323,7 @@ def content_of(
             "a text to read", "none" if text is None else "an empty one", 'add --text "a text"'
         )
     read = shown(text)
-    remarks = translation_remarks(read.cut, read.finished)
+    remarks = translation_remarks(read.cut, read.finished, read.known)
     return FileContent.of_reading(text, read, asdict(facts(shown)), remarks, precision)
 
 

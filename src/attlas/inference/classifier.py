@@ -1,6 +1,5 @@
 """From a text to its label."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -11,7 +10,8 @@ from typing import Any, overload
 import torch
 
 from attlas._text import as_one_line, count_noun, whole_text
-from attlas.data import LabelledVocabularies, Subwords, Vocabulary, batches_by_length, padded
+from attlas.data import LabelledVocabularies, Vocabulary, batches_by_length, padded
+from attlas.data.vocabularies import recognised
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.errors import AttlasError
 from attlas.inference.forward_pass import ForwardPass, classification_pass
@@ -65,24 +65,6 @@ class Classification:
     def forward_pass(self) -> ForwardPass:
         """The pass of the trace, to be run again."""
         return self._forward_pass(self.tokens)
-
-
-# Whether a vocabulary knows any part of a text.
-
-
-_SPELT = re.compile("▁|<0x[0-9A-F]{2}>")  # sentencepiece's space, and a byte of what it lacks
-
-
-def recognised(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
-    """Return True if one of these tokens at least is more than unknown, a byte of a character, or a
-    space.
-
-    Bytes stand for characters that were rare in training: a text of bytes alone is in another
-        script.
-    """
-    if not isinstance(vocabulary, Subwords):
-        return any(id_ != UNKNOWN and vocabulary.decode([id_]) != " " for id_ in ids)
-    return any(_SPELT.fullmatch(vocabulary.pieces([id_])[0]) is None for id_ in ids)
 
 
 # What a reader has to know of a classification beside its label.

@@ -70,6 +70,11 @@ class HuggingFaceResult:
         return math.nan
 
     @property
+    def known(self) -> bool:
+        """True: of what a tokenizer does with unknown words nothing is said."""
+        return True
+
+    @property
     def cut(self) -> int:
         """0: a text is read whole, or refused."""
         return 0

@@ -16,6 +16,7 @@ from torch import nn
 from attlas._parallel import POSSIBLE, ForkPool, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
+from attlas.data.vocabularies import recognised
 from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
 from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings, with_method
 from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
@@ -45,9 +46,13 @@ from attlas.runs import CONFIG, FromRun, Run
 # What a reader has to know of a translation beside its text.
 
 
-def translation_remarks(cut: int, finished: bool) -> list[str]:
-    """Of a `Translation` that is cut or unfinished, in sentences; none where it is whole."""
+def translation_remarks(cut: int, finished: bool, known: bool) -> list[str]:
+    """Of a `Translation` that is cut, unfinished or of unknown words, in sentences; else none."""
     notes = []
+    if not known:
+        notes.append(
+            "None of its words is in the vocabulary, so the translation says nothing about it."
+        )
     if cut:
         tokens = "token was" if cut == 1 else f"{cut:,} tokens were"
         notes.append(
@@ -58,7 +63,8 @@ def translation_remarks(cut: int, finished: bool) -> list[str]:
     return notes
 
 
-CUT, UNFINISHED = (
+NOTHING_KNOWN, CUT, UNFINISHED = (
+    "None of their words is in the vocabulary, so the translations say nothing about them.",
     "These texts are longer than this model is set to read: their last tokens were left out.",
     "The model did not end these translations: they were cut off at their longest.",
 )
@@ -126,6 +132,8 @@ class Translation:
         score, log_probability, finished: Those of the `Hypothesis`.
         cut: How many source tokens were left out because the source is longer than
             `DecodingConfig.max_source_length`, or than the model's positions; 0 = translated whole.
+        known: Whether any word of the source is, at least in part, in the vocabulary. Otherwise
+            the translation says nothing about the source.
         alternatives: The rest of the n-best list, best first.
     """
 
@@ -136,6 +144,7 @@ class Translation:
     log_probability: float
     finished: bool
     cut: int
+    known: bool
     alternatives: tuple["Translation", ...]
     _source_tokens: Callable[[], tuple[str, ...]] = field(repr=False, compare=False)
     _trace_teacher_forced: Callable[[Sequence[str]], TeacherForcedTrace] = field(
@@ -670,6 +679,7 @@ class Translator(FromRun):
             log_probability=hypothesis.log_probability,
             finished=hypothesis.finished,
             cut=line.cut,
+            known=recognised(source, line.ids),
             alternatives=tuple(alternatives),
             _source_tokens=partial(line.tokens, source),
             _trace_teacher_forced=partial(
@@ -707,7 +717,9 @@ def _check_text(text: object, advice: str) -> None:
 
 
 def _empty(line: Line) -> Translation:
-    return Translation("", line.text, (), 0.0, 0.0, True, 0, (), tuple, _nothing, tuple, _no_pass)
+    return Translation(
+        "", line.text, (), 0.0, 0.0, True, 0, True, (), tuple, _nothing, tuple, _no_pass
+    )
 
 
 def _nothing(source_tokens: Sequence[str]) -> TeacherForcedTrace:

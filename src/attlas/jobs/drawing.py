@@ -61,7 +61,8 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
     """The trace of a translation; text and translation are printed on the standard error."""
     translation = translator(text)
     print(f"{text} → {translation.text}", file=sys.stderr)
-    for remark in translation_remarks(translation.cut, translation.finished):
+    remarks = translation_remarks(translation.cut, translation.finished, translation.known)
+    for remark in remarks:
         print(f"attlas: {remark}", file=sys.stderr)
     if translation.trace is None:
         raise DataError("a translation that has attention", translation.blank, "try another")

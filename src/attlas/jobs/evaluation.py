@@ -198,9 +198,11 @@ def translated(translator: Translator, test_set: ScoredTexts) -> list[Translatio
             disable=not console.is_terminal,
         )
     )
+    num_unknown = sum(not translation.known for translation in translations)
     num_cut = sum(translation.cut > 0 for translation in translations)
     unended = sum(not translation.finished for translation in translations)
     for count, remark in (
+        (num_unknown, "no word of them is in the vocabulary, so their translations say nothing"),
         (num_cut, "not read to the end, being longer than this model is set to read"),
         (unended, "cut off at the longest translation, which the model did not end"),
     ):

@@ -18,7 +18,7 @@ from attlas._text import count_noun
 from attlas.data import stream_lines
 from attlas.errors import AttlasError, UnsupportedError
 from attlas.inference import Translation, Translator
-from attlas.inference.translator import CUT, UNFINISHED, translation_remarks
+from attlas.inference.translator import CUT, NOTHING_KNOWN, UNFINISHED, translation_remarks
 from attlas.jobs.inputs import check_distinct
 from attlas.recording.hooks import attention_hooks
 
@@ -289,7 +289,8 @@ class Remarks:
 def remarks_on(translation: Translation) -> dict[str, str]:
     """What there is to say of it, by the sentence that says it of several."""
     notes = {
-        CUT: translation_remarks(translation.cut, True),
-        UNFINISHED: translation_remarks(0, translation.finished),
+        NOTHING_KNOWN: translation_remarks(0, True, translation.known),
+        CUT: translation_remarks(translation.cut, True, True),
+        UNFINISHED: translation_remarks(0, translation.finished, True),
     }
     return {kind: sentence for kind, sentences in notes.items() for sentence in sentences}

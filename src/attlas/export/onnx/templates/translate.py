@@ -49,6 +49,10 @@ class Subwords:
             ids += [*self.of_space, *self.model.encode(other)]
         return ids
 
+    def knows(self, id_: int) -> bool:
+        """Whether it is more than a space, or a byte of a character that was hardly ever met."""
+        return not (self.model.is_byte(id_) or self.model.id_to_piece(id_) == "▁")
+
     def decode(self, ids: list[int]) -> str:
         """The text of these ids; "\N{REPLACEMENT CHARACTER}" is an unknown one."""
         spelt = b"".join(map(self.spelling, ids))
@@ -84,6 +88,10 @@ class Listed:
         normalized_text = normalized(text, self.form)
         tokens = normalized_text.split() if self.words else self.one.findall(normalized_text)
         return [self.ids.get(token, UNKNOWN) for token in tokens]
+
+    def knows(self, id_: int) -> bool:
+        """Whether it is in the list, and more than a space."""
+        return id_ not in (UNKNOWN, self.ids.get(" "))
 
     def decode(self, ids: list[int]) -> str:
         """The text of these ids."""
@@ -151,7 +159,8 @@ class Translator:
         hypotheses = self.search(list(sources.values())) if sources else []
         for (row, source), (ids, finished) in zip(sources.items(), hypotheses, strict=True):
             translations[row] = self.target.decode(ids).replace("\n", " ")
-            for remark in remarks(len(encoded[row]) - len(source), finished):
+            known = any(map(self.source.knows, source))
+            for remark in remarks(len(encoded[row]) - len(source), finished, known):
                 print(f"line {first + row}: {remark}", file=sys.stderr)
         return translations
 
@@ -203,9 +212,13 @@ def ended(ids: list[int]) -> tuple[list[int], bool]:
     return (ids[: ids.index(END)], True) if END in ids else (ids[:-1], False)
 
 
-def remarks(cut: int, finished: bool) -> list[str]:
+def remarks(cut: int, finished: bool, known: bool) -> list[str]:
     """What a reader has to know of a translation beside its text."""
     notes = []
+    if not known:
+        notes.append(
+            "None of its words is in the vocabulary, so the translation says nothing about it."
+        )
     if cut:
         tokens = "token was" if cut == 1 else f"{cut:,} tokens were"
         notes.append(
