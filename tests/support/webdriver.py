@@ -10,8 +10,12 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any
 
+import pytest
+
+AXE = Path(__file__).resolve().parents[2] / "explorer-ui/node_modules/axe-core/axe.min.js"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 FLAGS = (
@@ -173,6 +177,22 @@ class Driver:
             {"name": "prefers-reduced-motion", "value": motion},
         ]
         self.devtools("Emulation.setEmulatedMedia", features=features)
+
+    def violations(self) -> list[str]:
+        """What axe-core finds in the document that is open: the rule, its elements and why."""
+        if not AXE.is_file():
+            pytest.skip("axe-core is not installed: run `npm ci` in explorer-ui")
+        self.run(AXE.read_text(encoding="utf-8"))
+        script = """
+            const done = arguments[arguments.length - 1]
+            const told = node => [...node.target.flat(), ...node.any.map(one => one.message)]
+            axe.run(document, {resultTypes: ['violations']}).then(result => done(
+                result.violations.map(one => `${one.id}: ${one.help} `
+                    + one.nodes.map(node => told(node).join(' ')).join(' | '))
+            ))
+        """
+        found: list[str] = self.ask("POST", "/execute/async", {"script": script, "args": []})
+        return found
 
     def screenshot(self) -> bytes:
         """The window as PNG."""
