@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.data import Characters, Words
-from attlas.data.vocabularies import recognised
 from attlas.export import export
 from attlas.export.onnx.templates import classify as onnx_classifier_example
 from attlas.inference import Classification, TextClassifier
@@ -102,7 +101,7 @@ def test_it_reads_subwords_as_attlas_does(folder: Path, text: str) -> None:
     vocabulary = loaded(folder / "classify.py").vocabulary(folder)
     ids = SUBWORDS.encode(text)
     assert vocabulary.encode(text) == ids
-    assert any(map(vocabulary.knows, ids)) == recognised(SUBWORDS, ids)
+    assert any(map(vocabulary.knows, ids)) == any(map(SUBWORDS.knows, ids))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +115,7 @@ def test_a_space_alone_makes_no_text_known(
     ours.save(tmp_path / "tokenizer.json")
     theirs = onnx_classifier_example.Listed(tmp_path / "tokenizer.json")
     assert any(map(theirs.knows, theirs.encode(text))) == known
-    assert recognised(ours, ours.encode(text)) == known
+    assert any(map(ours.knows, ours.encode(text))) == known
 
 
 def test_words_of_which_none_is_known_are_told_as_attlas_tells_them(tmp_path: Path) -> None:

@@ -98,6 +98,9 @@ class Subwords(Vocabulary):
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._labels[id_] for id_ in ids]
 
+    def knows(self, id_: int) -> bool:
+        return not self._processor.is_byte(id_) and self._labels[id_] != _SPACE
+
     @property
     def spellings(self) -> Sequence[bytes]:
         """What each id writes, spaces included: one or more bytes of UTF-8, or none."""

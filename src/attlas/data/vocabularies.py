@@ -1,7 +1,6 @@
 """The two vocabularies of a translation, which may be one."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from attlas.data.subwords import Subwords, train_subwords
 from attlas.data.vocabulary import (
     MOST,
     SPECIAL,
-    UNKNOWN,
     Characters,
     Vocabulary,
     Words,
@@ -296,21 +294,3 @@ class LabelledVocabularies:
             got = "one that repeats" if names else "an empty one"
             raise CheckpointError(f"a list of different labels at {path}", got, "restore that file")
         return cls(Vocabularies.load(folder).source, Labels(tuple(names)))
-
-
-# Whether a vocabulary knows any part of a text.
-
-
-_SPELT = re.compile("▁|<0x[0-9A-F]{2}>")  # sentencepiece's space, and a byte of what it lacks
-
-
-def recognised(vocabulary: Vocabulary, ids: Sequence[int]) -> bool:
-    """Return True if one of these tokens at least is more than unknown, a byte of a character, or a
-    space.
-
-    Bytes stand for characters that were rare in training: a text of bytes alone is in another
-    script.
-    """
-    if not isinstance(vocabulary, Subwords):
-        return any(id_ != UNKNOWN and vocabulary.decode([id_]) != " " for id_ in ids)
-    return any(_SPELT.fullmatch(vocabulary.pieces([id_])[0]) is None for id_ in ids)

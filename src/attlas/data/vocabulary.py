@@ -41,6 +41,13 @@ class Vocabulary(Protocol):
         """As `pieces(encode(text))`, but an unknown token is shown as it stands in the text."""
         return self.pieces(self.encode(text))
 
+    def knows(self, id_: int) -> bool:
+        """Return True if a token is more than unknown, a space or a byte of a character.
+
+        Bytes stand for characters that were rare in training: a text of bytes alone is in another
+        script.
+        """
+
     def save(self, path: Path) -> None:
         """Write the vocabulary; `load_vocabulary` reads it back."""
 
@@ -132,6 +139,9 @@ class ListVocabulary(Vocabulary, ABC):
 
     def encode(self, text: str) -> list[int]:
         return [self._ids.get(token, UNKNOWN) for token in self.tokens_of(text)]
+
+    def knows(self, id_: int) -> bool:
+        return id_ != UNKNOWN and self.decode([id_]) != " "
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.between.join(

@@ -11,7 +11,6 @@ import torch
 
 from attlas._text import as_one_line, count_noun, whole_text
 from attlas.data import LabelledVocabularies, Vocabulary, batches_by_length, padded
-from attlas.data.vocabularies import recognised
 from attlas.data.vocabulary import END, UNKNOWN
 from attlas.errors import AttlasError
 from attlas.inference.forward_pass import ForwardPass, classification_pass
@@ -250,7 +249,7 @@ class TextClassifier(FromRun):
             row[best],
             dict(zip(self.labels, row, strict=True)),
             num_unread,
-            recognised(vocabulary, line.ids),
+            any(map(vocabulary.knows, line.ids)),
             partial(_as_tokens, vocabulary, line),
             partial(_traced, self.model, line.ids),
             partial(classification_pass, self.model, line.ids, labels=self.labels, first=best),

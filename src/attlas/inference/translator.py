@@ -16,7 +16,6 @@ from torch import nn
 from attlas._parallel import POSSIBLE, ForkPool, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
-from attlas.data.vocabularies import recognised
 from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
 from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings, with_method
 from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
@@ -679,7 +678,7 @@ class Translator(FromRun):
             log_probability=hypothesis.log_probability,
             finished=hypothesis.finished,
             cut=line.cut,
-            known=recognised(source, line.ids),
+            known=any(map(source.knows, line.ids)),
             alternatives=tuple(alternatives),
             _source_tokens=partial(line.tokens, source),
             _trace_teacher_forced=partial(
