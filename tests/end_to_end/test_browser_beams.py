@@ -5,14 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
-import torch
 
-from attlas.data import Characters, Vocabularies
-from attlas.decoding import DecodingConfig
 from attlas.explorer import app
 from attlas.inference import Translator
-from attlas.models import TransformerConfig, build
 from support.page_visits import Reader, serving, well_behaved
+from support.small_translators import small_translator
 from support.webdriver import END, ENTER, Driver
 
 pytestmark = [
@@ -27,15 +24,8 @@ BEAMS = f"#text={TEXT}&v=1&l=0&h=1&tab=beams"
 
 
 def made(length: int = 6) -> Translator:
-    torch.manual_seed(4)
-    characters = Characters.built([TEXT], size=64)
-    settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
-    config = TransformerConfig.read({**settings, "decoder_layers": 1}, "a test")
     search = {"max_len_a": 0, "max_len_b": length, "min_length": length, "unknown": "forbid"}
-    size = len(characters)
-    model = build(config, size, size)
-    vocabularies = Vocabularies(characters, characters)
-    return Translator.of(model, vocabularies, DecodingConfig.read(search, "a test"))
+    return small_translator(seed=4, **search)
 
 
 @pytest.fixture(scope="module")

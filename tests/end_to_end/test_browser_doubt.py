@@ -5,14 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
-import torch
 
-from attlas.data import Characters, Vocabularies
-from attlas.decoding import DecodingConfig
 from attlas.explorer import app
 from attlas.inference import Translator
-from attlas.models import TransformerConfig, build
 from support.page_visits import Reader, serving, well_behaved
+from support.small_translators import small_translator
 from support.webdriver import END, LEFT, RIGHT, Driver
 
 pytestmark = [
@@ -26,15 +23,7 @@ CROSS = "#text=the cat sat&v=1&l=0&h=1&tab=doubt"  # the layer of cross-attentio
 
 
 def made() -> Translator:
-    torch.manual_seed(1)
-    characters = Characters.built(["the cat sat"], size=64)
-    settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
-    config = TransformerConfig.read({**settings, "decoder_layers": 1}, "a test")
-    search = {"max_len_a": 0, "max_len_b": 6, "min_length": 6}
-    size = len(characters)
-    model = build(config, size, size)
-    vocabularies = Vocabularies(characters, characters)
-    return Translator.of(model, vocabularies, DecodingConfig.read(search, "a test"))
+    return small_translator(max_len_a=0, max_len_b=6, min_length=6)
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,12 @@ import httpx
 import pytest
 import torch
 
-from attlas.data import Characters, Vocabularies
-from attlas.decoding import DecodingConfig
 from attlas.explorer import app
 from attlas.inference import Translator
-from attlas.models import TransformerConfig, build
 from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
+from support.small_translators import small_translator
 from support.webdriver import ENTER, HOME, LEFT, RIGHT, Driver
 
 pytestmark = [
@@ -28,15 +26,7 @@ SELF = "#text=the cat sat&v=1&l=2&h=1&tab=mechanism"  # of the decoder, where a 
 
 
 def made() -> Translator:
-    torch.manual_seed(4)
-    characters = Characters.built(["the cat sat"], size=64)
-    settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
-    config = TransformerConfig.read({**settings, "decoder_layers": 1}, "a test")
-    search = {"max_len_a": 0, "max_len_b": 6, "min_length": 6}
-    size = len(characters)
-    model = build(config, size, size)
-    vocabularies = Vocabularies(characters, characters)
-    return Translator.of(model, vocabularies, DecodingConfig.read(search, "a test"))
+    return small_translator(seed=4, max_len_a=0, max_len_b=6, min_length=6)
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,9 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from attlas.data import Characters, LabelledVocabularies, Vocabularies
+from attlas.data import LabelledVocabularies
 from attlas.data.vocabularies import Labels
 from attlas.data.vocabulary import BEGIN, END, UNKNOWN, Words
-from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.explorer import app
 from attlas.explorer.backends import LabellingTranslator
@@ -23,31 +22,17 @@ from attlas.inference import TextClassifier, Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.models import (
     ClassifierConfig,
-    RecurrentConfig,
-    TransformerConfig,
-    build,
     build_classifier,
 )
 from attlas.recording.maps.reductions import PassCancelledError
 from support.small_models import saved
+from support.small_translators import small_translator
 
 TEXT = "the cat sat"
 
 
 def translator(kind: str = "transformer", **search: Any) -> Translator:
-    torch.manual_seed(4)
-    characters = Characters.built([TEXT], size=64)
-    size = len(characters)
-    if kind == "transformer":
-        own = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
-        config: Any = TransformerConfig.read({**own, "decoder_layers": 1}, "a test")
-    else:
-        own = {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": kind}
-        config = RecurrentConfig.read(own, "a test")
-    settings = {"max_len_a": 0, "max_len_b": 6, **search}
-    vocabularies = Vocabularies(characters, characters)
-    read = DecodingConfig.read(settings, "a test")
-    return Translator.of(build(config, size, size), vocabularies, read)
+    return small_translator(kind, seed=4, **{"max_len_a": 0, "max_len_b": 6, **search})
 
 
 class Asked:

@@ -11,17 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import torch
 import uvicorn
 
-from attlas.data import Characters, Vocabularies
-from attlas.decoding import DecodingConfig
 from attlas.explorer import backends as translating
 from attlas.explorer import cancellation as listening
 from attlas.explorer import serve, server
 from attlas.inference import Translator
-from attlas.models import RecurrentConfig, build
 from support.backwards import Backwards, Watched
+from support.small_translators import small_translator
 
 HEAD = b"Host: localhost\r\n"
 
@@ -330,11 +327,7 @@ def test_only_so_many_texts_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def untrained() -> Translator:
-    torch.manual_seed(1)
-    characters = Characters.built(["abcdefghij"], size=64)
-    settings = {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": "additive"}
-    model = build(RecurrentConfig.read(settings, "a test"), len(characters), len(characters))
-    return Translator.of(model, Vocabularies(characters, characters), DecodingConfig(num_beams=2))
+    return small_translator("additive", text="abcdefghij", num_beams=2)
 
 
 def test_a_text_of_too_many_tokens_is_refused_and_a_translation_is_cut_off_and_says_so(

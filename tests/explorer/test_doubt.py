@@ -14,10 +14,9 @@ from starlette.testclient import TestClient
 from torch import Tensor, nn
 
 import attlas
-from attlas.data import Characters, LabelledVocabularies, Vocabularies
+from attlas.data import LabelledVocabularies
 from attlas.data.vocabularies import Labels
 from attlas.data.vocabulary import BEGIN, END, Words
-from attlas.decoding import DecodingConfig
 from attlas.explorer import app
 from attlas.explorer.backends import LabellingTranslator
 from attlas.explorer.cancellation import SearchTurns
@@ -27,32 +26,19 @@ from attlas.inference import TextClassifier, Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.models import (
     ClassifierConfig,
-    RecurrentConfig,
-    TransformerConfig,
-    build,
     build_classifier,
 )
 from attlas.recording import permuted
 from attlas.recording.maps.reductions import PassCancelledError
 from support.small_models import saved
+from support.small_translators import small_translator
 
 TEXT = "the cat sat"
 CROSS = "decoder.layers.0.cross_attention"
 
 
 def translator(kind: str) -> Translator:
-    torch.manual_seed(1)
-    characters = Characters.built(["the cat sat"], size=64)
-    size = len(characters)
-    if kind == "transformer":
-        settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
-        config: Any = TransformerConfig.read({**settings, "decoder_layers": 1}, "a test")
-    else:
-        config = RecurrentConfig.read(
-            {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": kind}, "a test"
-        )
-    search = DecodingConfig.read({"max_len_a": 0, "max_len_b": 6, "min_length": 6}, "a test")
-    return Translator.of(build(config, size, size), Vocabularies(characters, characters), search)
+    return small_translator(kind, max_len_a=0, max_len_b=6, min_length=6)
 
 
 class Asked:

@@ -9,10 +9,9 @@ import torch
 from starlette.testclient import TestClient
 
 import attlas
-from attlas.data import Characters, LabelledVocabularies, Vocabularies
+from attlas.data import LabelledVocabularies
 from attlas.data.vocabularies import Labels
 from attlas.data.vocabulary import Words
-from attlas.decoding import DecodingConfig
 from attlas.explorer import app
 from attlas.explorer.backends import LabellingTranslator
 from attlas.explorer.notebook import TraceAnswers
@@ -20,30 +19,18 @@ from attlas.inference import TextClassifier, Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.models import (
     ClassifierConfig,
-    RecurrentConfig,
-    TransformerConfig,
-    build,
     build_classifier,
 )
 from attlas.patterns import causal, everywhere, window
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.small_models import saved
+from support.small_translators import small_translator
 
 TEXT = "the cat sat"
 
 
 def translator(kind: str, **settings: Any) -> Translator:
-    torch.manual_seed(1)
-    characters = Characters.built([TEXT], size=64)
-    size = len(characters)
-    if kind == "transformer":
-        own = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
-        config: Any = TransformerConfig.read({**own, "decoder_layers": 1, **settings}, "a test")
-    else:
-        own = {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": kind}
-        config = RecurrentConfig.read({**own, **settings}, "a test")
-    search = DecodingConfig.read({"max_len_a": 0, "max_len_b": 6, "min_length": 6}, "a test")
-    return Translator.of(build(config, size, size), Vocabularies(characters, characters), search)
+    return small_translator(kind, model=settings, max_len_a=0, max_len_b=6, min_length=6)
 
 
 class Asked:

@@ -10,23 +10,15 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 import attlas
-from attlas.data import Characters, Vocabularies
-from attlas.decoding import DecodingConfig
 from attlas.explorer import app
 from attlas.inference import Translator
-from attlas.models import TransformerConfig, build
+from support.small_translators import small_translator
 
 BASE = "http://127.0.0.1:8642"
 
 
 def translator() -> Translator:
-    torch.manual_seed(1)
-    characters = Characters.built(["the cat sat"], size=64)
-    sizes = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1}
-    config = TransformerConfig.read({**sizes, "decoder_layers": 1}, "a test")
-    search = DecodingConfig.read({"max_len_a": 0, "max_len_b": 4}, "a test")
-    model = build(config, len(characters), len(characters))
-    return Translator.of(model, Vocabularies(characters, characters), search)
+    return small_translator(max_len_a=0, max_len_b=4)
 
 
 def trace() -> attlas.Trace:

@@ -4,23 +4,14 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from attlas.data import Characters, Vocabularies
-from attlas.decoding import DecodingConfig
 from attlas.explorer import app
 from attlas.explorer.maps import unpack
 from attlas.inference import Translator
-from attlas.models import RecurrentConfig, build
+from support.small_translators import small_translator
 
 
 def translator(attention: str) -> Translator:
-    torch.manual_seed(1)
-    characters = Characters.built(["the quick brown fox jumps"], size=64)
-    vocabularies = Vocabularies(characters, characters)
-    config = RecurrentConfig.read(
-        {"embed_dim": 8, "hidden_dim": 8, "encoder_hidden_dim": 4, "attention": attention}, "a test"
-    )
-    model = build(config, len(characters), len(characters))
-    return Translator.of(model, vocabularies, DecodingConfig(num_beams=2))
+    return small_translator(attention, text="the quick brown fox jumps", num_beams=2)
 
 
 @pytest.mark.parametrize("attention", ["additive", "dot", "local"])
