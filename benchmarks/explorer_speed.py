@@ -29,7 +29,7 @@ from explorer_trace import trace
 from explorer_visit import DOWN, RIGHT, ROOT, Visit, browser, installed, looking
 from run import machine
 
-from attlas.explorer.maps import read_tile
+from attlas.explorer.tiles import read_tile
 from attlas.recording import Trace
 
 LAYERS, HEADS = 12, 12

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from attlas.explorer.notes import notes_path
+from attlas.explorer.sources import Source
 from attlas.inference import Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.recording import Trace
@@ -22,11 +23,16 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     """What would have been served, and how."""
     found: Served = []
 
-    def serve(shown: object, **how: Any) -> None:
-        how.pop("ready")(URL)
-        found.append((shown, how))
+    def apis_of(sources: list[Source], **_: object) -> tuple[list[Any], Any]:
+        told = [(one.open(), {"name": one.name, "notes": one.notes}) for one in sources]
+        return told, lambda: None
 
-    monkeypatch.setattr("attlas.explorer.serve", serve)
+    def serve(apis: Served, **how: Any) -> None:
+        how.pop("ready")(URL)
+        found.extend((shown, told | how) for shown, told in apis)
+
+    monkeypatch.setattr("attlas.explorer.sources.apis_of", apis_of)
+    monkeypatch.setattr("attlas.explorer.server.serve_apis", serve)
     return found
 
 

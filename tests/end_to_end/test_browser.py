@@ -302,10 +302,10 @@ def test_an_empty_sentence_is_answered_kindly(visit: Visit) -> None:
 
 def test_a_sentence_too_long_is_answered_with_what_to_do(visit: Visit) -> None:
     visit.open()
-    visit.driver.run("page.querySelector('#sentence').value = 'x'.repeat(2001)")
+    visit.driver.run("page.querySelector('#sentence').value = 'x'.repeat(70000)")
     visit.driver.click("#translate")
     visit.driver.wait("!page.querySelector('#problem').hidden")
-    assert "at most 2,000 characters; got 2,001" in visit.text("#problem")
+    assert "a request of at most 65,536 bytes" in visit.text("#problem")
 
 
 def test_a_newer_sentence_takes_the_place_of_a_slow_one(visit: Visit) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from starlette.testclient import TestClient
 
 from attlas.explorer import app, overview
 from attlas.explorer.maps import Layer, MapWindow
+from attlas.explorer.readings import Pyramid
 from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
@@ -188,13 +190,13 @@ def test_a_long_map_is_shown_at_once_by_a_sample_and_then_whole(
     query, keys = torch.randn(2, 1, 1, length, 4, generator=torch.Generator().manual_seed(6))
     trace = Trace()
     trace.record("a", FactoredAttentionMap(query, keys, 0.5, everywhere, 0))
-    whole = MapWindow.tile
+    whole = MapWindow.pyramid
 
-    def slowly(window: MapWindow, layer: Layer, stop: threading.Event | None = None) -> bytes:
+    def slowly(window: MapWindow, *asked: Any) -> Pyramid:
         read.wait(60)
-        return whole(window, layer, stop)
+        return whole(window, *asked)
 
-    monkeypatch.setattr(MapWindow, "tile", slowly)
+    monkeypatch.setattr(MapWindow, "pyramid", slowly)
     monkeypatch.setattr(overview, "_MOST_READ", 1 << 20)
     with serving(app(trace)) as url, well_behaved(driver, url):
         driver.open(url)
@@ -211,15 +213,15 @@ def test_who_leaves_the_page_is_worked_for_no_longer_and_who_comes_back_is(
     trace = Trace()
     trace.record("a", FactoredAttentionMap(query, keys, 0.5, everywhere, 0))
     begun: list[threading.Event] = []
-    whole = MapWindow.tile
+    whole = MapWindow.pyramid
 
-    def waiting(window: MapWindow, layer: Layer, stop: threading.Event) -> bytes:
+    def waiting(window: MapWindow, layer: Layer, stop: threading.Event, told: Any) -> Pyramid:
         begun.append(stop)
         if len(begun) == 1:
             stop.wait(60)
-        return whole(window, layer, stop)
+        return whole(window, layer, stop, told)
 
-    monkeypatch.setattr(MapWindow, "tile", waiting)
+    monkeypatch.setattr(MapWindow, "pyramid", waiting)
     monkeypatch.setattr(overview, "_MOST_READ", 1 << 20)
     with serving(app(trace)) as url, well_behaved(driver, url):
         driver.open(url)

@@ -8,7 +8,7 @@ import torch
 from starlette.testclient import TestClient
 
 from attlas.explorer import app
-from attlas.explorer.maps import unpack
+from attlas.explorer.tiles import unpack
 from attlas.inference.huggingface import HuggingFaceModel
 from support.minilm import minilm
 from support.small_models import saved

@@ -58,7 +58,7 @@ class Asked:
 
     def weights(self, layer: str, head: int, row: int) -> list[float]:
         """Those of the map, as the page gets them."""
-        from attlas.explorer.maps import unpack
+        from attlas.explorer.tiles import unpack
 
         index = self.names.index(layer)
         part = f"heads={head}:{head + 1}&rows={row}:{row + 1}"

@@ -10,9 +10,9 @@ import torch
 import attlas
 from attlas.errors import AttlasError, UnsupportedError
 from attlas.explorer import notebook
-from attlas.explorer.maps import unpack
 from attlas.explorer.notebook import TraceAnswers, trace_of
 from attlas.explorer.overview import split_tiles
+from attlas.explorer.tiles import unpack
 from attlas.recording import Trace
 
 

@@ -15,8 +15,8 @@ import torch
 import attlas
 from attlas.errors import AttlasError
 from attlas.explorer import one_file
-from attlas.explorer.maps import read_tile
 from attlas.explorer.overview import split_tiles
+from attlas.explorer.tiles import read_tile
 from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 

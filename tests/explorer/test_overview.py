@@ -13,8 +13,9 @@ from starlette.testclient import TestClient
 
 from attlas.errors import AttlasError
 from attlas.explorer import app, overview
-from attlas.explorer.maps import Layer, layer_title, read_tile
+from attlas.explorer.maps import Layer, layer_title
 from attlas.explorer.overview import STATISTICS, join_tiles, look_at_layer, split_tiles
+from attlas.explorer.tiles import read_tile
 from attlas.patterns import causal, everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from attlas.recording.trace import Axes

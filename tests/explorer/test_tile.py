@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import AttlasError
-from attlas.explorer.maps import pack, pyramid_level, read_tile, unpack
+from attlas.explorer.tiles import pack, pyramid_level, read_tile, unpack
 
 
 @given(

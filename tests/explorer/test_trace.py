@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 import attlas
 from attlas.errors import AttlasError
 from attlas.explorer import app
-from attlas.explorer.maps import MapRoutes, unpack
+from attlas.explorer.maps import MapRoutes
+from attlas.explorer.tiles import unpack
 from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 

@@ -5,7 +5,7 @@ import torch
 from starlette.testclient import TestClient
 
 from attlas.explorer import app
-from attlas.explorer.maps import unpack
+from attlas.explorer.tiles import unpack
 from attlas.inference import Translator
 from support.small_translators import small_translator
 

@@ -1,21 +1,24 @@
 """`attlas look`: the explorer in the browser."""
 
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from attlas._signals import loading
 from attlas.cli._options import Checkpoint, Device, NumBeams, SearchSettings
+from attlas.errors import AttlasError
 
 
 def look(
-    subject: Annotated[
-        Path,
+    subjects: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="RUN|TRACE|MODEL",
+            metavar="RUN|TRACE|MODEL...",
             help="A run, a trace that was saved, or a model of Hugging Face: its folder, or its "
-            "name.",
+            "name. Of several, the page shows one at a time, and compares two.",
         ),
     ],
     port: Annotated[
@@ -55,6 +58,13 @@ def look(
         bool,
         typer.Option("--download", help="Fetch a model that is not on this machine by its name."),
     ] = False,
+    cache: Annotated[
+        bool,
+        typer.Option(
+            "--cache/--no-cache",
+            help="Keep answers about traces in the folder .attlas-cache beside them.",
+        ),
+    ] = True,
 ) -> None:
     """Open the explorer in the browser.
 
@@ -71,78 +81,69 @@ def look(
       attlas look runs/demo
       attlas look runs/demo --port 0 --no-browser
       attlas look trace.safetensors
+      attlas look before.safetensors after.safetensors
       attlas look models/bert-base-uncased
       attlas look trace.safetensors --export trace.html
       attlas look runs/demo --text "The cat is sleeping." --export cat.html
     """
+    options: dict[str, Any] = {
+        "num_beams": num_beams,
+        "settings": tuple(settings or ()),
+        "checkpoint": checkpoint,
+        "device": device,
+        "max_new_tokens": max_new_tokens,
+        "download": download,
+    }
+    if export is not None:
+        _export(subjects, options, text, export, exact)
+        return
+    with loading():
+        from attlas.explorer.server import serve_apis
+        from attlas.explorer.sources import apis_of
+        from attlas.jobs.sources import LookOptions, sources_of
+
+        if text is not None or exact:
+            from attlas.jobs.inputs import check_used
+
+            check_used({"--text": text is not None, "--exact": exact}, "a server", "add --export")
+    sources = sources_of(subjects, LookOptions(**options), cache=cache)
+    apis, begin = apis_of(sources, failed=lambda error: print(f"attlas: {error}", file=sys.stderr))
+    names = ", ".join(map(str, subjects))
+
+    def ready(url: str) -> None:
+        print(f"{url} shows {names}; Ctrl-C ends it", flush=True)
+        begin()
+
+    serve_apis(apis, host=host, port=port, open_browser=browser, ready=ready)
+
+
+def _export(
+    subjects: Sequence[Path],
+    options: Mapping[str, Any],
+    text: str | None,
+    export: Path,
+    exact: bool,
+) -> None:
+    """Write the page and what it shows as one file."""
     with loading():
         from attlas._output import check_replaceable
-        from attlas.explorer import serve
-        from attlas.explorer.backends import LabellingTranslator, TranslatorProtocol
         from attlas.explorer.notes import notes_path, read_notes
         from attlas.explorer.one_file import check_html, content_of, page_with, write
-        from attlas.inference import TextClassifier, Translator
         from attlas.inference.huggingface import HuggingFaceModel
-        from attlas.jobs.inputs import (
-            check_distinct,
-            check_nothing_searched,
-            check_shown,
-            check_used,
-            decoding_of,
-            model_folder_at,
-            names_a_trace,
-            run_at,
-            trace_at,
-        )
-        from attlas.recording import Trace
+        from attlas.jobs.inputs import check_distinct
+        from attlas.jobs.looking import opened
+        from attlas.jobs.sources import LookOptions
 
-    if export is None:
-        check_used({"--text": text is not None, "--exact": exact}, "a server", "add --export")
-    else:
-        check_html(export)  # better reported before the work than after it
-        check_replaceable(export)
-        check_distinct([subject], [export])
-    shown: TranslatorProtocol | Trace
-    folder = model_folder_at(subject, download=download)
-    if folder is None:
-        reason = "it is for a model of Hugging Face"
-        of_models = {"--max-new-tokens": max_new_tokens is not None, "--download": download}
-        check_used(of_models, str(subject), reason)
-    if folder is not None:
-        of_runs = {
-            "--num-beams": num_beams is not None,
-            "--set": bool(settings),
-            "--checkpoint": checkpoint != "best",
-        }
-        check_used(of_runs, "a model of Hugging Face", "it is searched greedily")
-        shown = HuggingFaceModel(folder, device, max_new_tokens=max_new_tokens)
-    elif names_a_trace(subject):
-        check_nothing_searched(num_beams, settings, checkpoint, device)
-        shown = trace_at(subject)
-    else:
-        check_shown(subject)
-        opened_run, checkpoint = run_at(subject, checkpoint)
-        if opened_run.classifies:
-            searched = {"--num-beams": num_beams is not None, "--set": bool(settings)}
-            check_used(searched, "a classifier", "it does not search")
-            classifier = TextClassifier(opened_run, checkpoint=checkpoint, device=device)
-            shown = LabellingTranslator(classifier)
-        else:
-            config = decoding_of(opened_run, settings, num_beams)
-            shown = Translator(opened_run, config, checkpoint=checkpoint, device=device)
-    if export is not None:
-        notes = () if folder is not None else read_notes(notes_path(subject))
-        content = content_of(shown, text, subject.name, "exact" if exact else "display")
-        content = content.with_notes(notes)
-        write(page_with(content), export)
-        print(export)
-        return
-    serve(
-        shown,
-        name=subject.name,
-        notes=None if folder is not None else notes_path(subject),
-        host=host,
-        port=port,
-        open_browser=browser,
-        ready=lambda url: print(f"{url} shows {subject}; Ctrl-C ends it", flush=True),
-    )
+    if len(subjects) > 1:
+        raise AttlasError(
+            "one run, trace or model to export", f"{len(subjects)}", "write a file for each"
+        )
+    (subject,) = subjects
+    check_html(export)  # better reported before the work than after it
+    check_replaceable(export)
+    check_distinct([subject], [export])
+    shown = opened(subject, LookOptions(**options))
+    notes = () if isinstance(shown, HuggingFaceModel) else read_notes(notes_path(subject))
+    content = content_of(shown, text, subject.name, "exact" if exact else "display")
+    write(page_with(content.with_notes(notes)), export)
+    print(export)

@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+import re
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -305,6 +307,11 @@ def _symbols(data: Mapping[str, Any]) -> str | None:
     return " ".join(str((5 * i + 2) % symbols) for i in range(size))
 
 
+def _said(notes: bool, sources: Sequence[str]) -> dict[str, Any]:
+    """What the page is told of a trace and of a model alike."""
+    return {"notes": notes, **({"sources": list(sources)} if len(sources) > 1 else {})}
+
+
 # A trace, asked by the page.
 
 
@@ -315,10 +322,21 @@ class TraceBackend:
     """What the page asks, answered by one trace; its texts are the rows of the batch."""
 
     def __init__(
-        self, trace: Trace, name: str | None, maps: MapRoutes, *, notes: bool = False
+        self,
+        trace: Trace,
+        name: str | None,
+        maps: MapRoutes,
+        *,
+        notes: bool = False,
+        key: str | None = None,
+        sources: Sequence[str] = (),
     ) -> None:
-        self._trace, self._name, self._maps, self._notes = trace, name, maps, notes
+        self._trace, self._name, self._maps = trace, name, maps
+        self._said = _said(notes, sources)
         self._texts = texts_of(trace)
+        # Of the same trace the same, so that what was answered about it stays true.
+        self._key = key or secrets.token_hex(8)
+        maps.when_missing = self._named
         self._mechanism = MechanismRoutes(maps, SearchTurns())
 
     @property
@@ -332,8 +350,7 @@ class TraceBackend:
 
     async def _model(self, request: Request) -> Response:
         texts = [title for title, _, _ in self._texts]
-        known = {"facts": {"name": self._name}, "texts": texts, "notes": self._notes}
-        return json_no_store(known)
+        return json_no_store({"facts": {"name": self._name}, "texts": texts, **self._said})
 
     async def _text(self, request: Request) -> Response:
         row = path_number(request, "row")
@@ -347,8 +364,18 @@ class TraceBackend:
             "score": None,
             "remarks": [],
             "blank": "",
-            **self._maps.map_message(TextMaps.of(self._trace, *self._texts[row][1:])),
+            **self._maps.map_message(self._of(row), f"{self._key}.{row}"),
         }
+
+    def _of(self, row: int) -> TextMaps:
+        return TextMaps.of(self._trace, *self._texts[row][1:])
+
+    def _named(self, name: str) -> TextMaps | None:
+        """The maps of this id, which an earlier server may have given out."""
+        key, _, row = name.rpartition(".")
+        if key != self._key or re.fullmatch("0|[1-9][0-9]{0,11}", row) is None:
+            return None
+        return self._of(int(row)) if int(row) < len(self._texts) else None
 
 
 def texts_of(trace: Trace) -> list[tuple[str, int, int]]:
@@ -402,9 +429,14 @@ class TranslatorBackend:
     """What the page asks, answered by one translator; a few searches go on in turn."""
 
     def __init__(
-        self, translator: TranslatorProtocol, maps: MapRoutes, *, notes: bool = False
+        self,
+        translator: TranslatorProtocol,
+        maps: MapRoutes,
+        *,
+        notes: bool = False,
+        sources: Sequence[str] = (),
     ) -> None:
-        self._notes = notes
+        self._said = _said(notes, sources)
         self._translator = translator
         self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
         self._maps = maps
@@ -427,7 +459,7 @@ class TranslatorBackend:
         ]
 
     async def _model(self, request: Request) -> Response:
-        return json_no_store({"facts": self._facts, "texts": None, "notes": self._notes})
+        return json_no_store({"facts": self._facts, "texts": None, **self._said})
 
     async def _translate(self, request: Request) -> Response:
         question = await TranslationRequest.read(request)

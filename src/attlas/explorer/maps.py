@@ -4,17 +4,15 @@ import asyncio
 import math
 import re
 import secrets
-import struct
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any, Literal, Self
 
-import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,11 +20,21 @@ from starlette.routing import Route
 from torch import Tensor
 
 from attlas.errors import AttlasError
+from attlas.explorer.answers import Answer, AnswerFolder
 from attlas.explorer.cancellation import Found, run_while_connected
 from attlas.explorer.messages import TranslationRequest, json_no_store, no_store, path_number
+from attlas.explorer.readings import (
+    Pyramid,
+    Pyramids,
+    Readings,
+    Told,
+    cut_out,
+    largest_of_groups,
+    largest_of_known_rows,
+)
+from attlas.explorer.tiles import CURVES, MEDIA_TYPE, pack, pyramid_level, read_tile
 from attlas.inference.forward_pass import ForwardPass
 from attlas.recording import AttentionMap, DenseAttentionMap, Trace
-from attlas.recording.maps.statistics import pool_map
 from attlas.recording.trace import Axes, axes_of
 
 # The maps of one text, layer by layer.
@@ -191,11 +199,12 @@ class MapCache:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def put(self, text_maps: TextMaps) -> str:
-        """Keep the maps of a text and say under which id."""
-        name = secrets.token_hex(8)
+    def put(self, text_maps: TextMaps, name: str | None = None) -> str:
+        """Keep the maps of a text and say under which id: this one, or None = a new one."""
+        name = name or secrets.token_hex(8)
         with self._lock:
             self._kept[name] = text_maps
+            self._kept.move_to_end(name)
             while len(self._kept) > 1 and self._full:
                 self._kept.popitem(last=False)
         return name
@@ -214,141 +223,6 @@ class MapCache:
                 return None
             self._kept.move_to_end(name)
             return self._kept[name]
-
-
-# A piece of an attention map on its way to the page: binary, quantised, deflated.
-
-
-_MAGIC = b"ATLT"
-_VERSION = 2
-_HEADER = struct.Struct("<4sHBBIIIHHI")  # 28 bytes
-_LEVELS = {8: "<u1", 16: "<u2"}  # numpy's names: little-endian, unsigned
-_SAMPLED = 1
-CURVES = {"linear": 1, "root": 2}
-
-MEDIA_TYPE = "application/vnd.attlas.tile"
-
-
-def pack(
-    weights: Float[Tensor, "heads rows keys"],
-    bits: int = 16,
-    *,
-    curve: str = "linear",
-    pyramid_level: int = 0,
-    sampled: bool = False,
-    step: int = 1,
-    effort: int = 6,
-) -> bytes:
-    """The bytes of a tile, whose heads have a scale each: weight = scale · (level / most)^power.
-
-    scale: the largest weight of the head; most = 2^bits − 2; power: 1 for the curve "linear", 2 for
-    "root". The level 2^bits − 1 is a cell in which no query may look at any key; −inf in `weights`.
-    pyramid_level n: a cell stands for up to 2ⁿ × 2ⁿ weights. sampled: not all of them were read.
-    step: levels are rounded to its multiples, so that they deflate better; the largest stays.
-    effort: of zlib, from 1 (fast) to 9 (small).
-    Little-endian, a header of 28 bytes and then one zlib stream:
-
-        offset  type     what
-             0  char[4]  "ATLT"
-             4  uint16   version of the format, 2
-             6  uint8    bits of a level, 8 or 16
-             7  uint8    power of the curve, 1 or 2
-             8  uint32   heads
-            12  uint32   rows      (queries, or pooled groups of them)
-            16  uint32   keys      (or pooled groups of them)
-            20  uint16   pyramid level
-            22  uint16   1 where the weights were sampled, 0 where all of them were read
-            24  uint32   bytes of the rest once inflated = heads · (4 + rows · keys · bits / 8)
-            28  zlib     a float32 for each head, its scale; the levels, unsigned, in the order
-                         [head][row][key]
-
-    With 16 bits and the curve "linear" a weight of at most 1 is off by less than 0.000008. Zero
-    stays exactly zero; `unpack` is the way back.
-
-    Raises:
-        AttlasError: For weights that are negative or not finite, and for other bits or curves.
-    """
-    if bits not in _LEVELS:
-        raise AttlasError("8 or 16 bits", str(bits), "ask for one of these")
-    if curve not in CURVES:
-        raise AttlasError(f"a curve of {', '.join(CURVES)}", repr(curve), "ask for one of these")
-    exact = weights.detach().to("cpu", torch.float64).numpy()
-    hidden = exact == -np.inf
-    exact = np.where(hidden, 0.0, exact)
-    if not (np.isfinite(exact).all() and (exact >= 0).all()):
-        raise AttlasError(
-            "attention weights that are finite and not negative",
-            "weights that are not",
-            "look for NaN in the model's weights; it may have diverged in training",
-        )
-    most = 2**bits - 2
-    # What the page multiplies with is the float32 of the header, so that is what is divided by;
-    # where even that is zero, so is every weight.
-    scales = exact.max(axis=(1, 2), initial=0.0).astype("<f4")
-    shares = exact / np.where(scales == 0, 1.0, scales.astype(np.float64))[:, None, None]
-    if curve == "root":
-        shares = np.sqrt(shares)
-    levels = np.rint(shares * (most / step)) * step
-    levels = np.where(shares == 1, most, levels.clip(0, most))
-    levels = np.where(hidden, most + 1, levels)
-    raw = scales.tobytes() + levels.astype(_LEVELS[bits]).tobytes()
-    shape, flags = weights.shape, _SAMPLED if sampled else 0
-    header = _HEADER.pack(
-        _MAGIC, _VERSION, bits, CURVES[curve], *shape, pyramid_level, flags, len(raw)
-    )
-    return header + zlib.compress(raw, effort)
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """What `pack` packed. hidden: where no query may look at any key; the weight there is 0."""
-
-    weights: Float[Tensor, "heads rows keys"]
-    hidden: Bool[Tensor, "heads rows keys"]
-    pyramid_level: int
-    sampled: bool
-
-
-def read_tile(tile: bytes) -> Tile:
-    """A tile that was packed; each weight within half a level of what it was."""
-    try:
-        header = _HEADER.unpack_from(tile)
-        magic, version, bits, power, heads, rows, num_keys, pyramid_level, flags, size = header
-        if magic != _MAGIC or version != _VERSION:
-            raise ValueError(f"it begins with {magic!r}, version {version}")
-        raw = zlib.decompress(tile[_HEADER.size :])
-        cells = heads * rows * num_keys
-        whole = len(raw) == size == 4 * heads + cells * bits // 8
-        if bits not in _LEVELS or power not in CURVES.values() or not whole:
-            raise ValueError("its sizes contradict each other")
-    except (struct.error, zlib.error, ValueError) as error:
-        raise AttlasError(
-            f"a whole tile of version {_VERSION}",
-            f"something else ({error})",
-            "ask for the tile again",
-        ) from None
-    scales = np.frombuffer(raw, "<f4", count=heads).astype(np.float64)[:, None, None]
-    levels = np.frombuffer(raw, _LEVELS[bits], offset=4 * heads).reshape(heads, rows, num_keys)
-    most = 2**bits - 2
-    hidden = levels == most + 1
-    weights = np.where(hidden, 0.0, scales * (levels / most) ** power)
-    return Tile(
-        torch.from_numpy(weights.astype(np.float32)),
-        torch.from_numpy(hidden),
-        pyramid_level,
-        bool(flags & _SAMPLED),
-    )
-
-
-def unpack(tile: bytes) -> Float[Tensor, "heads rows keys"]:
-    """The weights of a tile; 0 where no query may look."""
-    return read_tile(tile).weights
-
-
-def pyramid_level(size: tuple[int, int], cells: tuple[int, int]) -> int:
-    """The n for which a cell of a window of this size stands for at most 2ⁿ × 2ⁿ weights."""
-    largest = max(-(-whole // part) for whole, part in zip(size, cells, strict=True))
-    return (largest - 1).bit_length()
 
 
 # Which part of a map is asked for, and how coarsely: the heads, rows and keys of one tile.
@@ -407,36 +281,69 @@ class MapWindow:
         return cls(heads, rows, key_range, height, width, int(bits), curve)
 
     def of(
-        self, layer: Layer, stop: threading.Event | None = None, *, hidden: float = 0.0
+        self,
+        layer: Layer,
+        stop: threading.Event | None = None,
+        *,
+        hidden: float = 0.0,
+        told: Told = lambda _: None,
+        log_sums: Float[Tensor, " queries"] | None = None,
     ) -> Float[Tensor, "heads height width"]:
         """The weights in this window: exact ones, or the largest of each group.
 
         Args:
             stop: Set by another thread when no request waits for them any more.
             hidden: The number for a cell in which no query may look at any key.
+            told: Called with the share that was read.
+            log_sums: Of one head, for each query of the map log Σ e^score, by which fewer keys have
+                to be read; None = not known.
 
         Raises:
             PassCancelledError: Soon after `stop` is set.
         """
-        attention_map = layer.attention_map
-        if self.heads != (0, layer.heads):
-            attention_map = attention_map.select_heads(torch.arange(*self.heads))
-        shape = self.height, self.width
-        pooled = pool_map(
-            attention_map, self.rows, self.key_range, shape, "max", stop, hidden=hidden
+        attention_map, shape = self._chosen(layer), (self.height, self.width)
+        part = None if log_sums is None else cut_out(attention_map, self.rows, self.key_range)
+        if part is not None and log_sums is not None:
+            sums = log_sums[slice(*self.rows)]
+            return largest_of_known_rows(part, sums, shape, hidden=hidden, stop=stop, told=told)
+        return largest_of_groups(
+            attention_map, self.rows, self.key_range, shape, hidden=hidden, stop=stop, told=told
         )
-        return pooled[0]
+
+    def pyramid(self, layer: Layer, stop: threading.Event, told: Told) -> Pyramid:
+        """The reading of the whole map of the head of this window."""
+        shape = self.height, self.width
+        return Pyramid.read(self._chosen(layer), shape, stop=stop, told=told)
+
+    def _chosen(self, layer: Layer) -> AttentionMap:
+        if self.heads == (0, layer.heads):
+            return layer.attention_map
+        return layer.attention_map.select_heads(torch.arange(*self.heads))
 
     def tile(self, layer: Layer, stop: threading.Event | None = None) -> bytes:
         """The same as the bytes of a tile, which says where no query may look."""
+        return self.packed(self.of(layer, stop, hidden=-math.inf))
+
+    def packed(self, weights: Float[Tensor, "heads height width"]) -> bytes:
+        """The weights of this window as a tile."""
         size = self.rows[1] - self.rows[0], self.key_range[1] - self.key_range[0]
         return pack(
-            self.of(layer, stop, hidden=-math.inf),
+            weights,
             self.bits,
             curve=self.curve,
-            pyramid_level=pyramid_level(size, (self.height, self.width)),
+            pyramid_level=pyramid_level(size, (weights.shape[1], weights.shape[2])),
             effort=_EFFORT[self.bits],
         )
+
+    def is_long(self, layer: Layer) -> bool:
+        """Return True if this is the whole map of one head, and to read it takes long."""
+        whole = (0, layer.queries), (0, layer.num_keys)
+        return self.is_of_one(layer) and whole == (self.rows, self.key_range)
+
+    def is_of_one(self, layer: Layer) -> bool:
+        """Return True if this is of one head of a map that takes long to be read."""
+        large = layer.queries * layer.num_keys > _LONG
+        return large and self.heads[1] - self.heads[0] == 1
 
 
 def read_range(query: Mapping[str, str], name: str, size: int) -> tuple[int, int]:
@@ -496,17 +403,37 @@ def check_parameters(request: Request, names: Collection[str]) -> None:
         raise AttlasError("each parameter once", f"?{twice[0]}=… twice", "leave one of them out")
 
 
+_LONG = 1 << 26  # weights of a map, from which a pyramid of it is kept
 _GLANCE = 0.2  # seconds between looks whether the page still waits
 _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 
 
+LayerName = tuple[str, int]
+"""The id of the maps of a text, and a layer of them."""
+
+
+def _layer_name(request: Request) -> LayerName:
+    return request.path_params["id"], path_number(request, "layer")
+
+
+def _pyramid_name(name: LayerName, head: int) -> str:
+    return f"pyramid of {name[0]}, layer {name[1]}, head {head}"
+
+
 class MapRoutes:
     """Keeps the maps of the latest texts, lists what is in them, and answers for their weights and
-    tokens."""
+    tokens.
 
-    def __init__(self, most_bytes: int | None = None) -> None:
+    when_missing: gives the maps of an id that are not kept, None where there are none. answers:
+    where pyramids of long maps are kept, beside memory; None = nowhere.
+    """
+
+    def __init__(self, most_bytes: int | None = None, answers: AnswerFolder | None = None) -> None:
+        self._answers = answers
         self.cache = MapCache(most_bytes=most_bytes)
+        self.when_missing: Callable[[str], TextMaps | None] = lambda _: None
         self.turns = asyncio.Semaphore(_AT_ONCE)
+        self._readings, self._pyramids = Readings(), Pyramids()
 
     @property
     def routes(self) -> list[Route]:
@@ -514,21 +441,27 @@ class MapRoutes:
         return [
             Route("/maps/{id}/{layer}", self._tile),
             Route("/maps/{id}/{layer}/tokens", self._tokens),
+            Route("/maps/{id}/{layer}/progress", self._progress),
+            Route("/maps/{id}/{layer}/glance", self._glance),
         ]
 
-    def map_message(self, text_maps: TextMaps | None) -> dict[str, Any]:
+    def map_message(self, text_maps: TextMaps | None, name: str | None = None) -> dict[str, Any]:
         """Keep the maps of a text; under which name the page can ask for it, and what is in it."""
         return {
-            "map": self.cache.put(text_maps) if text_maps and text_maps.layers else None,
+            "map": self.cache.put(text_maps, name) if text_maps and text_maps.layers else None,
             "layers": described(text_maps.layers if text_maps else ()),
         }
 
     def text_maps(self, request: Request) -> TextMaps:
         """The maps of the text whose id is in the path of a request; not found (404) where they are
         no longer kept."""
-        text_maps = self.cache.get(request.path_params["id"])
+        name = request.path_params["id"]
+        text_maps = self.cache.get(name)
         if text_maps is None:
-            raise HTTPException(404, "a map that is still kept")
+            text_maps = self.when_missing(name)
+            if text_maps is None:
+                raise HTTPException(404, "a map that is still kept")
+            self.cache.put(text_maps, name)
         return text_maps
 
     async def answer(self, request: Request, work: Callable[[threading.Event], Found]) -> Found:
@@ -547,7 +480,72 @@ class MapRoutes:
 
     async def _tile(self, request: Request) -> Response:
         layer, view = self._requested(request)
-        packed = await self.answer(request, lambda stop: view.tile(layer, stop))
+        name = _layer_name(request)
+        with self._readings.under_way((name, view)) as told:
+            packed = await self.answer(
+                request, lambda stop: self._read(name, layer, view, stop, told)
+            )
+        return no_store(Response(packed, media_type=MEDIA_TYPE))
+
+    def _read(
+        self, name: LayerName, layer: Layer, view: MapWindow, stop: threading.Event, told: Told
+    ) -> bytes:
+        """A tile; of a whole map that is long, a pyramid is kept, with which parts of it are read
+        in less time."""
+        head = view.heads[0]
+        if view.is_long(layer):
+            pyramid = view.pyramid(layer, stop, told)
+            self._pyramids.put((name, head), pyramid)
+            if self._answers is not None:
+                self._keep(self._answers, _pyramid_name(name, head), pyramid)
+            return view.packed(pyramid.coarser((view.height, view.width)))
+        known = self._pyramid(name, layer, head) if view.is_of_one(layer) else None
+        log_sums = None if known is None else known.log_sums
+        return view.packed(view.of(layer, stop, hidden=-math.inf, told=told, log_sums=log_sums))
+
+    def _keep(self, answers: AnswerFolder, name: str, pyramid: Pyramid) -> None:
+        answers.write(name, Answer(MEDIA_TYPE, pack(pyramid.cells.unsqueeze(0), 16, effort=1)))
+        if pyramid.log_sums is not None:
+            answers.write(f"{name}, sums", Answer("", pyramid.log_sums.numpy().tobytes()))
+
+    def _pyramid(self, name: LayerName, layer: Layer, head: int) -> Pyramid | None:
+        """What is kept of the reading of a whole map; None where it was not read."""
+        pyramid = self._pyramids.get((name, head))
+        if pyramid is None and self._answers is not None:
+            kept = self._answers.read(_pyramid_name(name, head))
+            if kept is not None:
+                tile = read_tile(kept.body)
+                cells = tile.weights.masked_fill(tile.hidden, -torch.inf)[0]
+                sums = self._answers.read(f"{_pyramid_name(name, head)}, sums")
+                log_sums = (
+                    None
+                    if sums is None
+                    else torch.frombuffer(bytearray(sums.body), dtype=torch.float32)
+                )
+                pyramid = Pyramid(cells, (layer.queries, layer.num_keys), log_sums)
+                self._pyramids.put((name, head), pyramid)
+        return pyramid
+
+    async def _progress(self, request: Request) -> Response:
+        _, view = self._requested(request)
+        share = self._readings.share((_layer_name(request), view))
+        return json_no_store({"share": share})
+
+    async def _glance(self, request: Request) -> Response:
+        layer, view = self._requested(request)
+        name = _layer_name(request)
+
+        def glance() -> bytes | None:
+            pyramid = self._pyramid(name, layer, view.heads[0])
+            if pyramid is None:
+                return None
+            shape = view.height, view.width
+            return view.packed(pyramid.part(view.rows, view.key_range, shape))
+
+        alone = view.heads[1] - view.heads[0] == 1
+        packed = await run_in_threadpool(glance) if alone else None
+        if packed is None:  # which is no mistake of who asks
+            return no_store(Response(status_code=204))
         return no_store(Response(packed, media_type=MEDIA_TYPE))
 
     async def _tokens(self, request: Request) -> Response:

@@ -66,9 +66,9 @@ def path_number(request: Request, name: str) -> int:
     return int(text)
 
 
-MOST_CHARACTERS = 2_000  # of one text; and ids of a prefix
+MOST_IDS = 2_000  # of a prefix
 MOST_ID = (1 << 31) - 1
-_MOST_BYTES = 64 * 1024  # of one request
+_MOST_BYTES = 64 * 1024  # of one request; of its text a translator counts the tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ async def _body(request: Request) -> bytes:
             raise AttlasError(
                 f"a request of at most {_MOST_BYTES:,} bytes",
                 f"more than {len(body) - 1:,}",
-                "send less text at a time",
+                "send less text at a time; `attlas translate` takes whole files",
             )
     return body
 
@@ -145,7 +145,7 @@ def _are_ids(value: object) -> bool:
     """Whether these are ids of tokens, not too many of them."""
     return (
         isinstance(value, list)
-        and len(value) <= MOST_CHARACTERS
+        and len(value) <= MOST_IDS
         and all(type(one) is int and 0 <= one <= MOST_ID for one in value)
     )
 
@@ -159,12 +159,6 @@ def _fields(named: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _check(text: str) -> None:
-    if len(text) > MOST_CHARACTERS:
-        raise AttlasError(
-            f"at most {MOST_CHARACTERS:,} characters",
-            f"{len(text):,}",
-            "translate one sentence at a time; `attlas translate` takes whole files",
-        )
     try:
         text.encode()
     except UnicodeEncodeError:

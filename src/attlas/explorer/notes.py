@@ -16,13 +16,13 @@ from starlette.routing import Route
 from attlas._files import parse_json, stored_bytes, write_durably
 from attlas.errors import AttlasError, DataError
 from attlas.explorer.messages import json_no_store, json_object
-from attlas.runs import NOTES
 
 MOST_NOTES = 500
 MOST_TEXT = 2_000  # characters of a note
 MOST_LINK = 8_000  # characters of the address of its view
 
 BESIDE_TRACE = ".notes.json"
+IN_RUN = "explorer-notes.json"  # as `attlas.runs` has it, which imports torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Note:
 
 def notes_path(shown: Path) -> Path:
     """The file with the notes of a trace, which stands beside it, or of a run, which is in it."""
-    return shown / NOTES if shown.is_dir() else shown.with_name(shown.name + BESIDE_TRACE)
+    return shown / IN_RUN if shown.is_dir() else shown.with_name(shown.name + BESIDE_TRACE)
 
 
 def read_notes(path: Path) -> tuple[Note, ...]:

@@ -15,9 +15,10 @@ from typing import Any, Literal
 from attlas._files import write_durably
 from attlas.errors import AttlasError, unwritable
 from attlas.explorer.backends import TranslationProtocol, TranslatorProtocol, facts, texts_of
-from attlas.explorer.maps import Layer, MapWindow, TextMaps, described, pack
+from attlas.explorer.maps import Layer, MapWindow, TextMaps, described
 from attlas.explorer.notes import Note
 from attlas.explorer.overview import SIDE, join_tiles, look_at_text, statistics_message
+from attlas.explorer.tiles import pack
 from attlas.inference.translator import translation_remarks
 from attlas.recording import Trace
 

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from attlas.explorer.maps import CURVES
-from attlas.explorer.maps import MEDIA_TYPE as TILE
-from attlas.explorer.messages import MOST_CHARACTERS, MOST_ID, json_no_store
+from attlas.explorer.messages import MOST_ID, MOST_IDS, json_no_store
 from attlas.explorer.notes import MOST_LINK, MOST_TEXT
 from attlas.explorer.overview import MEDIA_TYPE as OVERVIEW
+from attlas.explorer.tiles import CURVES
+from attlas.explorer.tiles import MEDIA_TYPE as TILE
 
 Schema = Mapping[str, Any]
 
@@ -32,6 +32,19 @@ _OUTPUT = ("output", "An output of the model, from 0.", _WHOLE)
 _QUERY = ("row", "A query of the layer, from 0.", _WHOLE)
 _ROWS = ("rows", "A range of queries, a:b; all where it is left out.", _RANGE)
 _KEYS = ("keys", "A range of keys, a:b; all where it is left out.", _RANGE)
+
+_WINDOW = (
+    ("heads", "A range of heads, a:b; all where it is left out.", _RANGE),
+    _ROWS,
+    _KEYS,
+    (
+        "shape",
+        "height,width: so many numbers for each head, each the largest of its group.",
+        {"type": "string", "pattern": "^[0-9]{1,12},[0-9]{1,12}$"},
+    ),
+    ("bits", "Of a level.", {"type": "string", "enum": ["8", "16"]}),
+    ("curve", "From levels to weights.", {"type": "string", "enum": [*CURVES]}),
+)
 
 # By method and path: what it answers, the media type, and the parameters of the query.
 _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema], ...]]] = {
@@ -57,21 +70,16 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
         _JSON,
         (),
     ),
-    ("get", "/maps/{id}/{layer}"): (
-        "The weights of a part of a map, as a tile.",
+    ("get", "/maps/{id}/{layer}"): ("The weights of a part of a map, as a tile.", TILE, _WINDOW),
+    ("get", "/maps/{id}/{layer}/progress"): (
+        "How far the reading of this tile is: the share of its rows; null where none is under way.",
+        _JSON,
+        _WINDOW,
+    ),
+    ("get", "/maps/{id}/{layer}/glance"): (
+        "What an earlier reading of the whole map of a head says of a part of it, as a tile.",
         TILE,
-        (
-            ("heads", "A range of heads, a:b; all where it is left out.", _RANGE),
-            _ROWS,
-            _KEYS,
-            (
-                "shape",
-                "height,width: so many numbers for each head, each the largest of its group.",
-                {"type": "string", "pattern": "^[0-9]{1,12},[0-9]{1,12}$"},
-            ),
-            ("bits", "Of a level.", {"type": "string", "enum": ["8", "16"]}),
-            ("curve", "From levels to weights.", {"type": "string", "enum": [*CURVES]}),
-        ),
+        _WINDOW,
     ),
     ("get", "/maps/{id}/{layer}/tokens"): ("The tokens of a part of a map.", _JSON, (_ROWS, _KEYS)),
     ("get", "/maps/{id}/{layer}/doubt"): (
@@ -97,11 +105,11 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
         (_HEAD, _QUERY, ("key", "A key that is among those that are told.", _WHOLE)),
     ),
 }
-_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": MOST_CHARACTERS}
+_TEXT: Schema = {"type": "string", "minLength": 1}
 _IDS: Schema = {
     "type": "array",
     "items": {"type": "integer", "minimum": 0, "maximum": MOST_ID},
-    "maxItems": MOST_CHARACTERS,
+    "maxItems": MOST_IDS,
 }
 # By the path of a post: the fields that its body must have, and all that it may have.
 _BODIES: Mapping[str, tuple[tuple[str, ...], Schema]] = {
@@ -188,6 +196,8 @@ def _operation(method: str, path: str) -> dict[str, Any]:
             **{status: {"description": text, **error} for status, text in _ERRORS.items()},
         },
     }
+    if path.endswith("/glance"):
+        answer["responses"]["204"] = {"description": "The map was not read yet."}
     if path in _BODIES and method == "post":
         required, properties = _BODIES[path]
         schema = {

@@ -19,15 +19,9 @@ from starlette.routing import Route
 from torch import Tensor
 
 from attlas.errors import AttlasError
-from attlas.explorer.maps import (
-    Layer,
-    MapRoutes,
-    TextMaps,
-    check_parameters,
-    pack,
-    pyramid_level,
-)
+from attlas.explorer.maps import Layer, MapRoutes, TextMaps, check_parameters
 from attlas.explorer.messages import json_no_store, no_store
+from attlas.explorer.tiles import pack, pyramid_level
 from attlas.recording import AttentionMap
 from attlas.recording.maps.blocks import Block
 from attlas.recording.maps.reductions import (

@@ -9,21 +9,19 @@ import secrets
 import socket
 import sys
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attlas.errors import AttlasError
-from attlas.explorer.app import app
-from attlas.explorer.backends import TranslatorProtocol
 from attlas.explorer.messages import error_body
 from attlas.explorer.security import HEADERS, is_loopback, normalized_host
-from attlas.recording import Trace
+from attlas.explorer.site import site
 
 PORT = 8642
 
@@ -32,23 +30,24 @@ _TO_READ = 20.0  # seconds in which some of an answer has to be read
 _MOST_CONNECTIONS = 256
 
 
-def serve(
-    shown: TranslatorProtocol | Trace,
+def serve_apis(
+    apis: Sequence[ASGIApp],
     *,
-    name: str | None = None,
-    notes: Path | None = None,
     host: str = "127.0.0.1",
     port: int = PORT,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a translator, or a trace, until Ctrl-C; a translation under way is finished first.
+    """Serve what answers for one model or trace, or for several, until Ctrl-C.
 
-    name: what the page calls a trace. notes: the file of the reader's notes, None = the page takes
-    none. port: 0 = any free one. open_browser: whether to open
-    the page, where there is a screen. ready: called once with the URL, when the server listens.
     Other machines may reach any address but a loopback one, so there the URL holds a token, without
     which no request is answered.
+
+    Args:
+        apis: See `site.site`.
+        port: 0 = any free one.
+        open_browser: Whether to open the page, where there is a screen.
+        ready: Called once with the URL, when the server listens.
 
     Raises:
         AttlasError: If the host is unknown, or the port is taken or not allowed.
@@ -57,7 +56,7 @@ def serve(
         address, number = listening.getsockname()[:2]
         token = None if is_loopback(address) else secrets.token_urlsafe(24)
         config = uvicorn.Config(
-            app(shown, hosts=[host, address], name=name, token=token, notes=notes),
+            site(apis, [host, address], token=token),
             http=Connection,
             ws="none",
             log_level="error",  # clients get their errors in the response

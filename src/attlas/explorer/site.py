@@ -1,8 +1,12 @@
-"""The explorer's web application: a page, and the questions it asks."""
+"""The explorer's web application: a page, and what answers the questions that it asks.
+
+Nothing here imports torch, so that the page is served as soon as a server listens.
+"""
 
 import asyncio
 import logging
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -12,66 +16,31 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount, Router
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
-from attlas.explorer.backends import MOST_KEPT, TraceBackend, TranslatorBackend, TranslatorProtocol
-from attlas.explorer.maps import MapRoutes
 from attlas.explorer.messages import BusyError, error_body, json_no_store
-from attlas.explorer.notes import NotesFile, NotesRoutes
-from attlas.explorer.openapi import OpenApiRoutes
-from attlas.explorer.overview import OverviewRoutes
 from attlas.explorer.security import Guard
-from attlas.recording import Trace
 
 _PAGE = Path(__file__).parent / "page"
 
 _log = logging.getLogger("attlas.explorer")
 
 
-def app(
-    shown: TranslatorProtocol | Trace,
-    hosts: Collection[str] = (),
-    *,
-    name: str | None = None,
-    token: str | None = None,
-    notes: Path | None = None,
+def site(
+    apis: Sequence[ASGIApp], hosts: Collection[str] = (), *, token: str | None = None
 ) -> Starlette:
-    """The web application around one translator, or around one trace of whatever model.
+    """The web application around what answers for one model or trace, or for several.
 
-    hosts: the names by which it may be called, beside localhost and its addresses. name: what the
-    page calls a trace. token: without which no request is answered (see `security.Guard`). notes:
-    the file of the reader's notes; None = the page takes none.
-
-        GET  /                        the page
-        GET  /api/openapi.json        the description of these routes in OpenAPI
-        GET  /api/model               facts about the model; of a trace, how its texts begin
-        POST /api/translate           {"text": …} → the translation, its tokens, and which maps;
-                                      it begins with "prefix", where there is one: a text, or ids
-        GET  /api/notes               the reader's notes; POST {"text", "link"} adds one, and
-                                      DELETE /api/notes/{note} removes one
-        GET  /api/texts/{row}         which maps a trace has of this text, from 0
-        GET  /api/maps/{id}/overview  ?side=64 → small pictures of all heads of all layers
-        GET  /api/maps/{id}/statistics
-                                      → numbers for each head, and which head is shown first
-        GET  /api/maps/{id}/beams     → the hypotheses of a beam search, and alternatives of tokens
-        GET  /api/maps/{id}/{layer}   ?heads=a:b&rows=a:b&keys=a:b&shape=h,w&bits=8|16
-                                      &curve=linear|root → a tile
-        GET  /api/maps/{id}/{layer}/doubt
-                                      ?head=h&output=o&row=r&key=k&weight=0.5&erased=a:b
-                                      → what an output becomes when the head looks elsewhere
-        GET  /api/maps/{id}/{layer}/adversary
-                                      ?head=h&output=o&row=r → other weights of the same output
-        GET  /api/maps/{id}/{layer}/mechanism
-                                      ?head=h&row=r&key=k → how the weights of a row came about
-        GET  /api/maps/{id}/{layer}/tokens
-                                      ?rows=a:b&keys=a:b → its tokens, [] where they have no names
-
-    A tile is binary (see `maps.pack`), an overview too (`overview.join_tiles`); a window into a map
-    is a `MapWindow`. What the caller did wrong is answered with {"expected", "got", "hint"}; so is
+    The page is at /, the answers of the first are at /api, and those of number n, from 0, at
+    /api/sources/n. What the caller did wrong is answered with {"expected", "got", "hint"}; so is
     what we did wrong, with status 500.
+
+    Args:
+        hosts: The names by which it may be called, beside localhost and its addresses.
+        token: Without which no request is answered (see `security.Guard`).
     """
     if not (_PAGE / "index.html").is_file():
         raise AttlasError(
@@ -79,21 +48,10 @@ def app(
             f"nothing at {_PAGE}",
             "install attlas again, or run `npm ci && npm run build` in explorer-ui",
         )
-    # The maps of a trace are its own memory; those of translations are beside it.
-    maps = MapRoutes(None if isinstance(shown, Trace) else MOST_KEPT)
-    answers = (
-        TraceBackend(shown, name, maps, notes=notes is not None)
-        if isinstance(shown, Trace)
-        else TranslatorBackend(shown, maps, notes=notes is not None)
-    )
-    # An overview comes before the tile of a layer, whose path would fit it too.
-    api = [*answers.routes, *OverviewRoutes(maps).routes, *maps.routes]
-    if notes is not None:
-        api += NotesRoutes(NotesFile(notes)).routes
-    api += OpenApiRoutes(api).routes
     routes = [
+        *(Mount(f"/api/sources/{number}", api) for number, api in enumerate(apis)),
         # Apart from the page's files, which would answer for a question of another method.
-        Mount("/api", Router(api, redirect_slashes=False)),
+        Mount("/api", apis[0]),
         Mount("/", _Compressed(StaticFiles(directory=_PAGE, html=True))),
     ]
     return Starlette(
@@ -128,7 +86,7 @@ async def _later(request: Request, error: Exception) -> Response:
 
 async def _no_such_thing(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if request.url.path.startswith("/api/maps/"):
+    if re.match("/api/(sources/[0-9]+/)?maps/", request.url.path):
         what = AttlasError("a map that is still kept", request.url.path, "load the page again")
     else:
         what = AttlasError(

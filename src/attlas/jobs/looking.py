@@ -1,0 +1,51 @@
+"""What the explorer shows, opened: a run, a trace, or a model of Hugging Face."""
+
+from pathlib import Path
+
+from attlas.explorer.backends import LabellingTranslator, TranslatorProtocol
+from attlas.inference import TextClassifier, Translator
+from attlas.inference.huggingface import HuggingFaceModel
+from attlas.jobs.inputs import (
+    check_nothing_searched,
+    check_shown,
+    check_used,
+    decoding_of,
+    model_folder_at,
+    names_a_trace,
+    run_at,
+    trace_at,
+)
+from attlas.jobs.sources import LookOptions
+from attlas.recording import Trace
+
+
+def opened(path: Path, options: LookOptions) -> TranslatorProtocol | Trace:
+    """What is at this path, or the model of this name.
+
+    Raises:
+        AttlasError: If there is none, if it is damaged, and for options that it has no use for.
+    """
+    folder = model_folder_at(path, download=options.download)
+    searched = {"--num-beams": options.num_beams is not None, "--set": bool(options.settings)}
+    if folder is not None:
+        of_runs = {**searched, "--checkpoint": options.checkpoint != "best"}
+        check_used(of_runs, "a model of Hugging Face", "it is searched greedily")
+        return HuggingFaceModel(folder, options.device, max_new_tokens=options.max_new_tokens)
+    of_models = {
+        "--max-new-tokens": options.max_new_tokens is not None,
+        "--download": options.download,
+    }
+    check_used(of_models, str(path), "it is for a model of Hugging Face")
+    if names_a_trace(path):
+        settings = [*options.settings]
+        check_nothing_searched(options.num_beams, settings, options.checkpoint, options.device)
+        return trace_at(path)
+    check_shown(path)
+    run, checkpoint = run_at(path, options.checkpoint)
+    if run.classifies:
+        check_used(searched, "a classifier", "it does not search")
+        return LabellingTranslator(
+            TextClassifier(run, checkpoint=checkpoint, device=options.device)
+        )
+    config = decoding_of(run, options.settings, options.num_beams)
+    return Translator(run, config, checkpoint=checkpoint, device=options.device)
