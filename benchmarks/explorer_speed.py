@@ -146,6 +146,7 @@ def _at_512(visit: Visit, made: Trace, times: int, note: Note) -> None:
             note(f"512.{name}", visit.switch(arrow, MAP))
             visit.still()
     note("512.nodes", visit.nodes())
+    visit.with_all_heads(MAP)
     note("512.tiles", tiles(visit, made))
     note("foreign", {"requests": len(visit.foreign())})
 

@@ -191,6 +191,15 @@ class Visit:
         maps = self.probe()["map"]
         return float(next(one["shown"] for one in maps if one["width"] == cells))
 
+    def with_all_heads(self, cells: int) -> None:
+        """The page anew, where it asks for all heads of a layer: what is set aside of each is known
+        only from its weights."""
+        self.open("#v=1&row=0&tab=statistics&x=1")
+        self.exact_map(cells)
+        self.wait(
+            "performance.getEntriesByType('resource').some(one => one.name.includes('&bits=8'))"
+        )
+
     def requests(self) -> list[dict[str, Any]]:
         """The page itself and all that it asked for."""
         found: list[dict[str, Any]] = self.driver.run(

@@ -1,6 +1,6 @@
 import { type Plugin, build, defineConfig } from "vite";
 
-const oxc = { jsx: { runtime: "automatic", importSource: "preact" } } as const;
+const oxc = { jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" } } as const;
 
 /** The widget of a notebook: the same page as one module, which exports how it is drawn. */
 function widget(): Plugin {

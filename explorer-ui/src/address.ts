@@ -5,24 +5,15 @@ import type { Head } from "./grid-layout.ts";
 import { MODEL, PLACES } from "./mechanism.ts";
 import type { Order, Place, Side } from "./state.ts";
 
-/**
- * All that a link to the page says: what is open, and how it is looked at. null = left to the page.
- * Places of `pinned` are counted from the beginning of the text.
- */
-export interface Link {
-  readonly text: string | null;
-  /** The text of a trace, from 0. */
-  readonly row: number | null;
-  readonly layer: number | null;
-  /** A head, from 0, or the mean of all. */
-  readonly head: number | "mean" | null;
-  readonly view: Excerpt | null;
-  readonly pinned: Place | null;
+/** How what is open is looked at: the part of a link that is a part of the state too. */
+export interface Look {
   readonly order: Order;
   readonly scale: Scale;
-  /** By which statistic the grid of heads is marked, and whether it is sorted by it. */
+  /** By which statistic the grid of heads is marked, null = none, and whether it is sorted by it. */
   readonly statistic: string | null;
   readonly sorted: boolean;
+  /** Only heads are shown whose number is at least so many hundredths of the largest. */
+  readonly least: number;
   /** The heads beside the one that is shown, and the tab of the inspector. */
   readonly selected: readonly Head[];
   readonly tab: string | null;
@@ -45,21 +36,32 @@ export interface Link {
   readonly forced: readonly number[];
 }
 
+/**
+ * All that a link to the page says: what is open, and how it is looked at. null = left to the page.
+ * Places of `pinned` are counted from the beginning of the text.
+ */
+export interface Link extends Look {
+  readonly text: string | null;
+  /** The text of a trace, from 0. */
+  readonly row: number | null;
+  readonly layer: number | null;
+  /** A head, from 0, or the mean of all. */
+  readonly head: number | "mean" | null;
+  readonly view: Excerpt | null;
+  readonly pinned: Place | null;
+}
+
 export const MOST_HEADS = 6; // that can be selected, the one that is shown among them
 
 export const VERSION = 1;
 
-export const nowhere: Link = {
-  text: null,
-  row: null,
-  layer: null,
-  head: null,
-  view: null,
-  pinned: null,
+/** How all is looked at where a link says nothing of it. */
+export const usual: Look = {
   order: "sentence",
   scale: "root",
   statistic: null,
   sorted: false,
+  least: 0,
   selected: [],
   tab: null,
   side: "target",
@@ -74,6 +76,14 @@ export const nowhere: Link = {
   forced: [],
 };
 
+export const nowhere: Link = { text: null, row: null, layer: null, head: null, view: null, pinned: null, ...usual };
+
+/** How something is looked at, of all that is said of it. */
+export function look(whole: Look): Look {
+  const names = Object.keys(usual) as (keyof Look)[];
+  return Object.fromEntries(names.map((name) => [name, whole[name]])) as unknown as Look;
+}
+
 /**
  * The part of an address after "#". The sentence stands first and in full, after it
  * fp, the ids with which its translation begins, to base 36; the rest is
@@ -81,6 +91,7 @@ export const nowhere: Link = {
  *     v version   row text of a trace   l layer   h head or mean   q queries   k keys, first–last
  *     p what is kept: t or s for its side, its place, and that of its partner
  *     o=weight the order of the list   s scale   m statistic   sort=1
+ *     mf least number of a head that is shown, in hundredths of the largest
  *     sel other heads, layer.head   tab of the inspector   d=s words are what is looked at
  *     w=1 pieces joined to words   t least weight of a line in hundredths   x=1 sinks left out
  *     out an output that is doubted   wt a weight set by hand, in hundredths   er a token erased
@@ -88,34 +99,14 @@ export const nowhere: Link = {
  */
 export function written(link: Link): string {
   const parts: string[] = [];
-  const say = (name: string, value: string | number | null) => {
-    if (value !== null) parts.push(`${name}=${encodeURIComponent(value)}`);
-  };
-  say("text", link.text);
-  say("fp", link.forced.length > 0 ? link.forced.map((id) => id.toString(36)).join(".") : null);
-  const beside = parts.length;
-  say("row", link.row);
-  say("l", link.layer);
-  say("h", link.head);
-  say("q", link.view && range(link.view.rows));
-  say("k", link.view && range(link.view.keys));
-  say("p", link.pinned && place(link.pinned));
-  say("o", link.order === nowhere.order ? null : link.order);
-  say("s", link.scale === nowhere.scale ? null : link.scale);
-  say("m", link.statistic);
-  say("sort", link.sorted ? 1 : null);
-  const heads = link.selected.map(({ layer, head }) => `${layer}.${head}`);
-  say("sel", heads.length > 0 ? heads.join("_") : null);
-  say("tab", link.tab === nowhere.tab ? null : link.tab);
-  say("d", link.side === "source" ? "s" : null);
-  say("w", link.joined ? 1 : null);
-  say("t", link.threshold === nowhere.threshold ? null : link.threshold);
-  say("x", link.apart ? 1 : null);
-  say("out", link.output);
-  say("wt", link.weight === nowhere.weight ? null : link.weight);
-  say("er", link.erased);
-  say("f", link.factor === nowhere.factor ? null : link.factor);
-  say("u", link.unmasked ? 1 : null);
+  let beside = 0; // how many parts come before the version
+  const [given, normal] = [flat(link), flat(nowhere)];
+  for (const [name, letter, , write = String] of FIELDS as readonly Field[]) {
+    const said = (one: Flat) => (one[name] === null ? null : String(write(one[name])));
+    const value = said(given);
+    if (value !== null && value !== said(normal)) parts.push(`${letter}=${encodeURIComponent(value)}`);
+    if (name === "forced") beside = parts.length;
+  }
   if (parts.length > beside) parts.splice(beside, 0, `v=${VERSION}`);
   return parts.length > 0 ? `#${parts.join("&")}` : "";
 }
@@ -125,47 +116,70 @@ export function read(hash: string): Link {
   const given = new Map<string, string>();
   for (const part of hash.replace(/^#/, "").split("&").filter((part) => part !== "")) {
     const [name = "", ...rest] = part.split("=");
-    if (!NAMES.has(name) || given.has(name)) throw damaged(part);
+    const known = name === "v" || FIELDS.some(([, letter]) => letter === name);
+    if (!known || given.has(name)) throw damaged(part);
     given.set(name, decoded(rest.join("="), part));
   }
   if (given.has("v") && given.get("v") !== String(VERSION)) throw damaged(`v=${given.get("v")}`);
-  const part = <T>(name: string, parse: (value: string) => T | null): T | null => {
-    const value = given.get(name);
-    if (value === undefined) return null;
+  const found: Record<string, unknown> = { ...flat(nowhere) };
+  for (const [name, letter, parse] of FIELDS) {
+    const value = given.get(letter);
+    if (value === undefined) continue;
     const parsed = parse(value);
-    if (parsed === null) throw damaged(`${name}=${value}`);
-    return parsed;
-  };
-  const [rows, keys] = [part("q", span), part("k", span)];
+    if (parsed === null) throw damaged(`${letter}=${value}`);
+    found[name] = parsed;
+  }
+  const { rows, keys, text, ...link } = found as unknown as Flat;
   if ((rows === null) !== (keys === null)) throw damaged("one of q and k alone");
-  return {
-    text: given.get("text") || null,
-    row: part("row", number),
-    layer: part("l", number),
-    head: part("h", (value) => (value === "mean" ? value : number(value))),
-    view: rows !== null && keys !== null ? { rows, keys } : null,
-    pinned: part("p", placeOf),
-    order: part("o", (value) => (value === "weight" ? value : null)) ?? nowhere.order,
-    scale: part("s", (value) => SCALES.find(([scale]) => scale === value)?.[0] ?? null) ?? nowhere.scale,
-    statistic: part("m", (value) => (/^[a-z_]{1,40}$/.test(value) ? value : null)),
-    sorted: part("sort", yes) ?? false,
-    selected: part("sel", headsOf) ?? [],
-    tab: part("tab", (value) => (/^[a-z]{1,20}$/.test(value) ? value : null)),
-    side: part("d", (value) => (value === "s" ? "source" : null)) ?? "target",
-    joined: part("w", yes) ?? false,
-    threshold: part("t", share) ?? nowhere.threshold,
-    apart: part("x", yes) ?? false,
-    output: part("out", number),
-    weight: part("wt", share) ?? nowhere.weight,
-    erased: part("er", number),
-    factor: part("f", (value) => upTo(PLACES, value)) ?? nowhere.factor,
-    unmasked: part("u", yes) ?? false,
-    forced: part("fp", ids) ?? nowhere.forced,
-  };
+  return { ...link, text: text || null, view: rows !== null && keys !== null ? { rows, keys } : null };
 }
 
-const NAMES = new Set(["text", "v", "row", "l", "h", "q", "k", "p", "o", "s", "m", "sort", "sel", "tab", "d", "w", "t", "x", "out", "wt", "er", "f", "u", "fp"]);
+/** A link whose part in view is two parts, as it is written. */
+interface Flat extends Omit<Link, "view"> {
+  readonly rows: Span | null;
+  readonly keys: Span | null;
+}
 
+function flat({ view, ...link }: Link): Flat {
+  return { ...link, rows: view && view.rows, keys: view && view.keys };
+}
+
+type Field = readonly [keyof Flat, string, (text: string) => unknown, ((value: unknown) => string | number)?];
+
+/** What is said of each part of a link: its letters, how it is read (null: damaged), how written. */
+const FIELDS: readonly {
+  [Name in keyof Flat]: readonly [
+    Name,
+    string,
+    (text: string) => Flat[Name] | null,
+    ((value: NonNullable<Flat[Name]>) => string | number)?,
+  ];
+}[keyof Flat][] = [
+  ["text", "text", String],
+  ["forced", "fp", ids, (forced: readonly number[]) => forced.map((id) => id.toString(36)).join(".")],
+  ["row", "row", number],
+  ["layer", "l", number],
+  ["head", "h", (value) => (value === "mean" ? value : number(value))],
+  ["rows", "q", span, range],
+  ["keys", "k", span, range],
+  ["pinned", "p", placeOf, place],
+  ["order", "o", (value) => (value === "weight" ? value : null)],
+  ["scale", "s", (value) => SCALES.find(([scale]) => scale === value)?.[0] ?? null],
+  ["statistic", "m", (value) => (/^[a-z_]{1,40}$/.test(value) ? value : null)],
+  ["sorted", "sort", yes, Number],
+  ["least", "mf", share],
+  ["selected", "sel", headsOf, (heads: readonly Head[]) => heads.map(({ layer, head }) => `${layer}.${head}`).join("_")],
+  ["tab", "tab", (value) => (/^[a-z]{1,20}$/.test(value) ? value : null)],
+  ["side", "d", (value) => (value === "s" ? "source" : null), (side: Side) => side.slice(0, 1)],
+  ["joined", "w", yes, Number],
+  ["threshold", "t", share],
+  ["apart", "x", yes, Number],
+  ["output", "out", number],
+  ["weight", "wt", share],
+  ["erased", "er", number],
+  ["factor", "f", (value) => upTo(PLACES, value)],
+  ["unmasked", "u", yes, Number],
+];
 function yes(value: string): true | null {
   return value === "1" ? true : null;
 }

@@ -1,5 +1,7 @@
+import { h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useExplorer } from "./panel.ts";
+import { Select } from "./parts.tsx";
 import * as wording from "./wording.ts";
 
 /** The field for a text, where a model answers; the list of texts, where a trace is shown. */
@@ -79,17 +81,12 @@ function TextList({ texts }: { texts: readonly string[] }) {
     <div class="ask" id="texts" hidden={texts.length < 2}>
       <label>
         Text{" "}
-        <select
+        <Select
           id="text"
           value={String(row ?? 0)}
-          onChange={(event) => explorer.openText(Number(event.currentTarget.value))}
-        >
-          {texts.slice(0, 500).map((text, index) => (
-            <option key={index} value={String(index)}>
-              {wording.listed(index, text)}
-            </option>
-          ))}
-        </select>
+          options={texts.slice(0, 500).map((text, index) => [String(index), wording.listed(index, text)] as const)}
+          choose={(row) => explorer.openText(Number(row))}
+        />
       </label>
       {texts.length > 500 && (
         <label>

@@ -1,5 +1,6 @@
+import { arrange, styled, write } from "./dom.ts";
 import type { Label } from "./label.ts";
-import { descending } from "./matrix.ts";
+import { descending, top } from "./matrix.ts";
 import { type Ramp, colour, css } from "./ramp.ts";
 import { exact } from "./share.ts";
 import type { Order } from "./state.ts";
@@ -16,6 +17,16 @@ interface Shade {
   readonly partner: number | null;
 }
 
+/** A line that is there, and how it looks. */
+interface Line {
+  readonly element: HTMLLIElement;
+  readonly word: HTMLElement;
+  readonly track: HTMLElement;
+  readonly number: HTMLElement;
+  look: string;
+  paint: string | null;
+}
+
 /**
  * One line per token: its text, a bar from 0 to 100 %, and the number. Where there is room, lines
  * go on in the next column. Only those in view are there.
@@ -28,9 +39,7 @@ export class Bars {
   private shade: Shade | null = null;
   private readonly before = document.createElement("li");
   private readonly after = document.createElement("li");
-
-  private readonly lines: HTMLLIElement[] = [];
-  private shown: readonly Element[] = [];
+  private lines = new Map<number, Line>(); // that are there, by their tokens
   // How large the list is and how far it is scrolled: to ask the browser costs a layout each time.
   private size = { width: 0, height: 0 };
   private offset = 0;
@@ -56,10 +65,9 @@ export class Bars {
   }
 
   draw(labels: readonly Label[], weights: readonly number[], order: Order, shade: Shade): void {
-    const sorted = descending(weights);
     [this.labels, this.weights, this.shade] = [labels, weights, shade];
-    this.indices = order === "weight" ? sorted : weights.map((_, index) => index);
-    this.top = sorted[0] ?? -1;
+    this.indices = order === "weight" ? descending(weights) : weights.map((_, index) => index);
+    this.top = top(weights, 1)[0] ?? -1;
     this.bring();
   }
 
@@ -106,54 +114,55 @@ export class Bars {
     const from = Math.min(Math.max(Math.floor(this.offset / step) - more, 0), Math.max(steps - 1, 0));
     const to = Math.min(from + Math.ceil(room / step) + 2 * more, steps);
     list.classList.toggle("columns", each !== null);
-    list.style.setProperty("--lines", String(size));
+    styled(list, "--lines", String(size));
     // The room before takes a column of its own, as wide as all that it stands for.
-    list.style.setProperty("grid-template-columns", from > 0 ? `${from * step - GAP}px` : "none");
-    this.before.style.setProperty("--room", `${from * step}px`);
-    this.after.style.setProperty("--room", `${(steps - to) * step}px`);
-    const lines = indices.slice(from * size, to * size).map((index, at) => this.line(index, from * size + at, at));
-    const shown = [...(from > 0 ? [this.before] : []), ...lines, ...(to < steps ? [this.after] : [])];
-    const same = shown.length === this.shown.length && shown.every((one, at) => one === this.shown[at]);
-    if (!same) list.replaceChildren(...shown);
-    this.shown = shown;
+    styled(list, "grid-template-columns", from > 0 ? `${from * step - GAP}px` : "none");
+    styled(this.before, "--room", `${from * step}px`);
+    styled(this.after, "--room", `${(steps - to) * step}px`);
+    const there = this.lines;
+    this.lines = new Map(
+      indices.slice(from * size, to * size).map((index) => [index, there.get(index) ?? blankLine()]),
+    );
+    let position = from * size;
+    for (const [index, line] of this.lines) this.fill(line, index, ++position);
+    const lines = [...this.lines.values()].map(({ element }) => element);
+    arrange(list, [...(from > 0 ? [this.before] : []), ...lines, ...(to < steps ? [this.after] : [])]);
   }
 
-  /** The line that stands `at` so many after the first in view, with what it says now. */
-  private line(index: number, position: number, at: number): HTMLLIElement {
+  /** What a line says now. */
+  private fill(line: Line, index: number, position: number): void {
     const { shade, weights, labels } = this;
     const weight = weights[index] ?? 0;
-    const line = (this.lines[at] ??= blankLine());
-    line.dataset["index"] = String(index);
-    line.setAttribute("aria-posinset", String(position + 1));
-    line.setAttribute("aria-setsize", String(weights.length));
-    line.classList.toggle("top", index === this.top && weight > 0);
-    line.classList.toggle("partner", index === shade?.partner);
-    line.classList.toggle("special", labels[index]?.special ?? false);
-    const [word, track, number] = line.children as unknown as [HTMLElement, HTMLElement, HTMLElement];
-    const bar = track.firstElementChild as HTMLElement;
-    write(word, labels[index]?.text ?? "");
+    const label = labels[index];
+    const { element, word, track, number } = line;
+    write(word, label?.text ?? "");
     write(number, exact(weight));
-    word.title = labels[index]?.whole?.slice(0, 20_000) ?? "";
-    bar.style.setProperty("width", `${(weight * 100).toFixed(2)}%`);
-    if (shade) bar.style.setProperty("background-color", css(colour(shade.ramp, shade.dark(weight, index))));
-    return line;
+    const paint = shade && css(colour(shade.ramp, shade.dark(weight, index)));
+    const marks = [index === this.top && weight > 0, index === shade?.partner, label?.special ?? false];
+    const look = `${marks.join()} ${position} ${weights.length}`;
+    if (look !== line.look) {
+      line.look = look;
+      ["top", "partner", "special"].forEach((name, at) => element.classList.toggle(name, marks[at] ?? false));
+      [element.ariaPosInSet, element.ariaSetSize] = [String(position), String(weights.length)];
+    }
+    const title = label?.whole?.slice(0, 20_000) ?? "";
+    if (word.title !== title) word.title = title;
+    // The bar is a picture behind the track: its length is painted, and nothing is laid out for it.
+    styled(track, "background-size", `${Math.round(weight * 1e4) / 100}% 100%`);
+    if (paint === line.paint) return;
+    line.paint = paint;
+    track.style.setProperty("background-image", `linear-gradient(${paint}, ${paint})`);
   }
 }
 
-function write(element: HTMLElement, text: string): void {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-function blankLine(): HTMLLIElement {
-  const line = document.createElement("li");
-  line.className = "line";
+function blankLine(): Line {
+  const element = document.createElement("li");
+  element.className = "line";
   const part = (name: "bdi" | "span", kind: string) => {
     const made = document.createElement(name);
     made.className = kind;
+    element.append(made);
     return made;
   };
-  const track = part("span", "track");
-  track.append(part("span", "bar"));
-  line.append(part("bdi", "word"), track, part("span", "number"));
-  return line;
+  return { element, word: part("bdi", "word"), track: part("span", "track"), number: part("span", "number"), look: "", paint: null };
 }

@@ -1,10 +1,12 @@
-import { useSignal } from "@preact/signals";
+import { Fragment, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type Branch, logarithm, prefix, reading, tree } from "./beams.ts";
 import type { Beams, Output } from "./door.ts";
+import { useAsked } from "./hooks.ts";
 import { useExplorer } from "./panel.ts";
-import { Problem } from "./problem.ts";
+import { Meanwhile, Trouble } from "./parts.tsx";
 import { exact, percent } from "./share.ts";
+import { useSignal } from "./signals.ts";
 
 const MOST_LINES = 20; // outputs whose alternatives are listed at a time
 
@@ -12,43 +14,25 @@ const MOST_LINES = 20; // outputs whose alternatives are listed at a time
 export function BeamsPanel() {
   const explorer = useExplorer();
   const { now, door } = explorer;
-  const came = useSignal<{ map: string; beams: Beams } | null>(null);
-  const problem = useSignal("");
   const room = useRef<HTMLDivElement>(null);
   const chose = useRef(false);
   const answer = now.answer.value;
   const map = answer?.map ?? null;
-  useEffect(() => {
-    if (map === null || door.beams === undefined) return;
-    const stop = new AbortController();
-    door.beams(map, stop.signal).then(
-      (beams) => {
-        if (!stop.signal.aborted) [came.value, problem.value] = [{ map, beams }, ""];
-      },
-      (thrown: unknown) => {
-        if (!stop.signal.aborted) problem.value = Problem.of(thrown).message;
-      },
-    );
-    return () => stop.abort();
-  }, [map]);
+  const { came, problem } = useAsked(map, map ?? "", (map, signal) => door.beams?.(map, signal));
   const known = came.value;
   // The button that was pressed is gone: its table has the focus.
   useEffect(() => {
-    if (known !== null && known.map === map && chose.current) {
+    if (known !== null && known.asked === map && chose.current) {
       chose.current = false;
       room.current?.focus();
     }
-  }, [known?.map]);
+  }, [known?.asked]);
   if (known === null || answer === null) {
-    return (
-      <p class={problem.value === "" ? "hint empty" : "problem"} role={problem.value === "" ? "status" : "alert"}>
-        {problem.value || "Searching…"}
-      </p>
-    );
+    return <Meanwhile problem={problem.value} doing="Searching…" />;
   }
-  const { beams } = known;
+  const beams = known.found;
   const forced = now.forced.value;
-  const stale = known.map !== map || now.translating.value !== null;
+  const stale = known.asked !== map || now.translating.value !== null;
   const choose = (ids: readonly number[]) => {
     chose.current = true;
     explorer.choose(ids);
@@ -76,9 +60,7 @@ export function BeamsPanel() {
           <b>log p</b> is the logarithm of the probability of all tokens. The <b>score</b> is what the search compares: log
           p, corrected by the settings of the search, as for the length.
         </p>
-        <p class="problem" role="alert" hidden={problem.value === ""}>
-          {problem.value}
-        </p>
+        <Trouble said={problem.value} />
       </div>
       <div class={stale ? "tree stale" : "tree"} tabIndex={0} role="region" aria-label="Hypotheses" aria-busy={stale}>
         <Branches branches={tree(beams.hypotheses)} beams={beams} />

@@ -1,5 +1,8 @@
-import { useEffect, useRef } from "preact/hooks";
+import { h } from "preact";
+import { useRef } from "preact/hooks";
+import type { Head } from "./grid-layout.ts";
 import { HeadsLegend } from "./heads-legend.tsx";
+import { useCanvas } from "./hooks.ts";
 import { difference } from "./insight.ts";
 import { type Matrix, largest } from "./matrix.ts";
 import { drawLegend, fitted, hatched, painted } from "./painting.ts";
@@ -13,29 +16,14 @@ import { headName } from "./wording.ts";
 export function ComparePanel() {
   const explorer = useExplorer();
   const { now, theme } = explorer;
-  const changes = theme.changes.value;
   const [one, other] = explorer.heads.value;
   const layers = now.answer.value?.layers ?? [];
   const layer = explorer.layer.value;
   const scale = now.scale.value;
-  if (one === undefined || other === undefined || layer === null) {
-    return (
-      <div class="compare">
-        <div class="aside">
-          <h3>Two heads side by side</h3>
-          <HeadsLegend />
-        </div>
-        <p class="hint empty">Select a second head in the grid of heads: its map stands here, and the difference of the two.</p>
-      </div>
-    );
-  }
-  const [a, b] = [explorer.matrixOf(one), explorer.matrixOf(other)];
-  const name = (head: typeof one) => {
-    const own = layers[head.layer];
-    return own === undefined ? "" : headName(own, head.head);
-  };
-  const flipped = now.overview.value?.rightToLeft.has(one.layer) ?? false;
-  if (a === null || b === null || a.values.length !== b.values.length) {
+  const [a, b] = [one, other].map((head) => (head === undefined ? null : explorer.matrixOf(head)));
+  const flipped = now.overview.value?.rightToLeft.has(one?.layer ?? -1) ?? false;
+  const there = a != null && b != null && a.values.length === b.values.length;
+  if (layer === null || one === undefined || other === undefined || !there) {
     return (
       <div class="compare">
         <div class="aside">
@@ -43,13 +31,16 @@ export function ComparePanel() {
           <HeadsLegend />
         </div>
         <p class="hint empty">
-          {explorer.alike(other)
-            ? "The weights of the second head are on their way."
-            : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."}
+          {other === undefined
+            ? "Select a second head in the grid of heads: its map stands here, and the difference of the two."
+            : explorer.alike(other)
+              ? "The weights of the second head are on their way."
+              : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."}
         </p>
       </div>
     );
   }
+  const name = ({ layer, head }: Head) => (layers[layer] ? headName(layers[layer], head) : "");
   const { moved, correlation, matrix } = difference(a, b);
   const most = Math.max(matrix.values.reduce((top, value) => Math.max(top, Math.abs(value) || 0), 0), 0.01);
   const diverging: Tick[] = [
@@ -67,8 +58,8 @@ export function ComparePanel() {
           {Number.isFinite(correlation) && ` Their weights correlate by ${correlation.toFixed(2).replace("-", "−")}.`}
         </p>
       </div>
-      <Small title={name(one)} matrix={a} ramp={theme.ramp} shade={shading(scale, a, layer.keys)} ticks={ticks(scale, largest(a))} flipped={flipped} changes={changes} />
-      <Small title={name(other)} matrix={b} ramp={theme.ramp} shade={shading(scale, b, layer.keys)} ticks={ticks(scale, largest(b))} flipped={flipped} changes={changes} />
+      <Small title={name(one)} matrix={a} ramp={theme.ramp} shade={shading(scale, a, layer.keys)} ticks={ticks(scale, largest(a))} flipped={flipped} />
+      <Small title={name(other)} matrix={b} ramp={theme.ramp} shade={shading(scale, b, layer.keys)} ticks={ticks(scale, largest(b))} flipped={flipped} />
       <Small
         title="the first − the second"
         matrix={matrix}
@@ -76,7 +67,6 @@ export function ComparePanel() {
         shade={(weight) => 0.5 + weight / (2 * most)}
         ticks={diverging}
         flipped={flipped}
-        changes={changes}
       />
     </div>
   );
@@ -89,23 +79,18 @@ interface SmallMap {
   readonly shade: Shading;
   readonly ticks: readonly Tick[];
   readonly flipped: boolean;
-  readonly changes: number;
 }
 
-function Small({ title, matrix, ramp, shade, ticks: numbers, flipped, changes }: SmallMap) {
+function Small({ title, matrix, ramp, shade, ticks: numbers, flipped }: SmallMap) {
   const { theme } = useExplorer();
-  const room = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
   const legend = useRef<HTMLCanvasElement>(null);
-  useEffect(() => {
-    const draw = () => {
-      const [pen, bar] = [canvas.current?.getContext("2d"), legend.current?.getContext("2d")];
-      if (!pen || !bar || canvas.current === null || legend.current === null || room.current === null) return;
-      const [width, height] = [room.current.clientWidth, room.current.clientHeight];
-      if (width === 0 || height === 0) return;
+  const canvas = useCanvas(
+    (canvas, pen, { clientWidth: width, clientHeight: height }) => {
+      const bar = legend.current?.getContext("2d");
+      if (!bar || legend.current === null || width === 0 || height === 0) return;
       const scale = Math.min(width / matrix.columns, height / matrix.rows);
       const [across, down] = [matrix.columns * scale, matrix.rows * scale];
-      fitted(canvas.current, across, down);
+      fitted(canvas, across, down);
       pen.fillStyle = hatched(pen, theme.tone("line")) ?? theme.tone("line");
       pen.fillRect(0, 0, across, down);
       if (flipped) {
@@ -113,20 +98,17 @@ function Small({ title, matrix, ramp, shade, ticks: numbers, flipped, changes }:
         pen.scale(-1, 1);
       }
       pen.imageSmoothingEnabled = false;
-      const bitmap = painted({ matrix, shade }, ramp);
+      const bitmap = painted([{ matrix, shade }], ramp);
       if (bitmap.width > 0) pen.drawImage(bitmap, 0, 0, across, down);
       fitted(legend.current, width, 28);
       drawLegend(bar, ramp, numbers, { x: 0, y: 0, width }, theme.tone("quiet"), theme.font);
-    };
-    draw();
-    const observer = new ResizeObserver(draw);
-    if (room.current !== null) observer.observe(room.current);
-    return () => observer.disconnect();
-  }, [matrix, changes, shade, flipped]);
+    },
+    [matrix, theme.changes.value, shade, flipped],
+  );
   return (
     <figure class="small-map">
       <figcaption>{title}</figcaption>
-      <div class="small-room" ref={room}>
+      <div class="small-room">
         <canvas ref={canvas} role="img" aria-label={`Map: ${title}`} />
       </div>
       <canvas ref={legend} role="img" aria-label={`Colours: ${numbers.map(({ text }) => text).join(", ")}`} />

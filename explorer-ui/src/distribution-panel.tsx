@@ -1,16 +1,21 @@
-import { useSignalEffect } from "@preact/signals";
+import { Fragment, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Bars } from "./bars.ts";
 import { isolated } from "./label.ts";
 import { descending } from "./matrix.ts";
 import { useExplorer } from "./panel.ts";
+import { Switch } from "./parts.tsx";
 import { shading } from "./scale.ts";
 import { percent } from "./share.ts";
-import type { Order } from "./state.ts";
+import { useSignalEffect } from "./signals.ts";
 import * as wording from "./wording.ts";
 import { darkness, placeOf, toward, wordsIn } from "./words-panel.tsx";
 
 const TOP = 3;
+const ORDERS = [
+  ["sentence", "as in the text"],
+  ["weight", "largest first"],
+] as const;
 
 /** Where one word looks, or which words look at it: its weights as bars. */
 export function DistributionPanel() {
@@ -30,7 +35,7 @@ export function DistributionPanel() {
     explorer.theme.changes.value;
     const [sheet, view, layer] = [now.sheet.value, now.view.value, explorer.layer.value];
     const reading = explorer.reading.value;
-    const pointed = now.pinned.value ?? now.pointed.value;
+    const pointed = explorer.place.value;
     const [scale, order, kind] = [now.scale.value, now.order.value, explorer.kind];
     if (reading === null || sheet === null || layer === null || pointed === null || sheet.coarse) return;
     const place = placeOf(reading, pointed);
@@ -76,26 +81,13 @@ export function DistributionPanel() {
           <p id="distribution-top" class="top-words" ref={top} />
           <p id="distribution-note" class="note" ref={note} />
           <p id="distribution-whole" class="note whole" ref={whole} hidden />
-          <fieldset id="order" class="switch">
-            <legend class="unseen">Order</legend>
-            {(
-              [
-                ["sentence", "as in the text"],
-                ["weight", "largest first"],
-              ] as const
-            ).map(([value, name]) => (
-              <label key={value}>
-                <input
-                  type="radio"
-                  name="order"
-                  value={value}
-                  checked={now.order.value === value}
-                  onChange={() => explorer.set({ order: value satisfies Order })}
-                />
-                <span>{name}</span>
-              </label>
-            ))}
-          </fieldset>
+          <Switch
+            name="order"
+            legend="Order"
+            options={ORDERS}
+            value={now.order.value}
+            choose={(order) => explorer.set({ order })}
+          />
         </div>
         <ol id="bars" class="bars" ref={list} tabIndex={0} aria-labelledby="distribution-title" />
       </section>

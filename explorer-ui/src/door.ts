@@ -58,6 +58,26 @@ export interface Answer {
   readonly doubt?: Doubtful | null;
   /** Whether its model searches for what it writes. */
   readonly beams?: boolean;
+  /** Whether annotators have linked its words. */
+  readonly gold?: boolean;
+}
+
+/** A link of annotators between two words: their tokens, the first and the one after the last. */
+export interface GoldLink {
+  readonly source: readonly [number, number];
+  readonly target: readonly [number, number];
+  readonly sure: boolean;
+  /** Whether the head has this link too. */
+  readonly guessed: boolean;
+}
+
+/** How well a head finds those links; `guessed` = how many it has. */
+export interface Alignment {
+  readonly links: readonly GoldLink[];
+  readonly guessed: number;
+  readonly error: number;
+  readonly precision: number | null;
+  readonly recall: number;
 }
 
 /** The tokens that can be erased, the outputs, which of them is of most interest, and of each layer
@@ -224,6 +244,8 @@ export interface Door {
   beams?(map: string, signal: AbortSignal): Promise<Beams>;
   /** Of a door to a model: what an output becomes when a head looks elsewhere. */
   doubt?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects>;
+  /** Of a door to gold links; `head` null = the mean of all. */
+  alignment?(map: string, layer: number, head: number | null, signal: AbortSignal): Promise<Alignment>;
   adversary?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary>;
   /** The reader's notes, where the model says that there are some; each change gives all of them. */
   notes?(): Promise<readonly Note[]>;

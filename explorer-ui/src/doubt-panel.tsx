@@ -1,14 +1,14 @@
-import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { Fragment, h } from "preact";
 import type { Adversary, DoubtQuestion, Effect, Effects, Ranked } from "./door.ts";
 import { type Names, adversaryKey, deed, found, lines, plain, question, signed, slope } from "./doubt.ts";
+import { useAsked } from "./hooks.ts";
 import { isolated } from "./label.ts";
 import { useExplorer } from "./panel.ts";
-import { Problem } from "./problem.ts";
+import { Select, Trouble } from "./parts.tsx";
 import { exact, percent } from "./share.ts";
+import { useSignal } from "./signals.ts";
 import { headName } from "./wording.ts";
 
-const PATIENCE = 120; // ms without another question, after which one is asked
 const MOST_OPTIONS = 60; // of a list of tokens, those around the chosen one
 
 /** What the output does when a head looks elsewhere. */
@@ -16,12 +16,7 @@ export function DoubtPanel() {
   const explorer = useExplorer();
   const { now, door } = explorer;
   const answer = now.answer.value;
-  const effects = useSignal<{ asked: DoubtQuestion; effects: Effects } | null>(null);
-  const adversary = useSignal<{ key: string; found: Adversary } | null>(null);
-  const searching = useSignal<string | null>(null);
-  const problem = useSignal<string>("");
-  const waiting = useSignal(false);
-  const search = useRef(new AbortController());
+  const sought = useSignal<{ own: string } | null>(null);
   const reading = explorer.reading.value;
   const asked = question(
     {
@@ -37,32 +32,14 @@ export function DoubtPanel() {
     now.joined.value ? (reading?.keySpans ?? null) : null,
   );
   const key = asked === null ? "" : JSON.stringify([answer?.map, asked]);
-  useEffect(() => {
-    if (asked === null || answer?.map == null || door.doubt === undefined) return;
-    const stop = new AbortController();
-    waiting.value = true;
-    const timer = setTimeout(() => {
-      door.doubt?.(answer.map ?? "", asked, stop.signal).then(
-        (came) => {
-          if (stop.signal.aborted) return;
-          [effects.value, problem.value, waiting.value] = [{ asked, effects: came }, "", false];
-        },
-        (thrown: unknown) => {
-          if (stop.signal.aborted) return;
-          [problem.value, waiting.value] = [Problem.of(thrown).message, false];
-        },
-      );
-    }, effects.peek() === null ? 0 : PATIENCE);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [key]);
+  const { came: effects, problem, waiting } = useAsked(answer?.map == null ? null : asked, key, (asked, signal) =>
+    door.doubt?.(answer?.map ?? "", asked, signal),
+  );
   const own = asked === null || answer?.map == null ? "" : adversaryKey(answer.map, asked);
-  useEffect(() => () => {
-    search.current.abort();
-    searching.value = null;
-  }, [own]);
+  const search = sought.value?.own === own && own !== "" ? sought.value : null;
+  const { came: adversary, problem: lost, waiting: searching } = useAsked(search && own, search, (_, signal) =>
+    asked === null ? undefined : door.adversary?.(answer?.map ?? "", asked, signal),
+  );
   if (asked === null || answer === null || !answer.doubt) return null;
   const layer = answer.layers[asked.layer];
   const sheet = now.sheet.value;
@@ -70,20 +47,7 @@ export function DoubtPanel() {
     sheet === null || sheet.coarse ? `${index}` : (sheet[axis][index - sheet.excerpt[axis].from]?.text ?? `${index}`);
   const names: Names = { row: tokens("rows"), key: tokens("keys") };
   const came = effects.value;
-  const other = adversary.value?.key === own ? adversary.value.found : null;
-  const seek = () => {
-    search.current = new AbortController();
-    const { signal } = search.current;
-    searching.value = own;
-    door.adversary?.(answer.map ?? "", asked, signal).then(
-      (came) => {
-        if (!signal.aborted) [adversary.value, searching.value] = [{ key: own, found: came }, null];
-      },
-      (thrown: unknown) => {
-        if (!signal.aborted) [problem.value, searching.value] = [Problem.of(thrown).message, null];
-      },
-    );
-  };
+  const other = adversary.value?.asked === own ? adversary.value.found : null;
   return (
     <div class="doubt">
       <div class="aside">
@@ -99,7 +63,7 @@ export function DoubtPanel() {
         </label>
         <label>
           <span>
-            Weight of “<bdi>{names.key(came?.effects.key ?? asked.key ?? 0)}</bdi>”
+            Weight of “<bdi>{names.key(came?.found.key ?? asked.key ?? 0)}</bdi>”
           </span>{" "}
           <input
             id="edited"
@@ -117,7 +81,7 @@ export function DoubtPanel() {
           <Choice
             id="erased"
             names={answer.doubt.source}
-            value={came?.effects.erased?.[0] ?? null}
+            value={came?.found.erased?.[0] ?? null}
             choose={(erased) => explorer.set({ erased })}
           />
         </label>
@@ -125,9 +89,7 @@ export function DoubtPanel() {
           A small change says that this output does not need these weights. It does not say that the head is useless:
           other heads may stand in for it, and other outputs may need it.
         </p>
-        <p class="problem" role="alert" hidden={problem.value === ""}>
-          {problem.value}
-        </p>
+        <Trouble said={problem.value || lost.value} />
       </div>
       {came === null ? (
         <p class="hint empty" hidden={problem.value !== ""}>
@@ -142,7 +104,7 @@ export function DoubtPanel() {
             aria-label="What the output becomes"
             aria-busy={waiting.value}
           >
-            <EffectTable {...came} names={names} other={other} />
+            <EffectTable {...came} effects={came.found} names={names} other={other} />
             <p class="note">
               The model reads this text again with other weights in {asked.head === null ? "all heads of this layer" : "this head"},
               in all its rows. All else stays, also what was written before this output. <b>Uniform</b>: each query looks at
@@ -151,21 +113,15 @@ export function DoubtPanel() {
               proportion, so that the row keeps its sum. <b>Without</b>: the text is read without these tokens.
             </p>
             <p class="seek">
-              {searching.value === own ? (
+              {search !== null && searching.value ? (
                 <>
                   <span role="status">Searching for other weights of the same output…</span>{" "}
-                  <button
-                    type="button"
-                    onClick={() => {
-                      search.current.abort();
-                      searching.value = null;
-                    }}
-                  >
+                  <button type="button" onClick={() => (sought.value = null)}>
                     Stop
                   </button>
                 </>
               ) : other === null ? (
-                <button id="adversary" type="button" onClick={seek}>
+                <button id="adversary" type="button" onClick={() => (sought.value = { own })}>
                   Search for other weights of the same output
                 </button>
               ) : (
@@ -173,7 +129,7 @@ export function DoubtPanel() {
               )}
             </p>
           </div>
-          <Slopes {...came} names={names} other={other} />
+          <Slopes {...came} effects={came.found} names={names} other={other} />
         </>
       )}
     </div>
@@ -194,20 +150,19 @@ function Choice({
 }) {
   const from = Math.min(Math.max((value ?? 0) - MOST_OPTIONS / 2, 0), Math.max(names.length - MOST_OPTIONS, 0));
   return (
-    <select
+    <Select
       id={id}
       value={value === null ? "" : String(value)}
-      onChange={(event) => {
-        if (event.currentTarget.value !== "") choose(Number(event.currentTarget.value));
+      options={[
+        ...(value === null ? [["", "nothing yet"] as const] : []),
+        ...names.slice(from, from + MOST_OPTIONS).map(
+          (name, index) => [String(from + index), `${from + index}: ${isolated(plain(name))}`] as const,
+        ),
+      ]}
+      choose={(one) => {
+        if (one !== "") choose(Number(one));
       }}
-    >
-      {value === null && <option value="">nothing yet</option>}
-      {names.slice(from, from + MOST_OPTIONS).map((name, index) => (
-        <option key={from + index} value={String(from + index)}>
-          {from + index}: {isolated(plain(name))}
-        </option>
-      ))}
-    </select>
+    />
   );
 }
 

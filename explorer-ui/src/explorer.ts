@@ -1,20 +1,21 @@
-import { type ReadonlySignal, type Signal, computed, effect, signal } from "@preact/signals";
 import { type Link, nowhere, read, written } from "./address.ts";
-import type { Answer, Door, Layer } from "./door.ts";
+import type { Answer, Door, GoldLink, Layer } from "./door.ts";
 import type { Head } from "./grid-layout.ts";
 import { type Label, direction, labels } from "./label.ts";
 import { joined, joinedLabels, pieceSpans, wordSpans } from "./joining.ts";
 import { type Matrix, head as headOf } from "./matrix.ts";
 import { type Excerpt, type Span, around, carried, contains, fitted, same } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
-import { Neighbours } from "./neighbours.ts";
-import { type Sheet, holdsAll, preview, sheet, takesAMoment, takesLong } from "./sheet.ts";
+import { Sheets } from "./ahead.ts";
+import { type Sheet, holdsAll, preview, takesAMoment, takesLong } from "./sheet.ts";
 import type { MapView } from "./map-view.ts";
+import { type ReadonlySignal, type Signal, computed, effect, signal } from "./signals.ts";
 import type { Theme } from "./theme.ts";
 import * as change from "./state.ts";
 import type { Place, State } from "./state.ts";
 import type { Kind } from "./wording.ts";
 
+const FOLLOWING = 80; // ms between places of a pointer that goes on
 // ms without an answer, after which the page says that it is still waiting
 const SLOW = { translation: 4000, weights: 500 };
 
@@ -59,6 +60,12 @@ export class Explorer {
   readonly notice = signal("");
   /** The map on screen, for what is exported. */
   map: MapView | null = null;
+  /** What is kept or pointed at, for what says much of it: it follows the pointer some times a second. */
+  readonly place = signal<Place | null>(null);
+  private following: ReturnType<typeof setTimeout> | undefined;
+  private followed: { readonly at: number; readonly sheet: Sheet | null } = { at: -Infinity, sheet: null };
+  /** The links of annotators that are drawn over the map. */
+  readonly gold = signal<readonly GoldLink[]>([]);
   /** What is said to those who do not see the page. */
   readonly spoken = signal("");
   /** The weights in view, and what words are read from. */
@@ -78,7 +85,7 @@ export class Explorer {
   private sheetRequest = new AbortController();
   private openingRow: number | null = null;
   private pendingHead: { layer: number; head: number | null } | null = null;
-  private readonly neighbours: Neighbours;
+  private readonly sheets: Sheets;
   private readonly stopFetching: () => void;
 
   constructor(
@@ -86,12 +93,12 @@ export class Explorer {
     readonly theme: Theme,
     readonly address: Address | null,
   ) {
-    this.neighbours = new Neighbours(door);
-    const fetching = [
+    this.sheets = new Sheets(door);
+    const ends = [
       effect(() => this.fetchOthers(this.heads.value, this.now.sheet.value)),
-      effect(() => this.neighbours.follow(this.now.answer.value, this.now.sheet.value)),
+      effect(() => this.followPlace(this.now.pinned.value, this.now.pointed.value, this.now.sheet.value)),
     ];
-    this.stopFetching = () => fetching.forEach((end) => end());
+    this.stopFetching = () => ends.forEach((end) => end());
   }
 
   get state(): State {
@@ -144,11 +151,6 @@ export class Explorer {
       return change.weightsOf(sheet, head);
     }
     return this.others.value.get(`${layer} ${head}`) ?? null;
-  }
-
-  /** The weights of another head of the layer in view, with a byte each; null while they are not there. */
-  neighbour(head: number): Matrix | null {
-    return change.weightsOf(this.neighbours.sheet(this.now.sheet.value, this.now.answer.value, head), head);
   }
 
   /** Whether a head has rows and keys as the one in view has. */
@@ -289,6 +291,18 @@ export class Explorer {
     }
   }
 
+  /** A head that may be chosen next, because the reader points at it. */
+  expect(head: Head | null): void {
+    const { answer } = this.state;
+    const layer = answer?.layers[head?.layer ?? -1];
+    if (answer === null || this.openingRow !== null) return;
+    const view = layer && carried(this.state.view, change.layer(this.state), layer);
+    const there = head === null || layer === undefined || view === undefined;
+    // To read a long map is much work: it is read when it is chosen.
+    if (there || takesLong(layer, view) || this.shows(head.layer, head.head, view)) this.sheets.expect(answer, null);
+    else this.sheets.expect(answer, { ...head, excerpt: around(view, layer) });
+  }
+
   /** The head that is shown, or the one that is on its way. */
   private get requestedHead(): { layer: number; head: number | null } {
     return this.pendingHead ?? this.state;
@@ -313,31 +327,28 @@ export class Explorer {
     if (this.shows(index, head, view)) {
       return this.update(change.viewed(this.state, head, view), remembered);
     }
+    const wanted = { layer: index, head, excerpt: around(view, layer) };
+    const ready = this.sheets.ready(answer, wanted);
+    if (ready !== null) {
+      this.pendingHead = null;
+      return this.update(change.withSheet(this.state, head, ready, view), remembered);
+    }
     this.pendingHead = { layer: index, head };
     const { signal } = (this.sheetRequest = new AbortController());
-    const early = this.preview(layer, index, head, view);
-    if (early !== null) this.update(change.withSheet(this.state, head, early, view), remembered);
+    const small = takesLong(layer, view) ? early(this.state.overview, layer, index, head) : null;
+    const held = this.state.sheet?.layer === index && change.holds(this.state, head);
+    if (small !== null && !held) this.update(change.withSheet(this.state, head, small, view), remembered);
     this.update(change.reading(this.state), remembered);
     await this.wait(
       signal,
       SLOW.weights,
       async () => {
-        const came = await this.sheet(answer, index, head, around(view, layer), signal);
+        const came = await this.sheets.get(answer, wanted, signal);
         return (state) => (came === null ? state : change.withSheet(state, head, came, view));
       },
       remembered,
     );
     if (!signal.aborted) this.pendingHead = null;
-  }
-
-  /** What is shown of a head before its weights have come: less exact ones, or where they take long
-   * its small picture. */
-  private preview(layer: Layer, index: number, head: number | null, view: Excerpt): Sheet | null {
-    const { answer, overview, sheet } = this.state;
-    const here = sheet?.layer === index;
-    if (here && change.holds(this.state, head)) return null;
-    const other = here && head !== null && contains(sheet.excerpt, view) ? this.neighbours.sheet(sheet, answer, head) : null;
-    return other ?? (takesLong(layer, view) ? early(overview, layer, index, head) : null);
   }
 
   /** Whether the weights that are there show this part of this head, as exactly as they can be. */
@@ -355,11 +366,12 @@ export class Explorer {
   private async first(answer: Answer, link: Link | null, signal: AbortSignal): Promise<Came> {
     const from = (state: State) => state;
     if (answer.map === null) return { sheet: null, view: null, overview: null, from };
-    const [tiles, statistics] = await Promise.all([
+    const [tiles, statistics, rightToLeft] = await Promise.all([
       this.door.overview(answer.map, signal),
       this.door.statistics(answer.map, signal),
+      this.directions(answer, signal),
     ]);
-    const overview = { tiles, statistics, rightToLeft: await this.directions(answer, signal) };
+    const overview = { tiles, statistics, rightToLeft };
     const last = answer.layers.length - 1;
     const chosen = this.state.chosen && this.state.layer <= last;
     const most = chosen ? this.state : statistics.first;
@@ -376,7 +388,7 @@ export class Explorer {
     const soon = pinned || all || !takesAMoment(described, around(view, described));
     const came =
       (soon ? null : early(overview, described, layer, head)) ??
-      (await this.sheet(answer, layer, head, around(view, described), signal));
+      (await this.sheets.get(answer, { layer, head, excerpt: around(view, described) }, signal));
     return { sheet: came, view, overview, from: (state) => ({ ...state, layer, head }) };
   }
 
@@ -397,18 +409,6 @@ export class Explorer {
       return direction(labels(tokens.keys, tokens.keys.length)) === "rtl" ? group : [];
     });
     return new Set((await Promise.all(found)).flat());
-  }
-
-  private async sheet(
-    answer: Answer,
-    index: number,
-    head: number | null,
-    excerpt: Excerpt,
-    signal: AbortSignal,
-  ): Promise<Sheet | null> {
-    const layer = answer.layers[index];
-    if (answer.map === null || layer === undefined) return null;
-    return sheet(this.door, answer.map, { layer, index, head }, excerpt, signal);
   }
 
   /** Wait for what changes the state, and say so when it takes longer than `slow` ms. */
@@ -435,6 +435,7 @@ export class Explorer {
   private restart(): AbortSignal {
     this.answerRequest.abort();
     this.sheetRequest.abort();
+    this.sheets.stop();
     [this.openingRow, this.pendingHead] = [null, null];
     this.answerRequest = new AbortController();
     return this.answerRequest.signal;
@@ -445,12 +446,13 @@ export class Explorer {
     this.answerRequest.abort();
     this.sheetRequest.abort();
     this.othersRequest.abort();
-    this.neighbours.stop();
+    this.sheets.stop();
   }
 
   /** Let go of everything, for good. */
   stop(): void {
     this.stopFetching();
+    clearTimeout(this.following);
     this.pause();
   }
 
@@ -460,6 +462,19 @@ export class Explorer {
     if (remembered && state.translating === null && !state.reading) {
       this.address?.write(written(change.link(state)));
     }
+  }
+
+  /** At once, but for a pointer that goes on: to write all that is said of each place is much work. */
+  private followPlace(pinned: Place | null, pointed: Place | null, sheet: Sheet | null): void {
+    const follow = () => {
+      this.followed = { at: performance.now(), sheet };
+      const place = pinned ?? pointed;
+      if (!change.samePlace(this.place.peek(), place)) this.place.value = place;
+    };
+    clearTimeout(this.following);
+    const rest = this.followed.at + FOLLOWING - performance.now();
+    if (pinned === null && sheet === this.followed.sheet && rest > 0) this.following = setTimeout(follow, rest);
+    else follow();
   }
 
   /** Ask for the selected heads that the sheet does not hold. */

@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { useRef } from "preact/hooks";
 import { fileName } from "./csv.ts";
 import { csvOf, mapTitle, png, save, svg } from "./export.ts";

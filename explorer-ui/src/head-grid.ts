@@ -1,7 +1,7 @@
 import type { Layer, Statistics } from "./door.ts";
 import { type Grid, type Head, grid, headAt, moved, sameHead, sorted } from "./grid-layout.ts";
 import { head as weightsOf } from "./matrix.ts";
-import { painted } from "./painting.ts";
+import { fitted, painted } from "./painting.ts";
 import type { Ramp } from "./ramp.ts";
 import { type Scale, shading } from "./scale.ts";
 import type { Theme } from "./theme.ts";
@@ -23,15 +23,26 @@ export interface Heads {
   readonly scale: Scale;
   readonly statistic: string | null;
   readonly sorted: boolean;
+  /** See `Look`. */
+  readonly least: number;
 }
 
 const BAR = 3; // px of the line under a picture
+
+/** What a reader can do with the heads. */
+export interface Handlers {
+  choose(head: Head): void;
+  toggle(head: Head): void;
+  /** A head that may be chosen next; null when the reader points at none. */
+  point(head: Head | null): void;
+}
 
 /** Every head of every layer as a small picture: one stop for Tab, arrow keys inside. */
 export class HeadGrid {
   private heads: Heads | null = null;
   private plan: Grid | null = null;
-  private pictures = new Map<string, HTMLCanvasElement>();
+  private pictures: readonly HTMLCanvasElement[] = []; // by layer, its heads below each other
+  private measured = 0; // px of the room, when it was drawn
   private pointed: Head | null = null;
   private readonly marks: HTMLCanvasElement;
 
@@ -40,8 +51,7 @@ export class HeadGrid {
     private readonly canvas: HTMLCanvasElement,
     private readonly room: HTMLElement,
     private readonly readout: HTMLElement,
-    private readonly choose: (head: Head) => void,
-    private readonly toggle: (head: Head) => void,
+    private readonly handlers: Handlers,
   ) {
     this.marks = document.createElement("canvas");
     this.marks.className = "marks";
@@ -56,28 +66,31 @@ export class HeadGrid {
     canvas.addEventListener("click", (event) => {
       const head = under(event);
       if (head === null) return;
-      if (event.shiftKey || event.ctrlKey || event.metaKey) this.toggle(head);
-      else this.choose(head);
+      if (event.shiftKey || event.ctrlKey || event.metaKey) handlers.toggle(head);
+      else handlers.choose(head);
     });
     canvas.addEventListener("keydown", (event) => this.pressed(event));
     canvas.addEventListener("blur", () => this.point(null));
-    new ResizeObserver(() => this.redraw()).observe(room);
+    new ResizeObserver(() => {
+      if (room.clientWidth !== this.measured) this.redraw();
+    }).observe(room);
   }
 
   /** Show these heads; pictures are painted again only where the heads or their colours change. */
   draw(heads: Heads): void {
     const before = this.heads;
     this.heads = heads;
-    const same = (name: "overview" | "ramp" | "scale") => heads[name] === before?.[name];
-    if (!(same("overview") && same("ramp") && same("scale"))) this.pictures.clear();
-    const marked = heads.statistic === before?.statistic && heads.sorted === before.sorted;
-    if (this.pictures.size > 0 && this.plan !== null && heads.layers === before?.layers && marked) this.mark();
+    const same = (["overview", "ramp", "scale"] as const).every((name) => heads[name] === before?.[name]);
+    if (!same) this.pictures = heads.overview.map((tile, layer) => pictured(heads, tile, layer));
+    const marked = heads.statistic === before?.statistic && heads.sorted === before.sorted && heads.least === before.least;
+    if (same && this.plan !== null && heads.layers === before?.layers && marked) this.mark();
     else this.redraw();
   }
 
   private point(head: Head | null): void {
     if (sameHead(head, this.pointed)) return;
     this.pointed = head;
+    this.handlers.point(head);
     this.mark();
   }
 
@@ -87,8 +100,8 @@ export class HeadGrid {
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
       if (here === null) return;
-      if (event.key === " " && !sameHead(here, this.heads?.shown ?? null)) this.toggle(here);
-      else this.choose(here);
+      if (event.key === " " && !sameHead(here, this.heads?.shown ?? null)) this.handlers.toggle(here);
+      else this.handlers.choose(here);
     } else if (/^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(event.key)) {
       event.preventDefault();
       this.point(moved(this.plan, here, event.key));
@@ -100,21 +113,19 @@ export class HeadGrid {
     const room = this.room.clientWidth;
     const pen = this.canvas.getContext("2d");
     if (heads === null || pen === null || room === 0) return;
+    this.measured = room;
     const family = this.theme.font;
     pen.font = `12px ${family}`;
     const writes = (text: string) => pen.measureText(text).width;
     const number = (head: Head) => valueOf(heads, head);
     const order = heads.sorted && heads.statistic !== null ? sorted(heads.layers, number) : null;
-    const plan = grid(heads.layers, room, writes, order);
+    const all = grid(heads.layers, room, writes, order);
+    const most = Math.max(...all.thumbnails.map((one) => number(one) ?? 0), 1e-9);
+    const least = (heads.least / 100) * most;
+    const thumbnails = all.thumbnails.filter((one) => least === 0 || (number(one) ?? 0) >= least);
+    const plan = { ...all, thumbnails };
     this.plan = plan;
-    for (const canvas of [this.canvas, this.marks]) {
-      const pixels = Math.max(1, window.devicePixelRatio);
-      canvas.width = Math.round(plan.width * pixels);
-      canvas.height = Math.round(plan.height * pixels);
-      canvas.style.setProperty("width", `${plan.width}px`);
-      canvas.style.setProperty("height", `${plan.height}px`);
-      canvas.getContext("2d")?.setTransform(pixels, 0, 0, pixels, 0, 0);
-    }
+    for (const canvas of [this.canvas, this.marks]) fitted(canvas, plan.width, plan.height);
     pen.textBaseline = "middle";
     for (const { text, x, y, heading } of plan.writing) {
       pen.font = `${heading ? "600 " : ""}12px ${family}`;
@@ -122,37 +133,26 @@ export class HeadGrid {
       pen.textAlign = heading ? "left" : "right";
       pen.fillText(text, x, y, heading ? plan.width : Math.max(x, 1));
     }
-    this.drawPictures(pen, plan, heads);
+    this.drawPictures(pen, plan, heads, most);
     this.mark();
   }
 
-  private drawPictures(pen: CanvasRenderingContext2D, plan: Grid, heads: Heads): void {
-    const most = Math.max(...plan.thumbnails.map((one) => valueOf(heads, one) ?? 0), 1e-9);
+  private drawPictures(pen: CanvasRenderingContext2D, plan: Grid, heads: Heads, most: number): void {
     pen.imageSmoothingQuality = "high";
     for (const one of plan.thumbnails) {
       const value = heads.statistic === null ? null : valueOf(heads, one);
       const height = heads.statistic === null ? plan.size : plan.size - BAR - 1;
       pen.fillStyle = this.theme.tone("line");
       pen.fillRect(one.x, one.y, plan.size, height);
-      const picture = this.picture(heads, one);
-      if (picture !== null) pen.drawImage(picture, one.x, one.y, plan.size, height);
+      const [picture, tile] = [this.pictures[one.layer], heads.overview[one.layer]];
+      if (picture !== undefined && tile !== undefined && picture.width > 0) {
+        const { rows, keys } = tile;
+        pen.drawImage(picture, 0, one.head * rows, keys, rows, one.x, one.y, plan.size, height);
+      }
       if (value === null) continue;
       pen.fillStyle = this.theme.tone("action");
       pen.fillRect(one.x, one.y + plan.size - BAR, (value / most) * plan.size, BAR);
     }
-  }
-
-  private picture(heads: Heads, { layer, head }: Head): HTMLCanvasElement | null {
-    const name = `${layer} ${head}`;
-    const kept = this.pictures.get(name);
-    if (kept !== undefined) return kept;
-    const [tile, described] = [heads.overview[layer], heads.layers[layer]];
-    if (tile === undefined || described === undefined) return null;
-    const matrix = weightsOf(tile, head);
-    const shade = shading(heads.scale, matrix, described.keys);
-    const made = painted({ matrix, shade }, heads.ramp, heads.rightToLeft.has(layer));
-    this.pictures.set(name, made);
-    return made;
   }
 
   /** Frames around the head that is shown and the one that is pointed at, and its name. */
@@ -186,6 +186,15 @@ export class HeadGrid {
     this.readout.textContent = `${headName(layer, named.head)}${told}`;
     this.canvas.title = layer.name;
   }
+}
+
+/** The heads of a layer as one picture, below each other. */
+function pictured({ layers, scale, ramp, rightToLeft }: Heads, tile: Tile, layer: number): HTMLCanvasElement {
+  const pieces = Array.from({ length: tile.heads }, (_, head) => {
+    const matrix = weightsOf(tile, head);
+    return { matrix, shade: shading(scale, matrix, layers[layer]?.keys ?? tile.keys) };
+  });
+  return painted(pieces, ramp, rightToLeft.has(layer));
 }
 
 function valueOf({ statistics, statistic }: Heads, { layer, head }: Head): number | null {

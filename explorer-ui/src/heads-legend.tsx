@@ -1,3 +1,4 @@
+import { Fragment, h } from "preact";
 import { useExplorer } from "./panel.ts";
 import { headName } from "./wording.ts";
 

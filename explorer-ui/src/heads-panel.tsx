@@ -1,7 +1,9 @@
-import { useSignalEffect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { Fragment, h } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { HeadGrid } from "./head-grid.ts";
 import { useExplorer } from "./panel.ts";
+import { Select } from "./parts.tsx";
+import { useSignalEffect } from "./signals.ts";
 import { statisticName } from "./wording.ts";
 
 /** All heads of all layers at once. */
@@ -12,15 +14,19 @@ export function HeadsPanel() {
   const room = useRef<HTMLDivElement>(null);
   const readout = useRef<HTMLParagraphElement>(null);
   const grid = useRef<HeadGrid | null>(null);
-  useEffect(() => {
+  // With the frame that shows the panel, not with the next one.
+  useLayoutEffect(() => {
     if (canvas.current === null || room.current === null || readout.current === null) return;
     grid.current = new HeadGrid(
       theme,
       canvas.current,
       room.current,
       readout.current,
-      ({ layer, head }) => explorer.see(layer, head),
-      (head) => explorer.toggle(head),
+      {
+        choose: ({ layer, head }) => explorer.see(layer, head),
+        toggle: (head) => explorer.toggle(head),
+        point: (head) => explorer.expect(head),
+      },
     );
     draw();
   }, []);
@@ -33,6 +39,7 @@ export function HeadsPanel() {
       scale: now.scale.value,
       statistic: now.statistic.value,
       sorted: now.sorted.value,
+      least: now.statistic.value === null ? 0 : now.least.value,
     };
     if (answer === null || overview === null) return;
     grid.current?.draw({
@@ -60,18 +67,12 @@ export function HeadsPanel() {
       <div class="heads-choices">
         <label>
           marked by{" "}
-          <select
+          <Select
             id="statistic"
             value={now.statistic.value ?? ""}
-            onChange={(event) => explorer.set({ statistic: event.currentTarget.value || null })}
-          >
-            <option value="">nothing</option>
-            {known.map((name) => (
-              <option key={name} value={name}>
-                {statisticName(name)}
-              </option>
-            ))}
-          </select>
+            options={[["", "nothing"], ...known.map((name) => [name, statisticName(name)] as const)]}
+            choose={(name) => explorer.set({ statistic: name || null })}
+          />
         </label>
         <label>
           <input
@@ -82,6 +83,18 @@ export function HeadsPanel() {
             onChange={(event) => explorer.set({ sorted: event.currentTarget.checked })}
           />{" "}
           sorted
+        </label>
+        <label hidden={now.statistic.value === null}>
+          from{" "}
+          <input
+            id="least"
+            type="number"
+            min={0}
+            max={100}
+            value={now.least.value}
+            onInput={({ currentTarget: field }) => field.validity.valid && explorer.set({ least: field.valueAsNumber || 0 })}
+          />{" "}
+          % of the largest
         </label>
       </div>
       <div class="grid-room" ref={room}>

@@ -1,6 +1,6 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
-import { type ComponentType, render } from "preact";
+import { type ComponentType, Fragment, h, render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { AlignmentPanel } from "./alignment-panel.tsx";
 import { BeamsPanel } from "./beams-panel.tsx";
 import { ComparePanel } from "./compare-panel.tsx";
 import { DistributionPanel } from "./distribution-panel.tsx";
@@ -11,6 +11,7 @@ import { LinesPanel } from "./lines-panel.tsx";
 import { NotesPanel } from "./notes-panel.tsx";
 import { MechanismPanel } from "./mechanism-panel.tsx";
 import { ExplorerOf, useExplorer } from "./panel.ts";
+import { useSignal, useSignalEffect } from "./signals.ts";
 import type { State } from "./state.ts";
 import { StatisticsPanel } from "./statistics-panel.tsx";
 
@@ -56,6 +57,7 @@ export const TABS: readonly Tab[] = [
   tab("compare", "Compare", ComparePanel),
   tab("doubt", "Doubt", DoubtPanel, (door, answer) => door.doubt !== undefined && answer?.doubt != null),
   tab("beams", "Beams", BeamsPanel, (door, answer) => door.beams !== undefined && answer?.beams === true),
+  tab("alignment", "Alignment", AlignmentPanel, (door, answer) => door.alignment !== undefined && answer?.gold === true),
   tab("notes", "Notes", NotesPanel, (door, _, model) => door.notes !== undefined && model?.notes === true),
 ];
 

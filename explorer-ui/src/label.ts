@@ -22,6 +22,14 @@ const SPECIAL = new Map([
 const LONGEST = 40; // characters of a label; a longer one is cut
 const CUT = 32;
 
+/** Whether two labels say the same. */
+export function alike(one: Label, other: Label | undefined): boolean {
+  return (
+    one === other ||
+    (one.text === other?.text && one.begins === other.begins && one.special === other.special && one.whole === other.whole)
+  );
+}
+
 /** A label that is a place or several. */
 export function numbered(text: string): Label {
   return word(text);

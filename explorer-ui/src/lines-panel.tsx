@@ -1,9 +1,10 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { Fragment, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { type Token, LinesView } from "./lines-view.ts";
 import { HeadsLegend } from "./heads-legend.tsx";
 import type { Span } from "./excerpt.ts";
 import { useExplorer } from "./panel.ts";
+import { useSignal, useSignalEffect } from "./signals.ts";
 import type { Place } from "./state.ts";
 import { cut } from "./matrix.ts";
 import { summary } from "./wording.ts";
@@ -87,7 +88,7 @@ export function LinesPanel() {
     });
   };
   const point = () => {
-    const [place, reading] = [now.pinned.value ?? now.pointed.value, explorer.reading.value];
+    const [place, reading] = [explorer.place.value, explorer.reading.value];
     if (place === null || reading === null) return view.current?.point(null);
     const { side, index } = placeOf(reading, place);
     view.current?.point(shift({ side, index }, -1));

@@ -1,7 +1,7 @@
 import type { Label } from "./label.ts";
 import { type Along, type Line, along, linesOf, middleOf, tokenAt } from "./lines-layout.ts";
 import type { Matrix } from "./matrix.ts";
-import { shortened } from "./painting.ts";
+import { fitted, shortened } from "./painting.ts";
 import type { Side } from "./state.ts";
 import type { Theme } from "./theme.ts";
 
@@ -157,7 +157,6 @@ export class LinesView {
     const [width, height] = [room.clientWidth, room.clientHeight];
     if (shown === null || pen === null || width === 0 || height === 0) return;
     room.classList.toggle("wide", this.wide);
-    const pixels = Math.max(1, window.devicePixelRatio);
     pen.font = `13px ${this.theme.font}`;
     const size = (label: Label) => (this.wide ? Math.min(pen.measureText(label.text).width, LONGEST) : 0);
     const least = this.wide ? 14 : LINE_HEIGHT;
@@ -169,12 +168,7 @@ export class LinesView {
     const long = Math.ceil(this.long);
     this.spacer.style.setProperty("width", this.wide ? `${long}px` : "1px");
     this.spacer.style.setProperty("height", this.wide ? "1px" : `${long}px`);
-    for (const canvas of [this.canvas, this.over]) {
-      [canvas.width, canvas.height] = [Math.round(width * pixels), Math.round(height * pixels)];
-      canvas.style.setProperty("width", `${width}px`);
-      canvas.style.setProperty("height", `${height}px`);
-      canvas.getContext("2d")?.setTransform(pixels, 0, 0, pixels, 0, 0);
-    }
+    for (const canvas of [this.canvas, this.over]) fitted(canvas, width, height);
     this.stroke(pen, this.lines, 1);
     this.mark();
   }

@@ -1,5 +1,5 @@
-import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { Fragment, h } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { type Excerpt, type Span, farther, same, whole } from "./excerpt.ts";
 import { ExportMenu } from "./export-menu.tsx";
 import type { Explorer } from "./explorer.ts";
@@ -9,9 +9,11 @@ import { type Cell, MapView, weightAt } from "./map-view.ts";
 import { largest, mean, head as headOf } from "./matrix.ts";
 import { type Piece, drawLegend } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
+import { Select } from "./parts.tsx";
 import { holdsAll, takesLong } from "./sheet.ts";
 import { SCALES, type Scale, shading, ticks } from "./scale.ts";
 import { percent } from "./share.ts";
+import { useSignal, useSignalEffect } from "./signals.ts";
 import { type Place, active } from "./state.ts";
 import * as wording from "./wording.ts";
 
@@ -86,21 +88,15 @@ function Crumbs({ part, editing, edit }: { part: Excerpt; editing: boolean; edit
         </span>
         <label>
           head{" "}
-          <select
+          <Select
             id="head"
             value={shown === null ? "" : String(shown)}
-            onChange={(event) => {
-              const { value } = event.currentTarget;
-              explorer.chooseHead(value === "" ? null : Number(value));
-            }}
-          >
-            {(sheet?.head === null || all) && <option value="">mean of all</option>}
-            {Array.from({ length: heads }, (_, head) => (
-              <option key={head} value={String(head)}>
-                {head}
-              </option>
-            ))}
-          </select>
+            options={[
+              ...(sheet?.head === null || all ? [["", "mean of all"] as const] : []),
+              ...Array.from({ length: heads }, (_, head) => [String(head), String(head)] as const),
+            ]}
+            choose={(head) => explorer.chooseHead(head === "" ? null : Number(head))}
+          />
         </label>
         <span aria-hidden="true" class="between">
           ›
@@ -180,7 +176,8 @@ function MapCanvas({ label }: { label: string }) {
   const room = useRef<HTMLDivElement>(null);
   const near = useRef<Piece | null>(null);
   const far = useRef<Piece | null>(null);
-  useEffect(() => {
+  // With the frame that shows the panel, not with the next one.
+  useLayoutEffect(() => {
     if (canvas.current === null || room.current === null) return;
     const place = ({ row: index, column: partner }: Cell): Place => ({ side: "target", index, partner });
     explorer.map = new MapView(explorer.theme, canvas.current, room.current, {
@@ -210,12 +207,16 @@ function MapCanvas({ label }: { label: string }) {
     const whollyThere = tile?.rows === layer.queries && tile.keys === layer.keys;
     if (near.current?.matrix !== weights || near.current.excerpt !== sheet.excerpt || near.current.scale !== scale) {
       near.current = { matrix: weights, excerpt: sheet.excerpt, shade: shading(scale, weights, layer.keys), scale };
-      // The whole map, pooled; of a mean only where the overview is exact.
-      const shown = sheet.head ?? head;
-      const matrix =
-        tile === undefined || (shown === null && !whollyThere) ? null : shown === null ? mean(tile) : headOf(tile, shown);
-      far.current =
-        matrix && { matrix, excerpt: whole(layer), shade: shading(scale, matrix, layer.keys), scale };
+      // All of it came: nothing lies under it.
+      if (same(sheet.excerpt, whole(layer))) far.current = near.current;
+      else {
+        // The whole map, pooled; of a mean only where the overview is exact.
+        const shown = sheet.head ?? head;
+        const matrix =
+          tile === undefined || (shown === null && !whollyThere) ? null : shown === null ? mean(tile) : headOf(tile, shown);
+        far.current =
+          matrix && { matrix, excerpt: whole(layer), shade: shading(scale, matrix, layer.keys), scale };
+      }
     }
     explorer.map?.draw({
       layer,
@@ -226,6 +227,7 @@ function MapCanvas({ label }: { label: string }) {
       columns: sheet.keys,
       rightToLeft: overview?.rightToLeft.has(sheet.layer) ?? false,
       ramp: theme.ramp,
+      gold: explorer.gold.value,
       active: place,
     });
   };
@@ -279,17 +281,7 @@ function MapFoot() {
     <div class="map-foot">
       <label class="scale">
         Colours{" "}
-        <select
-          id="scale"
-          value={scale}
-          onChange={(event) => explorer.set({ scale: event.currentTarget.value as Scale })}
-        >
-          {SCALES.map(([value, name]) => (
-            <option key={value} value={value}>
-              {name}
-            </option>
-          ))}
-        </select>
+        <Select id="scale" value={scale} options={SCALES} choose={(one) => explorer.set({ scale: one as Scale })} />
       </label>
       <span class="legend">
         <canvas id="legend" ref={legend} width={256} height={10} aria-hidden="true" />

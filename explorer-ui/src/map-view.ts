@@ -1,14 +1,16 @@
-import type { Layer } from "./door.ts";
-import { type Excerpt, type Span, group, whole } from "./excerpt.ts";
+import type { GoldLink, Layer } from "./door.ts";
+import { type Excerpt, type Span, group, same, whole } from "./excerpt.ts";
 import type { Label } from "./label.ts";
+import { styled } from "./dom.ts";
 import { type Matrix, at, hidden } from "./matrix.ts";
 import { type Ramp, colour, ink } from "./ramp.ts";
 import { short } from "./share.ts";
 import type { Place } from "./state.ts";
 import { type Piece, fitted, hatched, painted, shortened } from "./painting.ts";
+import { EDGE, FONT, LONGEST_LABEL, NAMED, type Plan, exact, planned } from "./map-plan.ts";
 import type { Pen } from "./pen.ts";
 import type { Theme } from "./theme.ts";
-import { type Size, fit, panned, pixelOf, placeAt, roundPlaces, touched, zoomed } from "./viewport.ts";
+import { type Size, panned, pixelOf, placeAt, roundPlaces, touched, zoomed } from "./viewport.ts";
 
 /** What a map shows at one moment. Places are counted from the beginning of `near.excerpt`. */
 export interface Picture {
@@ -24,6 +26,8 @@ export interface Picture {
   readonly rightToLeft: boolean;
   readonly ramp: Ramp;
   readonly active: Place | null;
+  /** The links of annotators, keys by rows. */
+  readonly gold: readonly GoldLink[];
 }
 
 /** A cell of `near`. */
@@ -44,21 +48,13 @@ export interface Handlers {
   here(): Place | null;
 }
 
-const FONT = 13;
-const LONGEST_LABEL = 112; // px; a longer one ends in "…" and is read in full in its row
-const NAMED = 11; // px of a place, from which each has its name
 const NUMBERED = 28; // px of a cell, from which its number stands in it
 const CLOSER = 8; // how much a click on pooled weights comes closer
 const SETTLED = 120; // ms after the last movement
-const EDGE = 16; // px after the map, into which its last number reaches
 const MINIMAP = 84; // px of the longer side
 
-interface Plan extends Size {
-  readonly left: number;
-  readonly top: number;
-  /** Whether the places of each axis have their names beside them. */
-  readonly named: { readonly rows: boolean; readonly keys: boolean };
-}
+/** From the left and from the top of the map, how wide, how high. */
+type Mark = readonly [number, number, number, number];
 
 /** The weights as a picture that is panned and zoomed: queries go down, keys go across. */
 export class MapView {
@@ -70,7 +66,9 @@ export class MapView {
   private frame: { from: { x: number; y: number }; to: { x: number; y: number } } | null = null;
   private travelled = 0;
   private settling: ReturnType<typeof setTimeout> | undefined;
-  private readonly marks = document.createElement("canvas");
+  // Of the crosshair and the frame that is drawn: elements, because to move them paints nothing.
+  private readonly marks = document.createElement("div");
+  private measured = { width: 0, height: 0 };
   private readonly mini = document.createElement("canvas");
 
   constructor(
@@ -79,8 +77,9 @@ export class MapView {
     private readonly room: HTMLElement,
     private readonly handlers: Handlers,
   ) {
-    this.marks.className = "marks";
+    this.marks.className = "crosshair";
     this.marks.ariaHidden = "true";
+    this.marks.append(...Array.from({ length: 4 }, () => document.createElement("div")));
     canvas.after(this.marks);
     this.mini.className = "minimap";
     this.mini.ariaHidden = "true"; // the breadcrumbs say the same
@@ -96,20 +95,23 @@ export class MapView {
     canvas.addEventListener("pointerleave", () => handlers.leave());
     canvas.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
     canvas.addEventListener("keydown", (event) => this.typed(event));
-    new ResizeObserver(() => this.redraw()).observe(room);
+    new ResizeObserver(() => {
+      const { width, height } = this.measured;
+      if (width !== room.clientWidth || height !== room.clientHeight) this.redraw();
+    }).observe(room);
   }
 
   /** Show a picture. What is painted once stays painted; pointing draws nothing but its marks. */
   draw(picture: Picture): void {
     const before = this.picture;
     this.picture = picture;
-    const same = (...names: (keyof Picture)[]) => names.every((name) => picture[name] === before?.[name]);
+    const stays = (...names: (keyof Picture)[]) => names.every((name) => picture[name] === before?.[name]);
     const kept = picture.near.shade === before?.near.shade && picture.far?.shade === before.far?.shade;
-    if (!kept || !same("ramp")) this.bitmaps.clear();
-    if (this.shown === null || !same("layer") || !alike(touched(this.shown), picture.view)) {
+    if (!kept || !stays("ramp")) this.bitmaps.clear();
+    if (this.shown === null || !stays("layer") || !same(touched(this.shown), picture.view)) {
       this.shown = picture.view;
     }
-    const still = same("layer", "view", "far", "near", "rows", "columns", "ramp");
+    const still = stays("layer", "view", "far", "near", "rows", "columns", "ramp", "gold");
     if (still && this.plan !== null) this.mark();
     else this.redraw();
   }
@@ -200,7 +202,7 @@ export class MapView {
     const { picture, shown } = this;
     if (picture === null || shown === null) return;
     const { layer } = picture;
-    const all = alike(touched(shown), whole(layer));
+    const all = same(touched(shown), whole(layer));
     if (!event.ctrlKey && all && event.deltaY > 0) return; // what is around it scrolls
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
@@ -275,6 +277,7 @@ export class MapView {
   private redraw(): void {
     const { picture, shown } = this;
     const room = { width: this.room.clientWidth, height: this.room.clientHeight };
+    this.measured = room;
     const pen = this.canvas.getContext("2d");
     if (picture === null || shown === null || pen === null) return;
     if (room.width === 0 || room.height === 0) return;
@@ -283,11 +286,10 @@ export class MapView {
     const plan = planned(pen, picture, room, shown);
     this.plan = plan;
     const [width, height] = [plan.left + plan.width + EDGE, plan.top + plan.height + 4];
-    for (const canvas of [this.canvas, this.marks]) fitted(canvas, width, height);
+    fitted(this.canvas, width, height);
     // All of it in view: a finger moves what is around the map; else the map.
-    const all = alike(touched(shown), whole(picture.layer));
-    this.canvas.style.setProperty("touch-action", all ? "pan-x pan-y" : "none");
-    pen.clearRect(0, 0, width, height);
+    const all = same(touched(shown), whole(picture.layer));
+    styled(this.canvas, "touch-action", all ? "pan-x pan-y" : "none");
     this.render(pen, picture, plan, shown);
     this.drawMinimap();
     this.mark();
@@ -300,10 +302,11 @@ export class MapView {
     pen.beginPath();
     pen.rect(plan.left, plan.top, plan.width, plan.height);
     pen.clip();
-    for (const piece of [picture.far, picture.near]) {
-      if (piece !== null) this.paint(pen, picture, piece, plan, shown);
-    }
+    const { far, near } = picture;
+    if (far !== null && far !== near) this.paint(pen, picture, far, plan, shown);
+    this.paint(pen, picture, near, plan, shown);
     this.write(pen, picture, plan, shown, family);
+    for (const link of picture.gold) this.frameLink(pen, link, plan, shown);
     pen.restore();
     this.name(pen, picture, plan, shown, family);
   }
@@ -349,10 +352,28 @@ export class MapView {
     pen.fillStyle = hatched(pen, this.theme.tone("line")) ?? this.theme.tone("line");
     pen.fillRect(x, y, width, height);
     pen.imageSmoothingEnabled = false;
-    const bitmap = this.bitmaps.get(piece.matrix) ?? painted(piece, picture.ramp);
-    this.bitmaps.set(piece.matrix, bitmap);
-    if (bitmap.width > 0 && bitmap.height > 0) pen.drawImage(bitmap, x, y, width, height);
+    this.stretch(pen, piece, picture.ramp, [x, y, width, height]);
     pen.restore();
+  }
+
+  /** A frame that is seen on pale and on dark cells; a link that is only possible is dashed. */
+  private frameLink(pen: Pen, { source, target, sure }: GoldLink, plan: Plan, shown: Excerpt): void {
+    const ends = source.map((key) => this.x(key, plan, shown));
+    const [top, bottom] = target.map((row) => plan.top + pixelOf(shown.rows, row, plan.height)) as [number, number];
+    pen.setLineDash(sure ? [] : [4, 3]);
+    for (const [tone, width] of [["paper", 4], ["ink", 2]] as const) {
+      pen.strokeStyle = this.theme.tone(tone);
+      pen.lineWidth = width;
+      pen.strokeRect(Math.min(...ends) + 2, top + 2, Math.abs((ends[1] ?? 0) - (ends[0] ?? 0)) - 4, bottom - top - 4);
+    }
+    pen.setLineDash([]);
+  }
+
+  /** A picture of these weights, painted once, as large as this. */
+  private stretch(pen: Pen, piece: Piece, ramp: Ramp, place: Mark): void {
+    const bitmap = this.bitmaps.get(piece.matrix) ?? painted([piece], ramp);
+    this.bitmaps.set(piece.matrix, bitmap);
+    if (bitmap.width > 0 && bitmap.height > 0) pen.drawImage(bitmap, ...place);
   }
 
   /** Lines between the cells, and their numbers, when near. */
@@ -398,32 +419,25 @@ export class MapView {
       pen.fillStyle = this.theme.tone("quiet");
       pen.fillText(shortened(pen, label, LONGEST_LABEL), 0, 0);
     };
-    const along = (span: Span, size: number, gap: number, named: boolean): [number, boolean][] => {
-      const places = named ? each(inView({ from: 0, to: Infinity }, span)) : roundPlaces(span, size, gap);
-      return places.map((place) => [place, named]);
-    };
-    for (const [row, named] of along(shown.rows, plan.height, 24, plan.named.rows)) {
-      const label = picture.rows[row - picture.near.excerpt.rows.from]?.text;
-      if (named && label === undefined) continue;
-      const y = plan.top + pixelOf(shown.rows, row + 0.5, plan.height);
-      if (y < plan.top || y > plan.top + plan.height) continue;
-      pen.save();
-      pen.textAlign = "right";
-      pen.translate(plan.left - 8, y);
-      write(named ? (label ?? "") : row.toLocaleString("en"));
-      pen.restore();
-    }
-    for (const [key, named] of along(shown.keys, plan.width, 56, plan.named.keys)) {
-      const label = picture.columns[key - picture.near.excerpt.keys.from]?.text;
-      if (named && label === undefined) continue;
-      const x = this.x(key + 0.5, plan, shown);
-      if (x < plan.left || x > plan.left + plan.width) continue;
-      pen.save();
-      pen.textAlign = named ? "left" : "center";
-      pen.translate(x, plan.top - (named ? 8 : 12));
-      if (named) pen.rotate(-Math.PI / 2);
-      write(named ? (label ?? "") : key.toLocaleString("en"));
-      pen.restore();
+    for (const down of [true, false]) {
+      const [span, size, labels] = down ? [shown.rows, plan.height, picture.rows] : [shown.keys, plan.width, picture.columns];
+      const { rows, keys } = picture.near.excerpt;
+      const start = down ? rows.from : keys.from;
+      const named = down ? plan.named.rows : plan.named.keys;
+      const places = named ? each(inView({ from: 0, to: Infinity }, span)) : roundPlaces(span, size, down ? 24 : 56);
+      for (const place of places) {
+        const label = named ? labels[place - start]?.text : place.toLocaleString("en");
+        const at = down ? plan.top + pixelOf(span, place + 0.5, size) : this.x(place + 0.5, plan, shown);
+        const from = down ? plan.top : plan.left;
+        if (label === undefined || at < from || at > from + size) continue;
+        pen.save();
+        pen.textAlign = down ? "right" : named ? "left" : "center";
+        if (down) pen.translate(plan.left - 8, at);
+        else pen.translate(at, plan.top - (named ? 8 : 12));
+        if (!down && named) pen.rotate(-Math.PI / 2);
+        write(label);
+        pen.restore();
+      }
     }
   }
 
@@ -444,19 +458,26 @@ export class MapView {
     return { x, y: plan.top + y };
   }
 
-  /** The crosshair and the frame that is drawn, on a canvas of their own. */
+  /** The crosshair and the frame that is drawn. */
   private mark(): void {
     const { picture, plan, shown } = this;
-    const pen = this.marks.getContext("2d");
-    if (picture === null || plan === null || shown === null || pen === null) return;
-    pen.clearRect(0, 0, plan.left + plan.width + EDGE, plan.top + plan.height + 4);
-    this.drawMarks(pen, picture, plan, shown);
+    if (picture === null || plan === null || shown === null) return;
+    for (const name of ["left", "top", "width", "height"] as const) styled(this.marks, name, `${plan[name]}px`);
+    this.marksOf(picture, plan, shown).forEach((mark, index) => {
+      const element = this.marks.children[index] as HTMLElement;
+      if (element.hidden !== (mark === null)) element.hidden = mark === null;
+      if (mark === null) return;
+      const [x, y, width, height] = mark.map((one) => `${Math.round(one * 100) / 100}px`) as [string, string, string, string];
+      styled(element, "width", width);
+      styled(element, "height", height);
+      styled(element, "transform", `translate(${x}, ${y})`);
+    });
   }
 
   /** All of the map, and what of it is in view, while that is only a part. */
   private drawMinimap(): void {
     const { picture, shown, mini } = this;
-    const part = picture !== null && shown !== null && !alike(touched(shown), whole(picture.layer));
+    const part = picture !== null && shown !== null && !same(touched(shown), whole(picture.layer));
     mini.hidden = !part || picture.far === null;
     const pen = mini.getContext("2d");
     if (picture === null || shown === null || picture.far === null || mini.hidden || pen === null) return;
@@ -468,9 +489,7 @@ export class MapView {
       pen.translate(width, 0);
       pen.scale(-1, 1);
     }
-    const bitmap = this.bitmaps.get(picture.far.matrix) ?? painted(picture.far, picture.ramp);
-    this.bitmaps.set(picture.far.matrix, bitmap);
-    if (bitmap.width > 0 && bitmap.height > 0) pen.drawImage(bitmap, 0, 0, width, height);
+    this.stretch(pen, picture.far, picture.ramp, [0, 0, width, height]);
     const along = (span: Span, most: number, size: number) =>
       [(span.from / most) * size, Math.max(((span.to - span.from) / most) * size, 4)] as const;
     const [top, tall] = along(shown.rows, layer.queries, height);
@@ -498,70 +517,45 @@ export class MapView {
 
   private drawMarks(pen: Pen, picture: Picture, plan: Plan, shown: Excerpt): void {
     pen.strokeStyle = this.theme.tone("accent");
-    pen.lineWidth = 2;
-    if (this.frame !== null) {
-      const { from, to } = this.frame;
-      pen.setLineDash([6, 4]);
-      pen.strokeRect(Math.min(from.x, to.x), Math.min(from.y, to.y), Math.abs(to.x - from.x), Math.abs(to.y - from.y));
-      pen.setLineDash([]);
-    }
-    const { active } = picture;
-    if (active === null) return;
-    const { excerpt, matrix } = picture.near;
-    const { rows, keys } = excerpt;
-    const target = active.side === "target";
-    const [row, column] = target ? [active.index, active.partner] : [active.partner, active.index];
     pen.save();
     pen.beginPath();
     pen.rect(plan.left - 1, plan.top - 1, plan.width + 2, plan.height + 2);
     pen.clip();
-    const edges = (span: Span, index: number): [number, number] => {
-      const { from, to } = group(span, index, span === rows ? matrix.rows : matrix.columns);
-      return [from, to];
-    };
-    const band = (index: number | undefined, span: Span, across: boolean): [number, number] | null => {
-      if (index === undefined) return null;
-      const [from, to] = edges(span, index);
-      if (!across) return [pixelOf(shown.rows, from, plan.height) + plan.top, pixelOf(shown.rows, to, plan.height) + plan.top];
-      const ends = [this.x(from, plan, shown), this.x(to, plan, shown)];
-      return [Math.min(...ends), Math.max(...ends)];
-    };
-    const [down, along] = [band(row, rows, false), band(column, keys, true)];
-    if (down !== null) pen.strokeRect(plan.left, down[0], plan.width, Math.max(down[1] - down[0], 1));
-    if (along !== null) pen.strokeRect(along[0], plan.top, Math.max(along[1] - along[0], 1), plan.height);
-    if (down !== null && along !== null) {
-      pen.lineWidth = 3;
-      pen.strokeRect(along[0], down[0], Math.max(along[1] - along[0], 1), Math.max(down[1] - down[0], 1));
-    }
+    this.marksOf(picture, plan, shown).forEach((mark, index) => {
+      if (mark === null) return;
+      const [x, y, width, height] = mark;
+      pen.lineWidth = index === 2 ? 3 : 2;
+      pen.setLineDash(index === 3 ? [6, 4] : []);
+      pen.strokeRect(plan.left + x, plan.top + y, width, height);
+    });
+    pen.setLineDash([]);
     pen.restore();
   }
-}
 
-/** Names stand beside the map where each has room; elsewhere round numbers need less of it. */
-function planned(pen: Pen, picture: Picture, room: Size, shown: Excerpt): Plan {
-  const single = exact(picture.near);
-  const widest = (labels: readonly Label[]) =>
-    labels.reduce((most, { text }) => Math.max(most, Math.min(pen.measureText(text).width, LONGEST_LABEL)), 0);
-  const numbers = pen.measureText(picture.layer.queries.toLocaleString("en")).width;
-  const around = (rows: boolean, keys: boolean) => {
-    const left = Math.ceil(Math.max(rows ? widest(picture.rows) : 0, numbers) + 12);
-    const top = Math.ceil((keys ? widest(picture.columns) : FONT) + 14);
-    const width = Math.max(room.width - left - EDGE, 40);
-    const size = fit(picture.layer, { width, height: Math.max(room.height - top - 4, 40) });
-    return { left, top, ...size };
-  };
-  const most = around(single, single);
-  const named = {
-    rows: single && most.height / (shown.rows.to - shown.rows.from) >= NAMED,
-    keys: single && most.width / (shown.keys.to - shown.keys.from) >= NAMED,
-  };
-  return { ...around(named.rows, named.keys), named };
-}
-
-/** Whether every cell is one weight. */
-function exact({ matrix, excerpt }: Piece): boolean {
-  const { rows, keys } = excerpt;
-  return rows.to - rows.from === matrix.rows && keys.to - keys.from === matrix.columns;
+  /** The row and the column that are pointed at, their cell, and the frame that is drawn. */
+  private marksOf({ active, near: { excerpt, matrix } }: Picture, plan: Plan, shown: Excerpt): readonly (Mark | null)[] {
+    const { frame } = this;
+    const drawn: Mark | null = frame && [
+      Math.min(frame.from.x, frame.to.x) - plan.left,
+      Math.min(frame.from.y, frame.to.y) - plan.top,
+      Math.abs(frame.to.x - frame.from.x),
+      Math.abs(frame.to.y - frame.from.y),
+    ];
+    const target = active?.side === "target";
+    const [row, column] = target ? [active.index, active.partner] : [active?.partner, active?.index];
+    const down = row === undefined ? null : group(excerpt.rows, row, matrix.rows);
+    const along = column === undefined ? null : group(excerpt.keys, column, matrix.columns);
+    const y = down && pixelOf(shown.rows, down.from, plan.height);
+    const tall = down && Math.max(pixelOf(shown.rows, down.to, plan.height) - (y ?? 0), 1);
+    const x = along && this.x(this.rightToLeft ? along.to : along.from, plan, shown) - plan.left;
+    const wide = along && Math.max(((along.to - along.from) / (shown.keys.to - shown.keys.from)) * plan.width, 1);
+    return [
+      y === null || tall === null ? null : [0, y, plan.width, tall],
+      x === null || wide === null ? null : [x, 0, wide, plan.height],
+      y === null || tall === null || x === null || wide === null ? null : [x, y, wide, tall],
+      drawn,
+    ];
+  }
 }
 
 /** The cell of a part in which a place is; null where it is outside. */
@@ -580,11 +574,6 @@ function inView(span: Span, shown: Span): Span {
 
 function each({ from, to }: Span): number[] {
   return Array.from({ length: Math.max(to - from, 0) }, (_, index) => from + index);
-}
-
-function alike(one: Excerpt, other: Excerpt): boolean {
-  const same = (a: Span, b: Span) => a.from === b.from && a.to === b.to;
-  return same(one.rows, other.rows) && same(one.keys, other.keys);
 }
 
 /** The value under a place that names a cell. */

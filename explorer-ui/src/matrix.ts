@@ -24,7 +24,10 @@ export function head(tile: Tile, index: number): Matrix {
 /** The weight of each level. */
 function weights({ most, power }: Tile, scale: number): Float32Array {
   const table = new Float32Array(most + 2);
-  for (let level = 0; level <= most; level++) table[level] = scale * (level / most) ** power;
+  for (let level = 0; level <= most; level++) {
+    const share = level / most;
+    table[level] = scale * (power === 2 ? share * share : share);
+  }
   table[most + 1] = NaN;
   return table;
 }
@@ -95,12 +98,15 @@ export function largest(matrix: Matrix): number {
 /** The indices of the `count` largest of these numbers, largest first; equals in their order. */
 export function top(numbers: readonly number[], count: number): number[] {
   const found: number[] = [];
-  numbers.forEach((number, index) => {
+  let least = -Infinity; // of those found, once there are enough
+  for (let index = 0; index < numbers.length; index++) {
+    const number = numbers[index] ?? 0;
+    if (number <= least) continue;
     const before = found.findIndex((other) => number > (numbers[other] ?? 0));
-    if (before >= 0) found.splice(before, 0, index);
-    else found.push(index);
+    found.splice(before < 0 ? found.length : before, 0, index);
     if (found.length > count) found.pop();
-  });
+    if (found.length === count) least = numbers[found[count - 1] ?? 0] ?? 0;
+  }
   return found;
 }
 

@@ -1,16 +1,18 @@
-import { type Signal, useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { Fragment, h } from "preact";
+import { useEffect } from "preact/hooks";
 import type { Explained, MechanismQuestion } from "./door.ts";
+import { useAsked, useCanvas } from "./hooks.ts";
 import { isolated } from "./label.ts";
 import { type Computed, type Line, MODEL, PLACES, computed, factorAt, formula, isRoot, leftOut, placeAt, plain, products, question, scoreNames, times } from "./mechanism.ts";
 import { fitted } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
-import { Problem } from "./problem.ts";
+import { Meanwhile, Trouble } from "./parts.tsx";
 import { colour, css } from "./ramp.ts";
 import { exact } from "./share.ts";
+import { type Signal, useSignal } from "./signals.ts";
 import { headName } from "./wording.ts";
 
-const PATIENCE = 120; // ms without another question, after which one is asked
+const STRIP = 18; // px of the height of a strip
 
 interface Came {
   readonly asked: MechanismQuestion;
@@ -21,9 +23,6 @@ interface Came {
 export function MechanismPanel() {
   const explorer = useExplorer();
   const { now, door } = explorer;
-  const came = useSignal<Came | null>(null);
-  const problem = useSignal("");
-  const waiting = useSignal(false);
   const near = useSignal<number | null>(null);
   const answer = now.answer.value;
   const sheet = now.sheet.value;
@@ -33,29 +32,13 @@ export function MechanismPanel() {
     layer: now.layer.value,
     head: now.head.value,
     pinned: now.pinned.value,
-    pointed: now.pointed.value,
+    pointed: explorer.place.value,
   });
   const key = asked === null ? "" : JSON.stringify([answer?.map, asked]);
-  useEffect(() => {
-    if (asked === null || answer?.map == null || door.mechanism === undefined) return;
-    const [stop, map] = [new AbortController(), answer.map];
-    waiting.value = true;
-    near.value = null;
-    const timer = setTimeout(() => {
-      door.mechanism?.(map, asked, stop.signal).then(
-        (found) => {
-          if (!stop.signal.aborted) [came.value, problem.value, waiting.value] = [{ asked, found }, "", false];
-        },
-        (thrown: unknown) => {
-          if (!stop.signal.aborted) [problem.value, waiting.value] = [Problem.of(thrown).message, false];
-        },
-      );
-    }, came.peek() === null ? 0 : PATIENCE);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [key]);
+  const { came, problem, waiting } = useAsked(answer?.map == null ? null : asked, key, (asked, signal) =>
+    door.mechanism?.(answer?.map ?? "", asked, signal),
+  );
+  useEffect(() => void (near.value = null), [key]);
   const layer = explorer.layer.value;
   if (asked === null || layer === null || sheet === null) {
     return (
@@ -67,11 +50,7 @@ export function MechanismPanel() {
     );
   }
   if (came.value === null) {
-    return (
-      <p class={problem.value === "" ? "hint empty" : "problem"} role={problem.value === "" ? "status" : "alert"}>
-        {problem.value || "Reading the numbers…"}
-      </p>
-    );
+    return <Meanwhile problem={problem.value} doing="Reading the numbers…" />;
   }
   const { found, asked: shown } = came.value;
   const name = (axis: "rows" | "keys") => (index: number) =>
@@ -93,9 +72,7 @@ export function MechanismPanel() {
         </h3>
         <Formula {...all} line={line} />
         <Controls {...all} />
-        <p class="problem" role="alert" hidden={problem.value === ""}>
-          {problem.value}
-        </p>
+        <Trouble said={problem.value} />
       </div>
       <div
         class={waiting.value ? "table-room stale" : "table-room"}
@@ -339,27 +316,19 @@ function Vectors({ found, row, keyName, line, result }: Shown & { line: Line }) 
 /** A vector as a line of cells, coloured from its least to its greatest size. */
 function Strip({ title, numbers, cell }: { title: string; numbers: readonly (number | null)[]; cell: Signal<number | null> }) {
   const { theme } = useExplorer();
-  const canvas = useRef<HTMLCanvasElement>(null);
   const most = numbers.reduce<number>((top, value) => Math.max(top, Math.abs(value ?? 0)), 0);
-  const changes = theme.changes.value;
-  useEffect(() => {
-    const draw = () => {
-      const [element, pen] = [canvas.current, canvas.current?.getContext("2d")];
-      if (element === null || !pen) return;
-      const [width, height] = [element.parentElement?.clientWidth ?? 0, 18];
+  const canvas = useCanvas(
+    (element, pen, { clientWidth: width }) => {
       if (width === 0) return;
-      fitted(element, width, height);
+      fitted(element, width, STRIP);
       const step = width / numbers.length;
       numbers.forEach((value, index) => {
         pen.fillStyle = css(colour(theme.differences, 0.5 + (most === 0 ? 0 : (value ?? 0) / (2 * most))));
-        pen.fillRect(index * step, 0, step > 6 ? step - 1 : step + 0.5, height);
+        pen.fillRect(index * step, 0, step > 6 ? step - 1 : step + 0.5, STRIP);
       });
-    };
-    draw();
-    const observer = new ResizeObserver(draw);
-    if (canvas.current?.parentElement) observer.observe(canvas.current.parentElement);
-    return () => observer.disconnect();
-  }, [numbers, changes]);
+    },
+    [numbers, theme.changes.value],
+  );
   const at = cell.value === null ? undefined : numbers[cell.value];
   return (
     <div class="strip">

@@ -1,4 +1,4 @@
-import { render } from "preact";
+import { h, render } from "preact";
 import type { Door } from "./door.ts";
 import { type Address, Explorer } from "./explorer.ts";
 import { Screen } from "./screen.tsx";

@@ -1,8 +1,10 @@
-import { useSignal } from "@preact/signals";
+import { h } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Note } from "./door.ts";
 import { useExplorer } from "./panel.ts";
+import { Trouble } from "./parts.tsx";
 import { Problem } from "./problem.ts";
+import { useSignal } from "./signals.ts";
 
 const MOST = 2000; // characters of a note
 
@@ -45,9 +47,7 @@ export function NotesPanel() {
           <button type="submit" disabled={text.value.trim() === ""}>
             Keep the note
           </button>
-          <p class="problem" role="alert" hidden={problem.value === ""}>
-            {problem.value}
-          </p>
+          <Trouble said={problem.value} />
         </form>
       )}
       <ul id="notes" tabIndex={0} aria-label="Notes">

@@ -12,28 +12,34 @@ export interface Piece {
   readonly scale: Scale;
 }
 
-/** One pixel a weight, to be enlarged. `flipped`: keys go from right to left. */
+/**
+ * One pixel a weight, to be enlarged; several maps of one size stand below each other. `flipped`:
+ * keys go from right to left.
+ */
 export function painted(
-  { matrix, shade }: Pick<Piece, "matrix" | "shade">,
+  pieces: readonly Pick<Piece, "matrix" | "shade">[],
   ramp: Ramp,
   flipped = false,
 ): HTMLCanvasElement {
   const small = document.createElement("canvas");
-  if (matrix.rows === 0 || matrix.columns === 0) return small;
-  [small.width, small.height] = [matrix.columns, matrix.rows];
-  const image = new ImageData(matrix.columns, matrix.rows);
+  const { rows, columns } = pieces[0]?.matrix ?? { rows: 0, columns: 0 };
+  if (rows === 0 || columns === 0) return small;
+  [small.width, small.height] = [columns, rows * pieces.length];
+  const image = new ImageData(columns, rows * pieces.length);
   // Some hundred thousand cells at a time: no array for each of them.
-  const [to, colours, { rows, columns, values }] = [new Uint32Array(image.data.buffer), pixels(ramp), matrix];
+  const [to, colours] = [new Uint32Array(image.data.buffer), pixels(ramp)];
   const most = colours.length - 1;
-  for (let row = 0; row < rows; row++) {
-    const start = row * columns;
-    for (let column = 0; column < columns; column++) {
-      const weight = values[start + column] ?? 0;
-      if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
-      const share = Math.min(Math.max(shade(weight, row), 0), 1);
-      to[start + (flipped ? columns - 1 - column : column)] = colours[Math.round(share * most)] ?? 0;
+  pieces.forEach(({ matrix: { values }, shade }, index) => {
+    for (let row = 0; row < rows; row++) {
+      const [from, start] = [row * columns, (index * rows + row) * columns];
+      for (let column = 0; column < columns; column++) {
+        const weight = values[from + column] ?? 0;
+        if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
+        const share = Math.min(Math.max(shade(weight, row), 0), 1);
+        to[start + (flipped ? columns - 1 - column : column)] = colours[Math.round(share * most)] ?? 0;
+      }
     }
-  }
+  });
   small.getContext("2d")?.putImageData(image, 0, 0);
   return small;
 }
@@ -88,10 +94,19 @@ export function drawLegend(
 }
 
 /** Make a canvas so large, in CSS pixels, and draw in those; what was drawn is gone. */
-export function fitted(canvas: HTMLCanvasElement, width: number, height: number): void {
+export function fitted(canvas: HTMLCanvasElement, width: number, height: number): { width: number; height: number } {
   const pixels = Math.max(1, window.devicePixelRatio);
-  [canvas.width, canvas.height] = [Math.max(Math.round(width * pixels), 1), Math.max(Math.round(height * pixels), 1)];
-  canvas.style.setProperty("width", `${width}px`);
-  canvas.style.setProperty("height", `${height}px`);
-  canvas.getContext("2d")?.setTransform(pixels, 0, 0, pixels, 0, 0);
+  const [across, down] = [Math.max(Math.round(width * pixels), 1), Math.max(Math.round(height * pixels), 1)];
+  const pen = canvas.getContext("2d");
+  // Another size is another picture in memory; of the same size, the one that is there is wiped.
+  if (canvas.width !== across || canvas.height !== down) {
+    [canvas.width, canvas.height] = [across, down];
+    canvas.style.setProperty("width", `${width}px`);
+    canvas.style.setProperty("height", `${height}px`);
+  } else {
+    pen?.resetTransform();
+    pen?.clearRect(0, 0, across, down);
+  }
+  pen?.setTransform(pixels, 0, 0, pixels, 0, 0);
+  return { width, height };
 }

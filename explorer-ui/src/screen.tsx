@@ -1,18 +1,20 @@
-import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { Fragment, h } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { AskPanel, Messages } from "./ask-panel.tsx";
 import type { Explorer } from "./explorer.ts";
 import { HeadsPanel } from "./heads-panel.tsx";
 import { HelpDialog } from "./help-dialog.tsx";
 import { Inspector } from "./inspector.tsx";
 import { MapPanel } from "./map-panel.tsx";
-import { ExplorerOf } from "./panel.ts";
+import { ExplorerOf, useExplorer } from "./panel.ts";
 import { Separator } from "./separator.tsx";
+import { type Signal, useSignal, useSignalEffect, useTracking } from "./signals.ts";
 import * as wording from "./wording.ts";
 import { WordsPanel } from "./words-panel.tsx";
 
 /** The whole explorer: what is asked, all heads, the map, the words, and the inspector. */
 export function Screen({ explorer }: { explorer: Explorer }) {
+  useTracking();
   const help = useSignal(false);
   const { now } = explorer;
   const gone = now.problem.value?.gone === true;
@@ -39,20 +41,19 @@ export function Screen({ explorer }: { explorer: Explorer }) {
           if (explorer.address === null) key(event);
         }}
       >
-        <Head help={help} explorer={explorer} />
+        <Head help={help} />
         <Messages />
-        <Panes explorer={explorer} />
-        <Notice explorer={explorer} />
-        <p class="unseen" id="spoken" role="status" aria-live="polite">
-          {explorer.spoken.value}
-        </p>
+        <Panes />
+        <Notice />
+        <Spoken />
         <HelpDialog open={help} />
       </div>
     </ExplorerOf>
   );
 }
 
-function Head({ help, explorer }: { help: Signal<boolean>; explorer: Explorer }) {
+function Head({ help }: { help: Signal<boolean> }) {
+  const explorer = useExplorer();
   const facts = explorer.now.model.value?.facts ?? {};
   return (
     <header class="head">
@@ -89,10 +90,13 @@ const PANES = [
   ["words", "Words"],
 ] as const;
 
-function Panes({ explorer }: { explorer: Explorer }) {
+function Panes() {
+  const explorer = useExplorer();
   const { now } = explorer;
   const panes = useRef<HTMLElement>(null);
   const shown = useSignal("map");
+  // The same ones each time: they are drawn again when they have something new to show.
+  const panels = useState(() => [<HeadsPanel />, <MapPanel />, <WordsPanel />, <Inspector />])[0];
   const several = (now.answer.value?.layers ?? []).reduce((sum, { heads }) => sum + heads, 0) > 1;
   const there = now.sheet.value !== null;
   const stale = now.translating.value !== null || (now.reading.value && now.sheet.value?.preview !== true);
@@ -134,19 +138,19 @@ function Panes({ explorer }: { explorer: Explorer }) {
         onScroll={look}
       >
         <section id="heads" class="pane heads" aria-labelledby="heads-title" hidden={!several}>
-          <HeadsPanel />
+          {panels[0]}
         </section>
         <Separator id="left" label="Width of the heads" orientation="vertical" property="--left" pane="heads" least={150} most={640} sign={1} frame={panes} />
         <section class="pane map" aria-label="Map">
-          <MapPanel />
+          {panels[1]}
         </section>
         <Separator id="right" label="Width of the words" orientation="vertical" property="--right" pane="words" least={220} most={760} sign={-1} frame={panes} />
         <section class="pane words" aria-label="Words">
-          <WordsPanel />
+          {panels[2]}
         </section>
         <Separator id="below" label="Height of the inspector" orientation="horizontal" property="--below" pane="inspector" least={120} most={560} sign={-1} frame={panes} />
         <section class="pane inspector" aria-label="Inspector">
-          <Inspector />
+          {panels[3]}
         </section>
       </main>
     </>
@@ -162,8 +166,18 @@ function emptyText({ now }: Explorer): string {
     : "There is no text here.";
 }
 
+/** What is said to those who do not see the page. */
+function Spoken() {
+  return (
+    <p class="unseen" id="spoken" role="status" aria-live="polite">
+      {useExplorer().spoken.value}
+    </p>
+  );
+}
+
 /** A short word about what was just done. */
-function Notice({ explorer }: { explorer: Explorer }) {
+function Notice() {
+  const explorer = useExplorer();
   const text = explorer.notice.value;
   useEffect(() => {
     if (text === "") return;

@@ -1,4 +1,4 @@
-import type { RefObject } from "preact";
+import { h, type RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 interface Between {

@@ -1,33 +1,28 @@
-import type { Adversary, Answer, Beams, Door, DoubtQuestion, Effects, Explained, MechanismQuestion, Model, Note, Part, Statistics, Tokens } from "./door.ts";
+import type { Adversary, Alignment, Answer, Beams, Door, DoubtQuestion, Effects, Explained, MechanismQuestion, Model, Note, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
 
 /** The door to `attlas look`: the server that this page came from, and no other. */
 export class Served implements Door {
-  async model(): Promise<Model> {
-    return (await this.json("api/model", {})) as Model;
+  model(): Promise<Model> {
+    return this.json("model", {});
   }
 
-  async translate(text: string, forced: readonly number[], signal: AbortSignal): Promise<Answer> {
-    const headers = { "Content-Type": "application/json" };
-    const asked = forced.length > 0 ? { text, prefix: forced } : { text };
-    const request = { method: "POST", headers, body: JSON.stringify(asked), signal };
-    return (await this.json("api/translate", request)) as Answer;
+  translate(text: string, forced: readonly number[], signal: AbortSignal): Promise<Answer> {
+    return this.json("translate", { ...posted(forced.length > 0 ? { text, prefix: forced } : { text }), signal });
   }
 
-  async text(row: number, signal: AbortSignal): Promise<Answer> {
-    return (await this.json(`api/texts/${row}`, { signal })) as Answer;
+  text(row: number, signal: AbortSignal): Promise<Answer> {
+    return this.json(`texts/${row}`, { signal });
   }
 
   async overview(map: string, signal: AbortSignal): Promise<Tile[]> {
-    const address = `api/maps/${encodeURIComponent(map)}/overview`;
-    return unpackOverview(await (await this.fetched(address, { signal })).arrayBuffer());
+    return unpackOverview(await this.bytes(path(map, "overview"), signal));
   }
 
-  async statistics(map: string, signal: AbortSignal): Promise<Statistics> {
-    const address = `api/maps/${encodeURIComponent(map)}/statistics`;
-    return (await this.json(address, { signal })) as Statistics;
+  statistics(map: string, signal: AbortSignal): Promise<Statistics> {
+    return this.json(path(map, "statistics"), { signal });
   }
 
   async tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
@@ -35,59 +30,63 @@ export class Served implements Door {
     const levels = rough ? "&bits=8&curve=root" : "";
     const heads = head === null ? "" : `&heads=${head}:${head + 1}`;
     const shape = `&shape=${cells(excerpt.rows)},${cells(excerpt.keys)}`;
-    const address = `${path(map, layer)}?${ranges(excerpt)}${shape}${heads}${levels}`;
-    return unpack(await (await this.fetched(address, { signal })).arrayBuffer());
+    return unpack(await this.bytes(path(map, `${layer}?${ranges(excerpt)}${shape}${heads}${levels}`), signal));
   }
 
-  async tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens> {
-    return (await this.json(`${path(map, layer)}/tokens?${ranges(excerpt)}`, { signal })) as Tokens;
+  tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens> {
+    return this.json(path(map, `${layer}/tokens?${ranges(excerpt)}`), { signal });
   }
 
-  async mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
-    const address = `${path(map, layer)}/mechanism?head=${head}&row=${row}${key === null ? "" : `&key=${key}`}`;
-    return (await this.json(address, { signal })) as Explained;
+  mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
+    return this.json(path(map, `${layer}/mechanism?row=${row}${said("head", head)}${said("key", key)}`), { signal });
   }
 
-  async beams(map: string, signal: AbortSignal): Promise<Beams> {
-    return (await this.json(`api/maps/${encodeURIComponent(map)}/beams`, { signal })) as Beams;
+  beams(map: string, signal: AbortSignal): Promise<Beams> {
+    return this.json(path(map, "beams"), { signal });
   }
 
-  async doubt(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects> {
+  doubt(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects> {
     const { layer, key, weight, erased } = question;
-    const edit = `&weight=${weight}${key === null ? "" : `&key=${key}`}`;
-    const without = erased === null ? "" : `&erased=${erased.from}:${erased.to}`;
-    return (await this.json(`${path(map, layer)}/doubt?${asked(question)}${edit}${without}`, { signal })) as Effects;
+    const edit = `&weight=${weight}${said("key", key)}${said("erased", erased && range(erased))}`;
+    return this.json(path(map, `${layer}/doubt?${asked(question)}${edit}`), { signal });
   }
 
-  async adversary(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary> {
-    return (await this.json(`${path(map, question.layer)}/adversary?${asked(question)}`, { signal })) as Adversary;
+  adversary(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary> {
+    return this.json(path(map, `${question.layer}/adversary?${asked(question)}`), { signal });
   }
 
-  async notes(): Promise<Note[]> {
+  alignment(map: string, layer: number, head: number | null, signal: AbortSignal): Promise<Alignment> {
+    return this.json(path(map, `${layer}/alignment?${said("head", head)}`), { signal });
+  }
+
+  notes(): Promise<Note[]> {
     return this.noted("", {});
   }
 
-  async addNote(text: string, link: string): Promise<Note[]> {
-    const headers = { "Content-Type": "application/json" };
-    return this.noted("", { method: "POST", headers, body: JSON.stringify({ text, link }) });
+  addNote(text: string, link: string): Promise<Note[]> {
+    return this.noted("", posted({ text, link }));
   }
 
-  async removeNote(id: string): Promise<Note[]> {
+  removeNote(id: string): Promise<Note[]> {
     return this.noted(`/${id}`, { method: "DELETE" });
   }
 
   private async noted(which: string, request: RequestInit): Promise<Note[]> {
-    return ((await this.json(`api/notes${which}`, request)) as { notes: Note[] }).notes;
+    return (await this.json<{ notes: Note[] }>(`notes${which}`, request)).notes;
   }
 
-  private async json(path: string, request: RequestInit): Promise<unknown> {
-    return (await this.fetched(path, request)).json();
+  private async json<Found>(path: string, request: RequestInit): Promise<Found> {
+    return (await (await this.fetched(path, request)).json()) as Found;
+  }
+
+  private async bytes(path: string, signal: AbortSignal): Promise<ArrayBuffer> {
+    return (await this.fetched(path, { signal })).arrayBuffer();
   }
 
   private async fetched(path: string, request: RequestInit): Promise<Response> {
     let response: Response;
     try {
-      response = await fetch(path, request);
+      response = await fetch(`api/${path}`, request);
     } catch (thrown) {
       if (request.signal?.aborted) throw thrown; // nobody waits for this answer any more
       throw new Problem(
@@ -106,15 +105,27 @@ export class Served implements Door {
   }
 }
 
-function path(map: string, layer: number): string {
-  return `api/maps/${encodeURIComponent(map)}/${layer}`;
+function path(map: string, rest: string): string {
+  return `maps/${encodeURIComponent(map)}/${rest}`;
+}
+
+function posted(body: object): RequestInit {
+  return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+}
+
+/** A parameter, where it is given. */
+function said(name: string, value: string | number | null): string {
+  return value === null ? "" : `&${name}=${value}`;
 }
 
 function asked({ head, output, row }: DoubtQuestion): string {
-  return `output=${output}&row=${row}${head === null ? "" : `&head=${head}`}`;
+  return `output=${output}&row=${row}${said("head", head)}`;
+}
+
+function range({ from, to }: Span): string {
+  return `${from}:${to}`;
 }
 
 function ranges({ rows, keys }: Excerpt): string {
-  const range = ({ from, to }: Span) => `${from}:${to}`;
   return `rows=${range(rows)}&keys=${range(keys)}`;
 }

@@ -1,4 +1,4 @@
-import type { Door, Layer } from "./door.ts";
+import type { Door, Layer, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells, coarse, group, whole } from "./excerpt.ts";
 import { type Label, labels, numbered } from "./label.ts";
 import { type Tile, only } from "./tile.ts";
@@ -62,6 +62,7 @@ export async function sheet(
   { layer, index, head }: { layer: Layer; index: number; head: number | null },
   excerpt: Excerpt,
   signal: AbortSignal,
+  tokensOf: () => Promise<Tokens> = () => door.tokens(map, index, excerpt, signal),
 ): Promise<Sheet> {
   const pooled = coarse(excerpt);
   const alone = head === null ? !holdsAll(layer, excerpt) : takesAMoment(layer, excerpt);
@@ -69,12 +70,12 @@ export async function sheet(
   const part = { excerpt, head: only };
   const [tile, tokens] = await Promise.all([
     door.tile(map, index, part, signal),
-    pooled ? { rows: [], keys: [] } : door.tokens(map, index, excerpt, signal),
+    pooled ? { rows: [], keys: [] } : tokensOf(),
   ]);
-  const axis = (span: Span, named: readonly string[], count: number): Label[] =>
+  const axis = (span: Span, named: readonly string[], count: number): readonly Label[] =>
     pooled || tile.pyramidLevel > 0
       ? groups(span, count)
-      : labels(named, span.to - span.from, span.from);
+      : labelled(named, span);
   return {
     layer: index,
     excerpt,
@@ -85,6 +86,15 @@ export async function sheet(
     rows: axis(excerpt.rows, tokens.rows, tile.rows),
     keys: axis(excerpt.keys, tokens.keys, tile.keys),
   };
+}
+
+const known = new WeakMap<readonly string[], readonly Label[]>();
+
+/** The tokens of an axis as labels: the same ones each time, by which drawings know that nothing changed. */
+function labelled(tokens: readonly string[], { from, to }: Span): readonly Label[] {
+  const found = known.get(tokens) ?? labels(tokens, to - from, from);
+  known.set(tokens, found);
+  return found;
 }
 
 /** The cells of an axis by the places that they stand for, counted from 0. */

@@ -1,10 +1,9 @@
-import { type Link, MOST_HEADS, nowhere } from "./address.ts";
+import { type Link, type Look, MOST_HEADS, look, usual } from "./address.ts";
 import type { Answer, Layer, Model, Statistics } from "./door.ts";
 import { type Excerpt, same as sameExcerpt, whole } from "./excerpt.ts";
 import { type Head, sameHead } from "./grid-layout.ts";
 import { type Matrix, head, mean } from "./matrix.ts";
 import type { Problem } from "./problem.ts";
-import type { Scale } from "./scale.ts";
 import type { Sheet } from "./sheet.ts";
 import type { Tile } from "./tile.ts";
 
@@ -22,7 +21,7 @@ export interface Place {
 }
 
 /** Everything the page shows. A change is a new state. */
-export interface State {
+export interface State extends Look {
   readonly model: Model | null;
   /** The text that is being translated. */
   readonly translating: string | null;
@@ -46,26 +45,8 @@ export interface State {
   /** What the reader points at, and what is kept by a click or Enter. */
   readonly pointed: Place | null;
   readonly pinned: Place | null;
-  readonly order: Order;
-  readonly scale: Scale;
-  /** By which statistic the heads are marked, null = none, and whether they are sorted by it. */
-  readonly statistic: string | null;
-  readonly sorted: boolean;
   /** Whether the reader chose the head, so that the next text shows it too. */
   readonly chosen: boolean;
-  /** See `Link`. */
-  readonly selected: readonly Head[];
-  readonly tab: string | null;
-  readonly side: Side;
-  readonly joined: boolean;
-  readonly threshold: number;
-  readonly apart: boolean;
-  readonly output: number | null;
-  readonly weight: number;
-  readonly erased: number | null;
-  readonly factor: number;
-  readonly unmasked: boolean;
-  readonly forced: readonly number[];
 }
 
 /** A picture of every head, by layer, and numbers of each. */
@@ -92,23 +73,8 @@ export const empty: State = {
   head: null,
   pointed: null,
   pinned: null,
-  order: nowhere.order,
-  scale: nowhere.scale,
-  statistic: nowhere.statistic,
-  sorted: nowhere.sorted,
+  ...usual,
   chosen: false,
-  selected: nowhere.selected,
-  tab: nowhere.tab,
-  side: nowhere.side,
-  joined: nowhere.joined,
-  threshold: nowhere.threshold,
-  apart: nowhere.apart,
-  output: nowhere.output,
-  weight: nowhere.weight,
-  erased: nowhere.erased,
-  factor: nowhere.factor,
-  unmasked: nowhere.unmasked,
-  forced: nowhere.forced,
 };
 
 const idle = { translating: null, reading: false, slow: false, problem: null } as const;
@@ -141,7 +107,7 @@ export function answered(
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
   const selected = present(state.selected, answer);
-  const doubted = { output: null, erased: null, forced: nowhere.forced };
+  const doubted = { output: null, erased: null, forced: usual.forced };
   const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected, ...doubted };
   return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
 }
@@ -181,12 +147,12 @@ export function viewed(state: State, head: number | null, view: Excerpt): State 
 }
 
 export function pointedAt(state: State, place: Place): State {
-  return same(state.pointed, place) ? state : { ...state, pointed: place };
+  return samePlace(state.pointed, place) ? state : { ...state, pointed: place };
 }
 
 /** Keep this place in view; once more lets it go. */
 export function pinnedAt(state: State, place: Place): State {
-  return { ...state, pinned: same(state.pinned, place) ? null : place, pointed: place };
+  return { ...state, pinned: samePlace(state.pinned, place) ? null : place, pointed: place };
 }
 
 export function unpinned(state: State): State {
@@ -263,8 +229,8 @@ function first(sheet: Sheet | null, view: Excerpt | null): Place | null {
   return { side: "target", index: view === null ? 0 : view.rows.from - sheet.excerpt.rows.from };
 }
 
-function same(a: Place | null, b: Place): boolean {
-  return a !== null && a.side === b.side && a.index === b.index && a.partner === b.partner;
+export function samePlace(a: Place | null, b: Place | null): boolean {
+  return a?.side === b?.side && a?.index === b?.index && a?.partner === b?.partner;
 }
 
 /** All of this state that a link keeps. What is kept by a click is counted from the text's beginning. */
@@ -280,33 +246,14 @@ export function link(state: State): Link {
     head: answer === null || sheet === null ? null : (state.head ?? "mean"),
     view: all ? null : view,
     pinned: pinned === null || excerpt === undefined ? null : shifted(pinned, excerpt, 1),
-    order: state.order,
-    scale: state.scale,
-    statistic: state.statistic,
-    sorted: state.sorted,
-    selected: state.selected,
-    tab: state.tab,
-    side: state.side,
-    joined: state.joined,
-    threshold: state.threshold,
-    apart: state.apart,
-    output: state.output,
-    weight: state.weight,
-    erased: state.erased,
-    factor: state.factor,
-    unmasked: state.unmasked,
-    forced: state.forced,
+    ...look(state),
   };
 }
 
 /** The state in which what a link says of the view is so; its text, head and part come from the door. */
 export function restored(state: State, link: Link): State {
-  const { order, scale, statistic, sorted, selected, tab, side, joined, threshold, apart } = link;
-  const { output, weight, erased, factor, unmasked, forced } = link;
   const chosen = state.chosen || link.head !== null;
-  const view = { order, scale, statistic, sorted, tab, side, joined, threshold, apart };
-  const asked = { output, weight, erased, factor, unmasked, forced };
-  return { ...state, ...view, ...asked, selected: present(selected, state.answer), chosen };
+  return { ...state, ...look(link), selected: present(link.selected, state.answer), chosen };
 }
 
 /** What a link keeps is kept again, where it is in view. */

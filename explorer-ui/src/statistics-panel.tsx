@@ -1,8 +1,11 @@
-import { useEffect, useRef } from "preact/hooks";
+import { h } from "preact";
+import { useAsked, useCanvas } from "./hooks.ts";
 import { type HeadNumbers, headNumbers, interpretation, places, sinks } from "./insight.ts";
 import type { Label } from "./label.ts";
-import type { Matrix } from "./matrix.ts";
+import { type Matrix, head as headOf } from "./matrix.ts";
+import { fitted } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
+import { holdsAll } from "./sheet.ts";
 import { weightsOf } from "./state.ts";
 import type { Theme } from "./theme.ts";
 import { percent } from "./share.ts";
@@ -28,6 +31,15 @@ export function StatisticsPanel() {
   const { now } = explorer;
   const [sheet, layer, answer, overview] = [now.sheet.value, explorer.layer.value, now.answer.value, now.overview.value];
   const weights = explorer.weights.value;
+  // The other heads of the layer, a byte a weight, where it came with one head alone.
+  const alone = now.apart.value && sheet !== null && sheet.head !== null && !sheet.coarse;
+  const part = JSON.stringify([answer?.map, sheet?.layer, sheet?.excerpt]);
+  const { came } = useAsked(alone && layer !== null && holdsAll(layer, sheet.excerpt) ? part : null, `${alone} ${part}`, async (_, signal) => {
+    if (sheet === null) return [];
+    const tile = await explorer.door.tile(answer?.map ?? "", sheet.layer, { excerpt: sheet.excerpt, head: null, rough: true }, signal);
+    return Array.from({ length: tile.heads }, (_, head) => headOf(tile, head));
+  });
+  const others = came.value?.asked === part ? came.value.found : [];
   if (sheet === null || layer === null || answer === null || overview === null || weights === null) return null;
   const apart = now.apart.value && !sheet.coarse;
   const shown = sheet.head ?? now.head.value;
@@ -49,7 +61,7 @@ export function StatisticsPanel() {
   const ofServer = overview.statistics.layers[sheet.layer];
   const value = (head: number, statistic: (typeof COLUMNS)[number]): number => {
     if (!apart) return ofServer?.[statistic]?.[head] ?? NaN;
-    const held = sheet.head === null ? weightsOf(sheet, head) : explorer.neighbour(head);
+    const held = sheet.head === null ? weightsOf(sheet, head) : (others[head] ?? null);
     const matrix = head === shown ? weights : held;
     return matrix === null ? NaN : numbersOf(matrix)[statistic];
   };
@@ -136,20 +148,15 @@ function isSpecial({ special, text }: Label): boolean {
 /** How much attention each place receives, and how spread that is which it gives. */
 function PlacesChart({ matrix, apart }: { matrix: Matrix; apart: ReadonlySet<number> }) {
   const explorer = useExplorer();
-  const canvas = useRef<HTMLCanvasElement>(null);
   const sheet = explorer.now.sheet.value;
   const { entropy, received } = places(matrix, apart);
   const queries = entropy.length || 1;
   const order = [...received.keys()].sort((a, b) => (received[b] ?? 0) - (received[a] ?? 0)).slice(0, 3);
   const named = order.map((key) => `${sheet?.keys[key]?.text ?? key} ${percent((received[key] ?? 0) / queries)}`);
-  const changes = explorer.theme.changes.value;
-  useEffect(() => {
-    const draw = () => drawPlaces(canvas.current, explorer.theme, received, entropy);
-    draw();
-    const observer = new ResizeObserver(draw);
-    if (canvas.current !== null) observer.observe(canvas.current);
-    return () => observer.disconnect();
-  }, [matrix, apart.size, changes]);
+  const canvas = useCanvas(
+    (canvas, pen) => drawPlaces(canvas, pen, explorer.theme, received, entropy),
+    [matrix, apart.size, explorer.theme.changes.value],
+  );
   return (
     <figure class="places">
       <figcaption>
@@ -165,13 +172,14 @@ function PlacesChart({ matrix, apart }: { matrix: Matrix; apart: ReadonlySet<num
   );
 }
 
-function drawPlaces(canvas: HTMLCanvasElement | null, theme: Theme, received: Float32Array, entropy: Float32Array): void {
-  const pen = canvas?.getContext("2d");
-  if (canvas === null || !pen) return;
-  const pixels = Math.max(1, window.devicePixelRatio);
-  const [width, height] = [Math.max(canvas.clientWidth, 120), Math.max(canvas.clientHeight, 80)];
-  [canvas.width, canvas.height] = [Math.round(width * pixels), Math.round(height * pixels)];
-  pen.setTransform(pixels, 0, 0, pixels, 0, 0);
+function drawPlaces(
+  canvas: HTMLCanvasElement,
+  pen: CanvasRenderingContext2D,
+  theme: Theme,
+  received: Float32Array,
+  entropy: Float32Array,
+): void {
+  const { width, height } = fitted(canvas, Math.max(canvas.clientWidth, 120), Math.max(canvas.clientHeight, 80));
   const half = height / 2;
   const most = received.reduce((a, b) => Math.max(a, b), 1e-9);
   const bars = (values: Float32Array, most: number, base: number, sign: 1 | -1, paint: string) => {

@@ -1,5 +1,5 @@
-import { type ReadonlySignal, signal } from "@preact/signals";
 import { type Ramp, differenceOnDark, differenceOnLight, onDark, onLight } from "./ramp.ts";
+import { type ReadonlySignal, signal } from "./signals.ts";
 
 export type Scheme = "light" | "dark" | "auto";
 export type Tone = "ink" | "quiet" | "paper" | "accent" | "line" | "edge" | "action";
@@ -11,6 +11,7 @@ const HEADS_ON_DARK = ["#6cc0f5", "#ff9d5c", "#3fd0a3", "#e79be0", "#d2d2d2", "#
 /** The colours of one explorer: those that its style sheet names, and the ramp that suits them. */
 export class Theme {
   private readonly preference = matchMedia("(prefers-color-scheme: dark)");
+  private readonly forced = matchMedia("(forced-colors: active)");
   private readonly count = signal(0);
   private readonly read = new Map<string, string>();
   private readonly changed = () => this.apply();
@@ -21,7 +22,7 @@ export class Theme {
     private readonly scheme: Scheme,
   ) {
     this.tones = getComputedStyle(frame);
-    this.preference.addEventListener("change", this.changed);
+    for (const one of [this.preference, this.forced]) one.addEventListener("change", this.changed);
     this.apply();
   }
 
@@ -64,7 +65,7 @@ export class Theme {
   }
 
   dispose(): void {
-    this.preference.removeEventListener("change", this.changed);
+    for (const one of [this.preference, this.forced]) one.removeEventListener("change", this.changed);
   }
 
   private apply(): void {

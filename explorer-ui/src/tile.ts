@@ -108,8 +108,9 @@ export async function unpackOverview(buffer: ArrayBuffer): Promise<Tile[]> {
 async function inflated(deflated: Uint8Array<ArrayBuffer>, size: number): Promise<Uint8Array> {
   const raw = new Uint8Array(size);
   let filled = 0;
-  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const reader = stream.getReader();
+  const { readable, writable } = new DecompressionStream("deflate");
+  const reader = readable.getReader();
+  void fed(writable.getWriter(), deflated).catch(() => undefined); // what is wrong is read
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -126,10 +127,18 @@ async function inflated(deflated: Uint8Array<ArrayBuffer>, size: number): Promis
   return raw;
 }
 
+const CHUNK = 1 << 16; // bytes that are inflated at a time
+
+async function fed(writer: WritableStreamDefaultWriter<BufferSource>, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  for (let at = 0; at < bytes.length; at += CHUNK) await writer.write(bytes.subarray(at, at + CHUNK));
+  await writer.close();
+}
+
 /** Little-endian pairs of bytes as numbers, on a machine of either kind. */
 function wide(raw: Uint8Array): Uint16Array {
-  const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
-  return Uint16Array.from({ length: raw.length / 2 }, (_, i) => view.getUint16(2 * i, true));
+  const found = new Uint16Array(raw.length / 2);
+  for (let i = 0; i < found.length; i++) found[i] = (raw[2 * i] ?? 0) | ((raw[2 * i + 1] ?? 0) << 8);
+  return found;
 }
 
 function damaged(how: string): Problem {

@@ -1,6 +1,8 @@
-import { type Label } from "./label.ts";
+import { arrange } from "./dom.ts";
+import { type Label, alike } from "./label.ts";
 import { type Ramp, colour, css, ink } from "./ramp.ts";
 import { short } from "./share.ts";
+
 /** What a reader can do with a word, by its index. */
 export interface Handlers {
   point(index: number): void;
@@ -18,14 +20,23 @@ export interface Shades {
 }
 
 const MOST = 120; // words that are there at a time; the others are counted beside them
+const COLOURS = 64; // of words: nobody tells more of them apart, and fewer change with each weight
+
+/** A word that is there, and how it looks. */
+interface Word {
+  readonly button: HTMLButtonElement;
+  readonly share: HTMLElement;
+  look: string;
+  ink: string;
+}
 
 /** One sentence as a row of buttons: one stop for Tab, arrow keys inside. */
 export class TokenRow {
   private labels: readonly Label[] = [];
   private first = 0;
   private spoken: (index: number) => string = () => "";
-  private buttons: HTMLButtonElement[] = [];
-  private painted: string[] = []; // the background of each button
+  private words = new Map<number, Word>(); // by their indices, in order
+  private reached: HTMLButtonElement | null = null; // where Tab comes to
   private from = 0; // of `labels`, the first that is there
   private shades: Shades | null = null;
   private ramp: Ramp | null = null;
@@ -47,56 +58,68 @@ export class TokenRow {
     direction: "ltr" | "rtl",
     spoken: (index: number) => string,
   ): void {
+    const same =
+      first === this.first &&
+      labels.length === this.labels.length &&
+      labels.every((label, at) => alike(label, this.labels[at]));
     [this.labels, this.first, this.spoken] = [labels, first, spoken];
-    this.row.dir = direction;
+    if (this.row.dir !== direction) this.row.dir = direction;
+    if (same) {
+      // The same words, as of another head: only what is said of them is new.
+      for (const [index, { button }] of this.words) button.ariaLabel = spoken(index);
+      return;
+    }
+    this.words.clear();
     this.build(0);
   }
 
   shade(shades: Shades, ramp: Ramp): void {
+    const anew = ramp !== this.ramp;
     [this.shades, this.ramp] = [shades, ramp];
     if (shades.active !== null && !this.row.matches(":focus-within")) {
       this.bring(shades.active);
       this.reach(shades.active);
     }
-    this.paint();
+    this.paint(anew);
   }
 
-  private paint(): void {
+  private paint(anew = false): void {
     const { shades, ramp } = this;
     if (shades === null || ramp === null) return;
-    this.buttons.forEach((button, at) => {
-      const index = this.first + this.from + at;
+    for (const [index, word] of this.words) {
       const weight = shades.weights?.[index] ?? null;
-      const share = button.lastElementChild;
       const number = weight === null ? "" : short(weight);
-      if (share !== null && share.getAttribute("data-share") !== number) share.setAttribute("data-share", number);
-      const paint = weight === null ? null : colour(ramp, shades.dark(weight, index));
-      const background = paint ? css(paint) : "transparent";
-      if (this.painted[at] !== background) {
-        this.painted[at] = background;
-        // No custom properties: those make the browser style all that is inside anew.
-        button.style.setProperty("background-color", background);
-        button.style.setProperty("color", paint ? ink(paint) : "");
-      }
-      button.classList.toggle("active", index === shades.active);
-      button.classList.toggle("partner", index === shades.partner);
-      const pressed = String(index === shades.pinned);
+      const dark = weight === null ? 0 : Math.round(shades.dark(weight, index) * COLOURS) / COLOURS;
+      const marks = [index === shades.active, index === shades.partner, index === shades.pinned] as const;
+      const look = `${weight === null ? "" : dark} ${number} ${marks.join()}`;
+      if (look === word.look && !anew) continue;
+      word.look = look;
+      const paint = weight === null ? null : colour(ramp, dark);
+      const { button, share } = word;
+      if (share.dataset["share"] !== number) share.dataset["share"] = number;
+      // No custom properties: those make the browser style all that is inside anew.
+      button.style.setProperty("background-color", paint ? css(paint) : "");
+      const tone = paint ? ink(paint) : "";
+      if (tone !== word.ink) button.style.setProperty("color", (word.ink = tone));
+      button.classList.toggle("active", marks[0]);
+      button.classList.toggle("partner", marks[1]);
+      const pressed = String(marks[2]);
       if (button.ariaPressed !== pressed) button.ariaPressed = pressed;
-    });
+    }
   }
 
   /** The words from this one on, as many as there may be, and how many there are on either side. */
   private build(from: number): void {
     const most = Math.max(this.labels.length - MOST, 0);
     this.from = Math.min(Math.max(from, 0), most);
-    this.painted = [];
     const shown = this.labels.slice(this.from, this.from + MOST);
-    this.buttons = shown.map((label, at) => {
-      const index = this.first + this.from + at;
-      const button = this.button(label, index, this.spoken(index));
-      button.classList.toggle("continues", shown[at + 1]?.begins === false);
-      return button;
-    });
+    const there = this.words;
+    this.words = new Map(
+      shown.map((label, at) => {
+        const index = this.first + this.from + at;
+        return [index, there.get(index) ?? this.word(label, index)];
+      }),
+    );
     const [before, after] = [this.from, this.labels.length - this.from - shown.length];
     const count = (number: number) => {
       const said = document.createElement("span");
@@ -104,7 +127,8 @@ export class TokenRow {
       said.textContent = `${number.toLocaleString("en")} more`;
       return number > 0 ? [said] : [];
     };
-    this.row.replaceChildren(...count(before), ...this.buttons, ...count(after));
+    const buttons = [...this.words.values()].map(({ button }) => button);
+    arrange(this.row, [...count(before), ...buttons, ...count(after)]);
     this.reach(this.first + this.from);
   }
 
@@ -112,17 +136,19 @@ export class TokenRow {
   private bring(index: number): void {
     const at = index - this.first;
     if (at < 0 || at >= this.labels.length) return;
-    if (at >= this.from && at < this.from + this.buttons.length) return;
+    if (this.words.has(index)) return;
     this.build(at - Math.floor(MOST / 2));
   }
 
-  private button(label: Label, index: number, spoken: string): HTMLButtonElement {
+  private word(label: Label, index: number): Word {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "token";
     button.classList.toggle("begins", label.begins);
     button.classList.toggle("special", label.special);
-    button.setAttribute("aria-label", spoken);
+    button.classList.toggle("continues", this.labels[index - this.first + 1]?.begins === false);
+    button.tabIndex = -1;
+    button.ariaLabel = this.spoken(index);
     const word = document.createElement("bdi");
     word.textContent = label.text;
     const share = document.createElement("span");
@@ -136,21 +162,24 @@ export class TokenRow {
       this.handlers.point(index);
     });
     button.addEventListener("click", () => this.handlers.pin(index));
-    return button;
+    return { button, share, look: "", ink: "" };
   }
 
   /** Make this token the one that Tab comes to. */
   private reach(index: number): void {
-    const at = index - this.first - this.from;
-    this.buttons.forEach((button, i) => (button.tabIndex = i === at ? 0 : -1));
+    const next = this.words.get(index)?.button ?? null;
+    if (next === this.reached) return;
+    if (this.reached !== null) this.reached.tabIndex = -1;
+    if (next !== null) next.tabIndex = 0;
+    this.reached = next;
   }
 
   private moved(event: KeyboardEvent): void {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const here = this.buttons.findIndex((button) => button.matches(":focus"));
-    if (here < 0) return;
+    const here = [...this.words].find(([, { button }]) => button.matches(":focus"))?.[0];
+    if (here === undefined) return;
     const onward = getComputedStyle(this.row).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
-    const [at, last] = [here + this.from, this.labels.length - 1];
+    const [at, last] = [here - this.first, this.labels.length - 1];
     const next = {
       ArrowLeft: onward === "ArrowLeft" ? at + 1 : at - 1,
       ArrowRight: onward === "ArrowRight" ? at + 1 : at - 1,
@@ -162,6 +191,6 @@ export class TokenRow {
     const chosen = Math.min(Math.max(next, 0), last);
     this.bring(this.first + chosen);
     this.paint();
-    this.buttons[chosen - this.from]?.focus();
+    this.words.get(this.first + chosen)?.button.focus();
   }
 }

@@ -84,15 +84,18 @@ const STATISTICS: Readonly<Record<string, string>> = {
   information: "how much the query decides, in nats",
 };
 
+const TASKS = {
+  read: ["Read", "Reading", "", "Your text"],
+  continue: ["Continue", "Writing", "Continuation", "Your prompt"],
+  answer: ["Answer", "Answering", "Answer", "Your text"],
+  classify: ["Classify", "Reading", "Label", "Your text"],
+  translate: ["Translate", "Translating", "Translation", "Your sentence"],
+} as const;
+
 /** What a model does with a text: on the button, meanwhile, and over what comes. */
 export function taskWords(task: Facts["task"]): { button: string; doing: string; result: string; field: string } {
-  if (task === "read") return { button: "Read", doing: "Reading", result: "", field: "Your text" };
-  if (task === "continue") {
-    return { button: "Continue", doing: "Writing", result: "Continuation", field: "Your prompt" };
-  }
-  if (task === "answer") return { button: "Answer", doing: "Answering", result: "Answer", field: "Your text" };
-  if (task === "classify") return { button: "Classify", doing: "Reading", result: "Label", field: "Your text" };
-  return { button: "Translate", doing: "Translating", result: "Translation", field: "Your sentence" };
+  const [button, doing, result, field] = TASKS[task ?? "translate"];
+  return { button, doing, result, field };
 }
 
 /** A part of a map: "rows 0–11 × keys 3–9". */

@@ -1,4 +1,4 @@
-import { useSignalEffect } from "@preact/signals";
+import { Fragment, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Explorer, Reading } from "./explorer.ts";
 import type { Span } from "./excerpt.ts";
@@ -6,10 +6,17 @@ import { RULE, wordAt } from "./joining.ts";
 import { direction } from "./label.ts";
 import { column, row } from "./matrix.ts";
 import { useExplorer } from "./panel.ts";
+import { Switch } from "./parts.tsx";
 import { type Shading, shading } from "./scale.ts";
+import { useSignalEffect } from "./signals.ts";
 import type { Place, Side } from "./state.ts";
 import { TokenRow } from "./token-row.ts";
 import * as wording from "./wording.ts";
+
+const SIDES = [
+  ["target", "looks at"],
+  ["source", "is looked at"],
+] as const;
 
 /** The weights of a place of a reading towards the other side. */
 export function toward({ matrix }: Reading, { side, index }: Place): number[] {
@@ -59,30 +66,17 @@ export function WordsPanel() {
         <h2>Words</h2>
         <div class="switches">
           {single && (
-            <fieldset class="switch" id="side">
-              <legend class="unseen">A word is shown as</legend>
-              {(
-                [
-                  ["target", "looks at"],
-                  ["source", "is looked at"],
-                ] as const
-              ).map(([side, name]) => (
-                <label key={side}>
-                  <input
-                    type="radio"
-                    name="side"
-                    value={side}
-                    checked={now.side.value === side}
-                    onChange={() => {
-                      const { pointed, pinned } = explorer.state;
-                      const turned = (place: Place | null) => place && { side, index: place.index };
-                      explorer.set({ side, pointed: turned(pointed), pinned: turned(pinned) });
-                    }}
-                  />
-                  <span>{name}</span>
-                </label>
-              ))}
-            </fieldset>
+            <Switch
+              name="side"
+              legend="A word is shown as"
+              options={SIDES}
+              value={now.side.value}
+              choose={(side) => {
+                const { pointed, pinned } = explorer.state;
+                const turned = (place: Place | null) => place && { side, index: place.index };
+                explorer.set({ side, pointed: turned(pointed), pinned: turned(pinned) });
+              }}
+            />
           )}
           <label class="check" hidden={!pieces} title={RULE}>
             <input
@@ -165,7 +159,7 @@ function Row({ title, side, id }: { title: string; side: Side | null; id: string
     const reading = explorer.reading.value;
     const layer = explorer.layer.value;
     const pinned = now.pinned.value;
-    const place = pinned ?? now.pointed.value;
+    const place = explorer.place.value;
     const along = side ?? now.side.value;
     if (reading === null || layer === null) return;
     const there = place && placeOf(reading, place);

@@ -14,6 +14,7 @@ const whole: Link = {
   scale: "uniform",
   statistic: "normalized_entropy",
   sorted: true,
+  least: 40,
   selected: [
     { layer: 0, head: 11 },
     { layer: 10, head: 2 },

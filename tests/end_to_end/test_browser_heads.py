@@ -244,3 +244,70 @@ def test_the_grid_fits_the_page(reader: Reader, width: int, scheme: str) -> None
         " return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
     )
     assert painted > 8
+
+
+def named(reader: Reader) -> list[str]:
+    """The heads that the grid's keys reach, from the first to the last."""
+    reader.driver.run("page.querySelector('#grid').focus()")
+    reader.driver.keys([HOME])
+    found = [reader.text("#grid-readout")]
+    for _ in range(sum(HEADS.values())):
+        reader.driver.keys([RIGHT])
+        if (here := reader.text("#grid-readout")) == found[-1]:
+            break
+        found.append(here)
+    return found
+
+
+def test_only_heads_with_so_much_of_a_statistic_are_shown(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    with TestClient(app(served[1]), base_url="http://localhost") as client:
+        name = client.get("/api/texts/0").json()["map"]
+        statistics = client.get(f"/api/maps/{name}/statistics").json()["layers"]
+    values = [value for layer in statistics for value in layer["max_weight"]]
+    least = sorted(values)[len(values) // 2] / max(values)
+    hundredths = int(100 * least)
+    wanted = sum(100 * value >= hundredths * max(values) for value in values)
+    assert 0 < wanted < len(values)
+    assert reader.hidden("#least")
+    assert len(named(reader)) == len(values)
+    reader.choose("#statistic", "max_weight")
+    reader.driver.wait("page.querySelector('#least').checkVisibility()")
+    reader.driver.type("#least", str(hundredths))
+    reader.driver.wait("location.hash.includes(`mf=${args[0]}`)", hundredths)
+    assert len(named(reader)) == wanted
+    enter(reader, reader.link())
+    assert len(named(reader)) == wanted
+    reader.choose("#statistic", "")
+    reader.driver.wait("!page.querySelector('#least').checkVisibility()")
+    assert len(named(reader)) == len(values)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_forced_colours_words_and_drawings_have_the_colours_of_the_reader(
+    reader: Reader, scheme: str
+) -> None:
+    features = [
+        {"name": "forced-colors", "value": "active"},
+        {"name": "prefers-color-scheme", "value": scheme},
+    ]
+    reader.driver.devtools("Emulation.setEmulatedMedia", features=features)
+    try:
+        enter(reader, "#v=1&row=0&l=1&h=0")
+        found = reader.driver.run(
+            """
+            const style = (one) => getComputedStyle(page.querySelector(one));
+            const probe = document.createElement('canvas').getContext('2d');
+            probe.fillStyle = style('.explorer').getPropertyValue('--ink').trim();
+            document.body.style.color = 'CanvasText';
+            return [style('.explorer').getPropertyValue('--ink').trim(), style('.token').color,
+              style('h2').color, getComputedStyle(document.body).color, probe.fillStyle];"""
+        )
+    finally:
+        reader.driver.prefer()
+    ink, token, heading, canvas_text, drawn = found
+    assert ink == "CanvasText"
+    assert heading == canvas_text
+    assert drawn.startswith("#")
+    assert token in (canvas_text, "rgb(0, 0, 0)", "rgb(255, 255, 255)")  # on the colour of a weight
