@@ -2,8 +2,9 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
-from attlas.errors import DataError
+from attlas.errors import DataError, missing_extra
 
 VARIABLE = "ATTLAS_LAB_DATA"
 """The environment variable that names the folder with the data."""
@@ -41,3 +42,19 @@ def required(name: str) -> Path:
             f"get it from {ORIGINS[name]}",
         )
     return folder
+
+
+def language_model(name: str) -> Any:
+    """The trained model of that folder, which writes text, ready to be asked.
+
+    Raises:
+        DataError: If the folder is not there.
+    """
+    try:
+        from transformers import AutoModelForCausalLM
+    except ImportError:
+        raise missing_extra("a Hugging Face model", "hub") from None
+    folder = required(name)
+    folder = folder / "hf" if (folder / "hf").is_dir() else folder
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    return model.eval()

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from attlas._files import write_durably
 from attlas.figures import save
 from attlas.figures.fonts import BASE
-from attlas.lab.experiment import Plot
+from attlas.lab.experiment import Claim, Plot
 from attlas.lab.ledger import Entry
 from attlas.lab.results import SeedResult
 from attlas.lab.verdict import All, Judgement, Outcome, Rule, fits, interval, with_interval
@@ -73,7 +73,7 @@ TALLIES: dict[Outcome, str] = {
 
 def overview(entries: Sequence[Entry]) -> list[Block]:
     """The verdict table."""
-    rows, links = [], []
+    rows, links, sources = [], [], list[set[bool]]()
     for entry in entries:
         for claim, judgement in entry.verdicts:
             rows.append(
@@ -83,10 +83,12 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
                     str(claim.source),
                     judgement.outcome,
                     effect_of(judgement),
+                    published_text(claim),
                     f"{entry.scale or '–'}, {len(entry.results)}",
                 )
             )
             links.append(entry.experiment.name)
+            sources.append({published.source.read for published in claim.published})
     outcomes = [row[3] for row in rows]
     tally = ", ".join(f"{outcomes.count(name)} {words}" for name, words in TALLIES.items())
     return [
@@ -96,8 +98,12 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
             "is the mean over seeds with its 95 % interval."
         ),
         Paragraph(f"{len(rows)} claims: {tally}."),
+        Paragraph(
+            f"{sum(True in found for found in sources)} of them stand beside a published figure "
+            f"that was read at its source, {sources.count({False})} beside one at second hand."
+        ),
         Cells(
-            ("experiment", "claim", "taught in", "verdict", "effect", "scale, seeds"),
+            ("experiment", "claim", "taught in", "verdict", "effect", "published", "scale, seeds"),
             tuple(rows),
             tuple(links),
         ),
@@ -105,8 +111,19 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
     ]
 
 
+def published_text(claim: Claim) -> str:
+    """The published figures of a claim; what they are stands on the page of its experiment."""
+    values = ", ".join(f"{published.value:g}" for published in claim.published)
+    if not values:
+        return "–"
+    is_read = all(published.source.read for published in claim.published)
+    return values if is_read else f"{values} (second hand)"
+
+
 def effect_of(judgement: Judgement) -> str:
     """The effect with its interval; of a rule with parts, how many of them hold."""
+    if len(judgement.parts) == 1:
+        return effect_of(judgement.parts[0])
     if judgement.parts:
         holding = sum(part.outcome == "holds" for part in judgement.parts)
         return f"{holding} of {len(judgement.parts)} parts hold"

@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attlas.data import Corpus
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from attlas.data import Corpus, SplitName
+from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding import DecodingConfig
 from attlas.errors import DataError
 from attlas.inference import Translation, Translator
 from attlas.lab.experiment import Context
 from attlas.metrics import corpus_bleu, token_accuracy
+from attlas.models import SequenceToSequence
 from attlas.runs import BEST, Run
 from attlas.training import Recipe, read_recipe, train
 from attlas.training.validation import exactly_right
@@ -29,6 +35,56 @@ class RunScore:
     token_accuracy: float
     sequence_accuracy: float
     bleu: float
+
+
+SMALL_TRANSFORMER = (
+    "model.kind=transformer",
+    "model.embed_dim=64",
+    "model.ffn_dim=128",
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+    "model.dropout=0",
+    "training.learning_rate=2e-3",
+)
+"""A Transformer for toys. An experiment that uses it has it among its settings, so that its results
+depend on it.
+"""
+SMALL_RECURRENT = (
+    "model.embed_dim=32",
+    "model.hidden_dim=64",
+    "model.encoder_hidden_dim=32",
+    "training.learning_rate=3e-3",
+)
+"""The same of a GRU; its encoder reads in both directions."""
+
+
+def toy_settings(
+    task: str,
+    lengths: tuple[int, int],
+    updates: int,
+    *,
+    warmup: int = 50,
+    pairs: int | None = None,
+) -> list[str]:
+    """A toy of 16 symbols: each update reads 64 sequences at most, of so many `pairs` in all.
+
+    Without `pairs` each update reads new ones.
+
+    The learning rate rises in a straight line during the first `warmup` updates, half of all at the
+    most, and then falls.
+    """
+    warmup = min(warmup, updates // 2)
+    return [
+        f"data.task={task}",
+        f"data.length=[{lengths[0]}, {lengths[1]}]",
+        "data.symbols=16",
+        f"data.train={pairs or 64 * updates}",
+        "batching.rows=64",
+        f"batching.max_tokens={64 * (lengths[1] + 2)}",  # with BEGIN and END
+        f"training.max_steps={updates}",
+        f"training.schedule={{kind='linear', warmup={warmup}, total_steps={updates}, final=0.05}}",
+        f"training.validation={{criterion='loss', translate=false, every={updates}}}",
+    ]
 
 
 def recipe_of(context: Context, name: str, assignments: Sequence[str]) -> Recipe:
@@ -54,16 +110,54 @@ def trained(context: Context, label: str, name: str, assignments: Sequence[str])
     return Run(folder)
 
 
-def test_set(run: Run) -> Corpus:
-    """The test set of a run.
+def pairs_of(run: Run, split: SplitName) -> Corpus:
+    """A part of the data of a run.
 
     Raises:
         DataError: If it has none.
     """
-    corpus = Recipe.read(run.config, str(run.path)).data.corpus("test")
+    corpus = Recipe.read(run.config, str(run.path)).data.corpus(split)
     if not isinstance(corpus, Corpus) or not corpus.pairs:
-        raise DataError("a run with a test set of pairs", str(run.path), "set data.test")
+        raise DataError(f"a run with pairs for data.{split}", str(run.path), f"set data.{split}")
     return corpus
+
+
+@dataclass(frozen=True)
+class ForcedBatch:
+    """Sequences of one length for a model that is fed with the right tokens.
+
+    Args:
+        source: Each with END.
+        target: BEGIN and the right tokens.
+        expected: What each position of `target` is to predict: the right tokens and END.
+    """
+
+    source: Int[Tensor, "batch keys"]
+    target: Int[Tensor, "batch queries"]
+    expected: Int[Tensor, "batch queries"]
+
+    def logits(self, model: SequenceToSequence[Any]) -> Float[Tensor, "batch queries vocabulary"]:
+        """What the model predicts at all positions."""
+        with torch.no_grad():
+            logits: Tensor = model(self.source, self.target)
+        return logits
+
+    def accuracy(self, model: SequenceToSequence[Any]) -> float:
+        """The share of positions whose most probable token is the right one."""
+        right = self.logits(model).argmax(-1) == self.expected
+        return right.double().mean().item()
+
+
+def forced_batch(run: Run, count: int, split: SplitName = "test") -> ForcedBatch:
+    """The first pairs of a part of the data of a run, whose sequences have one length."""
+    corpus, vocabularies = pairs_of(run, split), run.vocabularies()
+    source = [vocabularies.source.encode(text) for text in corpus.sources[:count]]
+    target = [vocabularies.target.encode(text) for text in corpus.targets[:count]]
+    return ForcedBatch(
+        torch.tensor([[*ids, END] for ids in source]),
+        torch.tensor([[BEGIN, *ids] for ids in target]),
+        torch.tensor([[*ids, END] for ids in target]),
+    )
 
 
 def translations(
@@ -76,7 +170,7 @@ def translations(
 
 def score(run: Run, corpus: Corpus | None = None, **search: Any) -> RunScore:
     """Translate the test set without teacher forcing, and compare it with its other side."""
-    corpus = corpus or test_set(run)
+    corpus = corpus or pairs_of(run, "test")
     results = translations(run, corpus, **search)
     vocabulary = run.vocabularies().target
     references = [vocabulary.encode(text) for text in corpus.targets]

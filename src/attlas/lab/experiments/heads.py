@@ -9,7 +9,7 @@ from torch import Tensor
 
 import attlas
 from attlas.analysis.similarity import divergence
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published
 from attlas.lab.sources import chapter_4, lesson
 from attlas.lab.verdict import All, AtLeast, AtMost, Difference
 from attlas.layers import MultiheadAttention
@@ -177,6 +177,10 @@ EXPERIMENTS = (
                     Difference("entropy", {"weights": "flat"}, {"weights": "sharp"}, 1.0),
                 ),
                 "Sharp weights with a high entropy.",
+                (
+                    Published("printed entropy of the sharpest row", 0.412, chapter_4("4.4.2")),
+                    Published("its largest weight, typed in", 0.88, chapter_4("4.4.2")),
+                ),
             ),
         ),
     ),

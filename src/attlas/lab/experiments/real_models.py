@@ -6,8 +6,7 @@ from typing import Any
 import torch
 
 import attlas
-from attlas.errors import missing_extra
-from attlas.lab.data import required
+from attlas.lab.data import language_model
 from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published, Source
 from attlas.lab.sources import chapter_4
 from attlas.lab.verdict import AtLeast, Difference
@@ -22,14 +21,7 @@ LOCAL = "largest mean weight on the previous token of any head"
 
 def stories(context: Context) -> Iterator[Measurement]:
     """stories260K reads what it writes itself, by sampling, and what is drawn at random."""
-    try:
-        from transformers import AutoModelForCausalLM
-    except ImportError:
-        raise missing_extra("a Hugging Face model", "hub") from None
-    folder = required("stories260K")
-    folder = folder / "hf" if (folder / "hf").is_dir() else folder
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
-    model.eval()
+    model = language_model("stories260K")
     torch.manual_seed(context.seed)
     begin = model.config.bos_token_id
     length = context.settings["length"]

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import torch
 
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published
 from attlas.lab.sources import chapter_17, lesson
 from attlas.lab.verdict import All, AtLeast, AtMost, Difference, Exponent, Monotone, Ratio
 
-VARIANCE, GREATEST = "variance of the score", "mean largest weight"
+VARIANCE, DEVIATION = "variance of the score", "standard deviation of the score"
+GREATEST = "mean largest weight"
 ENTROPY, GRADIENT = "normalized entropy", "norm of the gradient of the query"
 
 
@@ -24,6 +25,7 @@ def measure_scores(context: Context) -> Iterator[Measurement]:
         pairs = torch.randn(2, queries * keys, dim, generator=generator, dtype=torch.float64)
         scores = pairs.prod(0).sum(-1)
         yield Measurement(VARIANCE, scores.var().item(), {"dim": dim})
+        yield Measurement(DEVIATION, scores.std().item(), {"dim": dim})
         for name, factor in (("1", 1.0), ("1/√d", dim**-0.5)):
             leaf = query.clone().requires_grad_()
             weights = (factor * (leaf @ key.T)).softmax(-1)
@@ -40,7 +42,7 @@ def measure_scores(context: Context) -> Iterator[Measurement]:
             yield Measurement(GRADIENT, norm.item(), condition)
 
 
-DIMS = (4, 16, 64, 256, 1024)
+DIMS = (4, 16, 64, 256, 512, 1024)
 EXPERIMENTS = (
     Experiment(
         name="scale",
@@ -65,6 +67,13 @@ EXPERIMENTS = (
                     *(AtMost(VARIANCE, 1.1 * d, {"dim": d}) for d in DIMS),
                 ),
                 "An exponent outside 0.97 to 1.03, or a variance that is 10 % off.",
+            ),
+            Claim(
+                "At d = 512 scores have a standard deviation of about 22.",
+                chapter_17("2.1"),
+                All(AtLeast(DEVIATION, 21.5, {"dim": 512}), AtMost(DEVIATION, 23.5, {"dim": 512})),
+                "A deviation that is not 22 or 23 when it is rounded.",
+                (Published("standard deviation, rounded down", 22.0, chapter_17("2.1")),),
             ),
             Claim(
                 "Without the factor the softmax saturates as d grows.",

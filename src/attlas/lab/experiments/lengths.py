@@ -1,0 +1,97 @@
+"""Texts that are longer than those of the training, by the way in which positions are known."""
+
+from collections.abc import Iterator
+
+from attlas.data.sources import ToyData
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published, Source
+from attlas.lab.sources import chapter_17, lesson
+from attlas.lab.trainings import SMALL_TRANSFORMER, score, toy_settings, trained
+from attlas.lab.verdict import All, Difference
+
+TOKENS = "token accuracy"
+
+
+def measure_lengths(context: Context) -> Iterator[Measurement]:
+    """Copy sequences of the trained lengths, and longer ones."""
+    s = context.settings
+    for positions in ("sinusoidal", "learned", "rotary", "none"):
+        settings = [
+            *toy_settings("copy", s["trained"], s["updates"]),
+            *s["recipe"],
+            f"model.positions={positions}",
+        ]
+        run = trained(context, positions, "copy", settings)
+        for length in s["lengths"]:
+            data = ToyData(
+                task="copy", length=(length, length), symbols=16, test=200, seed=context.seed
+            )
+            found = score(run, data.corpus("test")).token_accuracy
+            yield Measurement(TOKENS, found, {"positions": positions, "length": length})
+
+
+def _of(positions: str, length: int) -> dict[str, str | int]:
+    return {"positions": positions, "length": length}
+
+
+_VASWANI = Source("Vaswani et al., 2017", "table 3, base and row E", read=False)
+_PRESS = Source("Press et al., 2022", "section 2", read=False)
+EXPERIMENTS = (
+    Experiment(
+        name="longer-than-trained",
+        title="Texts that are longer than those of the training",
+        method="Transformers of two and two layers learn to copy sequences of 4 to 12 symbols. "
+        "They differ in how positions are known. They then copy sequences of 12 symbols, and "
+        "longer ones. A learned position that no training text reached keeps the vector that it "
+        "began with.",
+        measure=measure_lengths,
+        settings={
+            "quick": {
+                "recipe": SMALL_TRANSFORMER,
+                "trained": (4, 12),
+                "lengths": (12, 24),
+                "updates": 200,
+            },
+            "full": {
+                "recipe": SMALL_TRANSFORMER,
+                "trained": (4, 12),
+                "lengths": (12, 16, 24, 48),
+                "updates": 2000,
+            },
+        },
+        seeds={"quick": 3, "full": 3},
+        claims=(
+            Claim(
+                "Sinusoidal positions generalise to lengths that the training did not have.",
+                chapter_17("4"),
+                Difference(TOKENS, _of("sinusoidal", 24), _of("sinusoidal", 12), -0.1),
+                "A model that copies 24 symbols within 10 points as well as 12.",
+            ),
+            Claim(
+                "Rotary positions generalise to longer texts better than sinusoidal ones.",
+                _PRESS,
+                Difference(TOKENS, _of("rotary", 24), _of("sinusoidal", 24), 0.02),
+                "Sinusoidal positions that are within 2 points of rotary ones at twice the length.",
+            ),
+            Claim(
+                "At trained lengths learned positions are as good as sinusoidal ones.",
+                _VASWANI,
+                All(
+                    Difference(TOKENS, _of("learned", 12), _of("sinusoidal", 12), -0.02),
+                    Difference(TOKENS, _of("sinusoidal", 12), _of("learned", 12), -0.02),
+                ),
+                "A difference of more than 2 points.",
+                (
+                    Published("BLEU, sinusoidal positions", 25.8, _VASWANI),
+                    Published("BLEU, learned positions", 25.7, _VASWANI),
+                ),
+            ),
+            Claim(
+                "Without positions a Transformer does not know the order of a text.",
+                lesson("Positional encoding: the missing piece"),
+                Difference(TOKENS, _of("sinusoidal", 12), _of("none", 12), 0.2),
+                "A model without positions that copies within 20 points as well as one with them.",
+            ),
+        ),
+        plots=(Plot(TOKENS, "length", "positions"),),
+    ),
+)

@@ -1,0 +1,88 @@
+"""The experiments measure what their rules read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from attlas.lab import Claim, Published, Source
+from attlas.lab.experiments.induction import predicted, prefix_matching
+from attlas.lab.ledger import find_experiment, judged
+from attlas.lab.report import effect_of, published_text
+from attlas.lab.runner import run
+from attlas.lab.trainings import SMALL_TRANSFORMER, toy_settings
+from attlas.lab.verdict import All, AtLeast, Measurements
+from attlas.recording import DenseAttentionMap
+from attlas.training import read_recipe
+
+# Trainings of two updates: enough to see that every number of every rule is there.
+TINY: dict[str, dict[str, object]] = {
+    "longer-than-trained": {"trained": (3, 4), "updates": 2},
+    "norm": {"length": 4, "updates": 2},
+    "heads": {"length": 4, "updates": 2, "texts": 4},
+    "toy-maps": {"length": 4, "updates": 2, "texts": 4},
+    "luong-global-local": {"length": 4, "radius": 1, "updates": 2},
+    "clipping": {"length": 4, "updates": 2},
+    "small-data": {"length": 4, "updates": 2},
+    "attention-dropout": {"length": 4, "pairs": 20, "updates": 2, "texts": 4},
+    "printed-numbers": {"tokens": 100},
+    "statistics": {},
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_an_experiment_measures_what_its_rules_read(name: str, tmp_path: Path) -> None:
+    experiment = find_experiment(name)
+    settings = {**experiment.settings["quick"], **TINY[name]}
+    tiny = replace(experiment, settings={"quick": settings, "full": settings})
+    entry = judged(tiny, "full", list(run(tiny, "full", tmp_path, seeds=1)))
+    reasons = [judgement.reason for _, judgement in entry.verdicts]
+    assert [reason for reason in reasons if "missing" in reason or "expected" in reason] == []
+    assert all(judgement.outcome != "not judged" for _, judgement in entry.verdicts), reasons
+
+
+def test_a_toy_reads_new_sequences_in_every_update() -> None:
+    recipe = read_recipe("copy", [*toy_settings("reverse", (4, 9), 30), *SMALL_TRANSFORMER])
+    assert recipe.data.task == "reverse"  # type: ignore[union-attr]
+    assert recipe.data.train == 30 * 64  # type: ignore[union-attr]
+    assert recipe.batching.rows == 64
+    assert recipe.batching.max_tokens == 64 * 11  # 9 symbols, BEGIN and END
+    assert recipe.model.kind == "transformer"
+    assert recipe.training.schedule.warmup == 15
+
+
+def test_prefix_matching_is_the_weight_on_the_token_behind_the_earlier_copy() -> None:
+    length = 4
+    weights = torch.zeros(1, 2, 1 + 2 * length, 1 + 2 * length)
+    weights[..., 0] = 1.0
+    for i in range(length):  # head 1: from the second time of token i to the one behind the first
+        weights[0, 1, 1 + length + i] = 0.0
+        weights[0, 1, 1 + length + i, 2 + i] = 1.0
+    assert prefix_matching(DenseAttentionMap(weights), length).tolist() == [0.0, 1.0]
+
+
+def test_what_is_predicted_is_the_token_that_follows() -> None:
+    ids = torch.tensor([[0, 2, 1]])
+    logits = torch.full((1, 3, 3), -20.0)
+    logits[0, 0, 2] = logits[0, 1, 0] = 20.0  # right, then wrong
+    loss, right = predicted(logits, ids)
+    assert right.tolist() == [[1.0, 0.0]]
+    assert loss[0].tolist() == pytest.approx([0.0, 40.0], abs=1e-4)
+
+
+def test_the_effect_of_a_rule_of_one_part_is_that_of_the_part() -> None:
+    numbers = Measurements({1: [("score", {}, 1.0)], 2: [("score", {}, 1.0)]})
+    one, rule = AtLeast("score", 0.5), All(AtLeast("score", 0.5))
+    assert effect_of(rule.judge(numbers)) == effect_of(one.judge(numbers)) == "1 (1 to 1)"
+    assert effect_of(All(one, one).judge(numbers)) == "2 of 2 parts hold"
+
+
+def test_a_figure_at_second_hand_is_said_to_be_so() -> None:
+    read, other = Source("A", "table 1"), Source("B", "table 2", read=False)
+    claim = Claim("C.", read, AtLeast("score", 0.5), "D.", (Published("BLEU", 24.9, read),))
+    assert published_text(claim) == "24.9"
+    assert published_text(replace(claim, published=(Published("x", 2.0, other),))).endswith(
+        "2 (second hand)"
+    )
+    assert published_text(replace(claim, published=())) == "–"
