@@ -20,8 +20,9 @@ export interface Facts {
 export interface Model {
   readonly facts: Facts;
   readonly texts: readonly string[] | null;
-  /** Whether the door has the reader's notes. */
+  /** Whether the door has the reader's notes, and links of annotators. */
   readonly notes?: boolean;
+  readonly gold?: boolean;
 }
 
 /** What a reader wrote of a view: the part of the page's address from "#" on. */
@@ -58,8 +59,6 @@ export interface Answer {
   readonly doubt?: Doubtful | null;
   /** Whether its model searches for what it writes. */
   readonly beams?: boolean;
-  /** Whether annotators have linked its words. */
-  readonly gold?: boolean;
 }
 
 /** A link of annotators between two words: their tokens, the first and the one after the last. */

@@ -57,7 +57,7 @@ export const TABS: readonly Tab[] = [
   tab("compare", "Compare", ComparePanel),
   tab("doubt", "Doubt", DoubtPanel, (door, answer) => door.doubt !== undefined && answer?.doubt != null),
   tab("beams", "Beams", BeamsPanel, (door, answer) => door.beams !== undefined && answer?.beams === true),
-  tab("alignment", "Alignment", AlignmentPanel, (door, answer) => door.alignment !== undefined && answer?.gold === true),
+  tab("alignment", "Alignment", AlignmentPanel, (door, _, model) => door.alignment !== undefined && model?.gold === true),
   tab("notes", "Notes", NotesPanel, (door, _, model) => door.notes !== undefined && model?.notes === true),
 ];
 

@@ -16,13 +16,14 @@ from attlas.analysis.alignment import (
     parse_links,
     parse_reference,
     read_links,
+    read_numbered_reference,
     read_reference,
     symmetrize,
     transpose_links,
     union,
     write_links,
 )
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, DataError
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "alignment_error.py"
 LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
@@ -163,3 +164,18 @@ def test_a_damaged_file_is_named_with_its_line(tmp_path: Path) -> None:
         read_links(path, first=0)
     with pytest.raises(AttlasError, match="choose a folder that exists"):
         write_links(tmp_path / "none" / "a", [], first=0)
+
+
+def test_a_reference_may_have_a_line_for_each_link(tmp_path: Path) -> None:
+    file = tmp_path / "test.wa"
+    file.write_text("0001 1 1 S\n1 2 1 P\n3 1 2\n3 1 3 P 0.5\n")
+    first, second, third = read_numbered_reference(file)
+    assert (first.sure, first.possible) == ({(0, 0)}, {(0, 0), (1, 0)})
+    assert (second.sure, second.possible) == (frozenset(), frozenset())
+    assert (third.sure, third.possible) == ({(0, 1)}, {(0, 1), (0, 2)})
+    file.write_text("")
+    assert read_numbered_reference(file) == ()
+    for wrong in ("1 0 1 S", "0 1 1 S", "1 1 S", "1 1 1 X", "1-1", "1 1 1S", "1 1 ٣"):
+        file.write_text(f"1 1 1 S\n{wrong}\n")
+        with pytest.raises(DataError, match=r"got '.*' in .*test\.wa, line 2"):
+            read_numbered_reference(file)

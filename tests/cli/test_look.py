@@ -24,7 +24,10 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     found: Served = []
 
     def apis_of(sources: list[Source], **_: object) -> tuple[list[Any], Any]:
-        told = [(one.open(), {"name": one.name, "notes": one.notes}) for one in sources]
+        told = [
+            (one.open(), {"name": one.name, "notes": one.notes, "gold": one.gold})
+            for one in sources
+        ]
         return told, lambda: None
 
     def serve(apis: Served, **how: Any) -> None:
@@ -69,9 +72,37 @@ def test_it_is_served_to_whom_and_where_the_options_say(
     assert called("look", subject, *options) == (0, told, "")
     ((shown, how),) = served
     assert isinstance(shown, Translator if kind == "run" else Trace)
-    usual = {"name": subject.name, "host": "127.0.0.1", "port": 8642, "open_browser": True}
-    usual["notes"] = notes_path(subject)
+    usual: dict[str, Any] = {
+        "name": subject.name,
+        "host": "127.0.0.1",
+        "port": 8642,
+        "open_browser": True,
+    }
+    usual |= {"notes": notes_path(subject), "gold": None}
     assert how == usual | changed
+
+
+def test_gold_links_belong_to_a_trace_that_is_served(
+    served: Served, run: Path, two_texts: Path, tmp_path: Path
+) -> None:
+    gold = tmp_path / "links.txt"
+    gold.write_text("0-0 1p1\n\n")
+    assert called("look", two_texts, "--gold", gold)[0] == 0
+    ((_, how),) = served
+    assert [links.sure for links in how["gold"]] == [{(0, 0)}, set()]
+    more: tuple[tuple[object, ...], ...]
+    more = ((run,), (two_texts, "--export", tmp_path / "t.html"), (two_texts, run))
+    for options in more:
+        code, _, said = called("look", *options, "--gold", gold)
+        assert (code, "got --gold; leave that out" in said) == (2, True)
+    gold.write_text("0:0\n")
+    code, _, said = called("look", two_texts, "--gold", gold)
+    assert (code, f"got '0:0' in {gold}, line 1" in said) == (2, True)
+    gold.write_text("1-1\n\n")
+    assert called("look", two_texts, "--gold", gold, "--gold-first", 1)[0] == 0
+    assert [links.sure for links in served[-1][1]["gold"]] == [{(0, 0)}, set()]
+    code, _, said = called("look", two_texts, "--gold-first", 1)
+    assert (code, "add --gold" in said) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Every route is described, and whatever is asked, the answer is one that is described."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 import attlas
+from attlas.analysis import Reference
 from attlas.explorer import app
 from attlas.inference import Translator
 from support.small_translators import small_translator
 
 BASE = "http://127.0.0.1:8642"
+NO_ANSWER = re.compile("model can be run again|from a target to a source")
 
 
 def translator() -> Translator:
@@ -34,7 +37,10 @@ class Server:
     """An explorer, its description, and the name of the maps of a text."""
 
     def __init__(self, shown: Any, notes: Path) -> None:
-        application = app(shown, notes=notes)
+        # The maps of the trace look within one text: every answer about links is an error.
+        gold = [Reference(frozenset({(0, 0)}), frozenset({(0, 0)}))] * 2
+        links = gold if isinstance(shown, attlas.Trace) else None
+        application = app(shown, notes=notes, gold=links)
         self.client = TestClient(application, base_url=BASE, raise_server_exceptions=False)
         self.described: dict[str, Any] = self.client.get("/api/openapi.json").json()
         if isinstance(shown, attlas.Trace):
@@ -88,7 +94,7 @@ def test_a_request_as_it_is_described_gets_the_answer_that_is_described(server: 
             continue
         shown = operation["responses"][str(response.status_code)]["content"]
         assert response.headers["content-type"].split(";")[0] in shown, path
-        assert response.status_code == 200 or "model can be run again" in response.text, path
+        assert response.status_code == 200 or NO_ANSWER.search(response.text), path
 
 
 TEXTS = st.one_of(

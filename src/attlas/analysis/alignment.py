@@ -339,6 +339,9 @@ def _precise(weights: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 T = TypeVar("T")
 _LINK = re.compile(r"([0-9]{1,9})([-p])([0-9]{1,9})")
+NUMBERED_LINK = re.compile(
+    r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})(?:\s+([SP])(?:\s.*)?)?\s*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +399,41 @@ def read_reference(path: Path | str, *, first: int) -> tuple[Reference, ...]:
         AttlasError: As `read_links`.
     """
     return tuple(_of_each(path, lambda line: parse_reference(line, first=first)))
+
+
+def read_numbered_reference(path: Path | str) -> tuple[Reference, ...]:
+    """References with a line for each link, as of the shared task of Mihalcea & Pedersen (2003).
+
+    A line has the number of the sentence, the source word and the target word, all counted from 1;
+    and S (sure, also where it is left out) or P (possible). What stands after that is not read.
+    Sentences without links are there up to the last one that has some.
+
+    Raises:
+        AttlasError: For another line, with file and line; as `read_lines`.
+    """
+    found: dict[int, list[tuple[Link, bool]]] = {}
+    for sentence, link, sure in _of_each(path, _numbered):
+        found.setdefault(sentence, []).append((link, sure))
+    sentences = [found.get(number, []) for number in range(1, max(found, default=0) + 1)]
+    return tuple(
+        Reference(
+            frozenset(link for link, sure in links if sure), frozenset(link for link, _ in links)
+        )
+        for links in sentences
+    )
+
+
+def _numbered(line: str) -> tuple[int, Link, bool]:
+    match = NUMBERED_LINK.fullmatch(line)
+    numbers = () if match is None else tuple(int(match[group]) for group in (1, 2, 3))
+    if match is None or 0 in numbers:
+        raise DataError(
+            "a sentence, a source word and a target word, counted from 1, and S or P",
+            quoted(line),
+            "write such lines as 1 2 3 P",
+        )
+    sentence, source, target = numbers
+    return sentence, (source - 1, target - 1), match[4] != "P"
 
 
 def write_links(path: Path | str, sentences: Sequence[Iterable[Link]], *, first: int) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,6 +51,20 @@ def look(
     exact: Annotated[
         bool, typer.Option("--exact", help="Of --export: keep weights with 16 bits, not with 8.")
     ] = False,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Of a trace: the reference links of each of its texts, to see over the map; "
+            'lines such as "0-0 1p2", or such as "1 1 1 S".',
+        ),
+    ] = None,
+    gold_first: Annotated[
+        int,
+        typer.Option(
+            min=0, max=1, help='The number of the first word in lines of --gold such as "0-0".'
+        ),
+    ] = 0,
     max_new_tokens: Annotated[
         int | None,
         typer.Option(min=1, help="How many tokens a model of Hugging Face writes at most."),
@@ -83,6 +98,7 @@ def look(
       attlas look trace.safetensors
       attlas look before.safetensors after.safetensors
       attlas look models/bert-base-uncased
+      attlas look trace.safetensors --gold links.txt
       attlas look trace.safetensors --export trace.html
       attlas look runs/demo --text "The cat is sleeping." --export cat.html
     """
@@ -94,6 +110,8 @@ def look(
         "max_new_tokens": max_new_tokens,
         "download": download,
     }
+    if gold is not None or gold_first != 0:
+        _check_gold_is_used(subjects, gold, export)
     if export is not None:
         _export(subjects, options, text, export, exact)
         return
@@ -107,6 +125,10 @@ def look(
 
             check_used({"--text": text is not None, "--exact": exact}, "a server", "add --export")
     sources = sources_of(subjects, LookOptions(**options), cache=cache)
+    if gold is not None:
+        with loading():
+            from attlas.explorer.gold import read_gold
+        sources = [replace(sources[0], gold=read_gold(gold, gold_first))]
     apis, begin = apis_of(sources, failed=lambda error: print(f"attlas: {error}", file=sys.stderr))
     names = ", ".join(map(str, subjects))
 
@@ -115,6 +137,20 @@ def look(
         begin()
 
     serve_apis(apis, host=host, port=port, open_browser=browser, ready=ready)
+
+
+def _check_gold_is_used(subjects: Sequence[Path], gold: Path | None, export: Path | None) -> None:
+    """Gold links belong to the texts of one trace, and to a server."""
+    with loading():
+        from attlas.jobs.inputs import check_used, names_a_trace
+
+    if gold is None:
+        check_used({"--gold-first": True}, "a page without links", "add --gold")
+    check_used({"--gold": export is not None}, "--export", "the file takes no links")
+    several = len(subjects) > 1
+    owner = "a page of several" if several else str(subjects[0])
+    unused = several or not names_a_trace(subjects[0])
+    check_used({"--gold": unused}, owner, "its links belong to the texts of one trace")
 
 
 def _export(

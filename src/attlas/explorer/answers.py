@@ -190,7 +190,7 @@ def _shrink(folder: Path, most_bytes: int, newest: Path) -> None:
 _LONG = 0.1  # seconds; an answer that took longer is kept
 _FIRST = 16  # answers after the start, which are kept anyway: by them the first picture is drawn
 _KEPT = ("/model", "/texts/", "/maps/")
-_PASSING = ("/progress", "/glance")
+_PASSING = ("/progress", "/glance", "/alignment")  # /alignment: its links come from another file
 
 
 class RememberedAnswers:

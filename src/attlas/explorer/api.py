@@ -5,6 +5,7 @@ from pathlib import Path
 
 from starlette.routing import Router
 
+from attlas.analysis.alignment import Reference
 from attlas.explorer.answers import AnswerFolder
 from attlas.explorer.backends import MOST_KEPT, TraceBackend, TranslatorBackend, TranslatorProtocol
 from attlas.explorer.maps import MapRoutes
@@ -22,6 +23,7 @@ def api(
     key: str | None = None,
     answers: AnswerFolder | None = None,
     sources: Sequence[str] = (),
+    gold: Sequence[Reference] | None = None,
 ) -> Router:
     """The routes for a translator, or for a trace of whatever model.
 
@@ -50,6 +52,8 @@ def api(
                                   ?head=h&output=o&row=r → other weights of the same output
         GET  /maps/{id}/{layer}/mechanism
                                   ?head=h&row=r&key=k → how the weights of a row came about
+        GET  /maps/{id}/{layer}/alignment
+                                  ?head=h → the gold links, and how well the head finds them
         GET  /maps/{id}/{layer}/tokens
                                   ?rows=a:b&keys=a:b → its tokens, [] where they have no names
 
@@ -63,11 +67,14 @@ def api(
             one each time.
         answers: Where pyramids of a trace's long maps are kept; None = in memory alone.
         sources: The names of all that the page can show, where there are several.
+        gold: Of a trace, the links of annotators for each of its texts.
     """
     # The maps of a trace are its own memory; those of translations are beside it.
     maps = MapRoutes(None if isinstance(shown, Trace) else MOST_KEPT, answers)
     backend = (
-        TraceBackend(shown, name, maps, notes=notes is not None, key=key, sources=sources)
+        TraceBackend(
+            shown, name, maps, notes=notes is not None, key=key, sources=sources, gold=gold
+        )
         if isinstance(shown, Trace)
         else TranslatorBackend(shown, maps, notes=notes is not None, sources=sources)
     )

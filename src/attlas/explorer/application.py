@@ -1,10 +1,11 @@
 """The explorer around one translator, or around one trace of whatever model."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from starlette.applications import Starlette
 
+from attlas.analysis.alignment import Reference
 from attlas.explorer.api import api
 from attlas.explorer.backends import TranslatorProtocol
 from attlas.explorer.server import PORT, serve_apis
@@ -19,6 +20,7 @@ def app(
     name: str | None = None,
     token: str | None = None,
     notes: Path | None = None,
+    gold: Sequence[Reference] | None = None,
 ) -> Starlette:
     """The web application around one translator, or around one trace of whatever model.
 
@@ -29,8 +31,9 @@ def app(
         name: What the page calls a trace.
         token: Without which no request is answered (see `security.Guard`).
         notes: The file of the reader's notes; None = the page takes none.
+        gold: Of a trace, the links of annotators for each of its texts.
     """
-    return site([api(shown, name=name, notes=notes)], hosts, token=token)
+    return site([api(shown, name=name, notes=notes, gold=gold)], hosts, token=token)
 
 
 def serve(

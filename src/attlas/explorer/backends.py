@@ -16,10 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from attlas.analysis.alignment import Reference
 from attlas.errors import AttlasError
 from attlas.explorer.beams import BeamRoutes, can_search
 from attlas.explorer.cancellation import SearchTurns, run_while_connected
 from attlas.explorer.doubt import DoubtRoutes, what_can_be_doubted
+from attlas.explorer.gold import GoldRoutes, check_gold
 from attlas.explorer.maps import MapRoutes, TextMaps
 from attlas.explorer.mechanism import MechanismRoutes
 from attlas.explorer.messages import BusyError, TranslationRequest, json_no_store, path_number
@@ -330,10 +332,14 @@ class TraceBackend:
         notes: bool = False,
         key: str | None = None,
         sources: Sequence[str] = (),
+        gold: Sequence[Reference] | None = None,
     ) -> None:
         self._trace, self._name, self._maps = trace, name, maps
-        self._said = _said(notes, sources)
+        self._said = _said(notes, sources) | ({} if gold is None else {"gold": True})
         self._texts = texts_of(trace)
+        self._gold = gold
+        if gold is not None:
+            check_gold(gold, len(self._texts))
         # Of the same trace the same, so that what was answered about it stays true.
         self._key = key or secrets.token_hex(8)
         maps.when_missing = self._named
@@ -346,6 +352,7 @@ class TraceBackend:
             Route("/model", self._model),
             Route("/texts/{row}", self._text),
             *self._mechanism.routes,
+            *([] if self._gold is None else GoldRoutes(self._maps).routes),
         ]
 
     async def _model(self, request: Request) -> Response:
@@ -368,7 +375,8 @@ class TraceBackend:
         }
 
     def _of(self, row: int) -> TextMaps:
-        return TextMaps.of(self._trace, *self._texts[row][1:])
+        text_maps = TextMaps.of(self._trace, *self._texts[row][1:])
+        return text_maps if self._gold is None else replace(text_maps, gold=self._gold[row])
 
     def _named(self, name: str) -> TextMaps | None:
         """The maps of this id, which an earlier server may have given out."""

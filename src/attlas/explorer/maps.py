@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from torch import Tensor
 
+from attlas.analysis.alignment import Reference
 from attlas.errors import AttlasError
 from attlas.explorer.answers import Answer, AnswerFolder
 from attlas.explorer.cancellation import Found, run_while_connected
@@ -76,12 +77,13 @@ class TextMaps:
     """Every map of one text.
 
     forward_pass: what made them, None = it cannot be run again. asked: the text and the prefix of a
-    search, None = nothing was searched for.
+    search, None = nothing was searched for. gold: the links of annotators, None = there are none.
     """
 
     layers: tuple[Layer, ...]
     forward_pass: ForwardPass | None = None
     asked: TranslationRequest | None = None
+    gold: Reference | None = None
 
     @classmethod
     def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "TextMaps":

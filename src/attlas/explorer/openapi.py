@@ -94,6 +94,11 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
             ("erased", "A range of tokens of the source that are taken out, a:b.", _RANGE),
         ),
     ),
+    ("get", "/maps/{id}/{layer}/alignment"): (
+        "The links of annotators, and how well a head finds them.",
+        _JSON,
+        (_HEAD,),
+    ),
     ("get", "/maps/{id}/{layer}/adversary"): (
         "Other weights of the same output.",
         _JSON,

@@ -25,6 +25,7 @@ class Source:
         notes: The file of the reader's notes; None = the page takes none.
         checksum: Of a trace, as its file says it; None = of nothing that stays the same.
         answers: Where answers about a trace are kept; None = nowhere.
+        gold: Of a trace, the links of annotators for each of its texts (`Reference`).
     """
 
     name: str
@@ -32,6 +33,7 @@ class Source:
     notes: Path | None = None
     checksum: str | None = None
     answers: AnswerFolder | None = None
+    gold: Sequence[Any] | None = None
 
 
 class Opening:
@@ -116,6 +118,7 @@ def _maker(source: Source, names: Sequence[str]) -> Callable[[], ASGIApp]:
             key=key,
             answers=source.answers,
             sources=names,
+            **({} if source.gold is None else {"gold": source.gold}),
         )
         return application
 
@@ -124,4 +127,5 @@ def _maker(source: Source, names: Sequence[str]) -> Callable[[], ASGIApp]:
 
 def _context(source: Source, names: Sequence[str]) -> str:
     """What the page is told of a source that its trace does not say."""
-    return repr((source.name, source.notes is not None, list(names) if len(names) > 1 else []))
+    several = list(names) if len(names) > 1 else []
+    return repr((source.name, source.notes is not None, several, source.gold is not None))

@@ -4778,7 +4778,7 @@ var Xo = [
 	Q("compare", "Compare", Fa),
 	Q("doubt", "Doubt", vo, (e, t) => e.doubt !== void 0 && t?.doubt != null),
 	Q("beams", "Beams", Ca, (e, t) => e.beams !== void 0 && t?.beams === !0),
-	Q("alignment", "Alignment", ga, (e, t) => e.alignment !== void 0 && t?.gold === !0),
+	Q("alignment", "Alignment", ga, (e, t, n) => e.alignment !== void 0 && n?.gold === !0),
 	Q("notes", "Notes", Fo, (e, t, n) => e.notes !== void 0 && n?.notes === !0)
 ];
 function Zo() {
