@@ -1,6 +1,7 @@
 """`attlas figure` of a part of a trace: a layer, a text, a query."""
 
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ import torch
 
 from attlas.errors import AttlasError
 from attlas.figures import maps_of
+from attlas.layers import ScaledDotProductAttention
 from attlas.recording import Trace, observe
 from support.command_line import called
 
@@ -187,6 +189,7 @@ def test_a_head_of_all_layers_is_drawn(two_texts: Path, tmp_path: Path) -> None:
         (("--head", 1), "a head from 0 to 0; got 1"),
         (("--statistics",), "one map to measure; got 2: encoder.attention; decoder.attention"),
         (("--statistics", "--query", 0), "no --statistics beside --query"),
+        (("--query", 0, "--exact"), "no --exact beside --query; got --exact; leave one out"),
         (("--query", 0, "--cmap", "Reds"), "no --cmap beside --query; got --cmap Reds"),
         (("--statistics", "--fmt", ".3f"), "no --fmt beside --statistics; got --fmt .3f"),
     ],
@@ -212,3 +215,24 @@ def test_a_figure_of_many_maps_says_how_fewer_are_drawn(tmp_path: Path) -> None:
     assert code == 0
     assert f"13 maps are in {tmp_path / 'm.svg'}; draw fewer with --layer model" in error
     assert figure(*command, "--head", 0)[2] == ""
+
+
+def test_of_a_long_trace_a_sample_is_drawn_and_all_of_it_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attention = ScaledDotProductAttention()
+    x = torch.randn(1, 2100, 4)
+    with observe(attention) as trace:
+        attention(x, x)
+    trace.save(tmp_path / "long.safetensors")
+    monkeypatch.setattr(sys.modules["attlas.figures.heatmap"], "MOST_READ", 1 << 20)
+    path = tmp_path / "m.svg"
+    code, output, error = figure(tmp_path / "long.safetensors", "-o", path)
+    assert (code, output) == (0, f"{path}\n")
+    assert error == (
+        "attlas: this figure is a sample: each cell shows one query of 3, and its largest weight "
+        "of up to 3 keys; all weights take longer (exact=True, --exact)\n"
+    )
+    assert "a sample: largest attention weight of 1 of 3 queries × 3 keys" in drawn(path)[1]
+    assert figure(tmp_path / "long.safetensors", "--exact", "-o", path) == (0, f"{path}\n", "")
+    assert "largest attention weight of 3 × 3 tokens" in drawn(path)[1]

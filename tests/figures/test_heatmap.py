@@ -1,6 +1,8 @@
 """Heatmaps: what is drawn is what was given."""
 
 import doctest
+import sys
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from attlas.figures.heatmap import MOST_CELLS, Grid
 from attlas.patterns import causal
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from support.warm_processes import python
+
+heatmap_module = sys.modules["attlas.figures.heatmap"]  # the function has its name in the package
 
 TOKENS = [f"t{i}" for i in range(5000)]
 
@@ -198,6 +202,94 @@ def test_a_long_reading_is_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> 
     Grid.of(HeadMap.of(attention_map, tokens, tokens))
     assert sum(held) == length * length
     assert max(held) < length * length / 6
+
+
+@pytest.fixture
+def few_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A figure of more than a million weights is a sample."""
+    monkeypatch.setattr(heatmap_module, "MOST_READ", 1 << 20)
+
+
+@pytest.mark.parametrize("shape", [(2500, 600), (1025, 2049), (3073, 1)])
+def test_a_sample_has_the_largest_weight_of_the_query_in_the_middle(
+    shape: tuple[int, int],
+) -> None:
+    given = weights(*shape)
+    map_ = HeadMap.of(given, TOKENS[: shape[1]], TOKENS[: shape[0]])
+    grid, whole = Grid.of(map_, sampled=True), Grid.of(map_)
+    assert (grid.sampled, whole.sampled) == (True, False)
+    assert (grid.tall, grid.wide, grid.cells.shape) == (whole.tall, whole.wide, whole.cells.shape)
+    assert (grid.cells <= whole.cells).all()
+    for row, cells in enumerate(grid.cells):
+        low, high = row * grid.tall, min((row + 1) * grid.tall, shape[0])
+        query = given[(low + high) // 2]
+        keys = range(0, shape[1], grid.wide)
+        assert cells.tolist() == [query[key : key + grid.wide].max() for key in keys]
+
+
+def test_a_map_of_few_queries_is_read_whole() -> None:
+    map_ = HeadMap.of(weights(MOST_CELLS, 3000), TOKENS[:3000], TOKENS[:MOST_CELLS])
+    grid = Grid.of(map_, sampled=True)
+    assert not grid.sampled
+    np.testing.assert_array_equal(grid.cells, Grid.of(map_).cells)
+
+
+def test_a_figure_of_many_weights_is_a_sample_and_says_so(few_read: None) -> None:
+    given = weights(2048, 1024)
+    with pytest.warns(figures.SampledMaps, match="one query of 2, .* of up to 1 keys; .*--exact"):
+        sample = heat(given)
+    label = "a sample: largest attention weight of 1 of 2 queries × 1 keys"
+    assert sample.axes[-1].get_ylabel() == label
+    assert inside(sample)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", figures.SampledMaps)
+        exact = figures.heatmap(given, exact=True)
+        small = heat(weights(1024, 1024))
+    assert exact.axes[-1].get_ylabel() == "largest attention weight of 2 × 1 tokens"
+    assert small.axes[-1].get_ylabel() == "attention weight"
+    (image,), (whole,) = sample.axes[0].images, exact.axes[0].images
+    np.testing.assert_array_equal(image.get_array(), given[1::2])
+    np.testing.assert_array_equal(whole.get_array(), np.maximum(given[::2], given[1::2]))
+
+
+def test_all_maps_of_a_figure_count_for_a_sample(few_read: None) -> None:
+    maps = {"long": weights(2048, 500), "short": weights(700, 500)}
+    with pytest.warns(figures.SampledMaps):
+        figure = figures.heatmaps(maps)
+    assert figure.axes[-1].get_ylabel() == "a sample: largest attention weight read of a cell"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", figures.SampledMaps)
+        figures.heatmaps({"long": maps["long"]})
+        figures.heatmaps(maps, exact=True)
+
+
+def test_a_sample_of_a_long_reading_computes_few_rows(
+    few_read: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = 6000
+    attention_map = FactoredAttentionMap(
+        torch.randn(1, 1, length, 4), torch.randn(1, 1, length, 4), 0.5, causal, 0
+    )
+    read: list[int] = []
+    rows = FactoredAttentionMap.rows
+
+    def counted(self: FactoredAttentionMap, start: int, stop: int) -> torch.Tensor:
+        read.append(stop - start)
+        return rows(self, start, stop)
+
+    monkeypatch.setattr(FactoredAttentionMap, "rows", counted)
+    with pytest.warns(figures.SampledMaps):
+        figures.heatmap(attention_map)
+    assert sum(read) == length / 6
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("length", [3, 3000])
+def test_a_number_that_is_not_finite_is_an_error_of_any_map(number: float, length: int) -> None:
+    given = weights(length, 2)
+    given[length // 2, 1] = number
+    with pytest.raises(AttlasError, match=f"numbers that are finite; got {number} among them"):
+        figures.heatmap(given)
 
 
 def test_maps_side_by_side_share_one_scale_and_name_a_shared_target_once() -> None:

@@ -67,6 +67,12 @@ def figure(
         float | None,
         typer.Option(help="The weight that has the last colour. Default: the largest weight."),
     ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Read all weights of maps that are so long that a sample is drawn."
+        ),
+    ] = False,
     row: Annotated[int, typer.Option(min=0, help="Which text of a trace. Numbers start at 0.")] = 0,
     save_trace: Annotated[
         Path | None, typer.Option(help="Save the trace, too, as a .safetensors file.")
@@ -80,7 +86,7 @@ def figure(
 
     The rows of the map are target tokens, and its columns are source tokens. In self-attention, the
     rows are queries and the columns are keys. Several layers or heads are drawn side by side, with
-    one colour scale.
+    one colour scale. Of very long maps a sample is drawn; --exact reads all of them.
 
     \b
     Examples:
@@ -119,7 +125,7 @@ def figure(
             run_at,
         )
 
-    style = Style(query, statistics, cmap, fmt, vmin, vmax)
+    style = Style(query, statistics, cmap, fmt, vmin, vmax, exact)
     style.check()
     check_text(subject, text)
     figure_suffix(output)  # better reported before the work than after it
@@ -128,8 +134,8 @@ def figure(
     check_distinct([subject], [output, save_trace])
     given: dict[str, object] = {
         "a text": text, "--query": query, "--head": head, "--statistics": statistics or None,
-        "--cmap": cmap, "--fmt": fmt, "--vmin": vmin, "--vmax": vmax, "--row": row or None,
-        "--save-trace": save_trace,
+        "--cmap": cmap, "--fmt": fmt, "--vmin": vmin, "--vmax": vmax, "--exact": exact or None,
+        "--row": row or None, "--save-trace": save_trace,
     }  # fmt: skip
     if architecture:
         check_run_or_trace(subject)

@@ -3,7 +3,15 @@
 from attlas.figures.architecture import plot_architecture
 from attlas.figures.bars import bar_panels, bars, plot_pattern
 from attlas.figures.fonts import MissingGlyphs
-from attlas.figures.heatmap import MOST_CELLS, MOST_PIXELS, HeadMap, heatmap, heatmaps
+from attlas.figures.heatmap import (
+    MOST_CELLS,
+    MOST_PIXELS,
+    MOST_READ,
+    HeadMap,
+    SampledMaps,
+    heatmap,
+    heatmaps,
+)
 from attlas.figures.history import plot_history
 from attlas.figures.lines import lines, plot_statistics
 from attlas.figures.saving import save
@@ -12,8 +20,10 @@ from attlas.figures.trace import UnmatchedTokens, maps_of, plot_trace
 __all__ = [
     "MOST_CELLS",
     "MOST_PIXELS",
+    "MOST_READ",
     "HeadMap",
     "MissingGlyphs",
+    "SampledMaps",
     "UnmatchedTokens",
     "bar_panels",
     "bars",

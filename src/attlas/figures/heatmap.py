@@ -1,7 +1,9 @@
 """The annotated heatmap, alone or beside others, on a common scale or each on its own."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from numbers import Integral
 from typing import TypeAlias
 
@@ -131,14 +133,41 @@ class HeadMap:
         """
         block = self.attention_map.rows(start, stop)[self.row, self.head]
         values = block.detach().to("cpu", torch.float64).numpy()
-        not_finite = values[~np.isfinite(values)]
-        if not_finite.size:
-            raise AttlasError(
-                "numbers that are finite",
-                f"{not_finite[0]} among them",
-                "pass attention weights after the softmax, or replace such numbers",
-            )
+        _check_finite(values)
         return values
+
+    def extremes(
+        self, cuts: Sequence[int]
+    ) -> tuple[Float[np.ndarray, "groups keys"], Float[np.ndarray, "groups keys"]]:
+        """The least and the greatest number of each key in each group of rows, which are cut here.
+
+        Raises:
+            AttlasError: As `rows`.
+        """
+        start, stop = cuts[0], cuts[-1]
+        if stop - start == len(cuts) - 1:  # groups of one
+            values = self.rows(start, stop)
+            return values, values
+        block = self.attention_map.rows(start, stop)[self.row, self.head].detach()
+        # By torch, and in the type that they have: that leaves few numbers for what comes next.
+        parts = torch.split(block, [after - before for before, after in pairwise(cuts)])
+        least, most = (
+            torch.stack([of(part, 0) for part in parts]).to("cpu", torch.float64).numpy()
+            for of in (torch.amin, torch.amax)
+        )
+        for values in (least, most):
+            _check_finite(values)  # NaN is the least and the greatest of its group
+        return least, most
+
+
+def _check_finite(values: Float[np.ndarray, "rows keys"]) -> None:
+    not_finite = values[~np.isfinite(values)]
+    if not_finite.size:
+        raise AttlasError(
+            "numbers that are finite",
+            f"{not_finite[0]} among them",
+            "pass attention weights after the softmax, or replace such numbers",
+        )
 
 
 def _as_tensor(weights: Tensor | ArrayLike) -> Float[Tensor, "batch heads queries keys"]:
@@ -204,8 +233,13 @@ def _labels(axis: str, cell: str, count: int, tokens: Sequence[str] | None) -> t
 
 
 MOST_CELLS = 1024  # a side; more could not be distinguished on paper
+MOST_READ = 1 << 29  # weights of a figure, as in the explorer; of more, only some queries are read
 _BLOCK = 4_000_000  # weights held at once while a longer map is pooled
 _ROUNDING = 1e-2  # by which a weight in half precision may be above 1
+
+
+class SampledMaps(UserWarning):
+    """The maps of a figure have so many weights that only some queries were read."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -214,32 +248,48 @@ class Grid:
     labels a side. Of weights that is the largest.
 
     The last row and the last column may stand for fewer.
+
+    Args:
+        sampled: Of the tall queries of a cell, the one in the middle alone was read.
     """
 
     cells: Float[np.ndarray, "rows columns"]
     tall: int = 1
     wide: int = 1
+    sampled: bool = False
 
     @classmethod
-    def of(cls, map_: HeadMap) -> "Grid":
+    def of(cls, map_: HeadMap, *, sampled: bool = False) -> "Grid":
         """Read in blocks of queries.
+
+        Args:
+            sampled: Read of each row of cells the query in its middle alone. A map of up to
+                `MOST_CELLS` queries is read whole all the same.
 
         Raises:
             AttlasError: As `HeadMap.rows`.
         """
         queries, num_keys = len(map_.target), len(map_.source)
-        queries_per_cell, keys_per_cell = -(-queries // MOST_CELLS), -(-num_keys // MOST_CELLS)
-        batch, heads, _, _ = map_.attention_map.shape
-        size = max(1, _BLOCK // (batch * heads * num_keys))
-        columns = np.arange(0, num_keys, keys_per_cell)
-        maxima = np.full((-(-queries // queries_per_cell), len(columns)), -np.inf)
-        least = -maxima
-        for start in range(0, queries, size):
-            stop = min(start + size, queries)
-            rows, block = np.arange(start, stop) // queries_per_cell, map_.rows(start, stop)
-            np.maximum.at(maxima, rows, np.maximum.reduceat(block, columns, axis=1))
-            np.minimum.at(least, rows, np.minimum.reduceat(block, columns, axis=1))
-        return cls(np.where(-least > maxima, least, maxima), queries_per_cell, keys_per_cell)
+        tall, wide = -(-queries // MOST_CELLS), -(-num_keys // MOST_CELLS)
+        sampled = sampled and tall > 1
+        edges = [*range(0, queries, tall), queries]
+        if sampled:
+            middles = [(low + high) // 2 for low, high in pairwise(edges)]
+            blocks = [(middle, middle + 1) for middle in middles]
+        else:
+            size = max(1, _BLOCK // num_keys)
+            blocks = [(start, min(start + size, queries)) for start in range(0, queries, size)]
+        columns = np.arange(0, num_keys, wide)
+        most = np.full((len(edges) - 1, len(columns)), -np.inf)
+        least = -most
+        for start, stop in blocks:
+            first, last = start // tall, (stop - 1) // tall + 1
+            cuts = [start, *edges[first + 1 : last], stop]
+            low, high = map_.extremes(cuts)
+            cells = slice(first, last)
+            np.minimum(least[cells], np.minimum.reduceat(low, columns, axis=1), out=least[cells])
+            np.maximum(most[cells], np.maximum.reduceat(high, columns, axis=1), out=most[cells])
+        return cls(np.where(-least > most, least, most), tall, wide, sampled)
 
     @property
     def is_pooled(self) -> bool:
@@ -273,14 +323,33 @@ def scale_label(grids: Sequence[Grid], label: str | None = None) -> str:
     extends_below = least < 0
     weights = not extends_below and vmax <= 1 + _ROUNDING
     colour_label = ("attention weight" if weights else "value") if label is None else label
-    sizes = {(grid.tall, grid.wide) for grid in grids}
+    sizes = {(grid.tall, grid.wide, grid.sampled) for grid in grids}
     if not any(grid.is_pooled for grid in grids):
         return colour_label
     pooled = f"{colour_label} farthest from 0" if extends_below else f"largest {colour_label}"
     if len(sizes) > 1:
-        return f"{pooled} of a cell"
-    queries_per_cell, keys_per_cell = sizes.pop()
+        is_sample = any(grid.sampled for grid in grids)
+        return f"a sample: {pooled} read of a cell" if is_sample else f"{pooled} of a cell"
+    queries_per_cell, keys_per_cell, sampled = sizes.pop()
+    if sampled:
+        axis = f"1 of {queries_per_cell} queries × {keys_per_cell} keys"
+        return f"a sample: {pooled} of {axis}"
     return f"{pooled} of {queries_per_cell} × {keys_per_cell} tokens"
+
+
+def _warn_of_sample(grids: Sequence[Grid]) -> None:
+    """Warn with `SampledMaps` if some grids are samples."""
+    talls = {grid.tall for grid in grids if grid.sampled}
+    if not talls:
+        return
+    keys = max(grid.wide for grid in grids if grid.sampled)
+    most = f"one query of {max(talls)}" if len(talls) == 1 else "one of its queries"
+    warnings.warn(
+        f"this figure is a sample: each cell shows {most}, and its largest weight of up to "
+        f"{keys:,} keys; all weights take longer (exact=True, --exact)",
+        SampledMaps,
+        stacklevel=4,  # of whoever calls `heatmap` or `heatmaps`
+    )
 
 
 # One map on a sheet: its cells, its numbers, its tokens.
@@ -439,6 +508,7 @@ def heatmap(
     vmin: float | None = None,
     vmax: float | None = None,
     label: str | None = None,
+    exact: bool = False,
 ) -> Figure:
     """A matrix as colours and, where they fit, as numbers: keys across the top, queries down.
 
@@ -452,6 +522,8 @@ def heatmap(
             where a number is below 0.
         fmt: Of the numbers, such as ".3f".
         label: What the numbers are.
+        exact: Read all weights. False = of more than `MOST_READ`, read only the query in the middle
+            of each cell; the colour bar and a `SampledMaps` warning say so.
 
     Raises:
         AttlasError: As `HeadMap.of` and `Scale.of`, if no font draws the labels, and for a format
@@ -466,7 +538,7 @@ def heatmap(
     """
     check_strings(title=title, xlabel=xlabel, ylabel=ylabel, label=label)
     map_ = HeadMap.of(weights, source, target, row=row, head=head, xlabel=xlabel, ylabel=ylabel)
-    style = _Style([cmap], vmin, vmax, fmt, label, shared=True)
+    style = _Style([cmap], vmin, vmax, fmt, label, shared=True, exact=exact)
     return _draw([(title, map_)], 1, _SIDE, style)
 
 
@@ -480,6 +552,7 @@ def heatmaps(
     vmin: float | None = None,
     vmax: float | None = None,
     label: str | None = None,
+    exact: bool = False,
 ) -> Figure:
     """Several maps, each with its name, in rows of `columns`, and a common title.
 
@@ -492,6 +565,7 @@ def heatmaps(
         cmap: A colormap; or a list of one for each map, and then each map has its own scale and
             colour bar.
         fmt, vmin, vmax, label: As of `heatmap`.
+        exact: As of `heatmap`; `MOST_READ` counts the weights of all maps.
 
     Raises:
         AttlasError: For no map, fewer columns than one, another number of ramps than of maps, and a
@@ -529,7 +603,7 @@ def heatmaps(
             "draw fewer maps at once, or choose other `columns`",
         )
     columns = min(columns, len(maps))
-    style = _Style(ramps, vmin, vmax, fmt, label, shared)
+    style = _Style(ramps, vmin, vmax, fmt, label, shared, exact)
     return _draw(list(head_maps.items()), columns, _side(columns), style, title)
 
 
@@ -559,6 +633,7 @@ class _Style:
 
     Args:
         cmaps: One for all maps where they share a scale.
+        exact: Whether all weights are read, however many there are.
     """
 
     cmaps: Sequence[Ramp | None]
@@ -567,6 +642,7 @@ class _Style:
     fmt: str | None
     label: str | None
     shared: bool
+    exact: bool
 
     def scales(self, grids: Sequence[Grid]) -> list[Scale]:
         """The scale of each map."""
@@ -587,7 +663,10 @@ def _draw(
     text_layout = TextLayout.of(
         [title, label], *((name, *map_.source, *map_.target, *map_.axes) for name, map_ in maps)
     )
-    grids = [Grid.of(map_) for _, map_ in maps]
+    num_weights = sum(len(map_.target) * len(map_.source) for _, map_ in maps)
+    sampled = not style.exact and num_weights > MOST_READ
+    grids = [Grid.of(map_, sampled=sampled) for _, map_ in maps]
+    _warn_of_sample(grids)
     scales = style.scales(grids)
     groups: list[list[Axes]] = []
     previous = None

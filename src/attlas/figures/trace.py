@@ -26,6 +26,7 @@ def plot_trace(
     fmt: str | None = None,
     vmin: float | None = None,
     vmax: float | None = None,
+    exact: bool = False,
 ) -> Figure:
     """All maps of a batch row of a trace, as heatmaps side by side on one scale.
 
@@ -61,7 +62,16 @@ def plot_trace(
         )
     if len(maps) == 1:  # a single map needs no name
         maps = dict.fromkeys([""], *maps.values())
-    return heatmaps(maps, columns=columns, title=title, cmap=cmap, fmt=fmt, vmin=vmin, vmax=vmax)
+    return heatmaps(
+        maps,
+        columns=columns,
+        title=title,
+        cmap=cmap,
+        fmt=fmt,
+        vmin=vmin,
+        vmax=vmax,
+        exact=exact,
+    )
 
 
 def maps_of(

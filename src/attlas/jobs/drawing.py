@@ -14,6 +14,7 @@ from attlas.errors import AttlasError, DataError, join_names, quoted
 from attlas.figures import (
     HeadMap,
     MissingGlyphs,
+    SampledMaps,
     UnmatchedTokens,
     bars,
     maps_of,
@@ -86,7 +87,7 @@ class Style:
     """How a trace is drawn: `heatmaps`, the bars of one query, or the statistics of one map.
 
     Args:
-        cmap, fmt, vmin, vmax: As of `attlas.figures.heatmap`.
+        cmap, fmt, vmin, vmax, exact: As of `attlas.figures.heatmap`.
     """
 
     query: int | None = None
@@ -95,6 +96,7 @@ class Style:
     fmt: str | None = None
     vmin: float | None = None
     vmax: float | None = None
+    exact: bool = False
 
     def check(self) -> None:
         """Check the style before the work.
@@ -109,7 +111,10 @@ class Style:
             raise AttlasError(
                 "--vmin below --vmax", f"{self.vmin:g} and {self.vmax:g}", "exchange them"
             )
-        of_maps = {"--cmap": self.cmap, "--vmin": self.vmin, "--vmax": self.vmax}
+        of_maps: dict[str, object] = {
+            "--cmap": self.cmap, "--vmin": self.vmin, "--vmax": self.vmax,
+            "--exact": self.exact or None,
+        }  # fmt: skip
         idle = dict[str, object]()
         if self.query is not None:
             idle = {**of_maps, "--statistics": self.statistics or None}
@@ -119,7 +124,9 @@ class Style:
         for name, value in idle.items():
             if value is not None:
                 raise AttlasError(
-                    f"no {name} beside {other_option}", f"{name} {value}", "leave one out"
+                    f"no {name} beside {other_option}",
+                    name if value is True else f"{name} {value}",
+                    "leave one out",
                 )
 
 
@@ -139,7 +146,7 @@ def draw(
     """
     style = Style() if style is None else style
     with warnings.catch_warnings(record=True) as caught:
-        for category in (MissingGlyphs, UnmatchedTokens):
+        for category in (MissingGlyphs, SampledMaps, UnmatchedTokens):
             warnings.simplefilter("always", category)
         if style.query is not None:
             figure = _bars(maps_of(trace, row, layer=layer, head=head), style.query, style.fmt)
@@ -156,6 +163,7 @@ def draw(
                 fmt=style.fmt,
                 vmin=style.vmin,
                 vmax=style.vmax,
+                exact=style.exact,
             )
         save(figure, path)
         if style.query is None and not style.statistics:
