@@ -52,6 +52,9 @@ def main() -> None:
         "--batches", type=int, nargs="+", default=[32, 64, 128, 256],
         help="of so many sentences: the best of them counts",
     )  # fmt: skip
+    parser.add_argument(
+        "--length-penalty", type=float, default=0.0, help="of a beam; all have their own stop"
+    )
     parser.add_argument("--blocks", type=int, default=7, help="times through the data")
     parser.add_argument("--every", type=int, default=1, help="take one of so many lines")
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
@@ -103,11 +106,14 @@ def compared(
             sys.executable, __file__, "--run", str(options.run), "--data", str(options.data),
             "--threads", str(threads), "--num-beams", str(num_beams), "--every", str(options.every),
             "--batches", *map(str, options.batches), "--folder", str(folder), "--serve", name,
+            "--length-penalty", str(options.length_penalty),
         ]
         for name in taking_part
     }  # fmt: skip
     played = turns(commands, options.blocks, {"OMP_NUM_THREADS": str(threads)})
     title = f"{options.run.name}, {'greedy' if num_beams == 1 else f'beam {num_beams}'}"
+    if options.length_penalty:
+        title = f"{title}, length penalty {options.length_penalty:g}"
     first, *_ = options.contenders
     figures = table(played.figures, "sentences/s", first)
     print(f"\n{title}, threads: {threads}\n\n{figures}\n")
@@ -133,7 +139,7 @@ def answer(options: argparse.Namespace) -> None:
     search = DecodingConfig.model_validate(
         {"method": "greedy", "length_penalty": 0.0}
         if num_beams == 1
-        else {"num_beams": num_beams, "length_penalty": 0.0}
+        else {"num_beams": num_beams, "length_penalty": options.length_penalty}
     )
     export = options.folder / EXPORTS.get(options.serve, "")
     opened = gzip.open if options.data.suffix == ".gz" else open

@@ -1,9 +1,9 @@
 """The ways in which each contender of decoding_speed.py translates, by what a batch of it is.
 
-The same search for all: no length penalty, and a line of n tokens gets at most 3 n + 20
-(`max_length`). CTranslate2 and transformers know one limit for a whole batch, so theirs is that of
-its longest line. All sort the lines by length before they cut them into batches: attlas by itself,
-CTranslate2 and transformers by `batched`.
+The same search for all: no length penalty unless one is asked for, and a line of n tokens gets at
+most 3 n + 20 (`max_length`). CTranslate2 and transformers know one limit for a whole batch, so
+theirs is that of its longest line. All sort the lines by length before they cut them into batches:
+attlas by itself, CTranslate2 and transformers by `batched`.
 """
 
 import sys
@@ -112,7 +112,8 @@ def ctranslate2(task: Task) -> Ways:
         batches = batched([len(one) for one in pieces], rows)
         running = [
             engine.translate_batch(
-                [pieces[place] for place in places], beam_size=width, length_penalty=0.0,
+                [pieces[place] for place in places], beam_size=width,
+                length_penalty=task.search.length_penalty,
                 max_input_length=0, suppress_sequences=[[SPECIAL[PAD]], [SPECIAL[BEGIN]]],
                 max_decoding_length=task.search.max_length(len(pieces[places[0]]) + 1),
                 asynchronous=True,
@@ -152,7 +153,8 @@ def transformers(task: Task) -> Ways:
             padded = tokenizer.pad({"input_ids": [rows[i] for i in places]}, return_tensors="pt")
             with torch.inference_mode():
                 written = model.generate(
-                    **padded, num_beams=width, length_penalty=0.0, do_sample=False,
+                    **padded, num_beams=width, do_sample=False,
+                    length_penalty=task.search.length_penalty,
                     max_new_tokens=task.search.max_length(len(rows[places[0]])),
                 )  # fmt: skip
             texts = tokenizer.batch_decode(written, skip_special_tokens=True)

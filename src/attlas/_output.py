@@ -1,4 +1,5 @@
-"""A file that a command writes: gzipped where its name ends in .gz."""
+"""What a command shows of its progress, and the files that it writes: gzipped where a name ends
+in .gz."""
 
 import gzip
 import io
@@ -6,60 +7,113 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, cast
 
+from attlas._text import count_noun
 from attlas.errors import AttlasError, unwritable
 
-# Progress of a command in a file.
+# Progress of a command.
 
 
-_PATIENCE = 60.0  # seconds between two messages about one file, if no bar is shown
+_GLANCE = 0.25  # seconds between two looks at how much is done
+_DRAWN_AFTER = 2.0  # seconds: shorter work needs no bar
+_FIRST, _PATIENCE = 10.0, 60.0  # seconds until a line, and between two, if no bar is drawn
 
 
 class Bar:
-    """Progress in lines: a bar on a terminal, a line now and then elsewhere."""
+    """Progress in lines of text, on the standard error, of work that takes more than a few seconds.
 
-    def __init__(self, path: Path, total: int, initial: int) -> None:
-        # rich takes long to import, and most commands show no bar.
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+    On a terminal a bar, from the second 2 on; elsewhere a line after 10 seconds, and one each
+    minute from then on.
 
-        console = Console(stderr=True)
-        self._path, self._total = path, total
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._task = self._bar.add_task(path.name, total=total, completed=initial)
-        self._last = time.monotonic()
+    Args:
+        name: What the lines are of.
+        total: How many there are.
+        initial: How many of them were done before.
+    """
+
+    def __init__(self, name: Path | str, total: int, initial: int = 0) -> None:
+        self._name, self._total, self._lines = name, total, initial
+        self._running: Callable[[], int] = int  # 0
+        self._shown, self._next_line = initial, _FIRST
+        self._bar: Any = None
+        self._left, self._begun = Event(), time.monotonic()
+        self._thread = Thread(target=self._watch, daemon=True)
 
     def update(self, lines: int) -> None:
         """Report how many lines are done."""
-        self._bar.update(self._task, completed=lines)
-        if self._bar.disable and time.monotonic() - self._last > _PATIENCE:
-            self._last = time.monotonic()
-            print(f"attlas: {self._path}: {lines:,} of {self._total:,} lines", file=sys.stderr)
+        self._lines = lines
+
+    @contextmanager
+    def counting(self, count: Callable[[], int]) -> Iterator[None]:
+        """Within the block, what `count` grows by is done, too. Another thread calls it."""
+        before = count()
+        self._running = lambda: count() - before
+        try:
+            yield
+        finally:
+            self._running = int
+
+    def _watch(self) -> None:
+        while not self._left.wait(_GLANCE):
+            self._show()
+
+    def _show(self) -> None:
+        seconds = time.monotonic() - self._begun
+        lines = min(self._lines + self._running(), self._total)
+        self._shown = max(self._shown, lines)  # a window that has just ended is counted once again
+        if sys.stderr is None:
+            return
+        if sys.stderr.isatty():
+            if seconds > _DRAWN_AFTER:
+                self._draw()
+        elif seconds > self._next_line:
+            self._next_line = seconds + _PATIENCE
+            done = f"{self._shown:,} of {count_noun(self._total, 'line')}"
+            print(f"attlas: {self._name}: {done}, {seconds:,.0f} s so far", file=sys.stderr)
+
+    def _draw(self) -> None:
+        if self._bar is None:
+            # rich takes long to import, and most commands show no bar.
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+                auto_refresh=False,
+            )
+            name = self._name.name if isinstance(self._name, Path) else self._name
+            self._bar.add_task(name, total=self._total, completed=self._shown)
+            self._bar.start()
+        (task,) = self._bar.task_ids
+        self._bar.update(task, completed=self._shown, refresh=True)
 
     def __enter__(self) -> "Bar":
-        self._bar.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bar.stop()
+        self._left.set()
+        self._thread.join()
+        if self._bar is not None:
+            self._bar.stop()
 
 
 STANDARD = "-"

@@ -1,5 +1,6 @@
 """Work in parallel: forked processes and threads."""
 
+import mmap
 import os
 import signal
 import sys
@@ -57,6 +58,38 @@ def balance(costs: Sequence[int], thread_group: int) -> list[list[int]]:
         loads[least] += costs[index]
         shares[least].append(index)
     return [sorted(share) for share in shares if share]
+
+
+# A count of the work that all of them do.
+
+
+_COUNTS = 512  # of this process and its children, a page of memory
+_worker = 0  # 0 in this process; in a child of a `ForkPool` its number, from 1
+
+
+class WorkCounter:
+    """How much work was done, counted by the threads of this process and by the children of a
+    `ForkPool` that began after it.
+
+    A copy by pickle begins at 0.
+    """
+
+    def __init__(self) -> None:
+        self._counts = memoryview(mmap.mmap(-1, 8 * _COUNTS)).cast("q")  # a child writes in it, too
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type["WorkCounter"], tuple[()]]:
+        return WorkCounter, ()
+
+    def add(self, count: int) -> None:
+        """So much more is done."""
+        with self._lock:  # of threads; each process has a number of its own
+            self._counts[_worker % _COUNTS] += count
+
+    @property
+    def total(self) -> int:
+        """How much is done."""
+        return sum(self._counts)
 
 
 POSSIBLE = sys.platform == "linux"  # other systems have no fork, or libraries that break with it
@@ -142,7 +175,8 @@ class ForkPool(Generic[Item, Found]):
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child = os.fork()
             if not child:
-                _be_child(self._work, child_pipe, [parent_pipe, *self._children])
+                others = [parent_pipe, *self._children]
+                _be_child(self._work, child_pipe, others, len(self._children) + 1)
         child_pipe.close()
         self._children[parent_pipe] = child
 
@@ -182,10 +216,12 @@ def _deaf() -> Iterator[None]:
 
 
 def _be_child(
-    function: Callable[[Any], Any], pipe: Connection, others: Sequence[Connection]
+    function: Callable[[Any], Any], pipe: Connection, others: Sequence[Connection], number: int
 ) -> None:
     """Serve, and exit without the parent's cleanup."""
+    global _worker
     try:
+        _worker = number
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
         for other in others:
             other.close()  # or the parent's end would never be seen to close

@@ -1,7 +1,6 @@
 """`attlas translate`."""
 
 import gzip
-import re
 import shutil
 import signal
 import time
@@ -13,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from attlas import _output
 from attlas.config import write_toml
 from attlas.decoding import DecodingConfig
 from attlas.errors import AttlasError
 from attlas.inference import Translator
-from attlas.jobs import translate_stream
 from attlas.jobs.inputs import decoding_of
 from attlas.runs import Run
 from support.command_line import called
@@ -461,16 +460,17 @@ def test_a_window_that_takes_long_is_reported_while_it_is_translated(
         return stream(*arguments, **options)
 
     monkeypatch.setattr(Translator, "stream", slow)
-    monkeypatch.setattr(translate_stream, "_PATIENCE", 0.1)
+    monkeypatch.setattr(_output, "_GLANCE", 0.05)
+    monkeypatch.setattr(_output, "_FIRST", 0.1)
     text = tmp_path / "text"
     text.write_text("a b\nb a\n", encoding="utf-8")
     code, output, error = translate(run, "-i", text, "--window", "1")
     assert (code, output.count("\n")) == (0, 2)
-    assert re.search(r"^attlas: still translating line 1: \d s so far$", error, re.M)
-    assert re.search(r"^attlas: still translating line 2: \d s so far$", error, re.M)
+    assert "attlas: translating line 1: 0 of 1 line, 0 s so far\n" in error
+    assert "attlas: translating line 2: 0 of 1 line, 0 s so far\n" in error
     code, _, error = translate(run, text, "--into", tmp_path / "into")
     assert code == 0
-    assert f"attlas: {text}: still translating lines 1 to 2: " in error
+    assert f"attlas: {text}: 0 of 2 lines, 0 s so far\n" in error
 
 
 @pytest.mark.parametrize(

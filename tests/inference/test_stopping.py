@@ -1,12 +1,15 @@
 """Where the beam search of attlas would have stopped."""
 
+import random
+from dataclasses import replace
 from itertools import accumulate
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.decoding import Hypothesis
-from attlas.inference.ctranslate2 import found_in_time, length_penalty
+from attlas.decoding.scoring import ranked
+from attlas.inference.ctranslate2 import best_in_time, found_in_time, length_penalty
 
 Found = list[tuple[Hypothesis, list[float]]]
 
@@ -61,6 +64,19 @@ def test_lower_sums_find_nothing_that_the_true_ones_do_not(
     lower = [(h, [sums[-1]] * len(sums)) for h, sums in hypotheses]
     kept = in_time(hypotheses, alpha, n_best)
     assert all(one in kept for one in in_time(lower, alpha, n_best))
+
+
+@given(terms=TERMS, alpha=ALPHAS, cut=st.integers(0, 6), seed=st.integers(0, 99))
+def test_the_best_in_time_is_the_best_of_what_is_found_in_time(
+    terms: list[list[float]], alpha: float, cut: int, seed: int
+) -> None:
+    found = made(terms, alpha)
+    if cut < len(found):  # one of the longest was cut off at the greatest length
+        longest = max(range(len(found)), key=lambda index: len(found[index][1]))
+        found[longest] = replace(found[longest][0], finished=False), found[longest][1]
+    random.Random(seed).shuffle(found)
+    hypotheses, sums = [h for h, _ in found], [s for _, s in found]
+    assert best_in_time(hypotheses, sums, alpha) == ranked(in_time(found, alpha))[0]
 
 
 def test_a_later_hypothesis_is_not_found_once_no_alive_one_can_come_in_by_ending_next() -> None:

@@ -93,6 +93,7 @@ def decode_all(
     config: DecodingConfig,
     bounds: Bounds = UNBOUNDED,
     surface: Surface | None = None,
+    on_ended: Callable[[int], None] | None = None,
 ) -> list[list[list[Hypothesis]]]:
     """Yield the results of `decode` for each batch; faster if short searches come first.
 
@@ -100,6 +101,9 @@ def decode_all(
     hypotheses, which go on with it as `Joinable` states do: so many more than a batch has are in
     memory at a time. Where the model is observed, and where tokens are drawn, each batch
     stays alone. All are on one device.
+
+    Args:
+        on_ended: Called now and then with how many more sentences have ended.
     """
     check_evaluating(model)
     if not batches:
@@ -114,16 +118,19 @@ def decode_all(
     lower = config.autocast != "none"  # else whatever holds outside stays as it is
     with autocast(config.autocast, device) if lower else nullcontext():
         if config.method == "sample":
-            batch_search = (
-                _sampled(model, *batch, config, bounds.before_step, surface) for batch in results
-            )
-            lists = iter([hypothesis for of_batch in batch_search for hypothesis in of_batch])
+            drawn: list[list[Hypothesis]] = []
+            for batch in results:
+                drawn += _sampled(model, *batch, config, bounds.before_step, surface)
+                if on_ended is not None:
+                    on_ended(len(batch[0].source))
+            lists = iter(drawn)
         else:
             one_at_a_time = listeners() or is_traced_or_transformed()
             hypotheses = run_searches(
                 _searches(model, results, config, surface),
                 together=not one_at_a_time,
                 before_step=bounds.before_step,
+                on_ended=on_ended,
             )
             lists = iter([hypotheses[number] for number in range(len(hypotheses))])
     return [list(islice(lists, len(batch.source))) for batch in batches]

@@ -87,11 +87,13 @@ def run_searches(
     *,
     together: bool,
     before_step: Callable[[], None] | None = None,
+    on_ended: Callable[[int], None] | None = None,
 ) -> dict[int, list[Hypothesis]]:
     """What all of them find.
 
     Args:
         before_step: Called before every step; what it raises ends all of them.
+        on_ended: Called with the number of sentences that ended, after a step that ended some.
         together: Of each search go on, once few of its sentences are left, with those of the next
             one that comes to the same length, instead of reading all weights for a few rows of
             each. The next is begun when that is so: with the searches that are over soon first,
@@ -112,6 +114,8 @@ def run_searches(
                 before_step()
             search, ended = search.step()
             hypotheses.update(ended)
+            if ended and on_ended is not None:
+                on_ended(len(ended))
             if search is not None:
                 search = _with_those_at_its_length(search, pending)
         if search is not None:

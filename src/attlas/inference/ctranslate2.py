@@ -15,6 +15,7 @@ from attlas.config import Config
 from attlas.data import BEGIN, END, PAD
 from attlas.decoding import DecodingConfig, Hypothesis
 from attlas.decoding.decode import UNBOUNDED
+from attlas.decoding.scoring import ranked
 from attlas.decoding.surface import best_texts
 from attlas.errors import CheckpointError, UnsupportedError, join_names, missing_extra
 from attlas.export.ctranslate2 import longest, names
@@ -95,7 +96,29 @@ def found_in_time(
     ]
 
 
+def best_in_time(
+    hypotheses: Sequence[Hypothesis], sums: Sequence[Sequence[float]], alpha: float
+) -> Hypothesis:
+    """The best of `found_in_time` with n_best = 1, without the texts and in fewer steps."""
+    overall = ranked(hypotheses)[0]
+    if not overall.finished:
+        return overall
+    finished = [hypothesis for hypothesis in hypotheses if hypothesis.finished]
+    first = min(len(hypothesis.tokens) for hypothesis in finished)
+    for step in range(first, len(overall.tokens)):
+        best = max(one.score for one in finished if len(one.tokens) <= step)
+        alive = max(
+            of_one[step]
+            for of_one, one in zip(sums, hypotheses, strict=True)
+            if len(one.tokens) > step
+        )
+        if alive / length_penalty(step + 2, alpha) <= best:
+            return ranked([one for one in finished if len(one.tokens) <= step])[0]
+    return overall
+
+
 _TAKER = "the engine ctranslate2"
+_ROWS = 128  # sentences of a batch
 # With a length penalty of 0 CTranslate2 stops once its first hypothesis has finished, and as many
 # as the beam is wide; with any other once so many times as many have. attlas goes on until a longer
 # one could not score higher: at 0, one sentence in eighty came out otherwise with α = 1, and one
@@ -184,32 +207,57 @@ class FastTranslator(Translator):
     ) -> list[list[Hypothesis]]:
         if any(prefixes) or not self._knows:
             return super().search(sources, prefixes)
-        sizes = sorted({len(ids) for ids in sources})  # each has a greatest length of its own
-        rows = -(-len(sources) // torch.get_num_threads())
-        places_of = {
-            size: [number for number, ids in enumerate(sources) if len(ids) == size]
-            for size in sizes
-        }
-        futures = {
-            size: self._begun(size + 1, [sources[number] for number in places_of[size]], rows)
-            for size in sizes
-            if self._has_room(size + 1)
-        }  # all before any is waited for: threads take what is there
-        found: dict[int, list[Hypothesis]] = {}
-        for size, indices in places_of.items():
-            if size in futures:
-                lists = self._ended(*futures[size])
-            else:
-                lists = super().search([sources[number] for number in indices], [[]] * len(indices))
-            found.update(zip(indices, lists, strict=True))
+        engine: list[int] = []
+        attlas: list[int] = []
+        for index, ids in enumerate(sources):
+            (engine if self._has_room(len(ids) + 1) else attlas).append(index)
+        candidates = self._found_by_engine(sources, engine)
+        found = dict(zip(engine, self._best(candidates), strict=True))
         # Of CTranslate2's hypotheses some may read alike, or hold what attlas never writes.
-        other = [
-            index for index, hypotheses in found.items() if len(hypotheses) < self.config.n_best
-        ]
-        if other:
-            lists = super().search([sources[number] for number in other], [[]] * len(other))
-            found.update(zip(other, lists, strict=True))
+        attlas += [index for index in engine if len(found[index]) < self.config.n_best]
+        if attlas:
+            lists = super().search([sources[number] for number in attlas], [[]] * len(attlas))
+            found.update(zip(attlas, lists, strict=True))
         return [found[index] for index in range(len(sources))]
+
+    def _found_by_engine(
+        self, sources: Sequence[Sequence[int]], indices: Sequence[int]
+    ) -> list[tuple[list[str], list[Hypothesis]]]:
+        """For each of these sources its tokens, and all hypotheses that CTranslate2 finds for it.
+
+        CTranslate2 has one greatest length a batch, and each source one of its own. Neighbours by
+        length come together, with the greatest length of the longest. Where a hypothesis reaches
+        its own, which is rare, the source comes again with others of the same length.
+        """
+        rows = max(1, min(_ROWS, -(-len(indices) // torch.get_num_threads())))
+        by_length = sorted(indices, key=lambda index: -len(sources[index]))  # the longest first
+        batches = [by_length[start : start + rows] for start in range(0, len(by_length), rows)]
+        found: dict[int, tuple[list[str], list[Hypothesis]]] = {}
+        for _ in range(2):
+            running = [  # all before any is waited for: threads take what is there
+                (
+                    batch,
+                    *self._begun(len(sources[batch[0]]) + 1, [sources[n] for n in batch], rows),
+                )
+                for batch in batches
+            ]
+            again: dict[int, list[int]] = {}
+            for batch, tokens, futures in running:
+                max_length = self._max_length(len(sources[batch[0]]) + 1)
+                for index, source, hypotheses in zip(
+                    batch, tokens, self._awaited(futures), strict=True
+                ):
+                    found[index] = source, hypotheses
+                    size = len(sources[index])
+                    own = self._max_length(size + 1)
+                    longest_found = max(
+                        (len(one.tokens) + one.finished for one in hypotheses), default=0
+                    )
+                    if own < max_length and longest_found >= own:
+                        again.setdefault(size, []).append(index)
+                self._ended.add(len(batch))
+            batches = list(again.values())
+        return [found[index] for index in indices]
 
     @property
     def _knows(self) -> bool:
@@ -231,17 +279,22 @@ class FastTranslator(Translator):
             self._learned or self.config.max_length(size) < self._longest
         )
 
+    def _max_length(self, size: int) -> int:
+        """How many tokens are written at most for a source of so many, END included."""
+        max_length = self.config.max_length(size)
+        if self._longest is None:
+            return max_length
+        return min(max_length, self._longest - 1)  # the begin token has a position, too
+
     def _begun(
         self, size: int, sources: Sequence[Sequence[int]], rows: int
     ) -> tuple[list[list[str]], list[Any]]:
-        """These sources, of `size` tokens each with END, and what becomes of each by and by.
+        """The tokens of these sources, and what becomes of each by and by.
 
         Args:
+            size: Tokens of a source with END: all may write as much as such a one.
             rows: At most so many come together.
         """
-        max_length = self.config.max_length(size)
-        if self._longest is not None:
-            max_length = min(max_length, self._longest - 1)  # the begin token has a position, too
         width = 1 if self.config.method == "greedy" else self.config.num_beams
         patient = width > 1 and (self.config.length_penalty > 0.0 or self.config.n_best > 1)
         enough = width * _PATIENCE if patient else width
@@ -254,7 +307,7 @@ class FastTranslator(Translator):
             patience=enough / width,
             length_penalty=_BY_PROBABILITY if patient else 0,
             max_input_length=0,
-            max_decoding_length=max_length,
+            max_decoding_length=self._max_length(size),
             min_decoding_length=0,  # 1 by default
             return_scores=True,
             return_end_token=True,
@@ -262,63 +315,73 @@ class FastTranslator(Translator):
         )
         return source_tokens, futures
 
-    def _ended(self, sources: list[list[str]], running: Sequence[Any]) -> list[list[Hypothesis]]:
-        """The n-best lists of what was begun; none where something in them is never to be written.
-
-        CTranslate2 does not get this setting: it would raise the other probabilities.
-        """
-        hypotheses = [
-            [
+    def _awaited(self, running: Sequence[Any]) -> Iterator[list[Hypothesis]]:
+        """The hypotheses of each source of what was begun, once they are there."""
+        for future in running:
+            result = future.result()
+            yield [
                 self._hypothesis([self._ids[name] for name in tokens], log_p)
                 for tokens, log_p in zip(result.hypotheses, result.scores, strict=True)
                 if log_p > _IMPOSSIBLE or len(result.hypotheses) == 1
             ]
-            for result in (tokens.result() for tokens in running)
-        ]
-        return self._best(sources, hypotheses)
 
     def _best(
-        self, sources: Sequence[list[str]], candidates: Sequence[list[Hypothesis]]
+        self, candidates: Sequence[tuple[list[str], list[Hypothesis]]]
     ) -> list[list[Hypothesis]]:
-        """The n-best list of each source, of what CTranslate2 found for it."""
-        candidates = [
-            [] if any(map(_is_unwritable, hypotheses)) else hypotheses for hypotheses in candidates
+        """The n-best list of each source, of what CTranslate2 found for it.
+
+        None where something in that is never to be written. CTranslate2 does not get this setting:
+        it would raise the other probabilities.
+        """
+        found = [
+            (source, [] if any(map(_is_unwritable, hypotheses)) else hypotheses)
+            for source, hypotheses in candidates
         ]
-        best = [
-            best_texts(hypotheses, self.config.n_best, self._surface) for hypotheses in candidates
-        ]
+        best = [self._ranked(hypotheses) for _, hypotheses in found]
         # CTranslate2 goes on after attlas would have stopped. The whole of a hypothesis is less
         # probable than its beginnings: what is found in time by that measure is so by any.
-        complete = [
-            [
-                [hypothesis.log_probability] * (len(hypothesis.tokens) + 1)
-                for hypothesis in hypotheses
-            ]
-            for hypotheses in candidates
-        ]
         unsure = [
             index
-            for index, (hypotheses, sums) in enumerate(zip(candidates, complete, strict=True))
-            if hypotheses and self._in_time(hypotheses, sums) != best[index]
+            for index, (_, hypotheses) in enumerate(found)
+            if hypotheses
+            and self._in_time(hypotheses, [*map(_at_least, hypotheses)]) != best[index]
         ]
-        pairs = [
-            (sources[index], hypothesis) for index in unsure for hypothesis in candidates[index]
-        ]
-        sums = iter(self._sums(pairs))
-        for index in unsure:
-            best[index] = self._in_time(candidates[index], [next(sums) for _ in candidates[index]])
+        # Mostly the beginnings of the best ones kept attlas's search from stopping before them.
+        for every in (False, True):
+            pairs = [
+                (source, hypothesis)
+                for source, hypotheses, listed in ((*found[n], best[n]) for n in unsure)
+                for hypothesis in hypotheses
+                if every or hypothesis in listed
+            ]
+            known = iter(self._sums(pairs))
+            still_unsure = []
+            for index in unsure:
+                hypotheses = found[index][1]
+                sums = [
+                    next(known) if every or one in best[index] else _at_least(one)
+                    for one in hypotheses
+                ]
+                in_time = self._in_time(hypotheses, sums)
+                if every:
+                    best[index] = in_time
+                elif in_time != best[index]:
+                    still_unsure.append(index)
+            unsure = still_unsure
         return best
+
+    def _ranked(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+        return best_texts(hypotheses, self.config.n_best, self._surface)
 
     def _in_time(
         self, hypotheses: Sequence[Hypothesis], sums: Sequence[Sequence[float]]
     ) -> list[Hypothesis]:
         """The n-best list of what attlas would have found; see `found_in_time`."""
-        n_best, texts = (
-            self.config.n_best,
-            [self._surface.text(hypothesis.tokens) for hypothesis in hypotheses],
-        )
-        in_time = found_in_time(hypotheses, sums, texts, n_best, self.config.length_penalty)
-        return best_texts(in_time, n_best, self._surface)
+        n_best, alpha = self.config.n_best, self.config.length_penalty
+        if n_best == 1:
+            return [best_in_time(hypotheses, sums, alpha)]
+        texts = [self._surface.text(hypothesis.tokens) for hypothesis in hypotheses]
+        return self._ranked(found_in_time(hypotheses, sums, texts, n_best, alpha))
 
     def _sums(self, pairs: Sequence[tuple[list[str], Hypothesis]]) -> list[list[float]]:
         """For each hypothesis of a source, log P of its first 1, 2, … tokens."""
@@ -331,6 +394,11 @@ class FastTranslator(Translator):
         finished = ids[-1:] == [END]
         score = log_probability / length_penalty(len(ids), self.config.length_penalty)
         return Hypothesis(tuple(ids[:-1] if finished else ids), score, log_probability, finished)
+
+
+def _at_least(hypothesis: Hypothesis) -> list[float]:
+    """Less than log P of its first 1, 2, … tokens: that of all of them."""
+    return [hypothesis.log_probability] * (len(hypothesis.tokens) + 1)
 
 
 def _is_unwritable(hypothesis: Hypothesis) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, TypeVar, overload
 import torch
 from torch import nn
 
-from attlas._parallel import POSSIBLE, ForkPool, map_shares
+from attlas._parallel import POSSIBLE, ForkPool, WorkCounter, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
 from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
@@ -296,6 +296,16 @@ class Translator(FromRun):
         self._bounds = UNBOUNDED
         self._own_prefix: Sequence[int] = ()  # the tokens with which each translation begins
         self._forks: ForkPool[Batches, list[list[list[Hypothesis]]]] | None = None
+        self._ended = WorkCounter()
+
+    @property
+    def num_ended(self) -> int:
+        """For how many texts a search has ended, of all calls so far, also in child processes.
+
+        It grows while a call is under way, so that another thread can show how far it is. A text
+        that is searched for once more counts twice, an empty one not at all.
+        """
+        return self._ended.total
 
     def _set_config(self, config: DecodingConfig) -> None:
         max_positions = self.model.max_positions
@@ -611,14 +621,19 @@ class Translator(FromRun):
     ) -> list[list[Hypothesis]]:
         """The n-best list of each source (ids without END), which begins with its prefix."""
         inputs = [SearchInput.of(sources, self.device, prefixes)]
-        return decode_all(self.model, inputs, self.config, self._bounds, self._surface)[0]
+        return self._decode_all(inputs)[0]
 
     def search_all(self, batches: Batches) -> list[list[list[Hypothesis]]]:
         """The n-best lists of each batch, by `search` where a subclass has one of its own."""
         if type(self).search is not Translator.search:
             return [self.search(sources, [self._own_prefix] * len(sources)) for sources in batches]
         inputs = [SearchInput.of(s, self.device, [self._own_prefix] * len(s)) for s in batches]
-        return decode_all(self.model, inputs, self.config, self._bounds, self._surface)
+        return self._decode_all(inputs)
+
+    def _decode_all(self, inputs: Sequence[SearchInput]) -> list[list[list[Hypothesis]]]:
+        return decode_all(
+            self.model, inputs, self.config, self._bounds, self._surface, self._ended.add
+        )
 
     def _with_alternatives(
         self, line: Line, prefix_ids: Sequence[int], hypotheses: Sequence[Hypothesis]

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.progress import track
 
+from attlas._output import Bar
 from attlas._text import count_noun, describe_memory
 from attlas.config import nearest_settings, overridden
 from attlas.data import (
@@ -187,17 +186,11 @@ def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
 
 def translated(translator: Translator, test_set: ScoredTexts) -> list[Translation]:
     """The translations, in order; what a reader has to know of them is reported."""
-    console = Console(stderr=True)
-    translations = list(
-        track(
-            translator.stream(test_set.sources),
-            "translating",
-            total=len(test_set.sources),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-    )
+    with (
+        Bar("translating", len(test_set.sources)) as bar,
+        bar.counting(lambda: translator.num_ended),
+    ):
+        translations = list(translator.stream(test_set.sources))
     num_unknown = sum(not translation.known for translation in translations)
     num_cut = sum(translation.cut > 0 for translation in translations)
     unended = sum(not translation.finished for translation in translations)
@@ -452,17 +445,10 @@ def _data_at(source: str, data: LabelledData, settings: Iterable[str]) -> Labell
 
 def classified(classifier: TextClassifier, test_set: LabelledCorpus) -> list[Classification]:
     """What the classifier says of each text, in order."""
-    console = Console(stderr=True)
-    return list(
-        track(
-            classifier.stream(test_set.texts),
-            "classifying",
-            total=len(test_set),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-    )
+    classifications: list[Classification] = []
+    with Bar("classifying", len(test_set)) as bar, bar.counting(lambda: len(classifications)):
+        classifications += classifier.stream(test_set.texts)
+    return classifications
 
 
 def _print_label_counts(classifier: TextClassifier, test_set: LabelledCorpus) -> None:

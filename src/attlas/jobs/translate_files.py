@@ -157,7 +157,7 @@ class _Work:
             while texts := list(islice(arriving, self.window)):
                 first = part.progress.lines
                 translations = translate_window(
-                    self.translator, texts, first, f"{source}: ", self.trained
+                    self.translator, texts, first, f"{source}: ", self.trained, bar
                 )
                 remarks.add(first + 1, [*map(remarks_on, translations)])
                 output_lines = [

@@ -3,17 +3,16 @@
 import os
 import stat
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import TextIO
 
-from attlas._output import STANDARD, Output, open_output
+from attlas._output import STANDARD, Bar, Output, open_output
 from attlas._text import count_noun
 from attlas.data import stream_lines
 from attlas.errors import AttlasError, UnsupportedError
@@ -172,6 +171,7 @@ def translate_window(
     num_done: int,
     location: str,
     trained_length: int | None,
+    bar: Bar | None = None,
 ) -> list[Translation]:
     """Translate these lines together. Say on the standard error what takes long.
 
@@ -180,33 +180,16 @@ def translate_window(
         location: What stands before "line" and its number.
         trained_length: Tokens of the longest text of the training. A line that is many times
             longer is reported before it is translated.
+        bar: Shows the progress; None = a bar of these lines alone.
     """
     _warn_long(f"{location}line", texts, num_done, translator, trained_length)
     first, last = num_done + 1, num_done + len(texts)
     lines = f"line {first:,}" if len(texts) == 1 else f"lines {first:,} to {last:,}"
-    with _reporting_waits(f"{location}still translating {lines}"):
+    with ExitStack() as shown:
+        if bar is None:
+            bar = shown.enter_context(Bar(f"translating {lines}", len(texts)))
+        shown.enter_context(bar.counting(lambda: translator.num_ended))
         return list(translator.stream(texts, window=len(texts)))
-
-
-_PATIENCE = 60.0  # seconds without a word
-
-
-@contextmanager
-def _reporting_waits(work: str) -> Iterator[None]:
-    """Say about once a minute, on the standard error, that this work is not done."""
-    done, begin = Event(), time.monotonic()
-
-    def report() -> None:
-        while not done.wait(_PATIENCE):
-            print(f"attlas: {work}: {time.monotonic() - begin:,.0f} s so far", file=sys.stderr)
-
-    reporter = Thread(target=report, daemon=True)
-    reporter.start()
-    try:
-        yield
-    finally:
-        done.set()
-        reporter.join()
 
 
 def _warn_long(
