@@ -34,6 +34,8 @@ export interface Look {
   readonly unmasked: boolean;
   /** The ids of the tokens with which the translation begins. */
   readonly forced: readonly number[];
+  /** The source whose head is compared with the one in view, from 0. */
+  readonly beside: number | null;
 }
 
 /**
@@ -74,6 +76,7 @@ export const usual: Look = {
   factor: MODEL,
   unmasked: false,
   forced: [],
+  beside: null,
 };
 
 export const nowhere: Link = { text: null, row: null, layer: null, head: null, view: null, pinned: null, ...usual };
@@ -96,6 +99,7 @@ export function look(whole: Look): Look {
  *     w=1 pieces joined to words   t least weight of a line in hundredths   x=1 sinks left out
  *     out an output that is doubted   wt a weight set by hand, in hundredths   er a token erased
  *     f what scores are multiplied by, a place of its slider   u=1 nothing hides keys
+ *     b the source whose head is compared with the one in view
  */
 export function written(link: Link): string {
   const parts: string[] = [];
@@ -179,6 +183,7 @@ const FIELDS: readonly {
   ["erased", "er", number],
   ["factor", "f", (value) => upTo(PLACES, value)],
   ["unmasked", "u", yes, Number],
+  ["beside", "b", number],
 ];
 function yes(value: string): true | null {
   return value === "1" ? true : null;

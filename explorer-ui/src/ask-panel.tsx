@@ -114,6 +114,7 @@ export function Messages() {
     translating: now.translating.value,
     reading: now.reading.value,
     slow: now.slow.value,
+    share: now.share.value,
   });
   const answer = now.answer.value;
   const facts = now.model.value?.facts;
@@ -152,7 +153,12 @@ export function Messages() {
         </p>
       </section>
       <p id="progress" class="progress" role="status" hidden={progress === ""}>
-        {progress}
+        {progress}{" "}
+        {now.reading.value && now.share.value !== null && (
+          <button id="stop" type="button" onClick={() => explorer.halt()}>
+            Stop
+          </button>
+        )}
       </p>
     </div>
   );

@@ -1,46 +1,85 @@
-import { h } from "preact";
+import { type ComponentChildren, Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
-import type { Head } from "./grid-layout.ts";
 import { HeadsLegend } from "./heads-legend.tsx";
 import { useCanvas } from "./hooks.ts";
 import { difference } from "./insight.ts";
 import { type Matrix, largest } from "./matrix.ts";
 import { drawLegend, fitted, hatched, painted } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
+import { Problem } from "./problem.ts";
 import type { Ramp } from "./ramp.ts";
 import { type Shading, type Tick, shading, ticks } from "./scale.ts";
 import { percent } from "./share.ts";
 import { headName } from "./wording.ts";
 
-/** Two heads side by side, and their difference. */
+/** Two heads side by side, and their difference: of the text in view, or as another source has them. */
 export function ComparePanel() {
   const explorer = useExplorer();
   const { now, theme } = explorer;
-  const [one, other] = explorer.heads.value;
+  const source = now.beside.value;
+  const sources = now.model.value?.sources ?? [];
   const layers = now.answer.value?.layers ?? [];
   const layer = explorer.layer.value;
   const scale = now.scale.value;
-  const [a, b] = [one, other].map((head) => (head === undefined ? null : explorer.matrixOf(head)));
-  const flipped = now.overview.value?.rightToLeft.has(one?.layer ?? -1) ?? false;
-  const there = a != null && b != null && a.values.length === b.values.length;
-  if (layer === null || one === undefined || other === undefined || !there) {
-    return (
-      <div class="compare">
-        <div class="aside">
-          <h3>Two heads side by side</h3>
-          <HeadsLegend />
-        </div>
-        <p class="hint empty">
-          {other === undefined
-            ? "Select a second head in the grid of heads: its map stands here, and the difference of the two."
-            : explorer.alike(other)
-              ? "The weights of the second head are on their way."
-              : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."}
-        </p>
+  const framed = (maps: ComponentChildren, said: ComponentChildren = null) => (
+    <div class="compare">
+      <div class="aside">
+        <h3>Two heads side by side</h3>
+        {sources.length > 1 && (
+          <label>
+            With{" "}
+            <select
+              id="beside"
+              value={String(source ?? "")}
+              onChange={({ currentTarget: { value } }) => explorer.set({ beside: value === "" ? null : Number(value) })}
+            >
+              <option value="">a selected head</option>
+              {sources.map(
+                (name, index) =>
+                  index !== explorer.door.source && (
+                    <option key={index} value={String(index)}>
+                      {name}
+                    </option>
+                  ),
+              )}
+            </select>
+          </label>
+        )}
+        {source === null && <HeadsLegend />}
+        {said}
       </div>
-    );
+      {maps}
+    </div>
+  );
+  const hint = (text: string) => framed(<p class="hint empty">{text}</p>);
+  const [one, other] = explorer.heads.value;
+  const named = (index: number | null | undefined, { layer, head }: { layer: number; head: number | null }) => {
+    const own = layers[layer];
+    const from = source === null ? "" : `${sources[index ?? 0]}: `;
+    return own === undefined ? "" : from + headName(own, head);
+  };
+  let [a, b]: (Matrix | null)[] = [explorer.weights.value, null];
+  let names: string[];
+  if (source !== null) {
+    const beside = explorer.beside.found.value;
+    if (beside instanceof Problem) return hint(beside.message);
+    b = beside;
+    const shown = { layer: now.layer.value, head: now.head.value };
+    names = [named(explorer.door.source, shown), named(source, shown)];
+  } else {
+    if (one === undefined || other === undefined) {
+      return hint("Select a second head in the grid of heads: its map stands here, and the difference of the two.");
+    }
+    if (!explorer.alike(other)) {
+      return hint("The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts.");
+    }
+    [a, b] = [explorer.matrixOf(one), explorer.matrixOf(other)];
+    names = [named(null, one), named(null, other)];
   }
-  const name = ({ layer, head }: Head) => (layers[layer] ? headName(layers[layer], head) : "");
+  if (layer === null || a === null || b === null || a === undefined || b === undefined || a.values.length !== b.values.length) {
+    return hint("The weights of the second head are on their way.");
+  }
+  const flipped = now.overview.value?.rightToLeft.has(now.layer.value) ?? false;
   const { moved, correlation, matrix } = difference(a, b);
   const most = Math.max(matrix.values.reduce((top, value) => Math.max(top, Math.abs(value) || 0), 0), 0.01);
   const diverging: Tick[] = [
@@ -48,18 +87,19 @@ export function ComparePanel() {
     { share: 0.5, text: "the same" },
     { share: 1, text: `+${percent(most)}` },
   ];
-  return (
-    <div class="compare">
-      <div class="aside">
-        <h3>Two heads side by side</h3>
-        <HeadsLegend />
-        <p id="compared">
-          On average {percent(moved)} of a row’s attention would have to move to make the two alike.
-          {Number.isFinite(correlation) && ` Their weights correlate by ${correlation.toFixed(2).replace("-", "−")}.`}
-        </p>
-      </div>
-      <Small title={name(one)} matrix={a} ramp={theme.ramp} shade={shading(scale, a, layer.keys)} ticks={ticks(scale, largest(a))} flipped={flipped} />
-      <Small title={name(other)} matrix={b} ramp={theme.ramp} shade={shading(scale, b, layer.keys)} ticks={ticks(scale, largest(b))} flipped={flipped} />
+  return framed(
+    <>
+      {[a, b].map((weights, index) => (
+        <Small
+          key={index}
+          title={names[index] ?? ""}
+          matrix={weights}
+          ramp={theme.ramp}
+          shade={shading(scale, weights, layer.keys)}
+          ticks={ticks(scale, largest(weights))}
+          flipped={flipped}
+        />
+      ))}
       <Small
         title="the first − the second"
         matrix={matrix}
@@ -68,7 +108,11 @@ export function ComparePanel() {
         ticks={diverging}
         flipped={flipped}
       />
-    </div>
+    </>,
+    <p id="compared">
+      On average {percent(moved)} of a row’s attention would have to move to make the two alike.
+      {Number.isFinite(correlation) && ` Their weights correlate by ${correlation.toFixed(2).replace("-", "−")}.`}
+    </p>,
   );
 }
 

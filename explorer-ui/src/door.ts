@@ -23,6 +23,8 @@ export interface Model {
   /** Whether the door has the reader's notes, and links of annotators. */
   readonly notes?: boolean;
   readonly gold?: boolean;
+  /** The names of all that can be shown, where there are several. */
+  readonly sources?: readonly string[];
 }
 
 /** What a reader wrote of a view: the part of the page's address from "#" on. */
@@ -237,6 +239,14 @@ export interface Door {
   statistics(map: string, signal: AbortSignal): Promise<Statistics>;
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
+  /** Of a server, of a map that takes long: what it knows of a part at once, and which share of it
+   * is read. */
+  glance?(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
+  progress?(map: string, layer: number, part: Part, signal: AbortSignal): Promise<number | null>;
+  /** Of a server of several: which one this is, a door to another one, and a page that shows it. */
+  readonly source?: number;
+  other?(source: number): Door;
+  choose?(source: number): void;
   /** Of a door to queries and keys: how the weights of a row came about. */
   mechanism?(map: string, question: MechanismQuestion, signal: AbortSignal): Promise<Explained>;
   /** Of a door to a model: what else it could have written. */

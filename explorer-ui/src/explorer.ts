@@ -1,5 +1,5 @@
 import { type Link, nowhere, read, written } from "./address.ts";
-import type { Answer, Door, GoldLink, Layer } from "./door.ts";
+import type { Answer, Door, GoldLink, Layer, Part } from "./door.ts";
 import type { Head } from "./grid-layout.ts";
 import { type Label, direction, labels } from "./label.ts";
 import { joined, joinedLabels, pieceSpans, wordSpans } from "./joining.ts";
@@ -7,7 +7,8 @@ import { type Matrix, head as headOf } from "./matrix.ts";
 import { type Excerpt, type Span, around, carried, contains, fitted, same } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { Sheets } from "./ahead.ts";
-import { type Sheet, holdsAll, preview, takesAMoment, takesLong } from "./sheet.ts";
+import { Beside } from "./beside.ts";
+import { type Sheet, glanced, headAlone, holdsAll, preview, takesAMoment, takesLong } from "./sheet.ts";
 import type { MapView } from "./map-view.ts";
 import { type ReadonlySignal, type Signal, computed, effect, signal } from "./signals.ts";
 import type { Theme } from "./theme.ts";
@@ -81,6 +82,7 @@ export class Explorer {
   private readonly others = signal<ReadonlyMap<string, Matrix>>(new Map());
   private othersOf: { readonly map: string | null; readonly excerpt: Excerpt | null } | null = null;
   private othersRequest = new AbortController();
+  readonly beside: Beside;
   private answerRequest = new AbortController();
   private sheetRequest = new AbortController();
   private openingRow: number | null = null;
@@ -94,9 +96,11 @@ export class Explorer {
     readonly address: Address | null,
   ) {
     this.sheets = new Sheets(door);
+    this.beside = new Beside(door);
     const ends = [
       effect(() => this.fetchOthers(this.heads.value, this.now.sheet.value)),
       effect(() => this.followPlace(this.now.pinned.value, this.now.pointed.value, this.now.sheet.value)),
+      effect(() => void this.beside.follow(this.now.beside.value, this.now.sheet.value, this.now.head.value, this.state)),
     ];
     this.stopFetching = () => ends.forEach((end) => end());
   }
@@ -339,6 +343,10 @@ export class Explorer {
     const held = this.state.sheet?.layer === index && change.holds(this.state, head);
     if (small !== null && !held) this.update(change.withSheet(this.state, head, small, view), remembered);
     this.update(change.reading(this.state), remembered);
+    if (answer.map !== null && takesLong(layer, view)) {
+      const part = { excerpt: wanted.excerpt, head: headAlone(layer, head, wanted.excerpt) };
+      void this.meanwhile(answer.map, index, head, view, part, signal);
+    }
     await this.wait(
       signal,
       SLOW.weights,
@@ -349,6 +357,39 @@ export class Explorer {
       remembered,
     );
     if (!signal.aborted) this.pendingHead = null;
+  }
+
+  /** Show what an earlier reading says of a part, and how far its own is. */
+  private async meanwhile(
+    map: string,
+    index: number,
+    head: number | null,
+    view: Excerpt,
+    part: Part,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { door } = this;
+    const stopped = () => signal.aborted || !this.state.reading;
+    const none = () => null; // what is wrong is said of the weights themselves
+    const tile = (await door.glance?.(map, index, part, signal).catch(none)) ?? null;
+    if (tile !== null && !stopped()) {
+      const { reading, slow } = this.state;
+      const early = glanced(tile, part.excerpt, index, part.head);
+      this.current.value = { ...change.withSheet(this.state, head, early, view), reading, slow };
+    }
+    for (;;) {
+      await new Promise((after) => setTimeout(after, 500));
+      if (stopped()) return;
+      const share = (await door.progress?.(map, index, part, signal).catch(none)) ?? null;
+      if (!stopped()) this.current.value = { ...this.state, share };
+    }
+  }
+
+  /** Stop the reading of weights; less exact ones stay in view. */
+  halt(): void {
+    this.sheetRequest.abort();
+    this.pendingHead = null;
+    this.update({ ...this.state, reading: false, slow: false, share: null });
   }
 
   /** Whether the weights that are there show this part of this head, as exactly as they can be. */
@@ -446,6 +487,7 @@ export class Explorer {
     this.answerRequest.abort();
     this.sheetRequest.abort();
     this.othersRequest.abort();
+    this.beside.stop();
     this.sheets.stop();
   }
 

@@ -33,7 +33,7 @@ const addressed = location.protocol !== "about:";
 // it. In a file of one's own it is an element of the document.
 const own = document.querySelector<HTMLLinkElement | HTMLStyleElement>("link[rel=stylesheet], style")?.sheet;
 const styles = constructed(Array.from(own?.cssRules ?? [], (rule) => rule.cssText).join("\n"));
-const { explorer } = mount(document.body, file ?? new Served(), addressed ? { styles, address } : { styles });
+const { explorer } = mount(document.body, file ?? new Served(Number(new URLSearchParams(location.search).get("s"))), addressed ? { styles, address } : { styles });
 // A browser keeps a page that was left, with its requests, which the server would work for.
 addEventListener("pagehide", () => explorer.pause());
 addEventListener("pageshow", ({ persisted }) => persisted && explorer.retry());

@@ -54,7 +54,9 @@ export function Screen({ explorer }: { explorer: Explorer }) {
 
 function Head({ help }: { help: Signal<boolean> }) {
   const explorer = useExplorer();
-  const facts = explorer.now.model.value?.facts ?? {};
+  const model = explorer.now.model.value;
+  const facts = model?.facts ?? {};
+  const { door } = explorer;
   return (
     <header class="head">
       <h1 class="mark">
@@ -64,6 +66,20 @@ function Head({ help }: { help: Signal<boolean> }) {
         </svg>
         attlas
       </h1>
+      {model?.sources && (
+        <select
+          id="subject"
+          aria-label="What is shown"
+          value={String(door.source)}
+          onChange={(event) => door.choose?.(Number(event.currentTarget.value))}
+        >
+          {model.sources.map((name, index) => (
+            <option key={index} value={String(index)}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
       <AskPanel />
       <p id="facts" class="facts" title={[...wording.phrases(facts), wording.signature(facts)].filter((one) => one !== "").join(" · ")}>
         {wording.phrases(facts).map((phrase) => (

@@ -5,6 +5,17 @@ import { type Tile, unpack, unpackOverview } from "./tile.ts";
 
 /** The door to `attlas look`: the server that this page came from, and no other. */
 export class Served implements Door {
+  /** source: which of several is shown, from 0. */
+  constructor(readonly source = 0) {}
+
+  other(source: number): Door {
+    return new Served(source);
+  }
+
+  choose(source: number): void {
+    location.search = source === 0 ? "" : `s=${source}`; // a page of its own, with the same view
+  }
+
   model(): Promise<Model> {
     return this.json("model", {});
   }
@@ -26,11 +37,15 @@ export class Served implements Door {
   }
 
   async tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
-    const { excerpt, head, rough } = part;
-    const levels = rough ? "&bits=8&curve=root" : "";
-    const heads = head === null ? "" : `&heads=${head}:${head + 1}`;
-    const shape = `&shape=${cells(excerpt.rows)},${cells(excerpt.keys)}`;
-    return unpack(await this.bytes(path(map, `${layer}?${ranges(excerpt)}${shape}${heads}${levels}`), signal));
+    return unpack(await this.bytes(path(map, `${layer}?${asTile(part)}`), signal));
+  }
+
+  async glance(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile> {
+    return unpack(await this.bytes(path(map, `${layer}/glance?${asTile(part)}`), signal));
+  }
+
+  async progress(map: string, layer: number, part: Part, signal: AbortSignal): Promise<number | null> {
+    return (await this.json<{ share: number | null }>(path(map, `${layer}/progress?${asTile(part)}`), { signal })).share;
   }
 
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens> {
@@ -86,7 +101,7 @@ export class Served implements Door {
   private async fetched(path: string, request: RequestInit): Promise<Response> {
     let response: Response;
     try {
-      response = await fetch(`api/${path}`, request);
+      response = await fetch(`api/${this.source === 0 ? "" : `sources/${this.source}/`}${path}`, request);
     } catch (thrown) {
       if (request.signal?.aborted) throw thrown; // nobody waits for this answer any more
       throw new Problem(
@@ -103,6 +118,12 @@ export class Served implements Door {
       new Problem("an answer from attlas", `status ${response.status}`, "try again")
     );
   }
+}
+
+function asTile({ excerpt, head, rough }: Part): string {
+  const levels = rough ? "&bits=8&curve=root" : "";
+  const heads = head === null ? "" : `&heads=${head}:${head + 1}`;
+  return `${ranges(excerpt)}&shape=${cells(excerpt.rows)},${cells(excerpt.keys)}${heads}${levels}`;
 }
 
 function path(map: string, rest: string): string {

@@ -27,8 +27,11 @@ export function takesLong(layer: Layer, excerpt: Excerpt): boolean {
 
 /** The whole map of a head as the overview has it. */
 export function preview(overview: Tile, layer: Layer, index: number, head: number): Sheet {
-  const tile = only(overview, head);
-  const excerpt = whole(layer);
+  return glanced(only(overview, head), whole(layer), index, head);
+}
+
+/** A part of a map, until it has come as exactly as it can be. */
+export function glanced(tile: Tile, excerpt: Excerpt, index: number, head: number | null): Sheet {
   const rows = groups(excerpt.rows, tile.rows);
   const keys = groups(excerpt.keys, tile.keys);
   return { layer: index, excerpt, tile, head, coarse: true, preview: true, rows, keys };
@@ -52,6 +55,12 @@ export function takesAMoment(layer: Layer, excerpt: Excerpt): boolean {
   return weights(layer, excerpt) > FEW_WEIGHTS;
 }
 
+/** The head that is asked for alone; null where all of them are. */
+export function headAlone(layer: Layer, head: number | null, excerpt: Excerpt): number | null {
+  const alone = head === null ? !holdsAll(layer, excerpt) : takesAMoment(layer, excerpt);
+  return alone ? Math.min(head ?? 0, layer.heads - 1) : null;
+}
+
 /**
  * Ask for a part of a map: for the head alone where there are many weights or they are pooled, else
  * for all heads. The mean of all needs all.
@@ -65,8 +74,7 @@ export async function sheet(
   tokensOf: () => Promise<Tokens> = () => door.tokens(map, index, excerpt, signal),
 ): Promise<Sheet> {
   const pooled = coarse(excerpt);
-  const alone = head === null ? !holdsAll(layer, excerpt) : takesAMoment(layer, excerpt);
-  const only = alone ? Math.min(head ?? 0, layer.heads - 1) : null;
+  const only = headAlone(layer, head, excerpt);
   const part = { excerpt, head: only };
   const [tile, tokens] = await Promise.all([
     door.tile(map, index, part, signal),

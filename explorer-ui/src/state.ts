@@ -28,6 +28,8 @@ export interface State extends Look {
   /** Whether weights are being read, and whether either is taking long. */
   readonly reading: boolean;
   readonly slow: boolean;
+  /** Which share of them is read; null where that is not known. */
+  readonly share: number | null;
   /** The latest answer, the text it is of (null: a trace's), and the weights in view. */
   readonly sentence: string | null;
   readonly answer: Answer | null;
@@ -62,6 +64,7 @@ export const empty: State = {
   translating: null,
   reading: false,
   slow: false,
+  share: null,
   sentence: null,
   answer: null,
   sheet: null,
@@ -77,7 +80,7 @@ export const empty: State = {
   chosen: false,
 };
 
-const idle = { translating: null, reading: false, slow: false, problem: null } as const;
+const idle = { translating: null, reading: false, slow: false, share: null, problem: null } as const;
 
 /** A translation was asked for; the one before stays in view until this one comes. */
 export function translating(state: State, text: string): State {
@@ -86,7 +89,7 @@ export function translating(state: State, text: string): State {
 
 /** Weights were asked for; those before stay in view until these come. */
 export function reading(state: State): State {
-  return { ...state, reading: true, problem: null };
+  return { ...state, reading: true, share: null, problem: null };
 }
 
 /** What is shown of an answer at first. */

@@ -168,12 +168,13 @@ export function hint(coarse: Excerpt | null, preview: Tile | null = null): strin
 }
 
 /** What is said while nothing new is there yet. */
-export function progress({ translating, reading, slow, model }: State): string {
+export function progress({ translating, reading, slow, share, model }: State): string {
   if (translating !== null) {
     const { doing } = taskWords(model?.facts.task);
     return slow ? `Still ${doing.toLowerCase()}. A long text or a large model takes its time…` : `${doing}…`;
   }
-  return reading && slow ? "Reading the weights. A long map takes its time…" : "";
+  if (!reading || !slow) return "";
+  return share === null ? "Reading the weights. A long map takes its time…" : `Reading the weights: ${percent(share)}`;
 }
 
 /** A text of a trace, in the list of all of them: its row, counted from 0, and how it begins. */

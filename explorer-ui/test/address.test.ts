@@ -30,6 +30,7 @@ const whole: Link = {
   factor: 12,
   unmasked: true,
   forced: [7, 31999],
+  beside: 2,
 };
 
 test("a link gives back the sentence it was made from", () => {
@@ -50,6 +51,8 @@ test("a link gives back each part of the state that it was made from", () => {
     { output: null, weight: 0, erased: null },
     { factor: 40, unmasked: false, forced: [] },
     { text: "a", forced: [0] },
+    { beside: null },
+    { beside: 0 },
   ];
   for (const other of others) {
     const link = { ...whole, ...other };

@@ -79,7 +79,8 @@ test("what takes long is said to take long", () => {
   assert.equal(progress({ ...empty, translating: "a" }), "Translating…");
   assert.match(progress({ ...empty, translating: "a", slow: true }), /Still translating/);
   assert.equal(progress({ ...empty, reading: true }), "");
-  assert.match(progress({ ...empty, reading: true, slow: true }), /Reading the weights/);
+  assert.match(progress({ ...empty, reading: true, slow: true }), /Reading the weights\. A long map/);
+  assert.equal(progress({ ...empty, reading: true, slow: true, share: 0.374 }), "Reading the weights: 37 %");
 });
 
 test("a text of a trace is listed by its row and by how it begins", () => {

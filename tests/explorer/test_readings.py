@@ -36,9 +36,10 @@ def made(size: int = 3_000, pattern: Any = causal) -> Trace:
     return trace
 
 
-def test_a_reading_tells_the_share_of_its_rows_and_ends_with_all() -> None:
+@pytest.mark.parametrize("pattern", [causal, everywhere, window(600), landmarks(3)])
+def test_a_reading_tells_the_share_that_was_read_and_ends_with_all(pattern: Pattern) -> None:
     told: list[float] = []
-    attention_map = made()["a"]
+    attention_map = made(pattern=pattern)["a"]
     found = largest_of_groups(
         attention_map, (500, 2_500), (0, 3_000), (8, 8), stop=threading.Event(), told=told.append
     )

@@ -72,7 +72,7 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
     ),
     ("get", "/maps/{id}/{layer}"): ("The weights of a part of a map, as a tile.", TILE, _WINDOW),
     ("get", "/maps/{id}/{layer}/progress"): (
-        "How far the reading of this tile is: the share of its rows; null where none is under way.",
+        "Which share of this tile is read; null where no reading of it is under way.",
         _JSON,
         _WINDOW,
     ),

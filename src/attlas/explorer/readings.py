@@ -27,25 +27,45 @@ from attlas.recording.maps.reductions import (
 )
 
 Told = Callable[[float], None]
-"""Is told the share of the rows that were read."""
+"""Is told the share that was read."""
 
 # How far a reading is.
 
 
 class ProgressReduction(CancelCheck):
-    """Tells the share of the rows that were read, and ends the pass soon after `stop` is set."""
+    """Tells the share of the weights that were read, and ends the pass soon after `stop` is set."""
 
-    def __init__(self, stop: threading.Event, whole: int, told: Told) -> None:
+    def __init__(
+        self,
+        stop: threading.Event,
+        attention_map: AttentionMap,
+        rows: tuple[int, int],
+        told: Told,
+    ) -> None:
         super().__init__(stop)
-        self._whole, self._told = whole, told
+        self._whole, self._told = _weights_of(attention_map, rows), told
         self._read = 0
         self._lock = threading.Lock()
 
     def update(self, block: Block) -> None:
         super().update(block)
         with self._lock:
-            self._read += block.weights.shape[0] * (block.stop - block.start)
-            self._told(self._read / self._whole)
+            self._read += block.weights.numel()
+            self._told(min(self._read / self._whole, 1.0))
+
+
+def _weights_of(attention_map: AttentionMap, rows: tuple[int, int]) -> int:
+    """How many weights the blocks of these rows have: of keys that can be seen at all, at least
+    one."""
+    _, heads, _, num_keys = attention_map.shape
+    low, high = np.zeros(rows[1] - rows[0]), np.full(rows[1] - rows[0], num_keys)
+    if isinstance(attention_map, FactoredAttentionMap) and attention_map.position is not None:
+        bound, places = attention_map.pattern.bound, attention_map.position + np.arange(*rows)
+        if bound.back is not None and not bound.marks:
+            low = (places - bound.back).clip(0, num_keys)
+        if bound.ahead is not None and not bound.marks:
+            high = (places + bound.ahead + 1).clip(0, num_keys)
+    return max(1, heads * int((high - low).clip(0).sum()))
 
 
 def largest_of_groups(
@@ -72,8 +92,7 @@ def largest_of_groups(
         "pooled": PoolReduction(attention_map, rows, keys, shape, "max", hidden=hidden)
     }
     if stop is not None:
-        whole = attention_map.shape[1] * (rows[1] - rows[0])
-        reductions["stop"] = ProgressReduction(stop, whole, told)
+        reductions["stop"] = ProgressReduction(stop, attention_map, rows, told)
     pooled: Tensor = reduce_map(attention_map, reductions, rows=rows)["pooled"]
     return pooled[0]
 
@@ -163,7 +182,7 @@ def largest_of_known_rows(
     """
     reductions: dict[str, Reduction] = {"pooled": _RescaledPool(part, shape, log_sums, hidden)}
     if stop is not None:
-        reductions["stop"] = ProgressReduction(stop, part.shape[2], told)
+        reductions["stop"] = ProgressReduction(stop, part, (0, part.shape[2]), told)
     pooled: Tensor = reduce_map(part, reductions)["pooled"]
     return pooled[0]
 
@@ -247,7 +266,7 @@ class Pyramid:
             **log_sums_of(attention_map),
         }
         if stop is not None:
-            reductions["stop"] = ProgressReduction(stop, queries, told)
+            reductions["stop"] = ProgressReduction(stop, attention_map, (0, queries), told)
         found = reduce_map(attention_map, reductions)
         log_sums = None
         if "max_logit" in found:

@@ -633,7 +633,8 @@ var Ze = {
 	erased: null,
 	factor: 40,
 	unmasked: !1,
-	forced: []
+	forced: [],
+	beside: null
 }, Qe = {
 	text: null,
 	row: null,
@@ -819,6 +820,11 @@ var rt = [
 		"u",
 		it,
 		Number
+	],
+	[
+		"beside",
+		"b",
+		dt
 	]
 ];
 function it(e) {
@@ -1194,36 +1200,41 @@ function pn(e, t) {
 	return r(t) && e.queries * e.keys > fn;
 }
 function mn(t, n, r, i) {
-	let a = an(t, i), o = e(n);
+	return hn(an(t, i), e(n), r, i);
+}
+function hn(e, t, n, r) {
 	return {
-		layer: r,
-		excerpt: o,
-		tile: a,
-		head: i,
+		layer: n,
+		excerpt: t,
+		tile: e,
+		head: r,
 		coarse: !0,
 		preview: !0,
-		rows: Cn(o.rows, a.rows),
-		keys: Cn(o.keys, a.keys)
+		rows: Tn(t.rows, e.rows),
+		keys: Tn(t.keys, e.keys)
 	};
 }
-var hn = 1 << 22, gn = 1 << 18;
-function _n(e, t) {
+var gn = 1 << 22, _n = 1 << 18;
+function vn(e, t) {
 	return r(t) ? Infinity : e.heads * n(t.rows) * n(t.keys);
 }
-function vn(e, t) {
-	return _n(e, t) <= hn;
-}
 function yn(e, t) {
-	return _n(e, t) > gn;
+	return vn(e, t) <= gn;
 }
-async function bn(e, t, { layer: n, index: i, head: a }, o, s, c = () => e.tokens(t, i, o, s)) {
-	let l = r(o), u = (a === null ? !vn(n, o) : yn(n, o)) ? Math.min(a ?? 0, n.heads - 1) : null, d = {
+function bn(e, t) {
+	return vn(e, t) > _n;
+}
+function xn(e, t, n) {
+	return (t === null ? !yn(e, n) : bn(e, n)) ? Math.min(t ?? 0, e.heads - 1) : null;
+}
+async function Sn(e, t, { layer: n, index: i, head: a }, o, s, c = () => e.tokens(t, i, o, s)) {
+	let l = r(o), u = xn(n, a, o), d = {
 		excerpt: o,
 		head: u
 	}, [f, p] = await Promise.all([e.tile(t, i, d, s), l ? {
 		rows: [],
 		keys: []
-	} : c()]), m = (e, t, n) => l || f.pyramidLevel > 0 ? Cn(e, n) : Sn(t, e);
+	} : c()]), m = (e, t, n) => l || f.pyramidLevel > 0 ? Tn(e, n) : wn(t, e);
 	return {
 		layer: i,
 		excerpt: o,
@@ -1235,19 +1246,19 @@ async function bn(e, t, { layer: n, index: i, head: a }, o, s, c = () => e.token
 		keys: m(o.keys, p.keys, f.keys)
 	};
 }
-var xn = /* @__PURE__ */ new WeakMap();
-function Sn(e, { from: t, to: n }) {
-	let r = xn.get(e) ?? wt(e, n - t, t);
-	return xn.set(e, r), r;
+var Cn = /* @__PURE__ */ new WeakMap();
+function wn(e, { from: t, to: n }) {
+	let r = Cn.get(e) ?? wt(e, n - t, t);
+	return Cn.set(e, r), r;
 }
-function Cn(e, t = n(e)) {
+function Tn(e, t = n(e)) {
 	return Array.from({ length: t }, (n, r) => {
 		let { from: a, to: o } = i(e, r, t);
 		return Ct(o - a === 1 ? `${a}` : `${a}–${o - 1}`);
 	});
 }
 // src/ahead.ts
-var wn = 60, Tn = class {
+var En = 60, Dn = class {
 	constructor(e) {
 		this.door = e, this.next = null, this.tokens = null;
 	}
@@ -1255,13 +1266,13 @@ var wn = 60, Tn = class {
 		clearTimeout(this.resting), t === null || this.isNext(e, t) || (this.resting = setTimeout(() => {
 			this.next?.request.abort();
 			let n = new AbortController(), r = this.asked(e, t, n.signal), i = {
-				name: En(e, t),
+				name: On(e, t),
 				request: n,
 				sheet: r,
 				came: null
 			};
 			this.next = i, r.then((e) => i.came = e, () => this.next === i && (this.next = null));
-		}, wn));
+		}, En));
 	}
 	ready(e, t) {
 		return this.isNext(e, t)?.came ?? null;
@@ -1275,7 +1286,7 @@ var wn = 60, Tn = class {
 		clearTimeout(this.resting), this.next?.request.abort(), this.next = this.tokens = null;
 	}
 	isNext(e, t) {
-		return this.next?.name === En(e, t) ? this.next : null;
+		return this.next?.name === On(e, t) ? this.next : null;
 	}
 	async asked(e, { layer: t, head: n, excerpt: r }, i) {
 		let { map: a, layers: o } = e, s = o[t];
@@ -1285,7 +1296,7 @@ var wn = 60, Tn = class {
 			t,
 			r
 		]);
-		return bn(this.door, a, {
+		return Sn(this.door, a, {
 			layer: s,
 			index: t,
 			head: n
@@ -1301,7 +1312,7 @@ var wn = 60, Tn = class {
 		});
 	}
 };
-function En({ map: e }, { layer: t, head: n, excerpt: r }) {
+function On({ map: e }, { layer: t, head: n, excerpt: r }) {
 	return JSON.stringify([
 		e,
 		t,
@@ -1310,23 +1321,23 @@ function En({ map: e }, { layer: t, head: n, excerpt: r }) {
 	]);
 }
 // node_modules/preact/hooks/dist/hooks.mjs
-var Dn, B, On, kn, An = Object.is, jn = 0, Mn = [], Nn = [], V = f, Pn = V.__b, Fn = V.__r, In = V.diffed, Ln = V.__c, Rn = V.unmount, zn = V.__;
-function Bn(e, t) {
-	V.__h && V.__h(B, e, jn || t), jn = 0;
+var kn, B, An, jn, Mn = Object.is, Nn = 0, Pn = [], Fn = [], V = f, In = V.__b, Ln = V.__r, Rn = V.diffed, zn = V.__c, Bn = V.unmount, Vn = V.__;
+function Hn(e, t) {
+	V.__h && V.__h(B, e, Nn || t), Nn = 0;
 	var n = B.__H || (B.__H = {
 		__: [],
 		__h: []
 	});
 	return e >= n.__.length && n.__.push({}), n.__[e];
 }
-function Vn(e) {
-	return jn = 1, Hn($n, e);
+function Un(e) {
+	return Nn = 1, Wn(tr, e);
 }
-function Hn(e, t, n) {
-	var r = Bn(Dn++, 2);
-	if (r.t = e, !r.__c && (r.__ = [n ? n(t) : $n(void 0, t), function(e) {
+function Wn(e, t, n) {
+	var r = Hn(kn++, 2);
+	if (r.t = e, !r.__c && (r.__ = [n ? n(t) : tr(void 0, t), function(e) {
 		var t = (r.__N || r.__)[0], n = r.t(t, e);
-		An(t, n) || (r.__N = [n, r.__[1]], r.__c.setState({}));
+		Mn(t, n) || (r.__N = [n, r.__[1]], r.__c.setState({}));
 	}], r.__c = B, !B.__f)) {
 		B.__f = !0;
 		var i = B.shouldComponentUpdate;
@@ -1335,7 +1346,7 @@ function Hn(e, t, n) {
 			if (!r) return !0;
 			var a = !1, o = this.props != e;
 			if (r.__.some(function(e) {
-				e.__N && (a = !0, An(e.__[0], e.__N[0]) || (o = !0));
+				e.__N && (a = !0, Mn(e.__[0], e.__N[0]) || (o = !0));
 			}), i) {
 				var s = i.call(this, e, t, n);
 				return a ? s || o : s;
@@ -1346,74 +1357,74 @@ function Hn(e, t, n) {
 	return r.__;
 }
 function H(e, t) {
-	var n = Bn(Dn++, 3);
-	!V.__s && Qn(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, B.__H.__h.push(n));
+	var n = Hn(kn++, 3);
+	!V.__s && er(n.__H, t) && (n.__P = !0, n.__ = e, n.u = t, B.__H.__h.push(n));
 }
-function Un(e, t) {
-	var n = Bn(Dn++, 4);
-	!V.__s && Qn(n.__H, t) && (n.__P = !1, n.__ = e, n.u = t, B.__h.push(n));
+function Gn(e, t) {
+	var n = Hn(kn++, 4);
+	!V.__s && er(n.__H, t) && (n.__P = !1, n.__ = e, n.u = t, B.__h.push(n));
 }
 function U(e) {
-	return jn = 5, Wn(function() {
+	return Nn = 5, Kn(function() {
 		return { current: e };
 	}, []);
 }
-function Wn(e, t) {
-	var n = Bn(Dn++, 7);
-	return Qn(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
+function Kn(e, t) {
+	var n = Hn(kn++, 7);
+	return er(n.__H, t) && (n.__ = e(), n.__H = t), n.__;
 }
-function Gn(e) {
-	var t = B.context[e.__c], n = Bn(Dn++, 9);
+function qn(e) {
+	var t = B.context[e.__c], n = Hn(kn++, 9);
 	return n.c = e, t ? (n.__ ?? (n.__ = !0, t.sub(B)), t.props.value) : e.__;
 }
-function Kn() {
+function Jn() {
 	var e;
 	do {
-		for (; e = Nn.shift();) try {
-			Xn(e);
+		for (; e = Fn.shift();) try {
+			Qn(e);
 		} catch (t) {
 			V.__e(t, { __: (e = e.__P) && e.__v });
 		}
-		for (; e = Mn.shift();) {
+		for (; e = Pn.shift();) {
 			var t = e.__H;
 			if (e.__P && t) try {
-				t.__h.some(Xn), t.__h.some(Zn), t.__h = [];
+				t.__h.some(Qn), t.__h.some($n), t.__h = [];
 			} catch (n) {
 				t.__h = [], V.__e(n, e.__v);
 			}
 		}
-	} while (Nn.length);
+	} while (Fn.length);
 }
 V.__b = function(e) {
-	B = null, Pn && Pn(e);
+	B = null, In && In(e);
 }, V.__ = function(e, t) {
-	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), zn && zn(e, t);
+	e && t.__k && t.__k.__m && (e.__m = t.__k.__m), Vn && Vn(e, t);
 }, V.__r = function(e) {
-	Fn && Fn(e), Dn = 0;
+	Ln && Ln(e), kn = 0;
 	var t = (B = e.__c).__H;
-	t && (On == B ? B.__h = [] : (t.__h.some(Xn), t.__h.some(Zn), Dn = 0), t.__h = [], t.__.some(function(e) {
+	t && (An == B ? B.__h = [] : (t.__h.some(Qn), t.__h.some($n), kn = 0), t.__h = [], t.__.some(function(e) {
 		e.__N && (e.__ = e.__N), e.u = e.__N = void 0;
-	})), On = B;
+	})), An = B;
 }, V.diffed = function(e) {
-	In && In(e);
+	Rn && Rn(e);
 	var t = e.__c;
-	t && t.__H && (t.__H.__h.length && Yn(Mn.push(t)), t.__H.__.some(function(e) {
+	t && t.__H && (t.__H.__h.length && Zn(Pn.push(t)), t.__H.__.some(function(e) {
 		e.u && (e.__H = e.u);
-	})), On = B = null;
+	})), An = B = null;
 }, V.__c = function(e, t) {
 	t.some(function(e) {
 		try {
-			e.__h.some(Xn), e.__h = e.__h.filter(function(e) {
-				return !e.__ || Zn(e);
+			e.__h.some(Qn), e.__h = e.__h.filter(function(e) {
+				return !e.__ || $n(e);
 			});
 		} catch (t) {
 			e.__h = [function() {
 				throw t;
 			}];
 		}
-	}), Ln && Ln(e, t);
+	}), zn && zn(e, t);
 }, V.unmount = function(e) {
-	Rn && Rn(e);
+	Bn && Bn(e);
 	var t, n, r = e.__c;
 	r && r.__H && (r.__H.__.some(function(r) {
 		try {
@@ -1422,41 +1433,41 @@ V.__b = function(e) {
 					for (n = e.__; n && (!n.__c || !n.__c.__P);) n = n.__;
 					n &&= n.__c;
 				}
-				r.__P = n, Yn(Nn.push(r));
-			} else Xn(r);
+				r.__P = n, Zn(Fn.push(r));
+			} else Qn(r);
 		} catch (e) {
 			t = e;
 		}
 	}), r.__H = void 0, t && V.__e(t, r.__v));
 };
-var qn = typeof requestAnimationFrame == "function";
-function Jn(e) {
-	var t, n = function() {
-		clearTimeout(r), qn && cancelAnimationFrame(t), setTimeout(e);
-	}, r = setTimeout(n, 35);
-	qn && (t = requestAnimationFrame(n));
-}
-function Yn(e) {
-	e != 1 && kn == V.requestAnimationFrame || ((kn = V.requestAnimationFrame) || Jn)(Kn);
-}
+var Yn = typeof requestAnimationFrame == "function";
 function Xn(e) {
+	var t, n = function() {
+		clearTimeout(r), Yn && cancelAnimationFrame(t), setTimeout(e);
+	}, r = setTimeout(n, 35);
+	Yn && (t = requestAnimationFrame(n));
+}
+function Zn(e) {
+	e != 1 && jn == V.requestAnimationFrame || ((jn = V.requestAnimationFrame) || Xn)(Jn);
+}
+function Qn(e) {
 	var t = B, n = e.__c;
 	typeof n == "function" && (e.__c = void 0, n()), B = t;
 }
-function Zn(e) {
+function $n(e) {
 	var t = B;
 	e.__c = e.__(), B = t;
 }
-function Qn(e, t) {
+function er(e, t) {
 	return !e || e.length != t.length || t.some(function(t, n) {
-		return !An(t, e[n]);
+		return !Mn(t, e[n]);
 	});
 }
-function $n(e, t) {
+function tr(e, t) {
 	return typeof t == "function" ? t(e) : t;
 }
 // src/signals.ts
-var W = null, er = /* @__PURE__ */ new Set(), tr = !1, nr = class {
+var W = null, nr = /* @__PURE__ */ new Set(), rr = !1, ir = class {
 	constructor() {
 		this.readers = /* @__PURE__ */ new Set();
 	}
@@ -1464,12 +1475,12 @@ var W = null, er = /* @__PURE__ */ new Set(), tr = !1, nr = class {
 		let e = this.peek();
 		return W !== null && (W.seen.set(this, e), this.readers.add(W)), e;
 	}
-}, rr = class {
+}, ar = class {
 	constructor(e) {
 		this.act = e, this.seen = /* @__PURE__ */ new Map();
 	}
 	hear() {
-		er.add(this);
+		nr.add(this);
 	}
 	follow(e) {
 		let t = W;
@@ -1492,22 +1503,22 @@ var W = null, er = /* @__PURE__ */ new Set(), tr = !1, nr = class {
 		this.seen.clear();
 	}
 };
-function ir(e) {
+function or(e) {
 	for (let t of [...e.readers]) t.hear();
-	if (!tr) {
-		tr = !0;
-		for (let e of er) {
-			er.delete(e);
+	if (!rr) {
+		rr = !0;
+		for (let e of nr) {
+			nr.delete(e);
 			try {
 				e.catchUp();
 			} catch (e) {
 				reportError(e);
 			}
 		}
-		tr = !1;
+		rr = !1;
 	}
 }
-var ar = class extends nr {
+var sr = class extends ir {
 	constructor(e) {
 		super(), this.held = e;
 	}
@@ -1515,14 +1526,14 @@ var ar = class extends nr {
 		return super.value;
 	}
 	set value(e) {
-		e !== this.held && (this.held = e, ir(this));
+		e !== this.held && (this.held = e, or(this));
 	}
 	peek() {
 		return this.held;
 	}
-}, or = class extends nr {
+}, cr = class extends ir {
 	constructor(e) {
-		super(), this.compute = e, this.known = !1, this.fresh = !1, this.own = new rr(() => void 0), this.own.hear = () => {
+		super(), this.compute = e, this.known = !1, this.fresh = !1, this.own = new ar(() => void 0), this.own.hear = () => {
 			if (this.fresh) {
 				this.fresh = !1;
 				for (let e of [...this.readers]) e.hear();
@@ -1534,46 +1545,84 @@ var ar = class extends nr {
 	}
 };
 function G(e) {
-	return new ar(e);
+	return new sr(e);
 }
-function sr(e) {
-	return new or(e);
+function lr(e) {
+	return new cr(e);
 }
-function cr(e) {
-	let t = new rr(() => t.follow(e));
+function ur(e) {
+	let t = new ar(() => t.follow(e));
 	return t.follow(e), () => t.end();
 }
 function K(e) {
-	return Vn(() => G(e))[0];
+	return Un(() => G(e))[0];
 }
 function q(e) {
 	let t = U(e);
-	t.current = e, H(() => cr(() => t.current()), []);
+	t.current = e, H(() => ur(() => t.current()), []);
 }
-function lr() {
-	let e = Hn((e, t) => e + 1, 0)[1], t = Vn(() => new rr(() => e()))[0];
+function dr() {
+	let e = Wn((e, t) => e + 1, 0)[1], t = Un(() => new ar(() => e()))[0];
 	H(() => () => t.end(), []), t.end(), W = t;
 }
-var { diffed: ur } = f;
+var { diffed: fr } = f;
 f.diffed = (e) => {
-	W = null, ur?.(e);
+	W = null, fr?.(e);
 };
-// src/grid-layout.ts
-var dr = 3, fr = 12, pr = 44, mr = 22, hr = 30;
-function gr(e) {
+// src/beside.ts
+var pr = class {
+	constructor(e) {
+		this.door = e, this.found = G(null), this.request = new AbortController(), this.kept = null;
+	}
+	async follow(e, t, n, { answer: r, row: i, sentence: a, forced: o }) {
+		this.request.abort(), this.found.value = null;
+		let s = e === null ? void 0 : this.door.other?.(e);
+		if (s === void 0 || r === null || t === null || t.preview) return;
+		let { signal: c } = this.request = new AbortController();
+		try {
+			let l = JSON.stringify([
+				e,
+				i,
+				a,
+				o
+			]);
+			if (this.kept?.of !== l) {
+				let e = a === null ? s.text(i ?? 0, c) : s.translate(a, o, c);
+				this.kept = {
+					of: l,
+					answer: await e
+				};
+			}
+			let { map: u, layers: d } = this.kept.answer, [f, p] = [r.layers[t.layer], d[t.layer]];
+			if (u === null || f?.queries !== p?.queries || f?.keys !== p?.keys) throw new P("the same text and layer there", "a map with other rows and keys", "choose another layer");
+			let m = await s.tile(u, t.layer, {
+				excerpt: t.excerpt,
+				head: n
+			}, c);
+			c.aborted || (this.found.value = n === null ? Ee(m) : we(m, 0));
+		} catch (e) {
+			if (c.aborted) return;
+			this.kept = null, this.found.value = P.of(e);
+		}
+	}
+	stop() {
+		this.request.abort();
+	}
+}, mr = 3, hr = 12, gr = 44, _r = 22, vr = 30;
+function yr(e) {
 	let t = /* @__PURE__ */ new Map();
 	return e.forEach(({ sheet: e }, n) => {
 		t.set(e, [...t.get(e) ?? [], n]);
 	}), [...t];
 }
-function _r({ title: e, sheet: t }) {
+function br({ title: e, sheet: t }) {
 	let n = /^(?:encoder|decoder|layer) (\d+)(?: · \w+)?$/.exec(e)?.[1];
 	return n === void 0 ? e === t ? "" : e : n;
 }
-function vr(e, t, n, r = null) {
-	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(_r(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(hr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - dr, c = Math.min(Math.max(s, fr), pr), l = c + dr, u = [], d = [], f = 0;
+function xr(e, t, n, r = null) {
+	let i = e.reduce((e, t) => Math.max(e, t.heads), 1), a = r === null ? e.map((e) => Math.min(n(br(e)), t / 3)) : [], o = a.some((e) => e > 0) ? Math.max(vr, Math.max(...a) + 8) : 0, s = Math.floor((t - o) / i) - mr, c = Math.min(Math.max(s, hr), gr), l = c + mr, u = [], d = [], f = 0;
 	if (r !== null) {
-		let e = Math.max(1, Math.floor((t + dr) / l));
+		let e = Math.max(1, Math.floor((t + mr) / l));
 		r.forEach((t, n) => {
 			let [r, i] = [Math.floor(n / e), n % e];
 			u.push({
@@ -1582,18 +1631,18 @@ function vr(e, t, n, r = null) {
 				y: r * l
 			});
 		}), f = Math.ceil(r.length / e) * l;
-	} else for (let [t, n] of gr(e)) {
+	} else for (let [t, n] of yr(e)) {
 		t !== "" && (d.push({
 			text: t,
 			x: 0,
-			y: f + mr / 2,
+			y: f + _r / 2,
 			heading: !0
-		}), f += mr);
+		}), f += _r);
 		for (let t of n) {
 			let n = e[t];
 			if (n !== void 0) {
 				d.push({
-					text: _r(n),
+					text: br(n),
 					x: o - 8,
 					y: f + c / 2,
 					heading: !1
@@ -1617,15 +1666,15 @@ function vr(e, t, n, r = null) {
 		writing: d
 	};
 }
-function yr({ thumbnails: e, size: t }, n, r) {
-	let i = (e, n) => n >= e - dr / 2 && n < e + t + dr / 2;
+function Sr({ thumbnails: e, size: t }, n, r) {
+	let i = (e, n) => n >= e - mr / 2 && n < e + t + mr / 2;
 	return e.find((e) => i(e.x, n) && i(e.y, r)) ?? null;
 }
-function br(e, t) {
+function Cr(e, t) {
 	return e?.layer === t?.layer && e?.head === t?.head;
 }
-function xr({ thumbnails: e }, t, n) {
-	let r = e.find((e) => br(e, t));
+function wr({ thumbnails: e }, t, n) {
+	let r = e.find((e) => Cr(e, t));
 	if (r === void 0 || n === "Home") return e[0] ?? null;
 	if (n === "End") return e.at(-1) ?? null;
 	let i = e.indexOf(r);
@@ -1636,7 +1685,7 @@ function xr({ thumbnails: e }, t, n) {
 	let s = a ? Math.min(...o) : Math.max(...o);
 	return e.filter(({ y: e }) => e === s).reduce((e, t) => Math.abs(t.x - r.x) < Math.abs(e.x - r.x) ? t : e);
 }
-function Sr(e, t) {
+function Tr(e, t) {
 	let n = e.flatMap(({ heads: e }, t) => Array.from({ length: e }, (e, n) => ({
 		layer: t,
 		head: n
@@ -1648,11 +1697,12 @@ function Sr(e, t) {
 	})).sort((e, t) => e.value === t.value ? e.index - t.index : t.value - e.value).map(({ head: e }) => e);
 }
 // src/state.ts
-var Cr = {
+var Er = {
 	model: null,
 	translating: null,
 	reading: !1,
 	slow: !1,
+	share: null,
 	sentence: null,
 	answer: null,
 	sheet: null,
@@ -1666,27 +1716,29 @@ var Cr = {
 	pinned: null,
 	...Ze,
 	chosen: !1
-}, wr = {
+}, Dr = {
 	translating: null,
 	reading: !1,
 	slow: !1,
+	share: null,
 	problem: null
 };
-function Tr(e, t) {
+function Or(e, t) {
 	return {
 		...e,
-		...wr,
+		...Dr,
 		translating: t
 	};
 }
-function Er(e) {
+function kr(e) {
 	return {
 		...e,
 		reading: !0,
+		share: null,
 		problem: null
 	};
 }
-function Dr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
+function Ar(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 	let s = r?.layer ?? 0, c = {
 		sentence: t,
 		row: o,
@@ -1695,34 +1747,34 @@ function Dr(e, t, n, { sheet: r, view: i, overview: a, row: o = null }) {
 		view: i,
 		overview: a,
 		layer: s,
-		head: r?.head ?? Hr(e.head, n.layers[s]),
-		selected: Vr(e.selected, n),
+		head: r?.head ?? Gr(e.head, n.layers[s]),
+		selected: Wr(e.selected, n),
 		output: null,
 		erased: null,
 		forced: Ze.forced
 	};
 	return {
 		...e,
-		...wr,
+		...Dr,
 		...c,
-		pointed: Ur(r, i),
+		pointed: Kr(r, i),
 		pinned: null
 	};
 }
-function Or(e, t) {
+function jr(e, t) {
 	return {
 		...e,
-		...wr,
+		...Dr,
 		problem: t
 	};
 }
-function kr(e, t, n, r) {
-	let i = n.head ?? Hr(t, e.answer?.layers[n.layer]), a = {
+function Mr(e, t, n, r) {
+	let i = n.head ?? Gr(t, e.answer?.layers[n.layer]), a = {
 		layer: n.layer,
 		head: i
-	}, o = Lr(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
-		pointed: Yr(e.pointed, c, n) ?? Ur(n, r),
-		pinned: Yr(e.pinned, c, n)
+	}, o = Br(e), s = e.answer?.layers[n.layer], c = o?.queries === s?.queries && o?.keys === s?.keys ? e.sheet : null, l = {
+		pointed: Qr(e.pointed, c, n) ?? Kr(n, r),
+		pinned: Qr(e.pinned, c, n)
 	}, u = {
 		reading: !1,
 		slow: e.slow && e.translating !== null,
@@ -1737,7 +1789,7 @@ function kr(e, t, n, r) {
 		view: r
 	};
 }
-function Ar(e, t, n) {
+function Nr(e, t, n) {
 	let { sheet: r, pointed: i } = e, a = {
 		...e,
 		head: t,
@@ -1746,64 +1798,64 @@ function Ar(e, t, n) {
 	};
 	if (r === null || r.coarse) return a;
 	if (i !== null) {
-		let { side: e, index: t } = Xr(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
+		let { side: e, index: t } = $r(i, r.excerpt, 1), o = e === "target" ? n.rows : n.keys;
 		if (t >= o.from && t < o.to) return a;
 	}
 	return {
 		...a,
-		pointed: Ur(r, n)
+		pointed: Kr(r, n)
 	};
 }
-function jr(e, t) {
-	return Wr(e.pointed, t) ? e : {
+function Pr(e, t) {
+	return qr(e.pointed, t) ? e : {
 		...e,
 		pointed: t
 	};
 }
-function Mr(e, t) {
+function Fr(e, t) {
 	return {
 		...e,
-		pinned: Wr(e.pinned, t) ? null : t,
+		pinned: qr(e.pinned, t) ? null : t,
 		pointed: t
 	};
 }
-function Nr(e) {
+function Ir(e) {
 	return e.pinned === null ? e : {
 		...e,
 		pinned: null
 	};
 }
-function Pr(e) {
+function Lr(e) {
 	return e.pinned ?? e.pointed;
 }
-var Fr = /* @__PURE__ */ new WeakMap();
-function Ir(e, t) {
+var Rr = /* @__PURE__ */ new WeakMap();
+function zr(e, t) {
 	if (e === null) return null;
-	let { tile: n } = e, r = e.head === null ? t : 0, i = Fr.get(n) ?? /* @__PURE__ */ new Map();
-	Fr.set(n, i);
+	let { tile: n } = e, r = e.head === null ? t : 0, i = Rr.get(n) ?? /* @__PURE__ */ new Map();
+	Rr.set(n, i);
 	let a = i.get(r) ?? (r === null ? Ee(n) : we(n, r));
 	return i.set(r, a), a;
 }
-function Lr(e) {
+function Br(e) {
 	return e.answer?.layers[e.layer] ?? null;
 }
-function Rr(e, t) {
+function Vr(e, t) {
 	return e.sheet === null ? !1 : e.sheet.head === null || e.sheet.head === t;
 }
-function zr({ layer: e, head: t, selected: n, sheet: r }) {
+function Hr({ layer: e, head: t, selected: n, sheet: r }) {
 	let i = t === null || r === null ? [] : [{
 		layer: e,
 		head: t
 	}];
-	return [...i, ...n.filter((e) => !i.some((t) => br(e, t)))];
+	return [...i, ...n.filter((e) => !i.some((t) => Cr(e, t)))];
 }
-function Br(e, t) {
+function Ur(e, t) {
 	let { selected: n, layer: r, head: i } = e;
-	if (i !== null && br(t, {
+	if (i !== null && Cr(t, {
 		layer: r,
 		head: i
 	})) return e;
-	let a = n.filter((e) => !br(e, t));
+	let a = n.filter((e) => !Cr(e, t));
 	return a.length < n.length ? {
 		...e,
 		selected: a
@@ -1812,51 +1864,51 @@ function Br(e, t) {
 		selected: [...n, t].slice(-5)
 	};
 }
-function Vr(e, t) {
+function Wr(e, t) {
 	return t === null ? e : e.filter(({ layer: e, head: n }) => n < (t.layers[e]?.heads ?? 0));
 }
-function Hr(e, t) {
+function Gr(e, t) {
 	return e === null || t === void 0 || e >= t.heads ? null : e;
 }
-function Ur(e, t) {
+function Kr(e, t) {
 	return e === null || e.coarse || e.tile.rows === 0 ? null : {
 		side: "target",
 		index: t === null ? 0 : t.rows.from - e.excerpt.rows.from
 	};
 }
-function Wr(e, t) {
+function qr(e, t) {
 	return e?.side === t?.side && e?.index === t?.index && e?.partner === t?.partner;
 }
-function Gr(t) {
-	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Lr(t), c = s === null || a === null || u(a, e(s));
+function Jr(t) {
+	let { sheet: n, pinned: r, answer: i, view: a } = t, o = n?.excerpt, s = Br(t), c = s === null || a === null || u(a, e(s));
 	return {
 		text: t.sentence,
 		row: t.row,
 		layer: i === null || n === null ? null : t.layer,
 		head: i === null || n === null ? null : t.head ?? "mean",
 		view: c ? null : a,
-		pinned: r === null || o === void 0 ? null : Xr(r, o, 1),
+		pinned: r === null || o === void 0 ? null : $r(r, o, 1),
 		...$e(t)
 	};
 }
-function Kr(e, t) {
+function Yr(e, t) {
 	let n = e.chosen || t.head !== null;
 	return {
 		...e,
 		...$e(t),
-		selected: Vr(t.selected, e.answer),
+		selected: Wr(t.selected, e.answer),
 		chosen: n
 	};
 }
-function qr(e, t) {
+function Xr(e, t) {
 	let { sheet: n } = e;
 	if (n === null || n.coarse) return e;
 	if (t === null) return {
 		...e,
 		pinned: null
 	};
-	let r = Xr(t, n.excerpt, -1);
-	return Jr(r, n) ? {
+	let r = $r(t, n.excerpt, -1);
+	return Zr(r, n) ? {
 		...e,
 		pinned: r,
 		pointed: r
@@ -1865,16 +1917,16 @@ function qr(e, t) {
 		pinned: null
 	};
 }
-function Jr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
+function Zr({ side: e, index: t, partner: n = 0 }, { tile: r }) {
 	let [i, a] = e === "target" ? [r.rows, r.keys] : [r.keys, r.rows];
 	return t >= 0 && t < i && n >= 0 && n < a;
 }
-function Yr(e, t, n) {
+function Qr(e, t, n) {
 	if (e === null || t === null || t.coarse || n.coarse) return null;
-	let r = Xr(Xr(e, t.excerpt, 1), n.excerpt, -1);
-	return Jr(r, n) ? r : null;
+	let r = $r($r(e, t.excerpt, 1), n.excerpt, -1);
+	return Zr(r, n) ? r : null;
 }
-function Xr(e, { rows: t, keys: n }, r) {
+function $r(e, { rows: t, keys: n }, r) {
 	let [i, a] = e.side === "target" ? [t.from, n.from] : [n.from, t.from], o = {
 		side: e.side,
 		index: e.index + r * i
@@ -1885,32 +1937,36 @@ function Xr(e, { rows: t, keys: n }, r) {
 	};
 }
 // src/explorer.ts
-var Zr = 80, Qr = {
+var ei = 80, ti = {
 	translation: 4e3,
 	weights: 500
-}, $r = class {
+}, ni = class {
 	get whole() {
 		return this.current;
 	}
 	constructor(e, t, n) {
-		this.door = e, this.theme = t, this.address = n, this.current = G(Cr), this.now = Object.fromEntries(Object.keys(Cr).map((e) => [e, sr(() => this.current.value[e])])), this.draft = G(""), this.notice = G(""), this.map = null, this.place = G(null), this.followed = {
+		this.door = e, this.theme = t, this.address = n, this.current = G(Er), this.now = Object.fromEntries(Object.keys(Er).map((e) => [e, lr(() => this.current.value[e])])), this.draft = G(""), this.notice = G(""), this.map = null, this.place = G(null), this.followed = {
 			at: -Infinity,
 			sheet: null
-		}, this.gold = G([]), this.spoken = G(""), this.weights = sr(() => Ir(this.now.sheet.value, this.now.head.value)), this.layer = sr(() => this.now.answer.value?.layers[this.now.layer.value] ?? null), this.reading = sr(() => this.read(this.weights.value)), this.heads = sr(() => {
+		}, this.gold = G([]), this.spoken = G(""), this.weights = lr(() => zr(this.now.sheet.value, this.now.head.value)), this.layer = lr(() => this.now.answer.value?.layers[this.now.layer.value] ?? null), this.reading = lr(() => this.read(this.weights.value)), this.heads = lr(() => {
 			let [e, t, n, r] = [
 				this.now.layer,
 				this.now.head,
 				this.now.selected,
 				this.now.sheet
 			];
-			return zr({
+			return Hr({
 				layer: e.value,
 				head: t.value,
 				selected: n.value,
 				sheet: r.value
 			});
-		}), this.others = G(/* @__PURE__ */ new Map()), this.othersOf = null, this.othersRequest = new AbortController(), this.answerRequest = new AbortController(), this.sheetRequest = new AbortController(), this.openingRow = null, this.pendingHead = null, this.sheets = new Tn(e);
-		let r = [cr(() => this.fetchOthers(this.heads.value, this.now.sheet.value)), cr(() => this.followPlace(this.now.pinned.value, this.now.pointed.value, this.now.sheet.value))];
+		}), this.others = G(/* @__PURE__ */ new Map()), this.othersOf = null, this.othersRequest = new AbortController(), this.answerRequest = new AbortController(), this.sheetRequest = new AbortController(), this.openingRow = null, this.pendingHead = null, this.sheets = new Dn(e), this.beside = new pr(e);
+		let r = [
+			ur(() => this.fetchOthers(this.heads.value, this.now.sheet.value)),
+			ur(() => this.followPlace(this.now.pinned.value, this.now.pointed.value, this.now.sheet.value)),
+			ur(() => void this.beside.follow(this.now.beside.value, this.now.sheet.value, this.now.head.value, this.state))
+		];
 		this.stopFetching = () => r.forEach((e) => e());
 	}
 	get state() {
@@ -1923,13 +1979,13 @@ var Zr = 80, Qr = {
 		});
 	}
 	point(e) {
-		this.current.value = jr(this.state, e);
+		this.current.value = Pr(this.state, e);
 	}
 	pin(e) {
-		this.update(Mr(this.state, e));
+		this.update(Fr(this.state, e));
 	}
 	unpin() {
-		this.update(Nr(this.state));
+		this.update(Ir(this.state));
 	}
 	chooseLayer(e) {
 		this.see(e, this.requestedHead.head);
@@ -1944,11 +2000,11 @@ var Zr = 80, Qr = {
 		this.show(this.state.layer, this.state.head, e);
 	}
 	toggle(e) {
-		this.update(Br(this.state, e));
+		this.update(Ur(this.state, e));
 	}
 	matrixOf({ layer: e, head: t }) {
 		let n = this.now.sheet.value;
-		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? Ir(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
+		return n === null ? null : e === n.layer && (n.head === null || n.head === t) ? zr(n, t) : this.others.value.get(`${e} ${t}`) ?? null;
 	}
 	alike({ layer: e }) {
 		let [t, n] = [this.layer.value, this.now.answer.value?.layers[e]];
@@ -1988,7 +2044,7 @@ var Zr = 80, Qr = {
 		e === null || t === null ? this.begin(this.address?.read() ?? "") : e.texts === null && this.draft.peek() !== this.state.sentence ? this.translate(this.draft.peek()) : n !== null && this.state.sheet === null ? this.open(n) : r !== null && this.show(i, a, r), this.set({ problem: null });
 	}
 	get link() {
-		return et(Gr(this.state));
+		return et(Jr(this.state));
 	}
 	async begin(e) {
 		try {
@@ -1997,53 +2053,53 @@ var Zr = 80, Qr = {
 				...this.state,
 				model: t
 			});
-			let { link: n, problem: r } = ti(e), i = n.text ?? t.facts.example ?? "";
-			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(Or(this.state, r));
+			let { link: n, problem: r } = ii(e), i = n.text ?? t.facts.example ?? "";
+			t.texts === null ? i !== "" && this.draft.peek() === "" && await this.translate(i, n) : await this.open(n.row ?? 0, n), r !== null && this.update(jr(this.state, r));
 		} catch (e) {
-			this.update(Or(this.state, P.of(e)));
+			this.update(jr(this.state, P.of(e)));
 		}
 	}
 	async follow(e) {
-		if (e === et(Gr(this.state))) return;
-		let { link: t, problem: n } = ti(e);
-		if (n !== null) return this.update(Or(this.state, n), !1);
+		if (e === et(Jr(this.state))) return;
+		let { link: t, problem: n } = ii(e);
+		if (n !== null) return this.update(jr(this.state, n), !1);
 		let { answer: r, sentence: i, row: a, model: o, forced: c } = this.state;
 		if (o?.texts !== null && o !== null) {
 			if (t.row !== null && t.row !== a) return this.open(t.row, t);
 		} else if (t.text !== null && (t.text !== i || t.forced.join() !== c.join())) return this.translate(t.text, t);
-		if (this.update(Kr(this.state, t), !1), r === null) return;
+		if (this.update(Yr(this.state, t), !1), r === null) return;
 		let l = this.state.overview?.statistics.first ?? {
 			layer: 0,
 			head: 0
 		}, u = Math.min(t.layer ?? l.layer, r.layers.length - 1), d = r.layers[u];
 		if (d === void 0) return;
 		let f = t.head === "mean" ? null : t.head ?? l.head;
-		await this.show(u, f, s(t.view, d), !1), this.update(qr(this.state, t.pinned), !1);
+		await this.show(u, f, s(t.view, d), !1), this.update(Xr(this.state, t.pinned), !1);
 	}
 	async translate(e, t = null) {
 		if (this.state.model?.texts || (this.draft.value = e, t === null && e === this.state.translating)) return;
 		let n = this.restart();
 		if (e.trim() === "") {
 			let e = new P("a sentence to translate", "an empty one", "type a few words");
-			return this.update(Or(this.state, e));
+			return this.update(jr(this.state, e));
 		}
-		this.update(Tr(this.state, e)), await this.wait(n, Qr.translation, async () => {
+		this.update(Or(this.state, e)), await this.wait(n, ti.translation, async () => {
 			let r = await this.door.translate(e, t?.forced ?? [], n), i = await this.first(r, t, n);
-			return (n) => ni(Dr(i.from(n), e, r, i), t);
+			return (n) => ai(Ar(i.from(n), e, r, i), t);
 		}), await this.sharpen(n);
 	}
 	choose(e) {
 		let { sentence: t } = this.state;
 		t !== null && this.translate(t, {
-			...Gr(this.state),
+			...Jr(this.state),
 			forced: e
 		});
 	}
 	async open(e, t = null) {
 		let n = this.restart();
-		this.openingRow = e, this.update(Er(this.state)), await this.wait(n, Qr.weights, async () => {
+		this.openingRow = e, this.update(kr(this.state)), await this.wait(n, ti.weights, async () => {
 			let r = await this.door.text(e, n), i = await this.first(r, t, n);
-			return (n) => ni(Dr(i.from(n), null, r, {
+			return (n) => ai(Ar(i.from(n), null, r, {
 				...i,
 				row: e
 			}), t);
@@ -2058,7 +2114,7 @@ var Zr = 80, Qr = {
 			...this.state,
 			chosen: !0
 		};
-		e === this.state.layer && Rr(this.state, t) ? this.update({
+		e === this.state.layer && Vr(this.state, t) ? this.update({
 			...n,
 			head: t
 		}) : (this.current.value = n, this.show(e, t));
@@ -2066,7 +2122,7 @@ var Zr = 80, Qr = {
 	expect(e) {
 		let { answer: t } = this.state, n = t?.layers[e?.layer ?? -1];
 		if (t === null || this.openingRow !== null) return;
-		let r = n && o(this.state.view, Lr(this.state), n);
+		let r = n && o(this.state.view, Br(this.state), n);
 		e === null || n === void 0 || r === void 0 || pn(n, r) || this.shows(e.layer, e.head, r) ? this.sheets.expect(t, null) : this.sheets.expect(t, {
 			...e,
 			excerpt: c(r, n)
@@ -2083,27 +2139,61 @@ var Zr = 80, Qr = {
 		}, this.open(this.openingRow);
 		let { answer: i } = this.state, a = i?.layers[e];
 		if (i === null || a === void 0) return;
-		let s = n ?? o(this.state.view, Lr(this.state), a);
-		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Ar(this.state, t, s), r);
+		let s = n ?? o(this.state.view, Br(this.state), a);
+		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Nr(this.state, t, s), r);
 		let l = {
 			layer: e,
 			head: t,
 			excerpt: c(s, a)
 		}, u = this.sheets.ready(i, l);
-		if (u !== null) return this.pendingHead = null, this.update(kr(this.state, t, u, s), r);
+		if (u !== null) return this.pendingHead = null, this.update(Mr(this.state, t, u, s), r);
 		this.pendingHead = {
 			layer: e,
 			head: t
 		};
-		let { signal: d } = this.sheetRequest = new AbortController(), f = pn(a, s) ? ei(this.state.overview, a, e, t) : null, p = this.state.sheet?.layer === e && Rr(this.state, t);
-		f !== null && !p && this.update(kr(this.state, t, f, s), r), this.update(Er(this.state), r), await this.wait(d, Qr.weights, async () => {
+		let { signal: d } = this.sheetRequest = new AbortController(), f = pn(a, s) ? ri(this.state.overview, a, e, t) : null, p = this.state.sheet?.layer === e && Vr(this.state, t);
+		if (f !== null && !p && this.update(Mr(this.state, t, f, s), r), this.update(kr(this.state), r), i.map !== null && pn(a, s)) {
+			let n = {
+				excerpt: l.excerpt,
+				head: xn(a, t, l.excerpt)
+			};
+			this.meanwhile(i.map, e, t, s, n, d);
+		}
+		await this.wait(d, ti.weights, async () => {
 			let e = await this.sheets.get(i, l, d);
-			return (n) => e === null ? n : kr(n, t, e, s);
+			return (n) => e === null ? n : Mr(n, t, e, s);
 		}, r), d.aborted || (this.pendingHead = null);
+	}
+	async meanwhile(e, t, n, r, i, a) {
+		let { door: o } = this, s = () => a.aborted || !this.state.reading, c = () => null, l = await o.glance?.(e, t, i, a).catch(c) ?? null;
+		if (l !== null && !s()) {
+			let { reading: e, slow: a } = this.state, o = hn(l, i.excerpt, t, i.head);
+			this.current.value = {
+				...Mr(this.state, n, o, r),
+				reading: e,
+				slow: a
+			};
+		}
+		for (;;) {
+			if (await new Promise((e) => setTimeout(e, 500)), s()) return;
+			let n = await o.progress?.(e, t, i, a).catch(c) ?? null;
+			s() || (this.current.value = {
+				...this.state,
+				share: n
+			});
+		}
+	}
+	halt() {
+		this.sheetRequest.abort(), this.pendingHead = null, this.update({
+			...this.state,
+			reading: !1,
+			slow: !1,
+			share: null
+		});
 	}
 	shows(e, t, n) {
 		let { sheet: r } = this.state;
-		return r === null || r.layer !== e || !Rr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
+		return r === null || r.layer !== e || !Vr(this.state, t) || r.preview ? !1 : l(r.excerpt, n) && (!r.coarse || u(r.excerpt, n));
 	}
 	async first(e, t, n) {
 		let r = (e) => e;
@@ -2128,9 +2218,9 @@ var Zr = 80, Qr = {
 			overview: u,
 			from: r
 		};
-		let g = t ? s(t.view, h) : o(this.state.view, Lr(this.state), h), _ = (t?.pinned ?? null) !== null && !pn(h, g), v = m === null && vn(h, c(g, h));
+		let g = t ? s(t.view, h) : o(this.state.view, Br(this.state), h), _ = (t?.pinned ?? null) !== null && !pn(h, g), v = m === null && yn(h, c(g, h));
 		return {
-			sheet: (_ || v || !yn(h, c(g, h)) ? null : ei(u, h, p, m)) ?? await this.sheets.get(e, {
+			sheet: (_ || v || !bn(h, c(g, h)) ? null : ri(u, h, p, m)) ?? await this.sheets.get(e, {
 				layer: p,
 				head: m,
 				excerpt: c(g, h)
@@ -2178,7 +2268,7 @@ var Zr = 80, Qr = {
 			let t = await n();
 			e.aborted || this.update(t(this.state), r);
 		} catch (t) {
-			e.aborted || this.update(Or(this.state, P.of(t)));
+			e.aborted || this.update(jr(this.state, P.of(t)));
 		} finally {
 			clearTimeout(i);
 		}
@@ -2187,13 +2277,13 @@ var Zr = 80, Qr = {
 		return this.answerRequest.abort(), this.sheetRequest.abort(), this.sheets.stop(), [this.openingRow, this.pendingHead] = [null, null], this.answerRequest = new AbortController(), this.answerRequest.signal;
 	}
 	pause() {
-		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.sheets.stop();
+		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.beside.stop(), this.sheets.stop();
 	}
 	stop() {
 		this.stopFetching(), clearTimeout(this.following), this.pause();
 	}
 	update(e, t = !0) {
-		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(et(Gr(e))));
+		e !== this.state && (this.current.value = e, t && e.translating === null && !e.reading && this.address?.write(et(Jr(e))));
 	}
 	followPlace(e, t, n) {
 		let r = () => {
@@ -2202,10 +2292,10 @@ var Zr = 80, Qr = {
 				sheet: n
 			};
 			let r = e ?? t;
-			Wr(this.place.peek(), r) || (this.place.value = r);
+			qr(this.place.peek(), r) || (this.place.value = r);
 		};
 		clearTimeout(this.following);
-		let i = this.followed.at + Zr - performance.now();
+		let i = this.followed.at + ei - performance.now();
 		e === null && n === this.followed.sheet && i > 0 ? this.following = setTimeout(r, i) : r();
 	}
 	fetchOthers(e, t) {
@@ -2226,16 +2316,16 @@ var Zr = 80, Qr = {
 			}, c).then((e) => {
 				c.aborted || (this.others.value = new Map(this.others.peek()).set(u, we(e, 0)));
 			}, (e) => {
-				c.aborted || this.update(Or(this.state, P.of(e)));
+				c.aborted || this.update(jr(this.state, P.of(e)));
 			});
 		}
 	}
 };
-function ei(e, t, n, r) {
+function ri(e, t, n, r) {
 	let i = e?.tiles[n];
 	return i === void 0 ? null : mn(i, t, n, Math.min(r ?? 0, t.heads - 1));
 }
-function ti(e) {
+function ii(e) {
 	try {
 		return {
 			link: tt(e),
@@ -2248,32 +2338,32 @@ function ti(e) {
 		};
 	}
 }
-function ni(e, t) {
-	return t === null ? e : qr(Kr(e, t), t.pinned);
+function ai(e, t) {
+	return t === null ? e : Xr(Yr(e, t), t.pinned);
 }
 // src/panel.ts
-var ri = Se(null), ii = ri.Provider;
+var oi = Se(null), si = oi.Provider;
 function J() {
-	lr();
-	let e = Gn(ri);
+	dr();
+	let e = qn(oi);
 	if (e === null) throw Error("a panel outside of an explorer");
 	return e;
 }
 // src/parts.tsx
-function ai({ said: e }) {
+function ci({ said: e }) {
 	return /* @__PURE__ */ k("p", {
 		class: "problem",
 		role: "alert",
 		hidden: e === ""
 	}, e);
 }
-function oi({ problem: e, doing: t }) {
+function li({ problem: e, doing: t }) {
 	return /* @__PURE__ */ k("p", {
 		class: e ? "problem" : "hint empty",
 		role: e ? "alert" : "status"
 	}, e || t);
 }
-function si({ name: e, legend: t, options: n, value: r, choose: i }) {
+function ui({ name: e, legend: t, options: n, value: r, choose: i }) {
 	return /* @__PURE__ */ k("fieldset", {
 		class: "switch",
 		id: e
@@ -2285,7 +2375,7 @@ function si({ name: e, legend: t, options: n, value: r, choose: i }) {
 		onChange: () => i(t)
 	}), /* @__PURE__ */ k("span", null, n))));
 }
-function ci({ id: e, value: t, options: n, choose: r }) {
+function di({ id: e, value: t, options: n, choose: r }) {
 	return /* @__PURE__ */ k("select", {
 		id: e,
 		value: t,
@@ -2296,31 +2386,31 @@ function ci({ id: e, value: t, options: n, choose: r }) {
 	}, t)));
 }
 // src/wording.ts
-function li(e) {
+function fi(e) {
 	let t = [];
-	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${fi(e.source_language)} → ${fi(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${pi(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
+	return e.name && t.push(e.name), e.source_language && e.target_language && t.push(`${hi(e.source_language)} → ${hi(e.target_language)}`), e.attention === "none" ? t.push("no attention") : e.attention && t.push(`${e.attention} attention`), typeof e.parameters == "number" && t.push(`${gi(e.parameters)} parameters`), typeof e.bleu == "number" && t.push(`validation BLEU ${e.bleu.toFixed(1)}`), t;
 }
-function ui(e) {
+function pi(e) {
 	return typeof e.bleu == "number" ? `BLEU${e.bleu_sentences ? ` on ${e.bleu_sentences} sentences` : ""}: ${e.bleu_signature ?? "signature unknown"}` : "";
 }
-function di(e) {
+function mi(e) {
 	return e.map === null && e.blank !== "" ? `There is no looking to show: ${e.blank}.` : "";
 }
-function fi(e) {
+function hi(e) {
 	try {
 		return new Intl.DisplayNames(["en"], { type: "language" }).of(e) ?? e;
 	} catch {
 		return e;
 	}
 }
-function pi(e) {
+function gi(e) {
 	return e >= 9995e5 ? `${(e / 1e9).toFixed(1)} billion` : e >= 1e6 ? `${(e / 1e6).toFixed(1)} million` : e.toLocaleString("en");
 }
-function mi(e, t, n, r) {
+function _i(e, t, n, r) {
 	let i = Ne(n, 3).filter((e) => (n[e] ?? 0) >= .005).map((e) => `${R(r[e] ?? "")} ${F(n[e] ?? 0)}`), a = e.side === "target" ? "looked at" : "was looked at by";
 	return `${R(t)}: ${a} ${i.length > 0 ? i.join(", ") : "nothing in particular"}`;
 }
-function hi({ translated: e, within: t }) {
+function vi({ translated: e, within: t }) {
 	return t ? {
 		source: "Looked at",
 		target: "Looking"
@@ -2329,7 +2419,7 @@ function hi({ translated: e, within: t }) {
 		target: e ? "Translation" : "Target"
 	};
 }
-var gi = {
+var yi = {
 	normalized_entropy: "entropy, as a share of the most",
 	max_weight: "largest weight",
 	first_weight: "share on the first token",
@@ -2340,7 +2430,7 @@ var gi = {
 	next_weight: "share on the token after",
 	special_weight: "share on special tokens",
 	information: "how much the query decides, in nats"
-}, _i = {
+}, bi = {
 	read: [
 		"Read",
 		"Reading",
@@ -2372,8 +2462,8 @@ var gi = {
 		"Your sentence"
 	]
 };
-function vi(e) {
-	let [t, n, r, i] = _i[e ?? "translate"];
+function xi(e) {
+	let [t, n, r, i] = bi[e ?? "translate"];
 	return {
 		button: t,
 		doing: n,
@@ -2381,14 +2471,14 @@ function vi(e) {
 		field: i
 	};
 }
-function yi({ rows: e, keys: t }) {
+function Si({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => t - e === 1 ? e.toLocaleString("en") : `${e.toLocaleString("en")}–${(t - 1).toLocaleString("en")}`;
 	return `rows ${n(e)} × keys ${n(t)}`;
 }
-function bi(e) {
-	return gi[e] ?? e;
+function Ci(e) {
+	return yi[e] ?? e;
 }
-var xi = {
+var wi = {
 	normalized_entropy: "entropy",
 	max_weight: "largest",
 	first_weight: "first",
@@ -2397,26 +2487,26 @@ var xi = {
 	previous_weight: "before",
 	next_weight: "after"
 };
-function Si(e) {
-	return xi[e] ?? e;
+function Ti(e) {
+	return wi[e] ?? e;
 }
-function Ci(e, t) {
+function Ei(e, t) {
 	return /_weight$|^normalized/.test(e) ? F(t) : t.toFixed(2);
 }
 function Y({ title: e }, t) {
 	return `${e}, ${t === null ? "mean of all heads" : `head ${t}`}`;
 }
-function wi(e, t, n) {
-	return e.side === "target" ? `Where “${R(t)}” looked` : `Which ${Ai(n)}s looked at “${R(t)}”`;
+function Di(e, t, n) {
+	return e.side === "target" ? `Where “${R(t)}” looked` : `Which ${Ni(n)}s looked at “${R(t)}”`;
 }
-function Ti(e, t, n) {
+function Oi(e, t, n) {
 	if (e.side === "target") {
 		let e = t.within ? "token" : "source token", r = F(n.reduce((e, t) => e + t, 0));
-		return `Of each ${e} here, the share of this ${Ai(t)}’s attention; together ${r}.`;
+		return `Of each ${e} here, the share of this ${Ni(t)}’s attention; together ${r}.`;
 	}
 	return `Of each ${t.translated && !t.within ? "word of the translation" : "token"} here, the share of its own attention that went to this one.`;
 }
-function Ei(e, r = null) {
+function ki(e, r = null) {
 	if (e === null) return "";
 	let [i, a] = r ? [r.rows, r.keys] : [n(e.rows), n(e.keys)], o = (e, n) => Math.ceil(t(e) / n).toLocaleString("en");
 	if (r?.sampled) {
@@ -2425,30 +2515,30 @@ function Ei(e, r = null) {
 	}
 	return `Each cell shows the largest weight of up to ${o(e.rows, i)} × ${o(e.keys, a)}. Click a cell to see its part of the map closer.`;
 }
-function Di({ translating: e, reading: t, slow: n, model: r }) {
+function Ai({ translating: e, reading: t, slow: n, share: r, model: i }) {
 	if (e !== null) {
-		let { doing: e } = vi(r?.facts.task);
+		let { doing: e } = xi(i?.facts.task);
 		return n ? `Still ${e.toLowerCase()}. A long text or a large model takes its time…` : `${e}…`;
 	}
-	return t && n ? "Reading the weights. A long map takes its time…" : "";
+	return !t || !n ? "" : r === null ? "Reading the weights. A long map takes its time…" : `Reading the weights: ${F(r)}`;
 }
-function Oi(e, t) {
+function ji(e, t) {
 	return t === "" ? String(e) : `${e}: ${t}`;
 }
-function ki(e, t, n, r) {
-	let { source: i, target: a } = hi(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
+function Mi(e, t, n, r) {
+	let { source: i, target: a } = vi(n), o = `${e} rows (${a.toLowerCase()}), ${t} columns (${i.toLowerCase()})`;
 	return r ? `A map of the largest weights: ${o}. The numbers above it show a part of it closer.` : `A map of the weights: ${o}. The rows of words above and the list of numbers beside it say the same.`;
 }
-function Ai(e) {
+function Ni(e) {
 	return e.translated && !e.within ? "word" : "token";
 }
 // src/ask-panel.tsx
-function ji() {
+function Pi() {
 	let e = J().now.model.value;
-	return e === null ? /* @__PURE__ */ k("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ k(Mi, null) : /* @__PURE__ */ k(Ni, { texts: e.texts });
+	return e === null ? /* @__PURE__ */ k("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ k(Fi, null) : /* @__PURE__ */ k(Ii, { texts: e.texts });
 }
-function Mi() {
-	let e = J(), t = U(null), n = U(null), r = e.now.model.value?.facts, i = e.draft.value, a = vi(r?.task), o = e.now.translating.value !== null;
+function Fi() {
+	let e = J(), t = U(null), n = U(null), r = e.now.model.value?.facts, i = e.draft.value, a = xi(r?.task), o = e.now.translating.value !== null;
 	return H(() => {
 		let e = t.current;
 		if (e === null) return;
@@ -2491,16 +2581,16 @@ function Mi() {
 		class: "main"
 	}, a.button)));
 }
-function Ni({ texts: e }) {
+function Ii({ texts: e }) {
 	let t = J(), n = t.now.row.value;
 	return /* @__PURE__ */ k("div", {
 		class: "ask",
 		id: "texts",
 		hidden: e.length < 2
-	}, /* @__PURE__ */ k("label", null, "Text", " ", /* @__PURE__ */ k(ci, {
+	}, /* @__PURE__ */ k("label", null, "Text", " ", /* @__PURE__ */ k(di, {
 		id: "text",
 		value: String(n ?? 0),
-		options: e.slice(0, 500).map((e, t) => [String(t), Oi(t, e)]),
+		options: e.slice(0, 500).map((e, t) => [String(t), ji(t, e)]),
 		choose: (e) => t.openText(Number(e))
 	})), e.length > 500 && /* @__PURE__ */ k("label", null, "or number", " ", /* @__PURE__ */ k("input", {
 		type: "number",
@@ -2510,13 +2600,14 @@ function Ni({ texts: e }) {
 		onChange: (e) => t.openText(Number(e.currentTarget.value))
 	})));
 }
-function Pi() {
-	let e = J(), { now: t } = e, n = t.problem.value, r = Di({
+function Li() {
+	let e = J(), { now: t } = e, n = t.problem.value, r = Ai({
 		...e.state,
 		translating: t.translating.value,
 		reading: t.reading.value,
-		slow: t.slow.value
-	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, di(i)].filter((e) => e !== "");
+		slow: t.slow.value,
+		share: t.share.value
+	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, mi(i)].filter((e) => e !== "");
 	return /* @__PURE__ */ k("div", { class: "messages" }, /* @__PURE__ */ k("p", {
 		id: "problem",
 		class: "problem",
@@ -2533,7 +2624,7 @@ function Pi() {
 	}, /* @__PURE__ */ k("h2", {
 		id: "result-title",
 		hidden: i?.text == null
-	}, vi(a?.task).result), /* @__PURE__ */ k("p", {
+	}, xi(a?.task).result), /* @__PURE__ */ k("p", {
 		id: "translation",
 		class: "translation",
 		dir: "auto",
@@ -2549,10 +2640,14 @@ function Pi() {
 		class: "progress",
 		role: "status",
 		hidden: r === ""
-	}, r));
+	}, r, " ", t.reading.value && t.share.value !== null && /* @__PURE__ */ k("button", {
+		id: "stop",
+		type: "button",
+		onClick: () => e.halt()
+	}, "Stop")));
 }
 // src/pen.ts
-var Fi = 2e4, Ii = class {
+var Ri = 2e4, zi = class {
 	constructor() {
 		this.fillStyle = "#000", this.strokeStyle = "#000", this.font = "13px sans-serif", this.textAlign = "left", this.textBaseline = "middle", this.lineWidth = 1, this.imageSmoothingEnabled = !0, this.parts = [], this.definitions = [], this.opened = [0], this.path = [
 			0,
@@ -2563,10 +2658,10 @@ var Fi = 2e4, Ii = class {
 	}
 	file(e, t, n) {
 		let r = `width="${X(e)}" height="${X(t)}" viewBox="0 0 ${X(e)} ${X(t)}"`, i = this.definitions.length > 0 ? `<defs>${this.definitions.join("")}</defs>` : "";
-		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${zi(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
+		return `<svg xmlns="http://www.w3.org/2000/svg" ${r} role="img"><title>${Hi(n)}</title>${i}${this.parts.join("\n")}</svg>\n`;
 	}
 	hatch(e) {
-		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${zi(e)}"/></pattern>`), "url(#hatch)";
+		return this.definitions.push(`<pattern id="hatch" width="8" height="8" patternUnits="userSpaceOnUse"><path d="M0 8 8 0M-2 2 2 -2M6 10 10 6" stroke="${Hi(e)}"/></pattern>`), "url(#hatch)";
 	}
 	save() {
 		this.opened.push(0);
@@ -2601,25 +2696,25 @@ var Fi = 2e4, Ii = class {
 	}
 	clip() {
 		let e = `clip${this.definitions.length}`;
-		this.definitions.push(`<clipPath id="${e}"><rect ${Ri(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
+		this.definitions.push(`<clipPath id="${e}"><rect ${Vi(...this.path)}/></clipPath>`), this.group(`clip-path="url(#${e})"`);
 	}
 	clearRect() {}
 	fillRect(e, t, n, r) {
-		this.parts.push(`<rect ${Ri(e, t, n, r)} fill="${zi(String(this.fillStyle))}"/>`);
+		this.parts.push(`<rect ${Vi(e, t, n, r)} fill="${Hi(String(this.fillStyle))}"/>`);
 	}
 	strokeRect(e, t, n, r) {
 		let i = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
-		this.parts.push(`<rect ${Ri(e, t, n, r)} fill="none" stroke="${zi(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
+		this.parts.push(`<rect ${Vi(e, t, n, r)} fill="none" stroke="${Hi(String(this.strokeStyle))}" stroke-width="${this.lineWidth}"${i}/>`);
 	}
 	fillText(e, t, n) {
 		let [, r = "", i = "13", a = "sans-serif"] = /^(\d+ )?([\d.]+)px (.*)$/su.exec(this.font) ?? [];
-		this.parts.push(`<text x="${X(t)}" y="${X(n)}" dy="0.35em" font-family="${zi(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
+		this.parts.push(`<text x="${X(t)}" y="${X(n)}" dy="0.35em" font-family="${Hi(a)}" font-size="${i}"${r === "" ? "" : ` font-weight="${r.trim()}"`} text-anchor="${{
 			center: "middle",
 			right: "end",
 			end: "end",
 			left: "start",
 			start: "start"
-		}[this.textAlign]}" fill="${zi(String(this.fillStyle))}">${zi(e)}</text>`);
+		}[this.textAlign]}" fill="${Hi(String(this.fillStyle))}">${Hi(e)}</text>`);
 	}
 	measureText(e) {
 		let { ruler: t } = this;
@@ -2638,9 +2733,9 @@ var Fi = 2e4, Ii = class {
 			n ?? 0,
 			r ?? 0,
 			i ?? 0
-		], l = e.width * e.height, u = l <= Fi && Li(e);
+		], l = e.width * e.height, u = l <= Ri && Bi(e);
 		if (!u) {
-			this.parts.push(`<image ${Ri(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
+			this.parts.push(`<image ${Vi(a, o, s, c)} preserveAspectRatio="none" image-rendering="pixelated" href="${e.toDataURL()}"/>`);
 			return;
 		}
 		let [d, f] = [s / e.width, c / e.height];
@@ -2648,7 +2743,7 @@ var Fi = 2e4, Ii = class {
 			let [n, r, i, s] = u.subarray(4 * t, 4 * t + 4);
 			if (s === 0) continue;
 			let [c, l] = [t % e.width, Math.floor(t / e.width)];
-			this.parts.push(`<rect ${Ri(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
+			this.parts.push(`<rect ${Vi(a + c * d, o + l * f, d, f)} fill="rgb(${n},${r},${i})" shape-rendering="crispEdges"/>`);
 		}
 	}
 	setLineDash(e) {
@@ -2658,7 +2753,7 @@ var Fi = 2e4, Ii = class {
 		this.parts.push(`<g ${e}>`), this.opened.push((this.opened.pop() ?? 0) + 1);
 	}
 };
-function Li(e) {
+function Bi(e) {
 	let t = document.createElement("canvas");
 	[t.width, t.height] = [e.width, e.height];
 	let n = t.getContext("2d", { willReadFrequently: !0 });
@@ -2667,14 +2762,14 @@ function Li(e) {
 function X(e) {
 	return Math.round(e * 1e3) / 1e3;
 }
-function Ri(e, t, n, r) {
+function Vi(e, t, n, r) {
 	return `x="${X(e)}" y="${X(t)}" width="${X(Math.max(n, 0))}" height="${X(Math.max(r, 0))}"`;
 }
-function zi(e) {
+function Hi(e) {
 	return e.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "�").replace(/[&<>"]/g, (e) => `&#${e.charCodeAt(0)};`);
 }
 // src/ramp.ts
-var Bi = Xi([
+var Ui = $i([
 	.962,
 	.012,
 	95
@@ -2686,7 +2781,7 @@ var Bi = Xi([
 	.28,
 	.12,
 	280
-]), Vi = Xi([
+]), Wi = $i([
 	.27,
 	.03,
 	270
@@ -2698,7 +2793,7 @@ var Bi = Xi([
 	.93,
 	.11,
 	110
-]), Hi = Zi([
+]), Gi = ea([
 	.42,
 	.13,
 	255
@@ -2710,7 +2805,7 @@ var Bi = Xi([
 	.5,
 	.15,
 	50
-]), Ui = Zi([
+]), Ki = ea([
 	.82,
 	.1,
 	240
@@ -2723,7 +2818,7 @@ var Bi = Xi([
 	.13,
 	65
 ]);
-function Wi(e, t) {
+function qi(e, t) {
 	let n = Math.round(Math.min(Math.max(t, 0), 1) * (e.steps.length - 1));
 	return e.steps[n] ?? [
 		0,
@@ -2731,23 +2826,23 @@ function Wi(e, t) {
 		0
 	];
 }
-var Gi = /* @__PURE__ */ new WeakMap();
-function Ki(e) {
-	let t = Gi.get(e) ?? new Uint32Array(Uint8Array.from(e.steps.flatMap((e) => [...e, 255])).buffer);
-	return Gi.set(e, t), t;
+var Ji = /* @__PURE__ */ new WeakMap();
+function Yi(e) {
+	let t = Ji.get(e) ?? new Uint32Array(Uint8Array.from(e.steps.flatMap((e) => [...e, 255])).buffer);
+	return Ji.set(e, t), t;
 }
-function qi([e, t, n]) {
+function Xi([e, t, n]) {
 	return `rgb(${e}, ${t}, ${n})`;
 }
-function Ji(e) {
-	let t = Yi(e);
+function Zi(e) {
+	let t = Qi(e);
 	return (t + .05) / .05 >= 1.05 / (t + .05) ? "#000" : "#fff";
 }
-function Yi(e) {
-	let [t, n, r] = e.map((e) => ea(e / 255));
+function Qi(e) {
+	let [t, n, r] = e.map((e) => ra(e / 255));
 	return .2126 * t + .7152 * n + .0722 * r;
 }
-function Xi(e, t, n) {
+function $i(e, t, n) {
 	let r = (e[0] - t[0]) / (e[0] - n[0]);
 	return { steps: Array.from({ length: 256 }, (i, a) => {
 		let o = a / 255, [s, c, l] = o < r ? [
@@ -2759,47 +2854,47 @@ function Xi(e, t, n) {
 			n,
 			(o - r) / (1 - r)
 		];
-		return Qi([
+		return ta([
 			e[0] + (n[0] - e[0]) * o,
 			s[1] + (c[1] - s[1]) * l,
 			s[2] + (c[2] - s[2]) * l
 		]);
 	}) };
 }
-function Zi(e, t, n) {
+function ea(e, t, n) {
 	return { steps: Array.from({ length: 255 }, (r, i) => {
 		let a = i / 254, o = a < .5 ? e : n, s = Math.abs(2 * a - 1);
-		return Qi([
+		return ta([
 			t[0] + (o[0] - t[0]) * s,
 			t[1] + (o[1] - t[1]) * s,
 			o[2]
 		]);
 	}) };
 }
-function Qi([e, t, n]) {
+function ta([e, t, n]) {
 	let r = t * Math.cos(n * Math.PI / 180), i = t * Math.sin(n * Math.PI / 180), a = (e + .3963377774 * r + .2158037573 * i) ** 3, o = (e - .1055613458 * r - .0638541728 * i) ** 3, s = (e - .0894841775 * r - 1.291485548 * i) ** 3;
 	return [
-		$i(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
-		$i(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
-		$i(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
+		na(4.0767416621 * a - 3.3077115913 * o + .2309699292 * s),
+		na(-1.2684380046 * a + 2.6097574011 * o - .3413193965 * s),
+		na(-.0041960863 * a - .7034186147 * o + 1.707614701 * s)
 	];
 }
-function $i(e) {
+function na(e) {
 	let t = e <= .0031308 ? 12.92 * e : 1.055 * e ** (1 / 2.4) - .055;
 	return Math.round(Math.min(Math.max(t, 0), 1) * 255);
 }
-function ea(e) {
+function ra(e) {
 	return e <= .04045 ? e / 12.92 : ((e + .055) / 1.055) ** 2.4;
 }
 // src/painting.ts
-function ta(e, t, n = !1) {
+function ia(e, t, n = !1) {
 	let r = document.createElement("canvas"), { rows: i, columns: a } = e[0]?.matrix ?? {
 		rows: 0,
 		columns: 0
 	};
 	if (i === 0 || a === 0) return r;
 	[r.width, r.height] = [a, i * e.length];
-	let o = new ImageData(a, i * e.length), [s, c] = [new Uint32Array(o.data.buffer), Ki(t)], l = c.length - 1;
+	let o = new ImageData(a, i * e.length), [s, c] = [new Uint32Array(o.data.buffer), Yi(t)], l = c.length - 1;
 	return e.forEach(({ matrix: { values: e }, shade: t }, r) => {
 		for (let o = 0; o < i; o++) {
 			let [u, d] = [o * a, (r * i + o) * a];
@@ -2812,8 +2907,8 @@ function ta(e, t, n = !1) {
 		}
 	}), r.getContext("2d")?.putImageData(o, 0, 0), r;
 }
-function na(e, t) {
-	if (e instanceof Ii) return e.hatch(t);
+function aa(e, t) {
+	if (e instanceof zi) return e.hatch(t);
 	let n = document.createElement("canvas");
 	[n.width, n.height] = [8, 8];
 	let r = n.getContext("2d");
@@ -2826,20 +2921,20 @@ function na(e, t) {
 	]) r.moveTo(e, 8), r.lineTo(e + 8, 0);
 	return r.stroke(), r.createPattern(n, "repeat");
 }
-function ra(e, t, n) {
+function oa(e, t, n) {
 	if (e.measureText(t).width <= n) return t;
 	let r = Array.from(t.slice(0, 200));
 	for (; r.length > 1 && e.measureText(`${r.join("")}…`).width > n;) r.pop();
 	return `${r.join("")}…`;
 }
-function ia(e, t, n, { x: r, y: i, width: a }, o, s) {
-	for (let n = 0; n < 64; n++) e.fillStyle = qi(Wi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
+function sa(e, t, n, { x: r, y: i, width: a }, o, s) {
+	for (let n = 0; n < 64; n++) e.fillStyle = Xi(qi(t, n / 63)), e.fillRect(r + n * a / 64, i, a / 64 + .5, 10);
 	e.fillStyle = o, e.font = `11px ${s}`, e.textBaseline = "middle", n.forEach(({ share: t, text: o }, s) => {
 		let c = n.length === 2 && s === 1;
 		e.textAlign = t === 0 ? "left" : c || t === 1 ? "right" : "center", e.fillText(o, r + t * a, i + 20);
 	});
 }
-function aa(e, t, n) {
+function ca(e, t, n) {
 	let r = Math.max(1, window.devicePixelRatio), [i, a] = [Math.max(Math.round(t * r), 1), Math.max(Math.round(n * r), 1)], o = e.getContext("2d");
 	return e.width !== i || e.height !== a ? ([e.width, e.height] = [i, a], e.style.setProperty("width", `${t}px`), e.style.setProperty("height", `${n}px`)) : (o?.resetTransform(), o?.clearRect(0, 0, i, a)), o?.setTransform(r, 0, 0, r, 0, 0), {
 		width: t,
@@ -2847,12 +2942,12 @@ function aa(e, t, n) {
 	};
 }
 // src/head-grid.ts
-var oa = 3, sa = class {
+var la = 3, ua = class {
 	constructor(e, t, n, r, i) {
 		this.theme = e, this.canvas = t, this.room = n, this.readout = r, this.handlers = i, this.heads = null, this.plan = null, this.pictures = [], this.measured = 0, this.pointed = null, this.marks = document.createElement("canvas"), this.marks.className = "marks", this.marks.ariaHidden = "true", t.after(this.marks);
 		let a = (e) => {
 			let n = t.getBoundingClientRect();
-			return this.plan && yr(this.plan, e.clientX - n.left, e.clientY - n.top);
+			return this.plan && Sr(this.plan, e.clientX - n.left, e.clientY - n.top);
 		};
 		t.addEventListener("pointermove", (e) => this.point(a(e))), t.addEventListener("pointerleave", () => this.point(null)), t.addEventListener("click", (e) => {
 			let t = a(e);
@@ -2869,20 +2964,20 @@ var oa = 3, sa = class {
 			"ramp",
 			"scale"
 		].every((n) => e[n] === t?.[n]);
-		n || (this.pictures = e.overview.map((t, n) => ca(e, t, n)));
+		n || (this.pictures = e.overview.map((t, n) => da(e, t, n)));
 		let r = e.statistic === t?.statistic && e.sorted === t.sorted && e.least === t.least;
 		n && this.plan !== null && e.layers === t?.layers && r ? this.mark() : this.redraw();
 	}
 	point(e) {
-		br(e, this.pointed) || (this.pointed = e, this.handlers.point(e), this.mark());
+		Cr(e, this.pointed) || (this.pointed = e, this.handlers.point(e), this.mark());
 	}
 	pressed(e) {
 		if (e.ctrlKey || e.altKey || e.metaKey || this.plan === null) return;
 		let t = this.pointed ?? this.heads?.shown ?? null;
 		if (e.key === "Enter" || e.key === " ") {
 			if (e.preventDefault(), t === null) return;
-			e.key === " " && !br(t, this.heads?.shown ?? null) ? this.handlers.toggle(t) : this.handlers.choose(t);
-		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(xr(this.plan, t, e.key)));
+			e.key === " " && !Cr(t, this.heads?.shown ?? null) ? this.handlers.toggle(t) : this.handlers.choose(t);
+		} else /^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(e.key) && (e.preventDefault(), this.point(wr(this.plan, t, e.key)));
 	}
 	redraw() {
 		let { heads: e } = this, t = this.room.clientWidth, n = this.canvas.getContext("2d");
@@ -2890,12 +2985,12 @@ var oa = 3, sa = class {
 		this.measured = t;
 		let r = this.theme.font;
 		n.font = `12px ${r}`;
-		let i = (e) => n.measureText(e).width, a = (t) => la(e, t), o = e.sorted && e.statistic !== null ? Sr(e.layers, a) : null, s = vr(e.layers, t, i, o), c = Math.max(...s.thumbnails.map((e) => a(e) ?? 0), 1e-9), l = e.least / 100 * c, u = s.thumbnails.filter((e) => l === 0 || (a(e) ?? 0) >= l), d = {
+		let i = (e) => n.measureText(e).width, a = (t) => fa(e, t), o = e.sorted && e.statistic !== null ? Tr(e.layers, a) : null, s = xr(e.layers, t, i, o), c = Math.max(...s.thumbnails.map((e) => a(e) ?? 0), 1e-9), l = e.least / 100 * c, u = s.thumbnails.filter((e) => l === 0 || (a(e) ?? 0) >= l), d = {
 			...s,
 			thumbnails: u
 		};
 		this.plan = d;
-		for (let e of [this.canvas, this.marks]) aa(e, d.width, d.height);
+		for (let e of [this.canvas, this.marks]) ca(e, d.width, d.height);
 		n.textBaseline = "middle";
 		for (let { text: e, x: t, y: i, heading: a } of d.writing) n.font = `${a ? "600 " : ""}12px ${r}`, n.fillStyle = this.theme.tone("quiet"), n.textAlign = a ? "left" : "right", n.fillText(e, t, i, a ? d.width : Math.max(t, 1));
 		this.drawPictures(n, d, e, c), this.mark();
@@ -2903,14 +2998,14 @@ var oa = 3, sa = class {
 	drawPictures(e, t, n, r) {
 		e.imageSmoothingQuality = "high";
 		for (let i of t.thumbnails) {
-			let a = n.statistic === null ? null : la(n, i), o = n.statistic === null ? t.size : t.size - oa - 1;
+			let a = n.statistic === null ? null : fa(n, i), o = n.statistic === null ? t.size : t.size - la - 1;
 			e.fillStyle = this.theme.tone("line"), e.fillRect(i.x, i.y, t.size, o);
 			let [s, c] = [this.pictures[i.layer], n.overview[i.layer]];
 			if (s !== void 0 && c !== void 0 && s.width > 0) {
 				let { rows: n, keys: r } = c;
 				e.drawImage(s, 0, i.head * n, r, n, i.x, i.y, t.size, o);
 			}
-			a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - oa, a / r * t.size, oa));
+			a !== null && (e.fillStyle = this.theme.tone("action"), e.fillRect(i.x, i.y + t.size - la, a / r * t.size, la));
 		}
 	}
 	mark() {
@@ -2918,7 +3013,7 @@ var oa = 3, sa = class {
 		if (e === null || t === null || n === null) return;
 		n.clearRect(0, 0, t.width, t.height);
 		let r = (e, r, i) => {
-			let a = t.thumbnails.find((t) => br(t, e));
+			let a = t.thumbnails.find((t) => Cr(t, e));
 			a !== void 0 && (n.strokeStyle = i, n.lineWidth = r, n.strokeRect(a.x, a.y, t.size, t.size));
 		};
 		e.together.forEach((t, n) => r(t, 3, e.colours[n] ?? "")), e.together.length < 2 ? r(e.shown, 3, this.theme.tone("accent")) : r(e.shown, 4, e.colours[0] ?? ""), r(this.pointed, 2, this.theme.tone("ink"));
@@ -2927,12 +3022,12 @@ var oa = 3, sa = class {
 			this.readout.textContent = "mean of all heads";
 			return;
 		}
-		let o = la(e, i), s = e.statistic === null || o === null ? "" : `: ${bi(e.statistic)} ${Ci(e.statistic, o)}`;
+		let o = fa(e, i), s = e.statistic === null || o === null ? "" : `: ${Ci(e.statistic)} ${Ei(e.statistic, o)}`;
 		this.readout.textContent = `${Y(a, i.head)}${s}`, this.canvas.title = a.name;
 	}
 };
-function ca({ layers: e, scale: t, ramp: n, rightToLeft: r }, i, a) {
-	return ta(Array.from({ length: i.heads }, (n, r) => {
+function da({ layers: e, scale: t, ramp: n, rightToLeft: r }, i, a) {
+	return ia(Array.from({ length: i.heads }, (n, r) => {
 		let o = we(i, r);
 		return {
 			matrix: o,
@@ -2940,14 +3035,14 @@ function ca({ layers: e, scale: t, ramp: n, rightToLeft: r }, i, a) {
 		};
 	}), n, r.has(a));
 }
-function la({ statistics: e, statistic: t }, { layer: n, head: r }) {
+function fa({ statistics: e, statistic: t }, { layer: n, head: r }) {
 	return t === null ? null : e.layers[n]?.[t]?.[r] ?? null;
 }
 // src/heads-panel.tsx
-function ua() {
+function pa() {
 	let e = J(), { now: t, theme: n } = e, r = U(null), i = U(null), a = U(null), o = U(null);
-	Un(() => {
-		r.current !== null && i.current !== null && a.current !== null && (o.current = new sa(n, r.current, i.current, a.current, {
+	Gn(() => {
+		r.current !== null && i.current !== null && a.current !== null && (o.current = new ua(n, r.current, i.current, a.current, {
 			choose: ({ layer: t, head: n }) => e.see(t, n),
 			toggle: (t) => e.toggle(t),
 			point: (t) => e.expect(t)
@@ -2988,10 +3083,10 @@ function ua() {
 		class: "quiet",
 		hidden: u < 2,
 		onClick: () => e.set({ selected: [] })
-	}, u, " selected · clear")), /* @__PURE__ */ k("div", { class: "heads-choices" }, /* @__PURE__ */ k("label", null, "marked by", " ", /* @__PURE__ */ k(ci, {
+	}, u, " selected · clear")), /* @__PURE__ */ k("div", { class: "heads-choices" }, /* @__PURE__ */ k("label", null, "marked by", " ", /* @__PURE__ */ k(di, {
 		id: "statistic",
 		value: t.statistic.value ?? "",
-		options: [["", "nothing"], ...l.map((e) => [e, bi(e)])],
+		options: [["", "nothing"], ...l.map((e) => [e, Ci(e)])],
 		choose: (t) => e.set({ statistic: t || null })
 	})), /* @__PURE__ */ k("label", null, /* @__PURE__ */ k("input", {
 		id: "sorted",
@@ -3028,7 +3123,7 @@ function ua() {
 	}, "Arrow keys move, Enter shows a head, Space selects it beside the others."));
 }
 // src/help-dialog.tsx
-var da = [
+var ma = [
 	[
 		"Heads",
 		"arrows, Enter",
@@ -3090,8 +3185,8 @@ var da = [
 		"this help"
 	]
 ];
-function fa({ open: e }) {
-	lr();
+function ha({ open: e }) {
+	dr();
 	let t = U(null);
 	return H(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
@@ -3103,15 +3198,15 @@ function fa({ open: e }) {
 		onClick: (n) => {
 			n.target === t.current && (e.value = !1);
 		}
-	}, /* @__PURE__ */ k("div", { class: "help" }, /* @__PURE__ */ k("h2", { id: "help-title" }, "How to read this"), /* @__PURE__ */ k("p", null, "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there."), /* @__PURE__ */ k("p", null, "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much."), /* @__PURE__ */ k("table", null, /* @__PURE__ */ k("tbody", null, da.map(([e, t, n]) => /* @__PURE__ */ k("tr", { key: e + t }, /* @__PURE__ */ k("th", { scope: "row" }, e), /* @__PURE__ */ k("td", null, /* @__PURE__ */ k("kbd", null, t)), /* @__PURE__ */ k("td", null, n))))), /* @__PURE__ */ k("p", { class: "note" }, "The address always is a link to what is on screen. Back undoes."), /* @__PURE__ */ k("button", {
+	}, /* @__PURE__ */ k("div", { class: "help" }, /* @__PURE__ */ k("h2", { id: "help-title" }, "How to read this"), /* @__PURE__ */ k("p", null, "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there."), /* @__PURE__ */ k("p", null, "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much."), /* @__PURE__ */ k("table", null, /* @__PURE__ */ k("tbody", null, ma.map(([e, t, n]) => /* @__PURE__ */ k("tr", { key: e + t }, /* @__PURE__ */ k("th", { scope: "row" }, e), /* @__PURE__ */ k("td", null, /* @__PURE__ */ k("kbd", null, t)), /* @__PURE__ */ k("td", null, n))))), /* @__PURE__ */ k("p", { class: "note" }, "The address always is a link to what is on screen. Back undoes."), /* @__PURE__ */ k("button", {
 		type: "button",
 		class: "main",
 		onClick: () => e.value = !1
 	}, "Close")));
 }
 // src/hooks.ts
-var pa = 120;
-function ma(e, t, n) {
+var ga = 120;
+function _a(e, t, n) {
 	let r = K(null), [i, a] = [K(""), K(!1)];
 	return H(() => {
 		if (e === null) return;
@@ -3128,7 +3223,7 @@ function ma(e, t, n) {
 			]);
 		}, (e) => {
 			t.signal.aborted || ([i.value, a.value] = [P.of(e).message, !1]);
-		}), r.peek() === null ? 0 : pa);
+		}), r.peek() === null ? 0 : ga);
 		return () => {
 			clearTimeout(o), t.abort();
 		};
@@ -3138,7 +3233,7 @@ function ma(e, t, n) {
 		waiting: a
 	};
 }
-function ha(e, t) {
+function va(e, t) {
 	let n = U(null);
 	return H(() => {
 		let [t, r, i] = [
@@ -3154,14 +3249,14 @@ function ha(e, t) {
 	}, t), n;
 }
 // src/alignment-panel.tsx
-function ga() {
+function ya() {
 	let e = J(), { now: t, door: n } = e, r = e.layer.value, [i, a] = [t.answer.value?.map ?? null, t.layer.value], o = t.sheet.value?.head ?? t.head.value, s = JSON.stringify([
 		i,
 		a,
 		o
-	]), c = r?.within === !1, { came: l, problem: u } = ma(c && i !== null ? s : null, s, (e, t) => n.alignment?.(i ?? "", a, o, t)), d = l.value?.asked === s ? l.value.found : null;
+	]), c = r?.within === !1, { came: l, problem: u } = _a(c && i !== null ? s : null, s, (e, t) => n.alignment?.(i ?? "", a, o, t)), d = l.value?.asked === s ? l.value.found : null;
 	if (H(() => (e.gold.value = d?.links ?? [], () => e.gold.value = []), [d]), r === null || !c) return /* @__PURE__ */ k("p", { class: "hint empty" }, "Choose a layer that looks from the target to the source: its gold links stand here.");
-	if (d === null) return /* @__PURE__ */ k(oi, {
+	if (d === null) return /* @__PURE__ */ k(li, {
 		problem: u.value,
 		doing: "Comparing the links…"
 	});
@@ -3173,13 +3268,13 @@ function ga() {
 		["Precision", d.precision === null ? "–" : F(d.precision)],
 		["Recall", F(d.recall)],
 		["Alignment error rate", F(d.error)]
-	].map(([e, t]) => /* @__PURE__ */ k("tr", { key: e }, /* @__PURE__ */ k("th", { scope: "row" }, e), /* @__PURE__ */ k("td", null, t))))), /* @__PURE__ */ k(ai, { said: u.value })), /* @__PURE__ */ k("p", { class: "note" }, "On the map are the links of annotators: ", f, " sure ones, and ", d.links.length - f, " possible ones, dashed. The head links each target token with the source token of its largest weight: ", d.guessed, " links of words.", ` ${d.links.filter((e) => e.guessed).length} of them are gold links.`));
+	].map(([e, t]) => /* @__PURE__ */ k("tr", { key: e }, /* @__PURE__ */ k("th", { scope: "row" }, e), /* @__PURE__ */ k("td", null, t))))), /* @__PURE__ */ k(ci, { said: u.value })), /* @__PURE__ */ k("p", { class: "note" }, "On the map are the links of annotators: ", f, " sure ones, and ", d.links.length - f, " possible ones, dashed. The head links each target token with the source token of its largest weight: ", d.guessed, " links of words.", ` ${d.links.filter((e) => e.guessed).length} of them are gold links.`));
 }
 // src/beams.ts
-function _a(e) {
-	return va(e, [...e.keys()], 0);
+function ba(e) {
+	return xa(e, [...e.keys()], 0);
 }
-function va(e, t, n) {
+function xa(e, t, n) {
 	let r = (t, n) => e[t]?.tokens[n], i = /* @__PURE__ */ new Map();
 	for (let e of t) {
 		let t = r(e, n);
@@ -3189,46 +3284,46 @@ function va(e, t, n) {
 		let [i = 0] = t, a = n + 1, o = () => r(i, a) !== void 0 && t.every((e) => r(e, a) === r(i, a));
 		for (; o();) a++;
 		return {
-			text: ya(e[i]?.tokens ?? [], n, a),
-			next: va(e, t, a),
+			text: Sa(e[i]?.tokens ?? [], n, a),
+			next: xa(e, t, a),
 			leaf: t.find((t) => e[t]?.tokens.length === a) ?? null
 		};
 	});
 }
-function ya(e, t, n) {
+function Sa(e, t, n) {
 	return wt(e, e.length).slice(t, n).map(({ text: e, begins: t }, n) => t && n > 0 ? ` ${e}` : e).join("");
 }
-function ba({ outputs: e }, t, n) {
+function Ca({ outputs: e }, t, n) {
 	return [...e.slice(0, t).map((e) => e.id), n];
 }
-function xa(e) {
+function wa(e) {
 	return e === null ? "−∞" : e.toFixed(2).replace("-", "−");
 }
 // src/beams-panel.tsx
-var Sa = 20;
-function Ca() {
-	let e = J(), { now: t, door: n } = e, r = U(null), i = U(!1), a = t.answer.value, o = a?.map ?? null, { came: s, problem: c } = ma(o, o ?? "", (e, t) => n.beams?.(e, t)), l = s.value;
+var Ta = 20;
+function Ea() {
+	let e = J(), { now: t, door: n } = e, r = U(null), i = U(!1), a = t.answer.value, o = a?.map ?? null, { came: s, problem: c } = _a(o, o ?? "", (e, t) => n.beams?.(e, t)), l = s.value;
 	if (H(() => {
 		l !== null && l.asked === o && i.current && (i.current = !1, r.current?.focus());
-	}, [l?.asked]), l === null || a === null) return /* @__PURE__ */ k(oi, {
+	}, [l?.asked]), l === null || a === null) return /* @__PURE__ */ k(li, {
 		problem: c.value,
 		doing: "Searching…"
 	});
 	let u = l.found, d = t.forced.value, f = l.asked !== o || t.translating.value !== null, p = (t) => {
 		i.current = !0, e.choose(t);
 	}, m = u.outputs.map(({ token: e }) => e), [h] = u.hypotheses;
-	return /* @__PURE__ */ k("div", { class: "doubt beams" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "What else could it have written?"), /* @__PURE__ */ k("p", null, "A beam search keeps several beginnings at each step. The tree has the ", u.hypotheses.length, " best translations with which it ends. What they begin with alike stands once.", h !== void 0 && h.tokens.join(" ") !== m.join(" ") && " What stands above was written without such a search."), d.length > 0 && /* @__PURE__ */ k("p", null, "You chose how this one begins: “", /* @__PURE__ */ k("bdi", null, ya(m, 0, d.length)), "”.", " ", /* @__PURE__ */ k("button", {
+	return /* @__PURE__ */ k("div", { class: "doubt beams" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "What else could it have written?"), /* @__PURE__ */ k("p", null, "A beam search keeps several beginnings at each step. The tree has the ", u.hypotheses.length, " best translations with which it ends. What they begin with alike stands once.", h !== void 0 && h.tokens.join(" ") !== m.join(" ") && " What stands above was written without such a search."), d.length > 0 && /* @__PURE__ */ k("p", null, "You chose how this one begins: “", /* @__PURE__ */ k("bdi", null, Sa(m, 0, d.length)), "”.", " ", /* @__PURE__ */ k("button", {
 		id: "free",
 		type: "button",
 		onClick: () => p([])
-	}, "Let the model choose")), /* @__PURE__ */ k("p", { class: "note" }, /* @__PURE__ */ k("b", null, "log p"), " is the logarithm of the probability of all tokens. The ", /* @__PURE__ */ k("b", null, "score"), " is what the search compares: log p, corrected by the settings of the search, as for the length."), /* @__PURE__ */ k(ai, { said: c.value })), /* @__PURE__ */ k("div", {
+	}, "Let the model choose")), /* @__PURE__ */ k("p", { class: "note" }, /* @__PURE__ */ k("b", null, "log p"), " is the logarithm of the probability of all tokens. The ", /* @__PURE__ */ k("b", null, "score"), " is what the search compares: log p, corrected by the settings of the search, as for the length."), /* @__PURE__ */ k(ci, { said: c.value })), /* @__PURE__ */ k("div", {
 		class: f ? "tree stale" : "tree",
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "Hypotheses",
 		"aria-busy": f
-	}, /* @__PURE__ */ k(wa, {
-		branches: _a(u.hypotheses),
+	}, /* @__PURE__ */ k(Da, {
+		branches: ba(u.hypotheses),
 		beams: u
 	})), /* @__PURE__ */ k("div", {
 		class: f ? "table-room stale" : "table-room",
@@ -3237,40 +3332,40 @@ function Ca() {
 		role: "region",
 		"aria-label": "Alternatives",
 		"aria-busy": f
-	}, /* @__PURE__ */ k(Ea, {
+	}, /* @__PURE__ */ k(ka, {
 		beams: u,
 		forced: d.length,
 		choose: p
 	})));
 }
-function wa({ branches: e, beams: t }) {
+function Da({ branches: e, beams: t }) {
 	return /* @__PURE__ */ k("ul", null, e.map(({ text: e, next: n, leaf: r }, i) => {
 		let a = r === null ? void 0 : t.hypotheses[r];
 		return /* @__PURE__ */ k("li", { key: i }, /* @__PURE__ */ k("span", { class: r === 0 ? "words own" : "words" }, /* @__PURE__ */ k("bdi", null, e), a !== void 0 && /* @__PURE__ */ k("span", {
 			class: "number",
 			"data-hypothesis": r
-		}, "score ", xa(a.score), " · log p ", xa(a.log_probability), !a.finished && " · not ended")), n.length > 0 && /* @__PURE__ */ k(wa, {
+		}, "score ", wa(a.score), " · log p ", wa(a.log_probability), !a.finished && " · not ended")), n.length > 0 && /* @__PURE__ */ k(Da, {
 			branches: n,
 			beams: t
 		}));
 	}));
 }
-function Ta(e) {
-	return ya([e], 0, 1);
+function Oa(e) {
+	return Sa([e], 0, 1);
 }
-function Ea({ beams: e, forced: t, choose: n }) {
+function ka({ beams: e, forced: t, choose: n }) {
 	let { now: r } = J(), i = K(null), { outputs: a } = e, o = r.layer.value, s = r.answer.value?.doubt?.rows[o] === !0 ? r.pinned.value : null, c = s?.side === "target" ? s.index : s?.partner, l = c === void 0 ? null : c + (r.sheet.value?.excerpt.rows.from ?? 0);
 	H(() => void (i.value = null), [e, l]);
-	let u = Math.ceil(a.length / Sa), d = Math.min(i.value ?? Math.floor((l ?? 0) / Sa), u - 1), f = Math.max(d, 0) * Sa, p = a.slice(f, f + Sa);
+	let u = Math.ceil(a.length / Ta), d = Math.min(i.value ?? Math.floor((l ?? 0) / Ta), u - 1), f = Math.max(d, 0) * Ta, p = a.slice(f, f + Ta);
 	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("table", { id: "alternatives" }, /* @__PURE__ */ k("caption", null, "Token by token: what is most probable after those before it. Choose one to go on from there; marks of the model, such as ⟨end⟩, cannot be chosen."), /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "written"), /* @__PURE__ */ k("th", { scope: "col" }, "p"), /* @__PURE__ */ k("th", { scope: "col" }, "most probable"))), /* @__PURE__ */ k("tbody", null, p.map((r, i) => /* @__PURE__ */ k("tr", {
 		key: f + i,
 		class: f + i === l ? "partner" : void 0,
 		"data-output": f + i
-	}, /* @__PURE__ */ k("th", { scope: "row" }, /* @__PURE__ */ k("bdi", null, Ta(r.token)), f + i < t && /* @__PURE__ */ k("small", null, " (chosen)")), /* @__PURE__ */ k("td", null, I(Math.exp(r.log_probability ?? -Infinity))), /* @__PURE__ */ k("td", { class: "five" }, r.top.map((t) => /* @__PURE__ */ k(Da, {
+	}, /* @__PURE__ */ k("th", { scope: "row" }, /* @__PURE__ */ k("bdi", null, Oa(r.token)), f + i < t && /* @__PURE__ */ k("small", null, " (chosen)")), /* @__PURE__ */ k("td", null, I(Math.exp(r.log_probability ?? -Infinity))), /* @__PURE__ */ k("td", { class: "five" }, r.top.map((t) => /* @__PURE__ */ k(Aa, {
 		key: t.id,
 		output: r,
 		one: t,
-		choose: () => n(ba(e, f + i, t.id))
+		choose: () => n(Ca(e, f + i, t.id))
 	}))))))), u > 1 && /* @__PURE__ */ k("p", { class: "buttons" }, /* @__PURE__ */ k("button", {
 		type: "button",
 		disabled: d === 0,
@@ -3281,8 +3376,8 @@ function Ea({ beams: e, forced: t, choose: n }) {
 		onClick: () => i.value = d + 1
 	}, "Later"), /* @__PURE__ */ k("span", { class: "note" }, f, "–", f + p.length - 1, " of ", a.length)));
 }
-function Da({ output: e, one: t, choose: n }) {
-	let r = t.id === e.id, i = /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("bdi", null, Ta(t.token)), " ", F(t.probability));
+function Aa({ output: e, one: t, choose: n }) {
+	let r = t.id === e.id, i = /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("bdi", null, Oa(t.token)), " ", F(t.probability));
 	return r || !t.open ? /* @__PURE__ */ k("span", { class: r ? "own" : void 0 }, i) : /* @__PURE__ */ k("button", {
 		type: "button",
 		class: "link",
@@ -3290,7 +3385,7 @@ function Da({ output: e, one: t, choose: n }) {
 	}, i);
 }
 // src/heads-legend.tsx
-function Oa() {
+function ja() {
 	let e = J(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
@@ -3317,17 +3412,17 @@ function Oa() {
 	}), i.length === 0 && /* @__PURE__ */ k("li", null, "mean of all heads")), i.length < 2 && /* @__PURE__ */ k("p", { class: "note" }, "Select more heads on the left: ", /* @__PURE__ */ k("kbd", null, "Shift"), " and a click, or ", /* @__PURE__ */ k("kbd", null, "Space"), "."));
 }
 // src/insight.ts
-var ka = .25;
-function Aa(e) {
+var Ma = .25;
+function Na(e) {
 	let { rows: t, columns: n, values: r } = e, i = new Float64Array(n), a = 0;
 	for (let e = 0; e < t * n; e++) {
 		let t = r[e] ?? NaN;
 		Number.isNaN(t) || (i[e % n] = (i[e % n] ?? 0) + t, a += t);
 	}
-	let o = Math.max(ka, Math.min(4 / n, 1)) * a;
+	let o = Math.max(Ma, Math.min(4 / n, 1)) * a;
 	return a === 0 ? [] : [...i.keys()].filter((e) => (i[e] ?? 0) >= o);
 }
-function ja(e, t, n = /* @__PURE__ */ new Set()) {
+function Pa(e, t, n = /* @__PURE__ */ new Set()) {
 	let r = {
 		entropy: 0,
 		most: 0,
@@ -3376,7 +3471,7 @@ function ja(e, t, n = /* @__PURE__ */ new Set()) {
 		queries: i
 	};
 }
-function Ma(e, t = /* @__PURE__ */ new Set()) {
+function Fa(e, t = /* @__PURE__ */ new Set()) {
 	let { rows: n, columns: r, values: i } = e, a = new Float32Array(n), o = new Float32Array(r);
 	for (let e = 0; e < n; e++) {
 		let [n, s] = [0, 0];
@@ -3395,7 +3490,7 @@ function Ma(e, t = /* @__PURE__ */ new Set()) {
 		received: o
 	};
 }
-function Na(e, t) {
+function Ia(e, t) {
 	let n = new Float32Array(e.values.length), [r, i, a] = [
 		0,
 		0,
@@ -3431,7 +3526,7 @@ function Na(e, t) {
 		}
 	};
 }
-function Pa(e, t, n) {
+function La(e, t, n) {
 	let { normalized_entropy: r, max_weight: i, queries: a } = e;
 	if (a === 0 || Number.isNaN(r)) return [`${t} has no query that looks at anything${n ? " that is not set aside" : ""}.`];
 	let o = [`${t} is ${r < .35 ? "sharp" : r > .8 ? "diffuse" : "neither sharp nor diffuse"}: its largest weight is ${F(i)} on average, its entropy ${F(r)} of the most.`], [s, c] = [
@@ -3444,13 +3539,37 @@ function Pa(e, t, n) {
 	return s >= .3 ? o.push(`It looks mostly at ${c}: ${F(s)} of its attention.`) : Number.isFinite(e.distance) ? o.push(`It looks ${e.distance.toFixed(1)} tokens away on average, at no one place first of all.`) : o.push("It looks at no one place first of all."), n && o.push(`Set aside were ${F(1 - e.left)} of its attention.`), o;
 }
 // src/compare-panel.tsx
-function Fa() {
-	let e = J(), { now: t, theme: n } = e, [r, i] = e.heads.value, a = t.answer.value?.layers ?? [], o = e.layer.value, s = t.scale.value, [c, l] = [r, i].map((t) => t === void 0 ? null : e.matrixOf(t)), u = t.overview.value?.rightToLeft.has(r?.layer ?? -1) ?? !1, d = c != null && l != null && c.values.length === l.values.length;
-	if (o === null || r === void 0 || i === void 0 || !d) return /* @__PURE__ */ k("div", { class: "compare" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "Two heads side by side"), /* @__PURE__ */ k(Oa, null)), /* @__PURE__ */ k("p", { class: "hint empty" }, i === void 0 ? "Select a second head in the grid of heads: its map stands here, and the difference of the two." : e.alike(i) ? "The weights of the second head are on their way." : "The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts."));
-	let f = ({ layer: e, head: t }) => a[e] ? Y(a[e], t) : "", { moved: p, correlation: m, matrix: h } = Na(c, l), g = Math.max(h.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), _ = [
+function Ra() {
+	let e = J(), { now: t, theme: n } = e, r = t.beside.value, i = t.model.value?.sources ?? [], a = t.answer.value?.layers ?? [], o = e.layer.value, s = t.scale.value, c = (t, n = null) => /* @__PURE__ */ k("div", { class: "compare" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "Two heads side by side"), i.length > 1 && /* @__PURE__ */ k("label", null, "With", " ", /* @__PURE__ */ k("select", {
+		id: "beside",
+		value: String(r ?? ""),
+		onChange: ({ currentTarget: { value: t } }) => e.set({ beside: t === "" ? null : Number(t) })
+	}, /* @__PURE__ */ k("option", { value: "" }, "a selected head"), i.map((t, n) => n !== e.door.source && /* @__PURE__ */ k("option", {
+		key: n,
+		value: String(n)
+	}, t)))), r === null && /* @__PURE__ */ k(ja, null), n), t), l = (e) => c(/* @__PURE__ */ k("p", { class: "hint empty" }, e)), [u, d] = e.heads.value, f = (e, { layer: t, head: n }) => {
+		let o = a[t], s = r === null ? "" : `${i[e ?? 0]}: `;
+		return o === void 0 ? "" : s + Y(o, n);
+	}, [p, m] = [e.weights.value, null], h;
+	if (r !== null) {
+		let n = e.beside.found.value;
+		if (n instanceof P) return l(n.message);
+		m = n;
+		let i = {
+			layer: t.layer.value,
+			head: t.head.value
+		};
+		h = [f(e.door.source, i), f(r, i)];
+	} else {
+		if (u === void 0 || d === void 0) return l("Select a second head in the grid of heads: its map stands here, and the difference of the two.");
+		if (!e.alike(d)) return l("The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts.");
+		[p, m] = [e.matrixOf(u), e.matrixOf(d)], h = [f(null, u), f(null, d)];
+	}
+	if (o === null || p === null || m === null || p === void 0 || m === void 0 || p.values.length !== m.values.length) return l("The weights of the second head are on their way.");
+	let g = t.overview.value?.rightToLeft.has(t.layer.value) ?? !1, { moved: _, correlation: v, matrix: y } = Ia(p, m), b = Math.max(y.values.reduce((e, t) => Math.max(e, Math.abs(t) || 0), 0), .01), x = [
 		{
 			share: 0,
-			text: `−${F(g)}`
+			text: `−${F(b)}`
 		},
 		{
 			share: .5,
@@ -3458,43 +3577,37 @@ function Fa() {
 		},
 		{
 			share: 1,
-			text: `+${F(g)}`
+			text: `+${F(b)}`
 		}
 	];
-	return /* @__PURE__ */ k("div", { class: "compare" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "Two heads side by side"), /* @__PURE__ */ k(Oa, null), /* @__PURE__ */ k("p", { id: "compared" }, "On average ", F(p), " of a row’s attention would have to move to make the two alike.", Number.isFinite(m) && ` Their weights correlate by ${m.toFixed(2).replace("-", "−")}.`)), /* @__PURE__ */ k(Ia, {
-		title: f(r),
-		matrix: c,
+	return c(/* @__PURE__ */ k(j, null, [p, m].map((e, t) => /* @__PURE__ */ k(za, {
+		key: t,
+		title: h[t] ?? "",
+		matrix: e,
 		ramp: n.ramp,
-		shade: Le(s, c, o.keys),
-		ticks: ze(s, Me(c)),
-		flipped: u
-	}), /* @__PURE__ */ k(Ia, {
-		title: f(i),
-		matrix: l,
-		ramp: n.ramp,
-		shade: Le(s, l, o.keys),
-		ticks: ze(s, Me(l)),
-		flipped: u
-	}), /* @__PURE__ */ k(Ia, {
+		shade: Le(s, e, o.keys),
+		ticks: ze(s, Me(e)),
+		flipped: g
+	})), /* @__PURE__ */ k(za, {
 		title: "the first − the second",
-		matrix: h,
+		matrix: y,
 		ramp: n.differences,
-		shade: (e) => .5 + e / (2 * g),
-		ticks: _,
-		flipped: u
-	}));
+		shade: (e) => .5 + e / (2 * b),
+		ticks: x,
+		flipped: g
+	})), /* @__PURE__ */ k("p", { id: "compared" }, "On average ", F(_), " of a row’s attention would have to move to make the two alike.", Number.isFinite(v) && ` Their weights correlate by ${v.toFixed(2).replace("-", "−")}.`));
 }
-function Ia({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a }) {
-	let { theme: o } = J(), s = U(null), c = ha((e, c, { clientWidth: l, clientHeight: u }) => {
+function za({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a }) {
+	let { theme: o } = J(), s = U(null), c = va((e, c, { clientWidth: l, clientHeight: u }) => {
 		let d = s.current?.getContext("2d");
 		if (!d || s.current === null || l === 0 || u === 0) return;
 		let f = Math.min(l / t.columns, u / t.rows), [p, m] = [t.columns * f, t.rows * f];
-		aa(e, p, m), c.fillStyle = na(c, o.tone("line")) ?? o.tone("line"), c.fillRect(0, 0, p, m), a && (c.translate(p, 0), c.scale(-1, 1)), c.imageSmoothingEnabled = !1;
-		let h = ta([{
+		ca(e, p, m), c.fillStyle = aa(c, o.tone("line")) ?? o.tone("line"), c.fillRect(0, 0, p, m), a && (c.translate(p, 0), c.scale(-1, 1)), c.imageSmoothingEnabled = !1;
+		let h = ia([{
 			matrix: t,
 			shade: r
 		}], n);
-		h.width > 0 && c.drawImage(h, 0, 0, p, m), aa(s.current, l, 28), ia(d, n, i, {
+		h.width > 0 && c.drawImage(h, 0, 0, p, m), ca(s.current, l, 28), sa(d, n, i, {
 			x: 0,
 			y: 0,
 			width: l
@@ -3516,20 +3629,20 @@ function Ia({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a }) {
 	}));
 }
 // src/dom.ts
-function La(e, t) {
+function Ba(e, t) {
 	e.textContent !== t && (e.textContent = t);
 }
 function Z(e, t, n) {
 	e.style.getPropertyValue(t) !== n && e.style.setProperty(t, n);
 }
-function Ra(e, t) {
+function Va(e, t) {
 	let n = new Set(t);
 	for (let t of [...e.childNodes]) n.has(t) || t.remove();
 	let r = e.firstChild;
 	for (let n of t) n === r ? r = r.nextSibling : e.insertBefore(n, r);
 }
 // src/bars.ts
-var za = 26, Ba = 260, Va = 24, Ha = 8, Ua = class {
+var Ha = 26, Ua = 260, Wa = 24, Ga = 8, Ka = class {
 	constructor(e) {
 		this.list = e, this.labels = [], this.weights = [], this.indices = [], this.top = -1, this.shade = null, this.before = document.createElement("li"), this.after = document.createElement("li"), this.lines = /* @__PURE__ */ new Map(), this.size = {
 			width: 0,
@@ -3565,29 +3678,29 @@ var za = 26, Ba = 260, Va = 24, Ha = 8, Ua = class {
 	}
 	get each() {
 		let { width: e, height: t } = this.size;
-		return e >= 2 * Ba ? Math.max(Math.floor(t / za), 1) : null;
+		return e >= 2 * Ua ? Math.max(Math.floor(t / Ha), 1) : null;
 	}
 	get measures() {
 		let { each: e } = this;
 		return e === null ? {
-			step: za,
+			step: Ha,
 			size: 1,
 			room: Math.max(this.size.height, 208)
 		} : {
-			step: Ba,
+			step: Ua,
 			size: e,
 			room: this.size.width
 		};
 	}
 	render() {
-		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? Ha : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
-		e.classList.toggle("columns", n !== null), Z(e, "--lines", String(i)), Z(e, "grid-template-columns", c > 0 ? `${c * r - Va}px` : "none"), Z(this.before, "--room", `${c * r}px`), Z(this.after, "--room", `${(o - l) * r}px`);
+		let { list: e, indices: t, each: n } = this, { step: r, size: i, room: a } = this.measures, [o, s] = [Math.ceil(t.length / i), n === null ? Ga : 1], c = Math.min(Math.max(Math.floor(this.offset / r) - s, 0), Math.max(o - 1, 0)), l = Math.min(c + Math.ceil(a / r) + 2 * s, o);
+		e.classList.toggle("columns", n !== null), Z(e, "--lines", String(i)), Z(e, "grid-template-columns", c > 0 ? `${c * r - Wa}px` : "none"), Z(this.before, "--room", `${c * r}px`), Z(this.after, "--room", `${(o - l) * r}px`);
 		let u = this.lines;
-		this.lines = new Map(t.slice(c * i, l * i).map((e) => [e, u.get(e) ?? Wa()]));
+		this.lines = new Map(t.slice(c * i, l * i).map((e) => [e, u.get(e) ?? qa()]));
 		let d = c * i;
 		for (let [e, t] of this.lines) this.fill(t, e, ++d);
 		let f = [...this.lines.values()].map(({ element: e }) => e);
-		Ra(e, [
+		Va(e, [
 			...c > 0 ? [this.before] : [],
 			...f,
 			...l < o ? [this.after] : []
@@ -3595,8 +3708,8 @@ var za = 26, Ba = 260, Va = 24, Ha = 8, Ua = class {
 	}
 	fill(e, t, n) {
 		let { shade: r, weights: i, labels: a } = this, o = i[t] ?? 0, s = a[t], { element: c, word: l, track: u, number: d } = e;
-		La(l, s?.text ?? ""), La(d, I(o));
-		let f = r && qi(Wi(r.ramp, r.dark(o, t))), p = [
+		Ba(l, s?.text ?? ""), Ba(d, I(o));
+		let f = r && Xi(qi(r.ramp, r.dark(o, t))), p = [
 			t === this.top && o > 0,
 			t === r?.partner,
 			s?.special ?? !1
@@ -3610,7 +3723,7 @@ var za = 26, Ba = 260, Va = 24, Ha = 8, Ua = class {
 		l.title !== h && (l.title = h), Z(u, "background-size", `${Math.round(o * 1e4) / 100}% 100%`), f !== e.paint && (e.paint = f, u.style.setProperty("background-image", `linear-gradient(${f}, ${f})`));
 	}
 };
-function Wa() {
+function qa() {
 	let e = document.createElement("li");
 	e.className = "line";
 	let t = (t, n) => {
@@ -3627,7 +3740,7 @@ function Wa() {
 	};
 }
 // src/token-row.ts
-var Ga = 120, Ka = 64, qa = class {
+var Ja = 120, Ya = 64, Xa = class {
 	constructor(e, t) {
 		this.row = e, this.handlers = t, this.labels = [], this.first = 0, this.spoken = () => "", this.words = /* @__PURE__ */ new Map(), this.reached = null, this.from = 0, this.shades = null, this.ramp = null, e.addEventListener("keydown", (e) => this.moved(e));
 	}
@@ -3647,25 +3760,25 @@ var Ga = 120, Ka = 64, qa = class {
 	paint(e = !1) {
 		let { shades: t, ramp: n } = this;
 		if (t !== null && n !== null) for (let [r, i] of this.words) {
-			let a = t.weights?.[r] ?? null, o = a === null ? "" : Fe(a), s = a === null ? 0 : Math.round(t.dark(a, r) * Ka) / Ka, c = [
+			let a = t.weights?.[r] ?? null, o = a === null ? "" : Fe(a), s = a === null ? 0 : Math.round(t.dark(a, r) * Ya) / Ya, c = [
 				r === t.active,
 				r === t.partner,
 				r === t.pinned
 			], l = `${a === null ? "" : s} ${o} ${c.join()}`;
 			if (l === i.look && !e) continue;
 			i.look = l;
-			let u = a === null ? null : Wi(n, s), { button: d, share: f } = i;
-			f.dataset.share !== o && (f.dataset.share = o), d.style.setProperty("background-color", u ? qi(u) : "");
-			let p = u ? Ji(u) : "";
+			let u = a === null ? null : qi(n, s), { button: d, share: f } = i;
+			f.dataset.share !== o && (f.dataset.share = o), d.style.setProperty("background-color", u ? Xi(u) : "");
+			let p = u ? Zi(u) : "";
 			p !== i.ink && d.style.setProperty("color", i.ink = p), d.classList.toggle("active", c[0]), d.classList.toggle("partner", c[1]);
 			let m = String(c[2]);
 			d.ariaPressed !== m && (d.ariaPressed = m);
 		}
 	}
 	build(e) {
-		let t = Math.max(this.labels.length - Ga, 0);
+		let t = Math.max(this.labels.length - Ja, 0);
 		this.from = Math.min(Math.max(e, 0), t);
-		let n = this.labels.slice(this.from, this.from + Ga), r = this.words;
+		let n = this.labels.slice(this.from, this.from + Ja), r = this.words;
 		this.words = new Map(n.map((e, t) => {
 			let n = this.first + this.from + t;
 			return [n, r.get(n) ?? this.word(e, n)];
@@ -3674,7 +3787,7 @@ var Ga = 120, Ka = 64, qa = class {
 			let t = document.createElement("span");
 			return t.className = "more", t.textContent = `${e.toLocaleString("en")} more`, e > 0 ? [t] : [];
 		}, s = [...this.words.values()].map(({ button: e }) => e);
-		Ra(this.row, [
+		Va(this.row, [
 			...o(i),
 			...s,
 			...o(a)
@@ -3682,7 +3795,7 @@ var Ga = 120, Ka = 64, qa = class {
 	}
 	bring(e) {
 		let t = e - this.first;
-		t < 0 || t >= this.labels.length || this.words.has(e) || this.build(t - Math.floor(Ga / 2));
+		t < 0 || t >= this.labels.length || this.words.has(e) || this.build(t - Math.floor(Ja / 2));
 	}
 	word(e, t) {
 		let n = document.createElement("button");
@@ -3718,11 +3831,11 @@ var Ga = 120, Ka = 64, qa = class {
 		let o = Math.min(Math.max(a, 0), i);
 		this.bring(this.first + o), this.paint(), this.words.get(this.first + o)?.button.focus();
 	}
-}, Ja = [["target", "looks at"], ["source", "is looked at"]];
-function Ya({ matrix: e }, { side: t, index: n }) {
+}, Za = [["target", "looks at"], ["source", "is looked at"]];
+function Qa({ matrix: e }, { side: t, index: n }) {
 	return t === "target" ? Ae(e, n) : je(e, n);
 }
-function Xa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
+function $a({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 	let [a, o] = n === "target" ? [e, t] : [t, e], s = {
 		side: n,
 		index: Qt(a, r)
@@ -3732,30 +3845,30 @@ function Xa({ rowSpans: e, keySpans: t }, { side: n, index: r, partner: i }) {
 		partner: Qt(o, i)
 	};
 }
-function Za(e, t) {
+function eo(e, t) {
 	return (n, r) => e(n, t.side === "target" ? t.index : r);
 }
-function Qa(e, t) {
+function to(e, t) {
 	let n = e.findIndex(({ to: e }) => e > t.from), r = e.findIndex(({ from: e }) => e >= t.to);
 	return {
 		from: Math.max(n, 0),
 		to: r < 0 ? e.length : r
 	};
 }
-function $a(e) {
+function no(e) {
 	let [t, n] = [e.now.sheet.value, e.now.view.value];
 	if (t === null || n === null || e.layer.value?.within !== !0) return !1;
 	let r = (e, t) => e.from === t.from && e.to === t.to, { excerpt: i, rows: a, keys: o } = t;
 	return !r(i.rows, i.keys) || !r(n.rows, n.keys) ? !1 : a.every((e, t) => e.text === o[t]?.text);
 }
-function eo() {
+function ro() {
 	let e = J(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
-	let r = $a(e), i = hi(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", { class: "pane-head" }, /* @__PURE__ */ k("h2", null, "Words"), /* @__PURE__ */ k("div", { class: "switches" }, r && /* @__PURE__ */ k(si, {
+	let r = no(e), i = vi(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
+	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", { class: "pane-head" }, /* @__PURE__ */ k("h2", null, "Words"), /* @__PURE__ */ k("div", { class: "switches" }, r && /* @__PURE__ */ k(ui, {
 		name: "side",
 		legend: "A word is shown as",
-		options: Ja,
+		options: Za,
 		value: t.side.value,
 		choose: (t) => {
 			let { pointed: n, pinned: r } = e.state, i = (e) => e && {
@@ -3780,21 +3893,21 @@ function eo() {
 	}), " ", "whole words"))), n.coarse ? /* @__PURE__ */ k("p", { class: "hint empty" }, "Words stand here when the map is near enough: click a cell, or choose a part by its numbers.") : /* @__PURE__ */ k("div", {
 		class: "texts",
 		id: "rows"
-	}, r ? /* @__PURE__ */ k(to, {
+	}, r ? /* @__PURE__ */ k(io, {
 		title: "Text",
 		side: null,
 		id: "target"
-	}) : /* @__PURE__ */ k(j, null, /* @__PURE__ */ k(to, {
+	}) : /* @__PURE__ */ k(j, null, /* @__PURE__ */ k(io, {
 		title: i.source,
 		side: "source",
 		id: "source"
-	}), /* @__PURE__ */ k(to, {
+	}), /* @__PURE__ */ k(io, {
 		title: i.target,
 		side: "target",
 		id: "target"
 	})), t.joined.value && a && /* @__PURE__ */ k("p", { class: "hint" }, "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", " The map stays token by token.")), /* @__PURE__ */ k("p", { class: "caution" }, "These numbers say where the model looked, not why it chose a word: a word can matter without being looked at, and be looked at without mattering."));
 }
-function to({ title: e, side: t, id: n }) {
+function io({ title: e, side: t, id: n }) {
 	let r = J(), i = U(null), a = U(null), o = () => t ?? r.state.side;
 	H(() => {
 		if (i.current === null) return;
@@ -3805,7 +3918,7 @@ function to({ title: e, side: t, id: n }) {
 				index: n?.[e]?.from ?? e
 			};
 		};
-		a.current = new qa(i.current, {
+		a.current = new Xa(i.current, {
 			point: (t) => r.point(e(t)),
 			pin: (t) => r.pin(e(t))
 		}), s(), c();
@@ -3817,14 +3930,14 @@ function to({ title: e, side: t, id: n }) {
 			r.now.view.value
 		], o = t ?? r.now.side.value;
 		if (e === null || n === null) return;
-		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = Qa(c, {
+		let [s, c] = o === "target" ? [e.rows, e.rowSpans] : [e.keys, e.keySpans], l = (o === "target" ? e.keys : e.rows).map(({ text: e }) => e), u = o === "target" ? "rows" : "keys", d = n.excerpt[u].from, f = i?.[u] ?? n.excerpt[u], { from: p, to: m } = to(c, {
 			from: f.from - d,
 			to: f.to - d
 		});
-		a.current?.fill(s.slice(p, m), p, zt(s), (t) => mi({
+		a.current?.fill(s.slice(p, m), p, zt(s), (t) => _i({
 			side: o,
 			index: t
-		}, s[t]?.text ?? "", Ya(e, {
+		}, s[t]?.text ?? "", Qa(e, {
 			side: o,
 			index: t
 		}), l));
@@ -3833,12 +3946,12 @@ function to({ title: e, side: t, id: n }) {
 		n.changes.value;
 		let i = r.reading.value, o = r.layer.value, s = e.pinned.value, c = r.place.value, l = t ?? e.side.value;
 		if (i === null || o === null) return;
-		let u = c && Xa(i, c), d = t === null ? u !== null : u?.side === t, f = Le(e.scale.value, i.matrix, o.keys);
+		let u = c && $a(i, c), d = t === null ? u !== null : u?.side === t, f = Le(e.scale.value, i.matrix, o.keys);
 		a.current?.shade({
-			weights: u === null || d && t !== null ? null : Ya(i, u),
-			dark: u === null ? () => 0 : Za(f, u),
+			weights: u === null || d && t !== null ? null : Qa(i, u),
+			dark: u === null ? () => 0 : eo(f, u),
 			active: d ? u?.index ?? null : null,
-			pinned: s !== null && s.side === l ? Xa(i, s).index : null,
+			pinned: s !== null && s.side === l ? $a(i, s).index : null,
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
@@ -3852,11 +3965,11 @@ function to({ title: e, side: t, id: n }) {
 	}));
 }
 // src/distribution-panel.tsx
-var no = 3, ro = [["sentence", "as in the text"], ["weight", "largest first"]];
-function io() {
+var ao = 3, oo = [["sentence", "as in the text"], ["weight", "largest first"]];
+function so() {
 	let e = J(), t = U(null), n = U(null), r = U(null), i = U(null), a = U(null), o = U(null), { now: s } = e;
 	H(() => {
-		t.current !== null && (n.current = new Ua(t.current)), c();
+		t.current !== null && (n.current = new Ka(t.current)), c();
 	}, []);
 	let c = () => {
 		e.theme.changes.value;
@@ -3870,7 +3983,7 @@ function io() {
 			e.kind
 		];
 		if (u === null || t === null || l === null || d === null || t.coarse) return;
-		let h = Xa(u, d), g = h.side === "target", [_, v, y] = g ? [
+		let h = $a(u, d), g = h.side === "target", [_, v, y] = g ? [
 			u.rows,
 			u.keys,
 			u.keySpans
@@ -3878,16 +3991,16 @@ function io() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, C = c?.[x] ?? t.excerpt[x], { from: w, to: ee } = Qa(y, {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, C = c?.[x] ?? t.excerpt[x], { from: w, to: ee } = to(y, {
 			from: C.from - S,
 			to: C.to - S
-		}), T = Ya(u, h).slice(w, ee), te = v.slice(w, ee), E = (e, t) => {
+		}), T = Qa(u, h).slice(w, ee), te = v.slice(w, ee), E = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
-		E(r.current, wi(h, b?.text ?? "", m)), E(i.current, Ti(h, m, T)), E(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let D = Pe(T).slice(0, no).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${R(te[e]?.text ?? "")} ${F(T[e] ?? 0)}`);
+		E(r.current, Di(h, b?.text ?? "", m)), E(i.current, Oi(h, m, T)), E(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let D = Pe(T).slice(0, ao).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${R(te[e]?.text ?? "")} ${F(T[e] ?? 0)}`);
 		E(a.current, D.length > 0 ? `Most: ${D.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let O = Za(Le(f, u.matrix, l.keys), h);
+		let O = eo(Le(f, u.matrix, l.keys), h);
 		n.current?.draw(te, T, p, {
 			ramp: e.theme.ramp,
 			dark: (e, t) => O(e, t + w),
@@ -3920,10 +4033,10 @@ function io() {
 		class: "note whole",
 		ref: o,
 		hidden: !0
-	}), /* @__PURE__ */ k(si, {
+	}), /* @__PURE__ */ k(ui, {
 		name: "order",
 		legend: "Order",
-		options: ro,
+		options: oo,
 		value: s.order.value,
 		choose: (t) => e.set({ order: t })
 	})), /* @__PURE__ */ k("ol", {
@@ -3935,7 +4048,7 @@ function io() {
 	})));
 }
 // src/doubt.ts
-function ao(e, t = null) {
+function co(e, t = null) {
 	let { answer: n, sheet: r, layer: i, head: a, pinned: o, output: s, weight: c, erased: l } = e, [u, d] = [n?.doubt, n?.layers[i]];
 	if (!u || d === void 0 || n?.map == null) return null;
 	let f = r === null || r.coarse || r.layer !== i ? null : o, p = f?.side === "target", m = p ? f.index : f?.partner, h = f === null ? void 0 : p ? f.partner : f.index, g = m === void 0 || r === null ? null : m + r.excerpt.rows.from, _ = h === void 0 || r === null ? null : h + r.excerpt.keys.from, v = u.rows[i] ?? !1, y = (s !== null && s < u.outputs.length ? s : null) ?? (v && g !== null ? g : u.first), b = g ?? (v ? y : 0), x = r?.layer === i ? r.head ?? a : a;
@@ -3946,16 +4059,16 @@ function ao(e, t = null) {
 		row: b,
 		key: _,
 		weight: c / 100,
-		erased: l === null ? so(n, i, _, t, r?.excerpt.keys.from ?? 0) : oo(l, u.source.length)
+		erased: l === null ? uo(n, i, _, t, r?.excerpt.keys.from ?? 0) : lo(l, u.source.length)
 	};
 }
-function oo(e, t) {
+function lo(e, t) {
 	return e < t ? {
 		from: e,
 		to: e + 1
 	} : null;
 }
-function so(e, t, n, r, i) {
+function uo(e, t, n, r, i) {
 	if (n === null || r === null || e.doubt?.keys[t] !== !0) return null;
 	let a = r.find((e) => n - i >= e.from && n - i < e.to);
 	return a === void 0 ? null : {
@@ -3963,7 +4076,7 @@ function so(e, t, n, r, i) {
 		to: a.to + i
 	};
 }
-function co(e, { layer: t, head: n, output: r, row: i }) {
+function fo(e, { layer: t, head: n, output: r, row: i }) {
 	return [
 		e,
 		t,
@@ -3972,44 +4085,44 @@ function co(e, { layer: t, head: n, output: r, row: i }) {
 		i
 	].join(" ");
 }
-function lo(e) {
+function po(e) {
 	if (e == null) return "−∞";
 	let t = Math.abs(e), n = t >= 9.995 ? t.toFixed(1) : t.toFixed(2);
 	return Number(n) === 0 ? "0.00" : `${e < 0 ? "−" : "+"}${n}`;
 }
-function uo(e) {
-	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : lo(e);
+function mo(e) {
+	return Math.abs(e) < .005 && e !== 0 ? e < 0 ? "−0.00" : "+0.00" : po(e);
 }
-function fo({ name: e }, t, n, { doubt: r }, i) {
+function ho({ name: e }, t, n, { doubt: r }, i) {
 	if (e === "permuted") return `permuted, ${t.draws} draws`;
 	if (e === "weight") return `“${R(i.key(t.key))}” ${I(t.weights[t.key] ?? 0)} → ${F(n.weight)}`;
 	if (e !== "erased") return e === "adversary" ? "other weights" : e;
 	let [a, o] = t.erased ?? [0, 0];
-	return `without “${R(po((r?.source.slice(a, o) ?? []).join("")))}”`;
+	return `without “${R(go((r?.source.slice(a, o) ?? []).join("")))}”`;
 }
-function po(e) {
+function go(e) {
 	return e.replace(/[▁Ġ]/g, " ").trim() || e;
 }
-function mo({ divergence: e, at_most: t, distance: n, whole: r }) {
+function _o({ divergence: e, at_most: t, distance: n, whole: r }) {
 	let i = t > 0 ? Math.round(100 * e / t) : 0;
 	return `${r ? "All rows of the head" : "This row"} look elsewhere: ${e.toFixed(2)} nats of at most ${t.toFixed(2)} (${i} %, Jensen–Shannon). The output moves by ${I(n)} of probability at the most.`;
 }
-var ho = 40;
-function go({ weights: e, seen: t, gradient: n }) {
+var vo = 40;
+function yo({ weights: e, seen: t, gradient: n }) {
 	let r = e.flatMap((e, r) => t[r] === !0 ? [{
 		key: r,
 		weight: e,
 		gradient: n?.[r] ?? null
-	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, ho);
+	}] : []), i = Math.max(...r.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12), a = (e) => Math.max(e.weight, Math.abs(e.gradient ?? 0) / i), o = [...r].sort((e, t) => a(t) - a(e)).slice(0, vo);
 	return {
 		shown: o.sort((e, t) => e.key - t.key),
 		left: r.length - o.length
 	};
 }
 // src/doubt-panel.tsx
-var _o = 60;
-function vo() {
-	let e = J(), { now: t, door: n } = e, r = t.answer.value, i = K(null), a = e.reading.value, o = ao({
+var bo = 60;
+function xo() {
+	let e = J(), { now: t, door: n } = e, r = t.answer.value, i = K(null), a = e.reading.value, o = co({
 		answer: r,
 		sheet: t.sheet.value,
 		layer: t.layer.value,
@@ -4018,13 +4131,13 @@ function vo() {
 		output: t.output.value,
 		weight: t.weight.value,
 		erased: t.erased.value
-	}, t.joined.value ? a?.keySpans ?? null : null), s = o === null ? "" : JSON.stringify([r?.map, o]), { came: c, problem: l, waiting: u } = ma(r?.map == null ? null : o, s, (e, t) => n.doubt?.(r?.map ?? "", e, t)), d = o === null || r?.map == null ? "" : co(r.map, o), f = i.value?.own === d && d !== "" ? i.value : null, { came: p, problem: m, waiting: h } = ma(f && d, f, (e, t) => o === null ? void 0 : n.adversary?.(r?.map ?? "", o, t));
+	}, t.joined.value ? a?.keySpans ?? null : null), s = o === null ? "" : JSON.stringify([r?.map, o]), { came: c, problem: l, waiting: u } = _a(r?.map == null ? null : o, s, (e, t) => n.doubt?.(r?.map ?? "", e, t)), d = o === null || r?.map == null ? "" : fo(r.map, o), f = i.value?.own === d && d !== "" ? i.value : null, { came: p, problem: m, waiting: h } = _a(f && d, f, (e, t) => o === null ? void 0 : n.adversary?.(r?.map ?? "", o, t));
 	if (o === null || r === null || !r.doubt) return null;
 	let g = r.layers[o.layer], _ = t.sheet.value, v = (e) => (t) => _ === null || _.coarse ? `${t}` : _[e][t - _.excerpt[e].from]?.text ?? `${t}`, y = {
 		row: v("rows"),
 		key: v("keys")
 	}, b = c.value, x = p.value?.asked === d ? p.value.found : null;
-	return /* @__PURE__ */ k("div", { class: "doubt" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "Does the output need ", g === void 0 ? "this head" : Y(g, o.head), "?"), /* @__PURE__ */ k("label", null, "Output", " ", /* @__PURE__ */ k(yo, {
+	return /* @__PURE__ */ k("div", { class: "doubt" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "Does the output need ", g === void 0 ? "this head" : Y(g, o.head), "?"), /* @__PURE__ */ k("label", null, "Output", " ", /* @__PURE__ */ k(So, {
 		id: "doubted",
 		names: r.doubt.outputs,
 		value: o.output,
@@ -4037,12 +4150,12 @@ function vo() {
 		value: t.weight.value,
 		"aria-valuetext": `${t.weight.value} %`,
 		onInput: (t) => e.set({ weight: Number(t.currentTarget.value) })
-	}), " ", /* @__PURE__ */ k("span", { class: "number" }, t.weight.value, " %")), /* @__PURE__ */ k("label", null, "Without", " ", /* @__PURE__ */ k(yo, {
+	}), " ", /* @__PURE__ */ k("span", { class: "number" }, t.weight.value, " %")), /* @__PURE__ */ k("label", null, "Without", " ", /* @__PURE__ */ k(So, {
 		id: "erased",
 		names: r.doubt.source,
 		value: b?.found.erased?.[0] ?? null,
 		choose: (t) => e.set({ erased: t })
-	})), /* @__PURE__ */ k("p", { class: "note" }, "A small change says that this output does not need these weights. It does not say that the head is useless: other heads may stand in for it, and other outputs may need it."), /* @__PURE__ */ k(ai, { said: l.value || m.value })), b === null ? /* @__PURE__ */ k("p", {
+	})), /* @__PURE__ */ k("p", { class: "note" }, "A small change says that this output does not need these weights. It does not say that the head is useless: other heads may stand in for it, and other outputs may need it."), /* @__PURE__ */ k(ci, { said: l.value || m.value })), b === null ? /* @__PURE__ */ k("p", {
 		class: "hint empty",
 		hidden: l.value !== ""
 	}, "Reading the text again…") : /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", {
@@ -4051,7 +4164,7 @@ function vo() {
 		role: "region",
 		"aria-label": "What the output becomes",
 		"aria-busy": u.value
-	}, /* @__PURE__ */ k(bo, {
+	}, /* @__PURE__ */ k(Co, {
 		...b,
 		effects: b.found,
 		names: y,
@@ -4063,38 +4176,38 @@ function vo() {
 		id: "adversary",
 		type: "button",
 		onClick: () => i.value = { own: d }
-	}, "Search for other weights of the same output") : /* @__PURE__ */ k("span", { role: "status" }, mo(x)))), /* @__PURE__ */ k(So, {
+	}, "Search for other weights of the same output") : /* @__PURE__ */ k("span", { role: "status" }, _o(x)))), /* @__PURE__ */ k(To, {
 		...b,
 		effects: b.found,
 		names: y,
 		other: x
 	})));
 }
-function yo({ id: e, names: t, value: n, choose: r }) {
-	let i = Math.min(Math.max((n ?? 0) - _o / 2, 0), Math.max(t.length - _o, 0));
-	return /* @__PURE__ */ k(ci, {
+function So({ id: e, names: t, value: n, choose: r }) {
+	let i = Math.min(Math.max((n ?? 0) - bo / 2, 0), Math.max(t.length - bo, 0));
+	return /* @__PURE__ */ k(di, {
 		id: e,
 		value: n === null ? "" : String(n),
-		options: [...n === null ? [["", "nothing yet"]] : [], ...t.slice(i, i + _o).map((e, t) => [String(i + t), `${i + t}: ${R(po(e))}`])],
+		options: [...n === null ? [["", "nothing yet"]] : [], ...t.slice(i, i + bo).map((e, t) => [String(i + t), `${i + t}: ${R(go(e))}`])],
 		choose: (e) => {
 			e !== "" && r(Number(e));
 		}
 	});
 }
-function bo({ asked: e, effects: t, names: n, other: r }) {
+function Co({ asked: e, effects: t, names: n, other: r }) {
 	let i = J().now.answer.value;
 	if (i === null) return null;
 	let a = [...t.changes, ...r?.changes ?? []];
-	return /* @__PURE__ */ k("table", { id: "effects" }, /* @__PURE__ */ k("caption", null, "What becomes of the output “", /* @__PURE__ */ k("bdi", null, po(t.output)), "”"), /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "change"), /* @__PURE__ */ k("th", {
+	return /* @__PURE__ */ k("table", { id: "effects" }, /* @__PURE__ */ k("caption", null, "What becomes of the output “", /* @__PURE__ */ k("bdi", null, go(t.output)), "”"), /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "change"), /* @__PURE__ */ k("th", {
 		scope: "col",
 		title: "Change of the logarithm of the probability, in nats"
-	}, "Δ log p"), /* @__PURE__ */ k("th", { scope: "col" }, "p"), /* @__PURE__ */ k("th", { scope: "col" }, "five most probable"))), /* @__PURE__ */ k("tbody", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "row" }, "as it is"), /* @__PURE__ */ k("td", null), /* @__PURE__ */ k("td", null, I(t.probability)), /* @__PURE__ */ k(xo, {
+	}, "Δ log p"), /* @__PURE__ */ k("th", { scope: "col" }, "p"), /* @__PURE__ */ k("th", { scope: "col" }, "five most probable"))), /* @__PURE__ */ k("tbody", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "row" }, "as it is"), /* @__PURE__ */ k("td", null), /* @__PURE__ */ k("td", null, I(t.probability)), /* @__PURE__ */ k(wo, {
 		top: t.top,
 		own: t.output
 	})), a.map((r) => /* @__PURE__ */ k("tr", {
 		key: r.name,
 		"data-change": r.name
-	}, /* @__PURE__ */ k("th", { scope: "row" }, fo(r, t, e, i, n)), r.impossible === void 0 ? /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("td", null, lo(r.delta), r.spread != null && /* @__PURE__ */ k("small", null, " ± ", r.spread.toFixed(2))), /* @__PURE__ */ k("td", null, I(r.probability ?? 0)), /* @__PURE__ */ k(xo, {
+	}, /* @__PURE__ */ k("th", { scope: "row" }, ho(r, t, e, i, n)), r.impossible === void 0 ? /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("td", null, po(r.delta), r.spread != null && /* @__PURE__ */ k("small", null, " ± ", r.spread.toFixed(2))), /* @__PURE__ */ k("td", null, I(r.probability ?? 0)), /* @__PURE__ */ k(wo, {
 		top: r.top ?? [],
 		own: t.output
 	})) : /* @__PURE__ */ k("td", {
@@ -4102,14 +4215,14 @@ function bo({ asked: e, effects: t, names: n, other: r }) {
 		class: "impossible"
 	}, r.impossible)))));
 }
-function xo({ top: e, own: t }) {
+function wo({ top: e, own: t }) {
 	return /* @__PURE__ */ k("td", { class: "five" }, e.map(([e, n], r) => /* @__PURE__ */ k("span", {
 		key: r,
 		class: e === t ? "own" : void 0
-	}, /* @__PURE__ */ k("bdi", null, po(e)), " ", F(n))));
+	}, /* @__PURE__ */ k("bdi", null, go(e)), " ", F(n))));
 }
-function So({ asked: e, effects: t, names: n, other: r }) {
-	let { shown: i, left: a } = go(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
+function To({ asked: e, effects: t, names: n, other: r }) {
+	let { shown: i, left: a } = yo(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
 	return /* @__PURE__ */ k("figure", {
 		class: "slopes",
 		tabIndex: 0
@@ -4125,10 +4238,10 @@ function So({ asked: e, effects: t, names: n, other: r }) {
 	})), /* @__PURE__ */ k("span", { class: "number" }, I(i)), /* @__PURE__ */ k("span", { class: "track middle" }, a !== null && /* @__PURE__ */ k("span", {
 		class: a < 0 ? "bar down" : "bar up",
 		style: { width: `${(Math.abs(a) / o * 50).toFixed(2)}%` }
-	})), /* @__PURE__ */ k("span", { class: "number" }, a === null ? "–" : uo(a))))), /* @__PURE__ */ k("p", { class: "note" }, a > 0 && `${a} keys of less weight and gradient are left out. `, "A gradient says what a little more weight would do while the other weights stay. Pin a cell of the map to choose a row and a key."));
+	})), /* @__PURE__ */ k("span", { class: "number" }, a === null ? "–" : mo(a))))), /* @__PURE__ */ k("p", { class: "note" }, a > 0 && `${a} keys of less weight and gradient are left out. `, "A gradient says what a little more weight would do while the other weights stay. Pin a cell of the map to choose a row and a key."));
 }
 // src/lines-layout.ts
-function Co(e, t, n) {
+function Eo(e, t, n) {
 	let r = [], i = 0, a = e.map((e) => Math.max(e, t) + n);
 	for (let e of a) r.push(i), i += e;
 	return {
@@ -4137,7 +4250,7 @@ function Co(e, t, n) {
 		total: i
 	};
 }
-function wo({ starts: e, total: t }, n) {
+function Do({ starts: e, total: t }, n) {
 	if (n < 0 || n >= t || e.length === 0) return null;
 	let [r, i] = [0, e.length - 1];
 	for (; r < i;) {
@@ -4146,10 +4259,10 @@ function wo({ starts: e, total: t }, n) {
 	}
 	return r;
 }
-function To({ starts: e, sizes: t }, n) {
+function Oo({ starts: e, sizes: t }, n) {
 	return (e[n] ?? 0) + (t[n] ?? 0) / 2;
 }
-function Eo(e, t, n) {
+function ko(e, t, n) {
 	let r = [];
 	e.forEach(({ columns: e, values: n }, i) => {
 		n.forEach((n, a) => {
@@ -4168,7 +4281,7 @@ function Eo(e, t, n) {
 	};
 }
 // src/lines-view.ts
-var Do = 4e3, Oo = 26, ko = 110, Ao = 20, jo = 120, Mo = class {
+var Ao = 4e3, jo = 26, Mo = 110, No = 20, Po = 120, Fo = class {
 	constructor(e, t, n) {
 		this.theme = e, this.room = t, this.handlers = n, this.shown = null, this.lines = [], this.active = null, this.ends = null, this.canvas = document.createElement("canvas"), this.over = document.createElement("canvas"), this.spacer = document.createElement("div"), this.observer = new ResizeObserver(() => this.redraw()), this.spacer.className = "spacer";
 		for (let e of [this.canvas, this.over]) e.className = "sticky", e.ariaHidden = "true";
@@ -4185,7 +4298,7 @@ var Do = 4e3, Oo = 26, ko = 110, Ao = 20, jo = 120, Mo = class {
 	}
 	draw(e) {
 		this.shown = e;
-		let t = Eo(e.heads, e.threshold, Do);
+		let t = ko(e.heads, e.threshold, Ao);
 		this.lines = t.lines, this.handlers.left(t.left), this.ends = null, this.redraw();
 	}
 	point(e) {
@@ -4197,7 +4310,7 @@ var Do = 4e3, Oo = 26, ko = 110, Ao = 20, jo = 120, Mo = class {
 	under(e) {
 		let { ends: t, room: n } = this;
 		if (t === null) return null;
-		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = wo(t[o], s - this.shift(o));
+		let r = n.getBoundingClientRect(), [i, a] = [e.clientX - r.left, e.clientY - r.top], o = (this.wide ? a / n.clientHeight : i / n.clientWidth) < .5 ? "target" : "source", s = this.place(this.wide ? i + n.scrollLeft : a + n.scrollTop), c = Do(t[o], s - this.shift(o));
 		return c === null ? null : {
 			side: o,
 			index: c
@@ -4262,35 +4375,35 @@ var Do = 4e3, Oo = 26, ko = 110, Ao = 20, jo = 120, Mo = class {
 	bring({ side: e, index: t }) {
 		let { ends: n, room: r } = this;
 		if (n === null) return;
-		let i = To(n[e], t) + this.shift(e);
+		let i = Oo(n[e], t) + this.shift(e);
 		this.wide ? r.scrollLeft = this.place(i) - r.clientWidth / 2 : r.scrollTop = i - r.clientHeight / 2;
 	}
 	redraw() {
 		let { shown: e, room: t } = this, n = this.canvas.getContext("2d"), [r, i] = [t.clientWidth, t.clientHeight];
 		if (e === null || n === null || r === 0 || i === 0) return;
 		t.classList.toggle("wide", this.wide), n.font = `13px ${this.theme.font}`;
-		let a = (e) => this.wide ? Math.min(n.measureText(e.text).width, ko) : 0, o = this.wide ? 14 : Ao, s = this.wide ? 8 : 0;
+		let a = (e) => this.wide ? Math.min(n.measureText(e.text).width, Mo) : 0, o = this.wide ? 14 : No, s = this.wide ? 8 : 0;
 		this.ends = {
-			target: Co(e.rows.map(a), o, s),
-			source: Co(e.keys.map(a), o, s)
+			target: Eo(e.rows.map(a), o, s),
+			source: Eo(e.keys.map(a), o, s)
 		};
 		let c = Math.ceil(this.long);
 		this.spacer.style.setProperty("width", this.wide ? `${c}px` : "1px"), this.spacer.style.setProperty("height", this.wide ? "1px" : `${c}px`);
-		for (let e of [this.canvas, this.over]) aa(e, r, i);
+		for (let e of [this.canvas, this.over]) ca(e, r, i);
 		this.stroke(n, this.lines, 1), this.mark();
 	}
 	at(e, t) {
-		let { ends: n, room: r } = this, i = n === null ? 0 : To(n[e], t) + this.shift(e);
+		let { ends: n, room: r } = this, i = n === null ? 0 : Oo(n[e], t) + this.shift(e);
 		return this.wide ? {
 			x: this.place(i) - r.scrollLeft,
-			y: e === "target" ? Oo : r.clientHeight - Oo
+			y: e === "target" ? jo : r.clientHeight - jo
 		} : {
 			x: e === "target" ? this.column : r.clientWidth - this.column,
 			y: i - r.scrollTop
 		};
 	}
 	get column() {
-		return Math.min(jo, this.room.clientWidth / 3);
+		return Math.min(Po, this.room.clientWidth / 3);
 	}
 	stroke(e, t, n) {
 		let { shown: r, room: i } = this;
@@ -4318,12 +4431,12 @@ var Do = 4e3, Oo = 26, ko = 110, Ao = 20, jo = 120, Mo = class {
 			e.textBaseline = "middle";
 			for (let r of ["target", "source"]) (r === "target" ? t.rows : t.keys).forEach((t, i) => {
 				let { x: a, y: o } = this.at(r, i);
-				if (this.wide ? a < -110 || a > n.clientWidth + ko : o < -20 || o > n.clientHeight + Ao) return;
+				if (this.wide ? a < -110 || a > n.clientWidth + Mo : o < -20 || o > n.clientHeight + No) return;
 				e.fillStyle = this.theme.tone(t.special ? "quiet" : "ink"), e.font = `13px ${this.theme.font}`;
 				let s = r === "target";
 				e.textAlign = this.wide ? "center" : s ? "right" : "left";
-				let c = this.wide ? ko : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
-				e.fillText(ra(e, t.text, c), l, u);
+				let c = this.wide ? Mo : this.column - 14, [l, u] = this.wide ? [a, s ? o - 13 : o + 13] : [a + (s ? -8 : 8), o];
+				e.fillText(oa(e, t.text, c), l, u);
 			});
 		}
 	}
@@ -4338,11 +4451,11 @@ var Do = 4e3, Oo = 26, ko = 110, Ao = 20, jo = 120, Mo = class {
 		let { x: o, y: s } = this.at(e.side, e.index), c = e.side === "target";
 		r.strokeStyle = this.theme.tone("accent"), r.lineWidth = 2;
 		let l = n[e.side].sizes[e.index] ?? 0;
-		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - Oo + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - Ao / 2, this.column - 6, Ao);
+		this.wide ? r.strokeRect(o - l / 2 + 1, c ? s - jo + 3 : s + 3, l - 2, 20) : r.strokeRect(c ? o - this.column + 2 : o + 4, s - No / 2, this.column - 6, No);
 	}
 };
 // src/lines-panel.tsx
-function No() {
+function Io() {
 	let e = J(), { now: t, theme: n } = e, r = U(null), i = U(null), a = K(0), o = () => {
 		let [n, r, i] = [
 			t.sheet.value,
@@ -4352,7 +4465,7 @@ function No() {
 		if (n === null || r === null) return null;
 		let a = (e, t) => {
 			let r = n.excerpt[e].from, a = i?.[e] ?? n.excerpt[e];
-			return Qa(t, {
+			return to(t, {
 				from: a.from - r,
 				to: a.to - r
 			});
@@ -4373,13 +4486,13 @@ function No() {
 				side: r,
 				index: (r === "target" ? n?.rowSpans : n?.keySpans)?.[i]?.from ?? i
 			};
-		}, o = new Mo(n, r.current, {
+		}, o = new Fo(n, r.current, {
 			point: (n) => {
 				e.point(t(n));
 				let i = e.reading.peek();
 				if (i === null || !r.current?.matches(":focus")) return;
 				let a = c(n), [o, s] = n.side === "target" ? [i.rows, i.keys] : [i.keys, i.rows];
-				e.spoken.value = mi(a, o[a.index]?.text ?? "", Ya(i, a), s.map(({ text: e }) => e));
+				e.spoken.value = _i(a, o[a.index]?.text ?? "", Qa(i, a), s.map(({ text: e }) => e));
 			},
 			pin: (n) => e.pin(t(n)),
 			left: (e) => a.value = e
@@ -4411,7 +4524,7 @@ function No() {
 	}, u = () => {
 		let [t, n] = [e.place.value, e.reading.value];
 		if (t === null || n === null) return i.current?.point(null);
-		let { side: r, index: a } = Xa(n, t);
+		let { side: r, index: a } = $a(n, t);
 		i.current?.point(s({
 			side: r,
 			index: a
@@ -4434,7 +4547,7 @@ function No() {
 		value: t.threshold.value,
 		"aria-label": "Least weight that has a line, in percent",
 		onInput: (t) => e.set({ threshold: Number(t.currentTarget.value) })
-	})), /* @__PURE__ */ k(Oa, null), /* @__PURE__ */ k("p", {
+	})), /* @__PURE__ */ k(ja, null), /* @__PURE__ */ k("p", {
 		class: "note",
 		hidden: a.value === 0
 	}, a.value.toLocaleString("en"), " thinner lines are left out.")), /* @__PURE__ */ k("div", {
@@ -4448,8 +4561,8 @@ function No() {
 	})));
 }
 // src/notes-panel.tsx
-var Po = 2e3;
-function Fo() {
+var Lo = 2e3;
+function Ro() {
 	let e = J(), { door: t } = e, n = K(null), r = K(""), i = K(""), a = (t, r = "") => t?.then((t) => {
 		[n.value, i.value] = [t, ""], r && (e.spoken.value = r);
 	}, (e) => void (i.value = P.of(e).message));
@@ -4465,13 +4578,13 @@ function Fo() {
 	}, /* @__PURE__ */ k("label", { for: "note" }, "A note on what is on screen"), /* @__PURE__ */ k("textarea", {
 		id: "note",
 		rows: 3,
-		maxLength: Po,
+		maxLength: Lo,
 		value: r.value,
 		onInput: (e) => r.value = e.currentTarget.value
 	}), /* @__PURE__ */ k("button", {
 		type: "submit",
 		disabled: r.value.trim() === ""
-	}, "Keep the note"), /* @__PURE__ */ k(ai, { said: i.value })), /* @__PURE__ */ k("ul", {
+	}, "Keep the note"), /* @__PURE__ */ k(ci, { said: i.value })), /* @__PURE__ */ k("ul", {
 		id: "notes",
 		tabIndex: 0,
 		"aria-label": "Notes"
@@ -4481,8 +4594,8 @@ function Fo() {
 	}, "Remove"))), n.value?.length === 0 && /* @__PURE__ */ k("li", { class: "note" }, "No notes yet. A note keeps the view on screen.")));
 }
 // src/mechanism-panel.tsx
-var Io = 18;
-function Lo() {
+var zo = 18;
+function Bo() {
 	let e = J(), { now: t, door: n } = e, r = K(null), i = t.answer.value, a = t.sheet.value, o = Be({
 		answer: i,
 		sheet: a,
@@ -4490,11 +4603,11 @@ function Lo() {
 		head: t.head.value,
 		pinned: t.pinned.value,
 		pointed: e.place.value
-	}), s = o === null ? "" : JSON.stringify([i?.map, o]), { came: c, problem: l, waiting: u } = ma(i?.map == null ? null : o, s, (e, t) => n.mechanism?.(i?.map ?? "", e, t));
+	}), s = o === null ? "" : JSON.stringify([i?.map, o]), { came: c, problem: l, waiting: u } = _a(i?.map == null ? null : o, s, (e, t) => n.mechanism?.(i?.map ?? "", e, t));
 	H(() => void (r.value = null), [s]);
 	let d = e.layer.value;
 	if (o === null || d === null || a === null) return /* @__PURE__ */ k("p", { class: "hint empty" }, a?.coarse === !0 ? "The formula of a row stands here when the map is near enough to have words." : "The mean of all heads has no formula of its own. Choose a head: its formula stands here, with the numbers of a row.");
-	if (c.value === null) return /* @__PURE__ */ k(oi, {
+	if (c.value === null) return /* @__PURE__ */ k(li, {
 		problem: l.value,
 		doing: "Reading the numbers…"
 	});
@@ -4508,29 +4621,29 @@ function Lo() {
 		factor: h,
 		masked: g
 	}, y = _.lines.reduce((e, t) => t.weight > e.weight ? t : e, _.lines[0]), b = r.value ?? o.key ?? y.key, x = _.lines.find((e) => e.key === b) ?? y;
-	return /* @__PURE__ */ k("div", { class: "doubt mechanism" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "How “", /* @__PURE__ */ k("bdi", null, v.row), "” looks in ", Y(d, p.head)), /* @__PURE__ */ k(Ro, {
+	return /* @__PURE__ */ k("div", { class: "doubt mechanism" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "How “", /* @__PURE__ */ k("bdi", null, v.row), "” looks in ", Y(d, p.head)), /* @__PURE__ */ k(Vo, {
 		...v,
 		line: x
-	}), /* @__PURE__ */ k(zo, v), /* @__PURE__ */ k(ai, { said: l.value })), /* @__PURE__ */ k("div", {
+	}), /* @__PURE__ */ k(Ho, v), /* @__PURE__ */ k(ci, { said: l.value })), /* @__PURE__ */ k("div", {
 		class: u.value ? "table-room stale" : "table-room",
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "The numbers of each key",
 		"aria-busy": u.value
-	}, /* @__PURE__ */ k(Bo, {
+	}, /* @__PURE__ */ k(Uo, {
 		...v,
 		line: x,
 		point: (e) => r.value = e
-	})), /* @__PURE__ */ k(Vo, {
+	})), /* @__PURE__ */ k(Wo, {
 		...v,
 		line: x
 	}));
 }
-function Ro({ found: e, result: t, keyName: n, factor: r, line: i }) {
+function Vo({ found: e, result: t, keyName: n, factor: r, line: i }) {
 	let [a] = Ye(e), { scale: o, softcap: s } = e, c = o * r;
 	return /* @__PURE__ */ k("div", { class: "formula" }, /* @__PURE__ */ k("p", null, a, ": ", /* @__PURE__ */ k("b", null, Xe(e)), qe(o, e.width) && o !== 1 && `, where ${Ke(o)} = 1 / √${e.width}`), /* @__PURE__ */ k("p", null, /* @__PURE__ */ k("b", null, "weight = e^score / Σ e^score"), " over the keys that it sees"), /* @__PURE__ */ k("p", { id: "worked" }, "“", /* @__PURE__ */ k("bdi", null, n(i.key)), "”:", " ", i.hidden === "" ? /* @__PURE__ */ k(j, null, c !== 1 && `${Ke(c)} × ${L(i.product)} `, s !== null && "capped ", i.bias !== null && `+ ${L(i.bias)} `, (c !== 1 || s !== null || i.bias !== null) && "= ", L(i.score), "; e^(", L(i.score), " − ", L(t.sum), ") = ", /* @__PURE__ */ k("b", { class: "number" }, I(i.weight))) : `hidden (${i.hidden}), so its weight is 0`));
 }
-function zo({ found: e, result: t, factor: n, masked: r }) {
+function Ho({ found: e, result: t, factor: n, masked: r }) {
 	let i = J(), a = i.now.factor.value, o = qe(e.scale, e.width) ? He(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${Ke(n)}`;
 	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("label", { class: "slider" }, "Scores times ", /* @__PURE__ */ k("output", null, c), /* @__PURE__ */ k("input", {
 		id: "factor",
@@ -4566,7 +4679,7 @@ function zo({ found: e, result: t, factor: n, masked: r }) {
 		role: "status"
 	}, "Entropy ", /* @__PURE__ */ k("b", null, t.entropy.toFixed(2)), " of at most ", t.most.toFixed(2), " nats."), /* @__PURE__ */ k("p", { class: "note" }, "A larger scale makes the weights sharper.", o !== null && " Products of d random numbers grow with √d; 1/√d keeps them from leaving all weight to one key."));
 }
-function Bo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
+function Uo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
 	let l = J(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = We(t), [, p] = Ye(t), m = t.scale * a, h = l.now.sheet.value?.excerpt, g = (e) => h !== void 0 && e >= h.keys.from && e < h.keys.to, _ = (t) => {
 		h !== void 0 && l.pin({
 			side: "target",
@@ -4593,7 +4706,7 @@ function Bo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 		style: { width: `${(l * 100).toFixed(2)}%` }
 	})), /* @__PURE__ */ k("span", { class: "number" }, I(l))) : /* @__PURE__ */ k("td", { class: "wide impossible" }, "hidden: ", u))))), /* @__PURE__ */ k("p", { class: "note" }, f.seen > 0 && `${f.seen.toLocaleString("en")} keys of less weight are not in the table. `, f.hidden > 0 && `${f.hidden.toLocaleString("en")} hidden keys are not in the table. `, t.left.seen > 0 && (a !== 1 || !o) && `Of these, ${t.left.seen.toLocaleString("en")} count in the sum at the model’s scale alone. `, "Click a key to pin it."));
 }
-function Vo({ found: e, row: t, keyName: n, line: r, result: i }) {
+function Wo({ found: e, row: t, keyName: n, line: r, result: i }) {
 	let a = J(), o = K(null), s = e.shown.indexOf(r.key), c = e.vectors[s], l = e.values?.[s], u = e.energy !== null, [d, f] = u ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], p = (e, t) => `${e} of “${R(t)}”`;
 	return /* @__PURE__ */ k("figure", {
 		class: "slopes vectors",
@@ -4612,39 +4725,39 @@ function Vo({ found: e, row: t, keyName: n, line: r, result: i }) {
 			let l = c === void 0 ? void 0 : Ge(e, c)[s];
 			a.spoken.value = `number ${s}: ${d} ${L(e.query[s] ?? 0)}, ${f} ${L(c?.[s] ?? null)}, together ${L(l ?? null)}`;
 		}
-	}, /* @__PURE__ */ k("figcaption", null, "What the score is made of: ", e.width, " numbers", e.width > e.query.length && `, of which the first ${e.query.length} are shown`), /* @__PURE__ */ k(Ho, {
+	}, /* @__PURE__ */ k("figcaption", null, "What the score is made of: ", e.width, " numbers", e.width > e.query.length && `, of which the first ${e.query.length} are shown`), /* @__PURE__ */ k(Go, {
 		cell: o,
 		title: p(d, t),
 		numbers: e.query
-	}), c !== void 0 && /* @__PURE__ */ k(j, null, /* @__PURE__ */ k(Ho, {
+	}), c !== void 0 && /* @__PURE__ */ k(j, null, /* @__PURE__ */ k(Go, {
 		cell: o,
 		title: p(f, n(r.key)),
 		numbers: c
-	}), e.energy !== null && /* @__PURE__ */ k(Ho, {
+	}), e.energy !== null && /* @__PURE__ */ k(Go, {
 		cell: o,
 		title: "v",
 		numbers: e.energy
-	}), /* @__PURE__ */ k(Ho, {
+	}), /* @__PURE__ */ k(Go, {
 		cell: o,
 		title: `${u ? "v × tanh(W q + U k)" : `${d} × ${f}`}: together ${L(r.product)}`,
 		numbers: Ge(e, c)
-	})), l !== void 0 && /* @__PURE__ */ k(Ho, {
+	})), l !== void 0 && /* @__PURE__ */ k(Go, {
 		cell: o,
 		title: p("value", n(r.key)),
 		numbers: l
-	}), e.context === null ? /* @__PURE__ */ k("p", { class: "note" }, "Values and context are not known: ", e.no_values, ".") : /* @__PURE__ */ k(Ho, {
+	}), e.context === null ? /* @__PURE__ */ k("p", { class: "note" }, "Values and context are not known: ", e.no_values, ".") : /* @__PURE__ */ k(Go, {
 		cell: o,
 		title: "context: the sum of weight × value over all keys, as in the model",
 		numbers: e.context
 	}), /* @__PURE__ */ k("p", { class: "note" }, "Each strip has a scale of its own: blue is below 0, orange above. Point at a cell, or use the arrow keys, for its number.", i.lines.some(({ bias: e }) => e !== null) && " A bias is added to the score, whatever q and k are."));
 }
-function Ho({ title: e, numbers: t, cell: n }) {
-	let { theme: r } = J(), i = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), a = ha((e, n, { clientWidth: a }) => {
+function Go({ title: e, numbers: t, cell: n }) {
+	let { theme: r } = J(), i = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), a = va((e, n, { clientWidth: a }) => {
 		if (a === 0) return;
-		aa(e, a, Io);
+		ca(e, a, zo);
 		let o = a / t.length;
 		t.forEach((e, t) => {
-			n.fillStyle = qi(Wi(r.differences, .5 + (i === 0 ? 0 : (e ?? 0) / (2 * i)))), n.fillRect(t * o, 0, o > 6 ? o - 1 : o + .5, Io);
+			n.fillStyle = Xi(qi(r.differences, .5 + (i === 0 ? 0 : (e ?? 0) / (2 * i)))), n.fillRect(t * o, 0, o > 6 ? o - 1 : o + .5, zo);
 		});
 	}, [t, r.changes.value]), o = n.value === null ? void 0 : t[n.value];
 	return /* @__PURE__ */ k("div", { class: "strip" }, /* @__PURE__ */ k("span", null, e, " ", /* @__PURE__ */ k("small", null, o === void 0 ? `±${L(i)}` : `${n.value}: ${L(o)}`)), /* @__PURE__ */ k("div", null, /* @__PURE__ */ k("canvas", {
@@ -4659,7 +4772,7 @@ function Ho({ title: e, numbers: t, cell: n }) {
 	})));
 }
 // src/statistics-panel.tsx
-var Uo = [
+var Ko = [
 	"normalized_entropy",
 	"max_weight",
 	"first_weight",
@@ -4668,8 +4781,8 @@ var Uo = [
 	"previous_weight",
 	"next_weight",
 	"distance"
-], Wo = 32, Go = /* @__PURE__ */ new WeakMap();
-function Ko() {
+], qo = 32, Jo = /* @__PURE__ */ new WeakMap();
+function Yo() {
 	let e = J(), { now: t } = e, [n, r, i, a] = [
 		t.sheet.value,
 		e.layer.value,
@@ -4679,7 +4792,7 @@ function Ko() {
 		i?.map,
 		n?.layer,
 		n?.excerpt
-	]), { came: l } = ma(s && r !== null && vn(r, n.excerpt) ? c : null, `${s} ${c}`, async (t, r) => {
+	]), { came: l } = _a(s && r !== null && yn(r, n.excerpt) ? c : null, `${s} ${c}`, async (t, r) => {
 		if (n === null) return [];
 		let a = await e.door.tile(i?.map ?? "", n.layer, {
 			excerpt: n.excerpt,
@@ -4689,17 +4802,17 @@ function Ko() {
 		return Array.from({ length: a.heads }, (e, t) => we(a, t));
 	}), u = l.value?.asked === c ? l.value.found : [];
 	if (n === null || r === null || i === null || a === null || o === null) return null;
-	let d = t.apart.value && !n.coarse, f = n.head ?? t.head.value, p = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, m = new Set(n.keys.flatMap((e, t) => qo(e) ? [t] : [])), h = (e) => /* @__PURE__ */ new Set([...m, ...Aa(e)]), g = (e) => {
-		let t = Go.get(e) ?? /* @__PURE__ */ new Map();
-		Go.set(e, t);
-		let n = `${p} ${d}`, r = t.get(n) ?? ja(e, p, d ? h(e) : void 0);
+	let d = t.apart.value && !n.coarse, f = n.head ?? t.head.value, p = r.within ? n.excerpt.rows.from - n.excerpt.keys.from : null, m = new Set(n.keys.flatMap((e, t) => Xo(e) ? [t] : [])), h = (e) => /* @__PURE__ */ new Set([...m, ...Na(e)]), g = (e) => {
+		let t = Jo.get(e) ?? /* @__PURE__ */ new Map();
+		Jo.set(e, t);
+		let n = `${p} ${d}`, r = t.get(n) ?? Pa(e, p, d ? h(e) : void 0);
 		return t.set(n, r), r;
-	}, _ = g(o), v = f === null ? "The mean of all heads" : `Head ${f}`, y = Math.min(Math.max((f ?? 0) - Wo / 2, 0), Math.max(r.heads - Wo, 0)), b = Array.from({ length: Math.min(r.heads, Wo) }, (e, t) => y + t), x = a.statistics.layers[n.layer], S = (e, t) => {
+	}, _ = g(o), v = f === null ? "The mean of all heads" : `Head ${f}`, y = Math.min(Math.max((f ?? 0) - qo / 2, 0), Math.max(r.heads - qo, 0)), b = Array.from({ length: Math.min(r.heads, qo) }, (e, t) => y + t), x = a.statistics.layers[n.layer], S = (e, t) => {
 		if (!d) return x?.[t]?.[e] ?? NaN;
-		let r = n.head === null ? Ir(n, e) : u[e] ?? null, i = e === f ? o : r;
+		let r = n.head === null ? zr(n, e) : u[e] ?? null, i = e === f ? o : r;
 		return i === null ? NaN : g(i)[t];
-	}, C = Uo.filter((e) => b.some((t) => Number.isFinite(S(t, e)))), w = d ? [...h(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
-	return /* @__PURE__ */ k("div", { class: "statistics" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, Y(r, f)), /* @__PURE__ */ k("div", { id: "interpretation" }, n.coarse ? /* @__PURE__ */ k("p", null, "The map is too long to be read here as a whole; the table has the numbers of all of it.") : Pa(_, v, d).map((e) => /* @__PURE__ */ k("p", { key: e }, e))), /* @__PURE__ */ k("label", { class: "check" }, /* @__PURE__ */ k("input", {
+	}, C = Ko.filter((e) => b.some((t) => Number.isFinite(S(t, e)))), w = d ? [...h(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	return /* @__PURE__ */ k("div", { class: "statistics" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, Y(r, f)), /* @__PURE__ */ k("div", { id: "interpretation" }, n.coarse ? /* @__PURE__ */ k("p", null, "The map is too long to be read here as a whole; the table has the numbers of all of it.") : La(_, v, d).map((e) => /* @__PURE__ */ k("p", { key: e }, e))), /* @__PURE__ */ k("label", { class: "check" }, /* @__PURE__ */ k("input", {
 		id: "apart",
 		type: "checkbox",
 		checked: t.apart.value,
@@ -4713,8 +4826,8 @@ function Ko() {
 	}, /* @__PURE__ */ k("table", null, /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "head"), C.map((e) => /* @__PURE__ */ k("th", {
 		key: e,
 		scope: "col",
-		title: bi(e)
-	}, Si(e))))), /* @__PURE__ */ k("tbody", null, b.map((t) => /* @__PURE__ */ k("tr", {
+		title: Ci(e)
+	}, Ti(e))))), /* @__PURE__ */ k("tbody", null, b.map((t) => /* @__PURE__ */ k("tr", {
 		key: t,
 		class: t === f ? "shown" : void 0
 	}, /* @__PURE__ */ k("th", { scope: "row" }, /* @__PURE__ */ k("button", {
@@ -4725,17 +4838,17 @@ function Ko() {
 		onClick: () => e.see(n.layer, t)
 	}, t)), C.map((e) => {
 		let n = S(t, e);
-		return /* @__PURE__ */ k("td", { key: e }, Number.isFinite(n) ? Ci(e, n) : "–");
-	}))))), r.heads > Wo && /* @__PURE__ */ k("p", { class: "note" }, Wo, " of ", r.heads, " heads, those around the one that is shown.")), !n.coarse && /* @__PURE__ */ k(Jo, {
+		return /* @__PURE__ */ k("td", { key: e }, Number.isFinite(n) ? Ei(e, n) : "–");
+	}))))), r.heads > qo && /* @__PURE__ */ k("p", { class: "note" }, qo, " of ", r.heads, " heads, those around the one that is shown.")), !n.coarse && /* @__PURE__ */ k(Zo, {
 		matrix: o,
 		apart: d ? h(o) : /* @__PURE__ */ new Set()
 	}));
 }
-function qo({ special: e, text: t }) {
+function Xo({ special: e, text: t }) {
 	return e || /^(\[(CLS|SEP|PAD|MASK|UNK)\]|<\|.*\|>|<(bos|eos|cls|sep|mask)>)$/.test(t);
 }
-function Jo({ matrix: e, apart: t }) {
-	let n = J(), r = n.now.sheet.value, { entropy: i, received: a } = Ma(e, t), o = i.length || 1, s = [...a.keys()].sort((e, t) => (a[t] ?? 0) - (a[e] ?? 0)).slice(0, 3).map((e) => `${r?.keys[e]?.text ?? e} ${F((a[e] ?? 0) / o)}`), c = ha((e, t) => Yo(e, t, n.theme, a, i), [
+function Zo({ matrix: e, apart: t }) {
+	let n = J(), r = n.now.sheet.value, { entropy: i, received: a } = Fa(e, t), o = i.length || 1, s = [...a.keys()].sort((e, t) => (a[t] ?? 0) - (a[e] ?? 0)).slice(0, 3).map((e) => `${r?.keys[e]?.text ?? e} ${F((a[e] ?? 0) / o)}`), c = va((e, t) => Qo(e, t, n.theme, a, i), [
 		e,
 		t.size,
 		n.theme.changes.value
@@ -4746,8 +4859,8 @@ function Jo({ matrix: e, apart: t }) {
 		"aria-label": `Attention received by each key; most: ${s.join(", ")}`
 	}), /* @__PURE__ */ k("p", { class: "note" }, "Most received: ", s.join(", "), "."));
 }
-function Yo(e, t, n, r, i) {
-	let { width: a, height: o } = aa(e, Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)), s = o / 2, c = r.reduce((e, t) => Math.max(e, t), 1e-9), l = (e, n, r, i, o) => {
+function Qo(e, t, n, r, i) {
+	let { width: a, height: o } = ca(e, Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)), s = o / 2, c = r.reduce((e, t) => Math.max(e, t), 1e-9), l = (e, n, r, i, o) => {
 		let c = a / Math.max(e.length, 1);
 		t.fillStyle = o, e.forEach((e, a) => {
 			let o = e / n * (s - 6), l = +(c > 4);
@@ -4763,26 +4876,26 @@ function Q(e, t, n, r = () => !0) {
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return xe(/* @__PURE__ */ k(ii, { value: t }, /* @__PURE__ */ k(n, null)), e), {
+			return xe(/* @__PURE__ */ k(si, { value: t }, /* @__PURE__ */ k(n, null)), e), {
 				update: () => void 0,
 				unmount: () => xe(null, e)
 			};
 		}
 	};
 }
-var Xo = [
-	Q("distribution", "Distribution", io),
-	Q("lines", "Lines", No),
-	Q("mechanism", "Mechanism", Lo, (e) => e.mechanism !== void 0),
-	Q("statistics", "Statistics", Ko),
-	Q("compare", "Compare", Fa),
-	Q("doubt", "Doubt", vo, (e, t) => e.doubt !== void 0 && t?.doubt != null),
-	Q("beams", "Beams", Ca, (e, t) => e.beams !== void 0 && t?.beams === !0),
-	Q("alignment", "Alignment", ga, (e, t, n) => e.alignment !== void 0 && n?.gold === !0),
-	Q("notes", "Notes", Fo, (e, t, n) => e.notes !== void 0 && n?.notes === !0)
+var $o = [
+	Q("distribution", "Distribution", so),
+	Q("lines", "Lines", Io),
+	Q("mechanism", "Mechanism", Bo, (e) => e.mechanism !== void 0),
+	Q("statistics", "Statistics", Yo),
+	Q("compare", "Compare", Ra),
+	Q("doubt", "Doubt", xo, (e, t) => e.doubt !== void 0 && t?.doubt != null),
+	Q("beams", "Beams", Ea, (e, t) => e.beams !== void 0 && t?.beams === !0),
+	Q("alignment", "Alignment", ya, (e, t, n) => e.alignment !== void 0 && n?.gold === !0),
+	Q("notes", "Notes", Ro, (e, t, n) => e.notes !== void 0 && n?.notes === !0)
 ];
-function Zo() {
-	let e = J(), t = U(null), n = U(null), r = K(!1), i = Xo.filter((t) => t.accepts(e.door, e.now.answer.value, e.now.model.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
+function es() {
+	let e = J(), t = U(null), n = U(null), r = K(!1), i = $o.filter((t) => t.accepts(e.door, e.now.answer.value, e.now.model.value)), a = i.find(({ id: t }) => t === e.now.tab.value) ?? i[0];
 	H(() => {
 		if (t.current !== null && a !== void 0) return n.current = {
 			id: a.id,
@@ -4828,11 +4941,11 @@ function Zo() {
 	}));
 }
 // src/csv.ts
-function Qo(e, t) {
+function ts(e, t) {
 	return `attlas-${e.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 80) || "map"}.${t}`;
 }
-function $o(e, t, n, r, i) {
-	let a = ["row,row_token,key,key_token,weight"], o = (e) => es(e?.whole ?? e?.text ?? "");
+function ns(e, t, n, r, i) {
+	let a = ["row,row_token,key,key_token,weight"], o = (e) => rs(e?.whole ?? e?.text ?? "");
 	for (let s = r.rows.from; s < r.rows.to; s++) for (let c = r.keys.from; c < r.keys.to; c++) {
 		if (ke(e, s, c)) continue;
 		let r = e.values[s * e.columns + c] ?? 0;
@@ -4840,45 +4953,45 @@ function $o(e, t, n, r, i) {
 	}
 	return `${a.join("\r\n")}\r\n`;
 }
-function es(e) {
+function rs(e) {
 	return /[",\r\n]|^\s|\s$/.test(e) ? `"${e.replace(/"/g, "\"\"")}"` : e;
 }
 // src/export.ts
-var ts = 16, ns = 28, rs = 56, is = 288, as = 2;
-function os(e) {
+var is = 16, as = 28, os = 56, ss = 288, cs = 2;
+function ls(e) {
 	let [t, n] = [e.layer.peek(), e.map?.view ?? null], r = e.state.sheet?.head ?? e.state.head;
-	return t === null || n === null ? "" : `${Y(t, r)}, ${yi(n)}`;
+	return t === null || n === null ? "" : `${Y(t, r)}, ${Si(n)}`;
 }
-function ss(e, t, { width: n, height: r }) {
+function us(e, t, { width: n, height: r }) {
 	let { map: i, theme: a } = e, o = e.weights.peek();
 	if (i === null || o === null) return;
 	let { scale: s } = e.state;
-	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(os(e), ts, 22), t.save(), t.translate(ts, 44), i.export(t), t.restore();
-	let c = r - ts - rs + 22;
-	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Ie.find(([e]) => e === s)?.[1] ?? s}`, ts, c - 10), ia(t, a.ramp, ze(s, Me(o)), {
-		x: ts,
+	t.fillStyle = a.tone("paper"), t.fillRect(0, 0, n, r), t.fillStyle = a.tone("ink"), t.font = `600 13px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(ls(e), is, 22), t.save(), t.translate(is, 44), i.export(t), t.restore();
+	let c = r - is - os + 22;
+	t.fillStyle = a.tone("quiet"), t.font = `12px ${a.font}`, t.textAlign = "left", t.textBaseline = "middle", t.fillText(`Colours: ${Ie.find(([e]) => e === s)?.[1] ?? s}`, is, c - 10), sa(t, a.ramp, ze(s, Me(o)), {
+		x: is,
 		y: c,
-		width: Math.min(is, n - 32)
+		width: Math.min(ss, n - 32)
 	}, a.tone("quiet"), a.font);
 }
-function cs(e) {
+function ds(e) {
 	let t = e.map?.size ?? null;
 	return t && {
-		width: Math.max(Math.ceil(t.width), is) + 32,
-		height: Math.ceil(t.height) + ns + rs + 32
+		width: Math.max(Math.ceil(t.width), ss) + 32,
+		height: Math.ceil(t.height) + as + os + 32
 	};
 }
-function ls(e) {
-	let t = cs(e);
+function fs(e) {
+	let t = ds(e);
 	if (t === null) return null;
-	let n = new Ii();
-	return ss(e, n, t), n.file(t.width, t.height, os(e));
+	let n = new zi();
+	return us(e, n, t), n.file(t.width, t.height, ls(e));
 }
-async function us(e) {
-	let t = cs(e), n = document.createElement("canvas"), r = n.getContext("2d");
-	return t === null || r === null ? null : ([n.width, n.height] = [t.width * as, t.height * as], r.scale(as, as), ss(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
+async function ps(e) {
+	let t = ds(e), n = document.createElement("canvas"), r = n.getContext("2d");
+	return t === null || r === null ? null : ([n.width, n.height] = [t.width * cs, t.height * cs], r.scale(cs, cs), us(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function ds(e) {
+function ms(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -4897,32 +5010,32 @@ function ds(e) {
 		row: i.from,
 		key: a.from
 	};
-	return $o(r, t.rows, t.keys, c, l);
+	return ns(r, t.rows, t.keys, c, l);
 }
-function fs(e, t) {
+function hs(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function ps() {
+function gs() {
 	let e = J(), t = U(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = Qo(os(e), t), i = {
-			svg: () => ls(e),
-			csv: () => ds(e),
+		let r = ts(ls(e), t), i = {
+			svg: () => fs(e),
+			csv: () => ms(e),
 			png: () => null
 		}[t](), a = {
 			svg: "image/svg+xml",
 			csv: "text/csv;charset=utf-8",
 			png: "image/png"
-		}[t], o = t === "png" ? await us(e) : i === null ? null : new Blob([i], { type: a });
+		}[t], o = t === "png" ? await ps(e) : i === null ? null : new Blob([i], { type: a });
 		if (o === null) {
 			let t = new P("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		fs(o, r), e.spoken.value = `Saved as ${r}`;
+		hs(o, r), e.spoken.value = `Saved as ${r}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -4961,30 +5074,30 @@ function ps() {
 	}, "Copy the link")));
 }
 // src/viewport.ts
-var ms = 38, hs = 4;
-function gs({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), ms), i = Math.min(n.height / Math.max(e, 1), ms), [a, o] = Math.max(r, i) / Math.min(r, i) <= hs ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var _s = 38, vs = 4;
+function ys({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), _s), i = Math.min(n.height / Math.max(e, 1), _s), [a, o] = Math.max(r, i) / Math.min(r, i) <= vs ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function _s(e, t, n, r, i) {
+function bs(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return ys(e.from + t * (e.to - e.from) - t * o, o, r);
+	return Ss(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function vs(e, t, n, r) {
+function xs(e, t, n, r) {
 	let i = e.to - e.from;
-	return ys(e.from + t / r * i, i, n);
+	return Ss(e.from + t / r * i, i, n);
 }
-function ys(e, t, n) {
+function Ss(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function bs({ rows: e, keys: t }) {
+function Cs({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -4997,14 +5110,14 @@ function bs({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function xs(e, t, n) {
+function ws(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function $(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function Ss(e, t, n) {
+function Ts(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -5016,19 +5129,19 @@ function Ss(e, t, n) {
 	for (let t = a; t < e.to; t += i) o.push(t);
 	return o;
 }
-var Cs = /* @__PURE__ */ new WeakMap();
-function ws(e, t, n, r) {
-	let i = Ts(t.near), a = (t) => {
-		let n = Cs.get(t);
+var Es = /* @__PURE__ */ new WeakMap();
+function Ds(e, t, n, r) {
+	let i = Os(t.near), a = (t) => {
+		let n = Es.get(t);
 		if (n !== void 0) return n;
 		let r = t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, 112)), 0);
-		return Cs.set(t, r), r;
+		return Es.set(t, r), r;
 	}, o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
 		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : 13) + 14), c = Math.max(n.width - i - 16, 40);
 		return {
 			left: i,
 			top: s,
-			...gs(t.layer, {
+			...ys(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
@@ -5042,12 +5155,12 @@ function ws(e, t, n, r) {
 		named: l
 	};
 }
-function Ts({ matrix: e, excerpt: t }) {
+function Os({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
 // src/map-view.ts
-var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
+var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 	constructor(e, t, n, r) {
 		this.theme = e, this.canvas = t, this.room = n, this.handlers = r, this.picture = null, this.shown = null, this.plan = null, this.bitmaps = /* @__PURE__ */ new Map(), this.pointers = /* @__PURE__ */ new Map(), this.frame = null, this.travelled = 0, this.marks = document.createElement("div"), this.measured = {
 			width: 0,
@@ -5063,7 +5176,7 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && u(bs(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp", "gold") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && u(Cs(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp", "gold") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -5073,7 +5186,7 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = js(c.rows, l.rows, xs(i.rows, o, r.height)), d = js(c.keys, l.columns, xs(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = Ps(c.rows, l.rows, ws(i.rows, o, r.height)), d = Ps(c.keys, l.columns, ws(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -5120,14 +5233,14 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (Ts(n.near) ? this.handlers.click(i) : this.zoom(r, Ds));
+		i !== null && (Os(n.near) ? this.handlers.click(i) : this.zoom(r, As));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: xs(e, Math.max(Math.min(t, n), 0), r),
-			to: xs(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: ws(e, Math.max(Math.min(t, n), 0), r),
+			to: ws(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -5137,7 +5250,7 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = u(bs(r), e(i));
+		let { layer: i } = n, a = u(Cs(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -5176,19 +5289,19 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: _s(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: _s(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: bs(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: bs(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: vs(i.rows, t, n.layer.queries, r.height),
-			keys: vs(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: xs(i.rows, t, n.layer.queries, r.height),
+			keys: xs(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(bs(e)), Os);
+		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(Cs(e)), js);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -5199,11 +5312,11 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		let i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
 		i.font = `600 13px ${this.theme.font}`;
-		let a = ws(i, t, r, n);
+		let a = Ds(i, t, r, n);
 		this.plan = a;
 		let [o, s] = [a.left + a.width + 16, a.top + a.height + 4];
-		aa(this.canvas, o, s);
-		let c = u(bs(n), e(t.layer));
+		ca(this.canvas, o, s);
+		let c = u(Cs(n), e(t.layer));
 		Z(this.canvas, "touch-action", c ? "pan-x pan-y" : "none"), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -5233,11 +5346,11 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		}, e);
 	}
 	get view() {
-		return this.shown && bs(this.shown);
+		return this.shown && Cs(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = $(i.keys, o.from, r.width), c = $(i.rows, a.from, r.height), l = $(i.keys, o.to, r.width) - s, u = $(i.rows, a.to, r.height) - c;
-		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = na(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1, this.stretch(e, n, t.ramp, [
+		e.save(), e.translate(r.left, r.top), this.rightToLeft && (e.translate(r.width, 0), e.scale(-1, 1)), e.clearRect(s, c, l, u), e.fillStyle = aa(e, this.theme.tone("line")) ?? this.theme.tone("line"), e.fillRect(s, c, l, u), e.imageSmoothingEnabled = !1, this.stretch(e, n, t.ramp, [
 			s,
 			c,
 			l,
@@ -5251,23 +5364,23 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		e.setLineDash([]);
 	}
 	stretch(e, t, n, r) {
-		let i = this.bitmaps.get(t.matrix) ?? ta([t], n);
+		let i = this.bitmaps.get(t.matrix) ?? ia([t], n);
 		this.bitmaps.set(t.matrix, i), i.width > 0 && i.height > 0 && e.drawImage(i, ...r);
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !Ts(t.near)) return;
+		if (Math.min(a, o) < 8 || !Os(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [Ms(c.rows, r.rows), Ms(c.keys, r.keys)];
+		let [l, u] = [Fs(c.rows, r.rows), Fs(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + $(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < Es)) {
+		if (!(Math.min(a, o) < ks)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
 				if (ke(s, o, l)) continue;
 				let u = Oe(s, o, l);
-				e.fillStyle = Ji(Wi(t.ramp, t.near.shade(u, o)));
+				e.fillStyle = Zi(qi(t.ramp, t.near.shade(u, o)));
 				let d = n.top + $(r.rows, i + .5, n.height);
 				e.fillText(Fe(u), this.x(a + .5, n, r), d);
 			}
@@ -5276,7 +5389,7 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 	name(e, t, n, r, i) {
 		e.textBaseline = "middle";
 		let a = Math.min(n.height / (r.rows.to - r.rows.from), n.width / (r.keys.to - r.keys.from)), o = n.named.rows || n.named.keys ? Math.min(13, Math.max(a, 11)) : 13, s = (t) => {
-			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(ra(e, t, 112), 0, 0);
+			e.font = `${o}px ${i}`, e.fillStyle = this.theme.tone("quiet"), e.fillText(oa(e, t, 112), 0, 0);
 		};
 		for (let i of [!0, !1]) {
 			let [a, o, c] = i ? [
@@ -5287,10 +5400,10 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 				r.keys,
 				n.width,
 				t.columns
-			], { rows: l, keys: u } = t.near.excerpt, d = i ? l.from : u.from, f = i ? n.named.rows : n.named.keys, p = f ? Ns(Ms({
+			], { rows: l, keys: u } = t.near.excerpt, d = i ? l.from : u.from, f = i ? n.named.rows : n.named.keys, p = f ? Is(Fs({
 				from: 0,
 				to: Infinity
-			}, a)) : Ss(a, o, i ? 24 : 56);
+			}, a)) : Ts(a, o, i ? 24 : 56);
 			for (let t of p) {
 				let l = f ? c[t - d]?.text : t.toLocaleString("en"), u = i ? n.top + $(a, t + .5, o) : this.x(t + .5, n, r), p = i ? n.top : n.left;
 				l === void 0 || u < p || u > p + o || (e.save(), e.textAlign = i ? "right" : f ? "left" : "center", i ? e.translate(n.left - 8, u) : e.translate(u, n.top - (f ? 8 : 12)), !i && f && e.rotate(-Math.PI / 2), s(l), e.restore());
@@ -5329,11 +5442,11 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !u(bs(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !u(Cs(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = ks / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
-		aa(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1)), this.stretch(i, t.far, t.ramp, [
+		let { layer: a } = t, o = Ms / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		ca(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1)), this.stretch(i, t.far, t.ramp, [
 			0,
 			0,
 			s,
@@ -5345,7 +5458,7 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => vs(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => xs(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -5388,29 +5501,29 @@ var Es = 28, Ds = 8, Os = 120, ks = 84, As = class {
 		];
 	}
 };
-function js(e, t, n) {
+function Ps(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function Ms(e, t) {
+function Fs(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function Ns({ from: e, to: t }) {
+function Is({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Ps(e, t) {
+function Ls(e, t) {
 	return t.partner === void 0 ? null : t.side === "target" ? Oe(e, t.index, t.partner) : Oe(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function Fs() {
+function Rs() {
 	let e = J(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = K(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", { class: "pane-head" }, /* @__PURE__ */ k(Is, {
+	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", { class: "pane-head" }, /* @__PURE__ */ k(zs, {
 		part: a,
 		editing: o.value,
 		edit: () => o.value = !o.value
@@ -5424,16 +5537,16 @@ function Fs() {
 		title: "Farther (−)",
 		"aria-label": "Farther",
 		onClick: () => e.map?.closer(.5)
-	}, "−"), /* @__PURE__ */ k(ps, null))), o.value && /* @__PURE__ */ k(Ls, { view: a }), /* @__PURE__ */ k("p", {
+	}, "−"), /* @__PURE__ */ k(gs, null))), o.value && /* @__PURE__ */ k(Bs, { view: a }), /* @__PURE__ */ k("p", {
 		id: "coarse",
 		class: "hint",
 		hidden: !n.coarse || n.preview && !pn(r, a)
-	}, Ei(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)), /* @__PURE__ */ k(Rs, { label: ki(i.rows, i.columns, s, n.coarse) }), /* @__PURE__ */ k(Bs, null));
+	}, ki(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)), /* @__PURE__ */ k(Vs, { label: Mi(i.rows, i.columns, s, n.coarse) }), /* @__PURE__ */ k(Us, null));
 }
-function Is({ part: e, editing: t, edit: n }) {
+function zs({ part: e, editing: t, edit: n }) {
 	let r = J(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
-	let s = r.layer.value, c = s?.heads ?? 0, l = o !== null && s !== null && vn(s, o.excerpt), u = o?.head ?? i.head.value;
+	let s = r.layer.value, c = s?.heads ?? 0, l = o !== null && s !== null && yn(s, o.excerpt), u = o?.head ?? i.head.value;
 	return /* @__PURE__ */ k("nav", {
 		class: "crumbs",
 		"aria-label": "What is shown"
@@ -5447,7 +5560,7 @@ function Is({ part: e, editing: t, edit: n }) {
 		value: String(i.layer.value),
 		title: r.layer.value?.name,
 		onChange: (e) => r.chooseLayer(Number(e.currentTarget.value))
-	}, gr(a.layers).map(([e, t]) => /* @__PURE__ */ k("optgroup", {
+	}, yr(a.layers).map(([e, t]) => /* @__PURE__ */ k("optgroup", {
 		key: e,
 		label: e || "layers"
 	}, t.map((e) => /* @__PURE__ */ k("option", {
@@ -5456,7 +5569,7 @@ function Is({ part: e, editing: t, edit: n }) {
 	}, a.layers[e]?.title))))), /* @__PURE__ */ k("span", {
 		"aria-hidden": "true",
 		class: "between"
-	}, "›"), /* @__PURE__ */ k("label", null, "head", " ", /* @__PURE__ */ k(ci, {
+	}, "›"), /* @__PURE__ */ k("label", null, "head", " ", /* @__PURE__ */ k(di, {
 		id: "head",
 		value: u === null ? "" : String(u),
 		options: [...o?.head === null || l ? [["", "mean of all"]] : [], ...Array.from({ length: c }, (e, t) => [String(t), String(t)])],
@@ -5471,9 +5584,9 @@ function Is({ part: e, editing: t, edit: n }) {
 		"aria-expanded": t,
 		title: "Choose a part by numbers",
 		onClick: n
-	}, yi(e)));
+	}, Si(e)));
 }
-function Ls({ view: t }) {
+function Bs({ view: t }) {
 	let n = J(), r = n.layer.value, i = U(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -5520,22 +5633,22 @@ function Ls({ view: t }) {
 		onClick: () => n.view(e(r))
 	}, "Whole map")));
 }
-function Rs({ label: t }) {
+function Vs({ label: t }) {
 	let n = J(), r = U(null), i = U(null), a = U(null), o = U(null);
-	Un(() => {
+	Gn(() => {
 		if (r.current === null || i.current === null) return;
 		let e = ({ row: e, column: t }) => ({
 			side: "target",
 			index: e,
 			partner: t
 		});
-		return n.map = new As(n.theme, r.current, i.current, {
+		return n.map = new Ns(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = zs(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = Hs(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e) => n.view(e),
-			here: () => Pr(n.state),
+			here: () => Lr(n.state),
 			leave: () => {
 				let e = n.state.pointed;
 				e && n.point({
@@ -5607,23 +5720,23 @@ function Rs({ label: t }) {
 		class: "unseen"
 	}, "Arrow keys move the crosshair, plus and minus zoom, 0 shows all, Enter keeps a cell."));
 }
-function zs(e, t) {
+function Hs(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Ps(r, t), s = i[t.index]?.text ?? "";
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Ls(r, t), s = i[t.index]?.text ?? "";
 	return o === null ? "" : `${R(s)} → ${R(a[t.partner]?.text ?? "")}: ${F(o)}`;
 }
-function Bs() {
+function Us() {
 	let e = J(), { now: t, theme: n } = e, r = U(null), i = e.weights.value, a = t.scale.value;
 	return q(() => {
 		n.changes.value;
 		let e = r.current?.getContext("2d");
-		e && ia(e, n.ramp, [], {
+		e && sa(e, n.ramp, [], {
 			x: 0,
 			y: 0,
 			width: 256
 		}, "", "");
-	}), i === null ? null : /* @__PURE__ */ k("div", { class: "map-foot" }, /* @__PURE__ */ k("label", { class: "scale" }, "Colours", " ", /* @__PURE__ */ k(ci, {
+	}), i === null ? null : /* @__PURE__ */ k("div", { class: "map-foot" }, /* @__PURE__ */ k("label", { class: "scale" }, "Colours", " ", /* @__PURE__ */ k(di, {
 		id: "scale",
 		value: a,
 		options: Ie,
@@ -5640,21 +5753,21 @@ function Bs() {
 	}, ze(a, Me(i)).map(({ share: e, text: t }) => /* @__PURE__ */ k("span", {
 		key: e,
 		ref: (t) => t?.style.setProperty("--share", `${(e * 100).toFixed(1)}%`)
-	}, t)))), /* @__PURE__ */ k(Vs, null));
+	}, t)))), /* @__PURE__ */ k(Ws, null));
 }
-function Vs() {
+function Ws() {
 	let e = J(), { pinned: t, pointed: n } = e.now;
 	return /* @__PURE__ */ k("span", {
 		id: "readout",
 		class: "readout"
-	}, zs(e, Pr({
+	}, Hs(e, Lr({
 		pinned: t.value,
 		pointed: n.value
 	})));
 }
 // src/separator.tsx
-var Hs = 24;
-function Us({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var Gs = 24;
+function Ks({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = U(null), u = U(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -5686,7 +5799,7 @@ function Us({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : Hs));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : Gs));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -5695,34 +5808,42 @@ function Us({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function Ws({ explorer: e }) {
-	lr();
+function qs({ explorer: e }) {
+	dr();
 	let t = K(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
 		n.key === "Escape" && !t.value && e.unpin(), n.key === "?" && !i && (n.preventDefault(), t.value = !0);
 	};
 	return H(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
-	}, []), /* @__PURE__ */ k(ii, { value: e }, /* @__PURE__ */ k("div", {
+	}, []), /* @__PURE__ */ k(si, { value: e }, /* @__PURE__ */ k("div", {
 		class: r ? "screen gone" : "screen",
 		onKeyDown: (t) => {
 			e.address === null && i(t);
 		}
-	}, /* @__PURE__ */ k(Gs, { help: t }), /* @__PURE__ */ k(Pi, null), /* @__PURE__ */ k(qs, null), /* @__PURE__ */ k(Xs, null), /* @__PURE__ */ k(Ys, null), /* @__PURE__ */ k(fa, { open: t })));
+	}, /* @__PURE__ */ k(Js, { help: t }), /* @__PURE__ */ k(Li, null), /* @__PURE__ */ k(Xs, null), /* @__PURE__ */ k($s, null), /* @__PURE__ */ k(Qs, null), /* @__PURE__ */ k(ha, { open: t })));
 }
-function Gs({ help: e }) {
-	let t = J().now.model.value?.facts ?? {};
+function Js({ help: e }) {
+	let t = J(), n = t.now.model.value, r = n?.facts ?? {}, { door: i } = t;
 	return /* @__PURE__ */ k("header", { class: "head" }, /* @__PURE__ */ k("h1", { class: "mark" }, /* @__PURE__ */ k("svg", {
 		viewBox: "0 0 12 12",
 		"aria-hidden": "true"
 	}, /* @__PURE__ */ k("path", {
 		class: "pale",
 		d: "M0 0h12v12H0z"
-	}), /* @__PURE__ */ k("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })), "attlas"), /* @__PURE__ */ k(ji, null), /* @__PURE__ */ k("p", {
+	}), /* @__PURE__ */ k("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })), "attlas"), n?.sources && /* @__PURE__ */ k("select", {
+		id: "subject",
+		"aria-label": "What is shown",
+		value: String(i.source),
+		onChange: (e) => i.choose?.(Number(e.currentTarget.value))
+	}, n.sources.map((e, t) => /* @__PURE__ */ k("option", {
+		key: t,
+		value: String(t)
+	}, e))), /* @__PURE__ */ k(Pi, null), /* @__PURE__ */ k("p", {
 		id: "facts",
 		class: "facts",
-		title: [...li(t), ui(t)].filter((e) => e !== "").join(" · ")
-	}, li(t).map((e) => /* @__PURE__ */ k("span", { key: e }, e))), /* @__PURE__ */ k("button", {
+		title: [...fi(r), pi(r)].filter((e) => e !== "").join(" · ")
+	}, fi(r).map((e) => /* @__PURE__ */ k("span", { key: e }, e))), /* @__PURE__ */ k("button", {
 		id: "help",
 		type: "button",
 		class: "round",
@@ -5731,17 +5852,17 @@ function Gs({ help: e }) {
 		onClick: () => e.value = !0
 	}, "?"));
 }
-var Ks = [
+var Ys = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function qs() {
-	let e = J(), { now: t } = e, n = U(null), r = K("map"), i = Vn(() => [
-		/* @__PURE__ */ k(ua, null),
-		/* @__PURE__ */ k(Fs, null),
-		/* @__PURE__ */ k(eo, null),
-		/* @__PURE__ */ k(Zo, null)
+function Xs() {
+	let e = J(), { now: t } = e, n = U(null), r = K("map"), i = Un(() => [
+		/* @__PURE__ */ k(pa, null),
+		/* @__PURE__ */ k(Rs, null),
+		/* @__PURE__ */ k(ro, null),
+		/* @__PURE__ */ k(es, null)
 	])[0], a = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, o = t.sheet.value !== null, s = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, c = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
@@ -5751,7 +5872,7 @@ function qs() {
 	}), o ? /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes"
-	}, Ks.filter(([e]) => e !== "heads" || a).map(([e, t]) => /* @__PURE__ */ k("button", {
+	}, Ys.filter(([e]) => e !== "heads" || a).map(([e, t]) => /* @__PURE__ */ k("button", {
 		key: e,
 		type: "button",
 		"aria-pressed": r.value === e,
@@ -5764,7 +5885,7 @@ function qs() {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Ks.filter(([e]) => e !== "heads" || a);
+			let t = Ys.filter(([e]) => e !== "heads" || a);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		}
 	}, /* @__PURE__ */ k("section", {
@@ -5772,7 +5893,7 @@ function qs() {
 		class: "pane heads",
 		"aria-labelledby": "heads-title",
 		hidden: !a
-	}, i[0]), /* @__PURE__ */ k(Us, {
+	}, i[0]), /* @__PURE__ */ k(Ks, {
 		id: "left",
 		label: "Width of the heads",
 		orientation: "vertical",
@@ -5785,7 +5906,7 @@ function qs() {
 	}), /* @__PURE__ */ k("section", {
 		class: "pane map",
 		"aria-label": "Map"
-	}, i[1]), /* @__PURE__ */ k(Us, {
+	}, i[1]), /* @__PURE__ */ k(Ks, {
 		id: "right",
 		label: "Width of the words",
 		orientation: "vertical",
@@ -5798,7 +5919,7 @@ function qs() {
 	}), /* @__PURE__ */ k("section", {
 		class: "pane words",
 		"aria-label": "Words"
-	}, i[2]), /* @__PURE__ */ k(Us, {
+	}, i[2]), /* @__PURE__ */ k(Ks, {
 		id: "below",
 		label: "Height of the inspector",
 		orientation: "horizontal",
@@ -5815,12 +5936,12 @@ function qs() {
 		id: "looking",
 		class: "nothing",
 		hidden: t.answer.value !== null && t.answer.value.map === null
-	}, /* @__PURE__ */ k("p", { class: "hint" }, Js(e)));
+	}, /* @__PURE__ */ k("p", { class: "hint" }, Zs(e)));
 }
-function Js({ now: e }) {
+function Zs({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Ys() {
+function Qs() {
 	return /* @__PURE__ */ k("p", {
 		class: "unseen",
 		id: "spoken",
@@ -5828,7 +5949,7 @@ function Ys() {
 		"aria-live": "polite"
 	}, J().spoken.value);
 }
-function Xs() {
+function $s() {
 	let e = J(), t = e.notice.value;
 	return H(() => {
 		if (t === "") return;
@@ -5842,21 +5963,21 @@ function Xs() {
 	}, t);
 }
 // src/theme.ts
-var Zs = [
+var ec = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], Qs = [
+], tc = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], $s = class {
+], nc = class {
 	constructor(e, t) {
 		this.frame = e, this.scheme = t, this.preference = matchMedia("(prefers-color-scheme: dark)"), this.forced = matchMedia("(forced-colors: active)"), this.count = G(0), this.read = /* @__PURE__ */ new Map(), this.changed = () => this.apply(), this.tones = getComputedStyle(e);
 		for (let e of [this.preference, this.forced]) e.addEventListener("change", this.changed);
@@ -5866,7 +5987,7 @@ var Zs = [
 		return this.scheme === "dark" || this.scheme === "auto" && this.preference.matches;
 	}
 	get ramp() {
-		return this.dark ? Vi : Bi;
+		return this.dark ? Wi : Ui;
 	}
 	tone(e) {
 		return this.kept(e, () => this.tones.getPropertyValue(`--${e}`).trim());
@@ -5882,10 +6003,10 @@ var Zs = [
 		return this.count;
 	}
 	get differences() {
-		return this.dark ? Ui : Hi;
+		return this.dark ? Ki : Gi;
 	}
 	get heads() {
-		return this.dark ? Qs : Zs;
+		return this.dark ? tc : ec;
 	}
 	dispose() {
 		for (let e of [this.preference, this.forced]) e.removeEventListener("change", this.changed);
@@ -5895,19 +6016,19 @@ var Zs = [
 	}
 };
 // src/mount.tsx
-function ec(e) {
+function rc(e) {
 	let t = new CSSStyleSheet();
 	return t.replaceSync(e), t;
 }
-function tc(e, t, n) {
+function ic(e, t, n) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" });
 	i.adoptedStyleSheets = [n.styles];
 	let a = document.createElement("div");
 	a.className = "explorer", i.append(a), e.append(r);
-	let o = new $s(a, n.scheme ?? "auto"), { address: s } = n, c = new $r(t, o, s ?? null);
-	xe(/* @__PURE__ */ k(Ws, { explorer: c }), a);
+	let o = new nc(a, n.scheme ?? "auto"), { address: s } = n, c = new ni(t, o, s ?? null);
+	xe(/* @__PURE__ */ k(qs, { explorer: c }), a);
 	let l = s?.whenChanged(() => void c.follow(s.read()));
 	return c.begin(s?.read() ?? n.link ?? ""), {
 		explorer: c,
@@ -5917,7 +6038,7 @@ function tc(e, t, n) {
 	};
 }
 // src/widget.ts
-var nc = class {
+var ac = class {
 	constructor(e) {
 		this.channel = e, this.waiting = /* @__PURE__ */ new Map(), this.latest = 0, this.hear = (e, t) => {
 			let { id: n, answer: r } = e, i = this.waiting.get(n);
@@ -5945,7 +6066,7 @@ var nc = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return sn(rc(await this.ask({
+		return sn(oc(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -5957,19 +6078,19 @@ var nc = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o, rough: s } = r, c = `${n(a.rows)},${n(a.keys)}`, l = o === null ? {} : { heads: ic({
+		let { excerpt: a, head: o, rough: s } = r, c = `${n(a.rows)},${n(a.keys)}`, l = o === null ? {} : { heads: sc({
 			from: o,
 			to: o + 1
 		}) }, u = s ? {
 			bits: "8",
 			curve: "root"
 		} : {}, d = {
-			...ac(a),
+			...cc(a),
 			shape: c,
 			...l,
 			...u
 		};
-		return rn(rc(await this.ask({
+		return rn(oc(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -5981,7 +6102,7 @@ var nc = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: ac(n)
+			query: cc(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -6016,23 +6137,23 @@ var nc = class {
 		});
 	}
 };
-function rc({ content: e }) {
+function oc({ content: e }) {
 	if (e !== null) return e;
 	throw new P("an answer in bytes", "one without", "run the cell again");
 }
-function ic({ from: e, to: t }) {
+function sc({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function ac({ rows: e, keys: t }) {
+function cc({ rows: e, keys: t }) {
 	return {
-		rows: ic(e),
-		keys: ic(t)
+		rows: sc(e),
+		keys: sc(t)
 	};
 }
-var oc = { render({ model: e, el: t }) {
-	let n = new nc(e), r = tc(t, n, { styles: ec(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{contain:strict;scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.crosshair{pointer-events:none;position:absolute;overflow:clip}.crosshair>div{box-shadow:0 0 0 1px var(--accent), inset 0 0 0 1px var(--accent);will-change:transform;position:absolute;inset:0 auto auto 0}.crosshair>:nth-child(3){box-shadow:0 0 0 2px var(--accent), inset 0 0 0 1px var(--accent)}.crosshair>:last-child{border:2px dashed var(--accent);box-shadow:none}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{contain:size layout;min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums;align-self:stretch}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{contain:strict;border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars :is(.word,.number){contain:size layout;height:26px;line-height:26px}.bars .track{background-repeat:no-repeat}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.notes textarea{border:1px solid var(--edge);background:var(--paper);width:100%;color:inherit;font:inherit;resize:vertical;border-radius:.3rem;padding:.4rem}.notes ul{flex:auto;min-height:0;list-style:none;overflow:hidden auto}.notes li{border-bottom:1px solid var(--line);max-width:40rem;padding-block:.4rem}.notes li p{overflow-wrap:anywhere;white-space:pre-wrap}.notes :is(li button,li a){min-height:1.5rem}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.explorer,.explorer.dark{--paper:Canvas;--raised:Canvas;--line:CanvasText;--edge:CanvasText;--ink:CanvasText;--quiet:CanvasText;--accent:Highlight;--action:Highlight;--on-action:HighlightText;--wrong:CanvasText}.token.active,.token.partner,.bars .partner,.slope.partner{outline-offset:-2px;outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}:is(.statistics .shown,.mechanism .partner,.beams .partner) :is(td,th){border-block:2px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.track{border:1px solid canvastext}.bar,.bars .track,.swatch,.token,.crosshair,canvas{forced-color-adjust:none}}") });
+var lc = { render({ model: e, el: t }) {
+	let n = new ac(e), r = ic(t, n, { styles: rc(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select,.head>select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{contain:strict;scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.crosshair{pointer-events:none;position:absolute;overflow:clip}.crosshair>div{box-shadow:0 0 0 1px var(--accent), inset 0 0 0 1px var(--accent);will-change:transform;position:absolute;inset:0 auto auto 0}.crosshair>:nth-child(3){box-shadow:0 0 0 2px var(--accent), inset 0 0 0 1px var(--accent)}.crosshair>:last-child{border:2px dashed var(--accent);box-shadow:none}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{contain:size layout;min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums;align-self:stretch}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{contain:strict;border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars :is(.word,.number){contain:size layout;height:26px;line-height:26px}.bars .track{background-repeat:no-repeat}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.notes textarea{border:1px solid var(--edge);background:var(--paper);width:100%;color:inherit;font:inherit;resize:vertical;border-radius:.3rem;padding:.4rem}.notes ul{flex:auto;min-height:0;list-style:none;overflow:hidden auto}.notes li{border-bottom:1px solid var(--line);max-width:40rem;padding-block:.4rem}.notes li p{overflow-wrap:anywhere;white-space:pre-wrap}.notes :is(li button,li a){min-height:1.5rem}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.explorer,.explorer.dark{--paper:Canvas;--raised:Canvas;--line:CanvasText;--edge:CanvasText;--ink:CanvasText;--quiet:CanvasText;--accent:Highlight;--action:Highlight;--on-action:HighlightText;--wrong:CanvasText}.token.active,.token.partner,.bars .partner,.slope.partner{outline-offset:-2px;outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}:is(.statistics .shown,.mechanism .partner,.beams .partner) :is(td,th){border-block:2px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.track{border:1px solid canvastext}.bar,.bars .track,.swatch,.token,.crosshair,canvas{forced-color-adjust:none}}") });
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { nc as Messages, oc as default };
+export { ac as Messages, lc as default };
