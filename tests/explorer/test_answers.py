@@ -227,6 +227,30 @@ def test_later_quick_answers_and_errors_are_not_kept(
     assert len(files(trace.parent / FOLDER)) == 2
 
 
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("/maps/a.0/0", 1),
+        ("/maps/a.0/0/progress", 0),
+        ("/maps/a.0/0/glance", 0),
+        ("/maps/a.0/0/alignment", 0),
+        ("/notes", 0),
+    ],
+)
+def test_what_depends_on_more_than_the_trace_is_not_kept(trace: Path, path: str, kept: int) -> None:
+    async def inner(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"whole"})
+
+    async def send(message: Any) -> None:
+        pass
+
+    folder = AnswerFolder.of_trace(trace, SUM)
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b""}
+    asyncio.run(RememberedAnswers(inner, folder, "", lambda: False)(scope, send, send))
+    assert len(files(trace.parent / FOLDER)) == kept
+
+
 def test_an_answer_that_breaks_off_is_not_kept(trace: Path) -> None:
     async def inner(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
