@@ -5,9 +5,12 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.layers.base import ScoredAttention, check_dims, to_token_mask, zero_padding
+from attlas.ops.additive import recomputed_scores
 from attlas.ops.cache import KeyValueCache
+from attlas.ops.deferred_reads import reads_are_long
 from attlas.ops.linear import Linear, is_plain_cpu_float32, is_traced_or_transformed
 from attlas.patterns import Pattern, everywhere
+from attlas.recording.hooks import has_hooks
 
 _PAIRS_AT_ONCE = 2**26  # numbers in (batch, queries, keys, hidden_dim): 256 MiB of float32
 
@@ -69,12 +72,27 @@ def additive_scores(
     """v · tanh(q + k) of every pair.
 
     Without gradients, memory stays bounded: queries go in groups of at most 2²⁶ numbers. With
-    gradients, every tanh is kept: O(batch · queries · keys · hidden_dim).
+    gradients, every tanh is kept: O(batch · queries · keys · hidden_dim). Sources of 128 keys or
+    more on a CPU, in float32, keep none: see `recomputed_scores`.
     """
+    if _is_recomputed(query, keys, energy):
+        return recomputed_scores(query, keys, energy.weight)
     of_one_query = max(1, keys.numel())
     groups = torch.split(query, max(1, _PAIRS_AT_ONCE // of_one_query), dim=1)
     scores = [energy(_tanh(group.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1) for group in groups]
     return torch.cat(scores, dim=1)
+
+
+def _is_recomputed(query: Tensor, keys: Tensor, energy: nn.Linear) -> bool:
+    """Return True if there is a gradient to come, and no tanh should be kept for it."""
+    return (
+        reads_are_long(keys, query, energy.weight)
+        and torch.is_grad_enabled()
+        and any(tensor.requires_grad for tensor in (query, keys, energy.weight))
+        and type(energy) is nn.Linear
+        and energy.bias is None
+        and not has_hooks([energy])
+    )
 
 
 def _tanh(sums: Float[Tensor, "*sizes"]) -> Float[Tensor, "*sizes"]:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from attlas.errors import AttlasError
 from attlas.ops.attention import masked_softmax
 from attlas.ops.cache import KeyValueCache
+from attlas.ops.deferred_reads import weighted_mean
 from attlas.ops.dropout import Dropout
 from attlas.ops.linear import is_traced_or_transformed
 from attlas.patterns import Everywhere, Pattern, everywhere
@@ -349,9 +350,8 @@ class ScoredAttention(SingleHeadAttention):
         weights = applied = masked_softmax(scores, allowed)
         if self.hook.is_patched:
             applied = self.hook.patch(weights.clone(), allowed)  # it may write into them
-        return AttentionOutput(
-            self.attn_dropout(applied).squeeze(1) @ cache.values, weights, applied
-        )
+        context = weighted_mean(self.attn_dropout(applied).squeeze(1), cache.values)
+        return AttentionOutput(context, weights, applied)
 
 
 # Padding: the positions that hold no token.

@@ -14,6 +14,7 @@ from attlas.models.cache import SourceCache
 from attlas.models.rnn.cells import Recurrence, RecurrentState
 from attlas.models.rnn.encoder import Bridge, Encoded
 from attlas.ops.cache import KeyValueCache
+from attlas.ops.deferred_reads import defer_gradients
 
 # Coverage: the attention reads the sum of its earlier weights.
 
@@ -141,10 +142,12 @@ class AttentionDecoder(RecurrentDecoder, ABC):
     def expanded_cache(
         self, state: RecurrentState
     ) -> tuple[KeyValueCache, Float[Tensor, "batch keys"]]:
-        """The cache of each row's source, and the coverage of each position."""
+        """The cache of each row's source, for the steps of a loop, and the coverage of each
+        position.
+        """
         _, coverage = self._cache_and_coverage(state)
         assert state.source is not None
-        return state.source.expand_rows(0), coverage
+        return defer_gradients(state.source.expand_rows(0)), coverage
 
     def _cache_and_coverage(
         self, state: RecurrentState

@@ -1,0 +1,145 @@
+"""Additive scores of long sources, whose tanh is computed again in the backward pass."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attlas._hardware import processor_maker
+from attlas.ops.deferred_reads import DeferredGradient, deferred_gradient
+
+_AT_ONCE = 2**18  # numbers in (rows, queries, keys, dim): 1 MiB of float32, which caches hold
+
+
+def recomputed_scores(
+    query: Float[Tensor, "batch queries dim"],
+    keys: Float[Tensor, "batch keys dim"],
+    energy: Float[Tensor, "1 dim"],
+) -> Float[Tensor, "batch queries keys"]:
+    """v · tanh(q + k) of every pair; no tanh is kept.
+
+    The same numbers as written out, up to the order of summation, and so are the gradients. They
+    need every tanh again, which costs less than to keep it: of a long source it is far larger than
+    the caches of a processor. Memory: O(batch · (queries + keys) · dim), and 1 MiB for the pairs.
+    """
+    scores: Tensor = _Scores.apply(query, keys, energy)  # type: ignore[no-untyped-call]
+    return scores
+
+
+class _Scores(torch.autograd.Function):
+    """s = v · t,  t = tanh(q + k);  dx = ds v (1 − t²),  dq = Σ_k dx,  dk = Σ_q dx,  dv = Σ ds t.
+
+    Some pairs at a time; x = q + k.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
+        ctx.save_for_backward(query, keys, energy)
+        ctx.end_of_loop = deferred_gradient(keys)  # where the gradient of keys is summed up
+        scores = query.new_empty(*query.shape[:2], keys.shape[1])
+        buffer, v = _buffer(query, keys), energy[0]
+        for some_queries, some_keys, of_pairs in _parts([query], [keys], [scores]):
+            of_pairs.copy_(_tanh(some_queries, some_keys, buffer) @ v)
+        return scores
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        query, keys, energy = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph: by functions that autograd knows
+            return _in_turn(ctx, gradient)
+        _, keys_need_grad, _ = ctx.needs_input_grad
+        deferred: DeferredGradient | None = ctx.end_of_loop
+        slopes_of_keys: Tensor | None = None  # Σ_q ds (1 − t²), still without v
+        if keys_need_grad:
+            slopes_of_keys = (
+                torch.zeros_like(keys) if deferred is None else deferred.sum_like(keys, energy[0])
+            )
+        buffer, v = _buffer(query, keys), energy[0]
+        of_query, of_energy = torch.zeros_like(query), torch.zeros_like(v)
+        written = keys if slopes_of_keys is None else slopes_of_keys
+        for some_queries, of_queries, some_keys, of_keys, of_pairs in _parts(
+            [query, of_query], [keys, written], [gradient]
+        ):
+            tanh = _tanh(some_queries, some_keys, buffer)
+            of_energy.addmv_(tanh.view(-1, len(v)).t(), of_pairs.reshape(-1))
+            slope = torch.ops.aten.tanh_backward.grad_input(
+                of_pairs.unsqueeze(-1).expand_as(tanh), tanh, grad_input=tanh
+            )
+            of_queries.add_(slope.sum(2))
+            if slopes_of_keys is not None:
+                of_keys.add_(slope.squeeze(1) if slope.shape[1] == 1 else slope.sum(1))
+        if slopes_of_keys is not None:
+            slopes_of_keys = slopes_of_keys.mul_(v) if deferred is None else None
+        return of_query.mul_(v), slopes_of_keys, of_energy.unsqueeze(0)
+
+
+def _in_turn(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients, to be differentiated in turn."""
+    # Views, because a query may itself be computed from the keys: only the direct way counts.
+    inputs = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
+    query, keys, energy = inputs
+    scores = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ energy[0]
+    wanted = [x for x, needed in zip(inputs, ctx.needs_input_grad, strict=True) if needed]
+    found = iter(torch.autograd.grad(scores, wanted, gradient, create_graph=True))
+    return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
+
+
+def _parts(
+    of_queries: list[Tensor], of_keys: list[Tensor], of_pairs: list[Tensor]
+) -> Iterator[tuple[Tensor, ...]]:
+    """All pairs, `_AT_ONCE` numbers at a time: whole rows, else queries of one row, else keys.
+
+    Args:
+        of_queries, of_keys, of_pairs: Tensors of (batch, queries, dim), (batch, keys, dim) and
+            (batch, queries, keys), of which each part has its own, in this order.
+    """
+    (_, queries, dim), num_keys = of_queries[0].shape, of_keys[0].shape[1]
+    keys_at_once = max(1, min(num_keys, _AT_ONCE // max(1, dim)))
+    left = max(1, _AT_ONCE // max(1, keys_at_once * dim))
+    queries_at_once = max(1, min(queries, left))
+    rows_at_once = max(1, left // queries_at_once)
+    for row in _split([*of_queries, *of_keys, *of_pairs], rows_at_once, 0):
+        if queries_at_once >= queries and keys_at_once >= num_keys:
+            yield row
+            continue
+        row_keys = list(row[len(of_queries) : -len(of_pairs)])
+        asked = [*row[: len(of_queries)], *row[-len(of_pairs) :]]
+        for part in _split(asked, queries_at_once, 1):
+            pairs = [tensor.transpose(1, 2) for tensor in part[len(of_queries) :]]
+            for some in _split([*row_keys, *pairs], keys_at_once, 1):
+                some_pairs = [tensor.transpose(1, 2) for tensor in some[len(of_keys) :]]
+                yield (*part[: len(of_queries)], *some[: len(of_keys)], *some_pairs)
+
+
+def _split(tensors: list[Tensor], size: int, dim: int) -> Iterator[tuple[Tensor, ...]]:
+    return zip(*(torch.split(tensor, size, dim) for tensor in tensors), strict=True)
+
+
+def _buffer(query: Tensor, keys: Tensor) -> Tensor:
+    """Memory for the pairs of one part."""
+    return query.new_empty(min(query.numel() * keys.shape[1], max(_AT_ONCE, query.shape[2])))
+
+
+def _tanh(query: Tensor, keys: Tensor, buffer: Tensor) -> Tensor:
+    """tanh(q + k) of all pairs of these, in the memory of the buffer."""
+    (batch, queries, dim), num_keys = query.shape, keys.shape[1]
+    sums = buffer[: batch * queries * num_keys * dim].view(batch, queries, num_keys, dim)
+    torch.add(keys.unsqueeze(1), query.unsqueeze(2), out=sums)
+    if sigmoid_is_faster():
+        return sums.mul_(2).sigmoid_().mul_(2).sub_(1)  # off by up to 2·10⁻⁷
+    return sums.tanh_()
+
+
+@cache
+def sigmoid_is_faster() -> bool:
+    """Return True if 2 σ(2x) − 1 takes less time than tanh x: torch's tanh is MKL's, which takes
+    several times as long on AMD's processors.
+    """
+    return (
+        torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+        and torch.backends.cpu.get_cpu_capability().startswith("AVX")
+        and processor_maker() == "AuthenticAMD"
+    )
