@@ -19,6 +19,7 @@ from attlas.training import read_recipe
 # Trainings of two updates: enough to see that every number of every rule is there.
 TINY: dict[str, dict[str, object]] = {
     "longer-than-trained": {"trained": (3, 4), "updates": 2},
+    "luong-global-local": {"length": 4, "radius": 1, "updates": 2},
     "heads": {"length": 4, "updates": 2, "texts": 4},
     "toy-maps": {"length": 4, "updates": 2, "texts": 4},
     "printed-numbers": {"tokens": 100},

@@ -49,7 +49,7 @@ EXPERIMENTS = (
                 "recipe": SMALL_TRANSFORMER,
                 "trained": (4, 12),
                 "lengths": (12, 24),
-                "updates": 200,
+                "updates": 600,
             },
             "full": {
                 "recipe": SMALL_TRANSFORMER,

@@ -73,7 +73,7 @@ EXPERIMENTS = (
         "before its training. Each of them is then taken out alone.",
         measure=measure_heads,
         settings={
-            "quick": {"recipe": SMALL_TRANSFORMER, "length": 10, "updates": 120, "texts": 100},
+            "quick": {"recipe": SMALL_TRANSFORMER, "length": 10, "updates": 400, "texts": 100},
             "full": {"recipe": SMALL_TRANSFORMER, "length": 20, "updates": 3000, "texts": 200},
         },
         seeds={"quick": 3, "full": 3},

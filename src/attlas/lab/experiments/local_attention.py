@@ -1,0 +1,86 @@
+"""Luong's global and local attention, where the order stays and where it is reversed."""
+
+from collections.abc import Iterator
+
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published, Source
+from attlas.lab.trainings import SMALL_RECURRENT, score, toy_settings, trained
+from attlas.lab.verdict import All, Difference
+
+TOKENS = "token accuracy"
+TASKS = ("copy", "reverse")
+
+
+def measure_local(context: Context) -> Iterator[Measurement]:
+    """The general score over all positions, and over a window in two kinds of places."""
+    s = context.settings
+    local = f"model.local={{centre='%s', radius={s['radius']}, score='general'}}"
+    ways = {
+        "global": ["model.attention=general"],
+        "local-m": ["model.attention=local", local % "monotonic"],
+        "local-p": ["model.attention=local", local % "predictive"],
+    }
+    for task in TASKS:
+        for name, way in ways.items():
+            settings = [
+                *toy_settings(task, (s["length"], s["length"]), s["updates"]),
+                *s["recipe"],
+                "model.decoder=luong",
+                *way,
+            ]
+            run = trained(context, f"{task}-{name}", task, settings)
+            where = {"task": task, "attention": name}
+            yield Measurement(TOKENS, score(run).token_accuracy, where)
+
+
+def _as_good(attention: str, bound: float) -> All:
+    return All(
+        *(
+            Difference(
+                TOKENS,
+                {"task": task, "attention": attention},
+                {"task": task, "attention": "global"},
+                bound,
+            )
+            for task in TASKS
+        )
+    )
+
+
+_LUONG = Source("Luong et al., 2015", "table 4", read=False)
+EXPERIMENTS = (
+    Experiment(
+        name="luong-global-local",
+        title="Global and local attention",
+        method="A GRU with Luong's decoder learns to copy and to reverse. Its attention reads all "
+        "positions (global), a window around the position of the output (local-m), or a window "
+        "around a position that it predicts (local-p).",
+        measure=measure_local,
+        settings={
+            "quick": {"recipe": SMALL_RECURRENT, "length": 12, "radius": 2, "updates": 200},
+            "full": {"recipe": SMALL_RECURRENT, "length": 40, "radius": 5, "updates": 2000},
+        },
+        seeds={"quick": 3, "full": 3},
+        claims=(
+            Claim(
+                "A window in step with the output (local-m) is as good as all positions.",
+                _LUONG,
+                _as_good("local-m", -0.02),
+                "A window in step that is within 2 points of all positions in both tasks.",
+                (
+                    Published("BLEU, global, general", 19.1, _LUONG),
+                    Published("BLEU, local-m, general", 20.4, _LUONG),
+                ),
+            ),
+            Claim(
+                "A window in a predicted place (local-p) is better than all positions.",
+                _LUONG,
+                _as_good("local-p", 0.0),
+                "All positions that are better in either task.",
+                (
+                    Published("BLEU, global, general", 19.1, _LUONG),
+                    Published("BLEU, local-p, general", 20.9, _LUONG),
+                ),
+            ),
+        ),
+    ),
+)
