@@ -108,13 +108,18 @@ class ForkPool(Generic[Item, Found]):
         after an exception, else when they are idle. If this process is killed, they end after their
         current item. Several threads may call `map`; the calls run one after the other.
 
+    Args:
+        task: What the work is of, for the error of a child that died.
+
     Raises:
         AttlasError: What `function` raises in a child is raised here.
         AttlasError: For a child that died.
     """
 
-    def __init__(self, function: Callable[[Item], Found], count: int) -> None:
-        self._work, self._mapping = function, Lock()
+    def __init__(
+        self, function: Callable[[Item], Found], count: int, task: str = "of a translation"
+    ) -> None:
+        self._work, self._mapping, self._task = function, Lock(), task
         self._children: dict[Connection, int] = {}  # the pipe of each, and its process id
         with suppress(OSError):  # no process more, or no memory for one
             for _ in range(count):
@@ -162,7 +167,7 @@ class ForkPool(Generic[Item, Found]):
             return act()
         except (EOFError, ConnectionError):
             raise AttlasError(
-                "every process of a translation to stay alive",
+                f"every process {self._task} to stay alive",
                 f"process {self._children[pipe]} killed, perhaps because memory ran out",
                 "run it again, with fewer of them (OMP_NUM_THREADS=1) if memory is short",
             ) from None

@@ -22,7 +22,6 @@ from attlas.data.corpus import (
     FilterConfig,
     FilterReport,
     Labelled,
-    Pair,
     Place,
     SplitName,
     Splits,
@@ -47,6 +46,7 @@ from attlas.data.sources import (
     attribution,
     load_splits,
 )
+from attlas.data.stored_pairs import Pair
 from attlas.data.subwords import Subwords, train_subwords
 from attlas.data.vocabularies import (
     LabelledVocabularies,

@@ -3,10 +3,13 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from attlas._text import count_noun
@@ -16,6 +19,7 @@ from attlas.data.labelled import LabelledCorpus
 from attlas.errors import ConfigError, DataError
 
 C = TypeVar("C", Corpus, LabelledCorpus)
+Numbers = NDArray[np.integer[Any]]
 
 _SIDES = {"pair": ("source", "translations"), "text": ("text", "labels")}  # read; to come out
 
@@ -57,7 +61,6 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
         AttlasError: If nothing would be left to train on, or nothing to hold back.
     """
     example = corpus.report.example
-    side, _ = _SIDES[example]
     held_back_size = size if isinstance(size, int) else max(1, round(size * len(corpus)))
     if held_back_size >= len(corpus):
         raise ConfigError(
@@ -65,6 +68,8 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
             f"data.held_back = {size}",
             "lower it",
         )
+    if isinstance(corpus, Corpus) and corpus.is_stored:
+        return _parts(corpus, *_split_stored(corpus, held_back_size, seed), seed)
     groups: dict[str, list[int]] = defaultdict(list)
     for index, text in enumerate(corpus.sources):
         groups[_words(text)].append(index)
@@ -81,22 +86,77 @@ def split_validation(corpus: C, size: int | float, seed: int) -> tuple[C, C]:
             remaining_of.subtract(labels)
         held_back.update(group)
     training = [index for index in range(len(corpus)) if index not in held_back]
-    if not held_back:
+    targets = corpus.targets
+    split = sum(len({targets[index] for index in indices}) > 1 for indices in groups.values())
+    return _parts(corpus, training, sorted(held_back), len(groups), split, seed)
+
+
+def _parts(
+    corpus: C,
+    training: Sequence[int] | Numbers,
+    held_back: Sequence[int] | Numbers,
+    num_texts: int,
+    split: int,
+    seed: int,
+) -> tuple[C, C]:
+    """The two parts, with what is to be said of them.
+
+    Args:
+        num_texts: How many different ones there are.
+        split: How many of them have several translations or labels.
+    """
+    example = corpus.report.example
+    side, _ = _SIDES[example]
+    if not len(held_back):
         raise DataError(
             f"different {side}s in {corpus.name}, some of which can be held back",
-            f"{count_noun(len(groups), side)}, all of them needed to train on",
+            f"{count_noun(num_texts, side)}, all of them needed to train on",
             "check the data, or name a file in data.valid",
         )
     notes: list[str] = [
         f"{count_noun(len(held_back), example)} held back",
-        *_copies(corpus, groups),
+        *_copies(corpus, num_texts, split),
     ]
     remaining = replace(corpus.report, remarks=(*corpus.report.remarks, *notes))
     report = FilterReport(corpus.name, len(corpus), len(held_back), example=example)
     return (
         corpus.part(training, f"{corpus.name} without the part held back", remaining),
-        corpus.part(sorted(held_back), f"{corpus.name}, held back (seed {seed})", report),
+        corpus.part(held_back, f"{corpus.name}, held back (seed {seed})", report),
     )
+
+
+def _split_stored(corpus: Corpus, size: int, seed: int) -> tuple[Numbers, Numbers, int, int]:
+    """The same choice for pairs whose text is too large for memory: which pairs are in each part,
+    how many different sources there are, and how many of them have several translations.
+
+    Sources are distinguished by 16 bytes of their hash, translations by 8 of theirs.
+    """
+    hashes = np.empty((3, len(corpus)), dtype=np.uint64)
+    for index, (source, target) in enumerate(corpus.pairs):
+        source_hash = _hash_of(seed, _words(source))
+        hashes[:2, index] = np.frombuffer(source_hash[:16], dtype=">u8")
+        hashes[2, index] = hash(target) & (2**64 - 1)
+    order = np.lexsort((hashes[1], hashes[0]))
+    sources, targets = hashes[:2, order], hashes[2, order]
+    del hashes
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = (sources[:, 1:] != sources[:, :-1]).any(axis=0)
+    del sources
+    begins = np.flatnonzero(is_first)
+    # A source with several translations has two neighbours that differ.
+    differs = np.zeros(len(order), dtype=np.bool_)
+    differs[1:] = (targets[1:] != targets[:-1]) & ~is_first[1:]
+    num_split = int(np.logical_or.reduceat(differs, begins).sum())
+    counts, total = np.diff(begins, append=len(order)), 0
+    in_training = np.ones(len(order), dtype=np.bool_)
+    for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
+        if total + count <= size:
+            total += count
+            in_training[order[begin : begin + count]] = False
+        if total == size:
+            break
+    training, held_back = np.flatnonzero(in_training), np.flatnonzero(~in_training)
+    return training, held_back, len(begins), num_split
 
 
 def note_overlap(train: C, valid: C) -> C:
@@ -113,14 +173,12 @@ def note_overlap(train: C, valid: C) -> C:
     return valid.remarked(f"{count_noun(num_repeated, side)} of it in the training data as well")
 
 
-def _copies(corpus: Corpus | LabelledCorpus, groups: dict[str, list[int]]) -> list[str]:
+def _copies(corpus: Corpus | LabelledCorpus, num_texts: int, split: int) -> list[str]:
     """The remark about repeated texts."""
-    copies = len(corpus) - len(groups)
+    copies = len(corpus) - num_texts
     if not copies:
         return []
     side, target_side = _SIDES[corpus.report.example]
-    targets = corpus.targets
-    split = sum(len({targets[index] for index in indices}) > 1 for indices in groups.values())
     notes = [f"{count_noun(copies, 'repetition')} of a {side} (all copies are in one part)"]
     return notes + ([f"{count_noun(split, side)} with several {target_side}"] if split else [])
 
@@ -191,6 +249,17 @@ class DataSettings(Config, ABC):
         once.
         """
         return False
+
+    @property
+    def size_on_disk(self) -> int:
+        """The bytes of the files of the training data, where that is known."""
+        return 0
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        """What the training and the validation data depend on, as JSON: settings, and the SHA-256
+        of each file. None where that is not known without reading them.
+        """
+        return None
 
     def resolved(self, base: Path) -> "DataSettings":
         """The same with relative paths taken from `base`, the folder of the recipe file."""

@@ -3,12 +3,13 @@
 import random
 from abc import ABC, abstractmethod
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Integer
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
@@ -71,7 +72,7 @@ class Bucketed(ABC, Generic[B]):
     def __init__(
         self,
         name: str,
-        lengths: Sequence[NDArray[np.int64]],
+        lengths: Sequence[NDArray[np.integer[Any]]],
         frame: Sequence[int],
         lines: Sequence[Place],
         config: BatchingConfig,
@@ -80,14 +81,15 @@ class Bucketed(ABC, Generic[B]):
         config.check_room()
         self.config, self.seed = config, seed
         max_length = config.max_length
-        overlong = np.max(lengths, axis=0) > max_length
-        framed = [
-            np.minimum(side, max_length) + extra for side, extra in zip(lengths, frame, strict=True)
-        ]
-        self._lengths = lengths
-        self._widths: NDArray[np.int64] = np.max(framed, axis=0)
+        self._lengths = [compact(side) for side in lengths]
+        overlong = np.zeros(len(lines), dtype=np.bool_)
+        widths = np.zeros(len(lines), dtype=np.int64)
+        for side, extra in zip(lengths, frame, strict=True):
+            overlong |= side > max_length
+            np.maximum(widths, np.minimum(side, max_length) + extra, out=widths)
+        self._widths = compact(widths)
         usable = ~overlong if config.overlong == "skip" else np.ones_like(overlong)
-        self._indices = np.flatnonzero(usable)
+        self._indices = compact(np.flatnonzero(usable))
         self.report = self._reported(name, lines, np.flatnonzero(overlong))
         if not len(self._indices):
             count = count_noun(len(lines), self.example)
@@ -102,22 +104,21 @@ class Bucketed(ABC, Generic[B]):
     def batch(self, indices: Sequence[int]) -> B:
         """These examples, padded to the longest of each side."""
 
-    def epoch(self, number: int) -> list[tuple[int, ...]]:
+    def epoch(self, number: int) -> "BatchOrder":
         """The batches of one epoch, in order, as indices; each example is in exactly one."""
         chance = np.random.default_rng(random.Random(f"{self.seed} {number}").getrandbits(128))
         shuffled = chance.permutation(self._indices)
         # A stable sort: among equal lengths the order stays random.
         keys = (*self._lengths, self._widths)
         order = shuffled[np.lexsort([key[shuffled] for key in keys])]
-        batches = cut_by_budget(
-            order.tolist(), self._widths[order].tolist(), self.config.max_tokens, self.config.rows
-        )
-        return [batches[index] for index in chance.permutation(len(batches))]
+        ends = budget_ends(self._widths[order], self.config.max_tokens, self.config.rows)
+        return BatchOrder(order, ends, chance.permutation(len(ends)))
 
     @property
     def longest(self) -> int:
         """Tokens of the longest side that is in a batch, without what frames it."""
-        return int(min(self.config.max_length, np.max(self._lengths, axis=0)[self._indices].max()))
+        longest = max(int(side[self._indices].max()) for side in self._lengths)
+        return min(self.config.max_length, longest)
 
     def _reported(
         self, name: str, lines: Sequence[Place], overlong: NDArray[np.int64]
@@ -126,7 +127,7 @@ class Bucketed(ABC, Generic[B]):
             f"more than {count_noun(self.config.max_length, 'token')}",
             self.config.overlong,
         )
-        faults = by_reason((lines[i], reason) for i in overlong)
+        faults = by_reason((lines[i], reason) for i in overlong.tolist())
         if cut == "cut":
             return FilterReport(name, len(lines), len(lines), cut=faults, example=self.example)
         num_kept = len(lines) - len(overlong)
@@ -137,48 +138,139 @@ def cut_by_budget(
     order: Sequence[int], widths: Sequence[int], budget: int, rows: int | None = None
 ) -> list[tuple[int, ...]]:
     """Cut `order`, whose padded widths ascend, into runs with length × widest ≤ budget."""
-    batches: list[tuple[int, ...]] = []
-    open_batch: list[int] = []
-    for index, width in zip(order, widths, strict=True):
-        if open_batch and ((len(open_batch) + 1) * width > budget or len(open_batch) == rows):
-            batches.append(tuple(open_batch))
-            open_batch = []
-        open_batch.append(index)
-    return [*batches, tuple(open_batch)] if open_batch else batches
+    ends = budget_ends(widths, budget, rows).tolist()
+    return [tuple(order[begin:end]) for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def budget_ends(
+    widths: Sequence[int] | NDArray[np.integer[Any]], budget: int, rows: int | None = None
+) -> NDArray[np.int64]:
+    """Where each run of `cut_by_budget` ends: each is as long as possible, and has one at least."""
+    ends, begin, count = array("q"), 0, len(widths)
+    while begin < count:
+        # More than this never fit, because the first is the narrowest.
+        most = min(count - begin, rows or count, max(1, budget // max(1, int(widths[begin]))))
+        first = begin
+
+        def is_over(size: int, first: int = first) -> bool:
+            return size * int(widths[first + size - 1]) > budget
+
+        begin += max(1, bisect_left(range(1, most + 1), True, key=is_over))
+        ends.append(begin)
+    return np.asarray(ends, dtype=np.int64)
+
+
+class BatchOrder(Sequence[tuple[int, ...]]):
+    """The batches of an epoch: four or eight bytes an example, where tuples would take forty.
+
+    Args:
+        indices: Of the examples, batch by batch.
+        ends: Where each batch ends there.
+        order: Of the batches.
+    """
+
+    def __init__(
+        self,
+        indices: NDArray[np.integer[Any]],
+        ends: NDArray[np.int64],
+        order: NDArray[np.integer[Any]],
+    ) -> None:
+        self._indices, self._ends, self._order = indices, ends, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[tuple[int, ...]]: ...
+    def __getitem__(self, place: int | slice) -> tuple[int, ...] | list[tuple[int, ...]]:
+        if isinstance(place, slice):
+            return [self[index] for index in range(len(self))[place]]
+        batch = int(self._order[range(len(self))[place]])
+        begin = self._ends[batch - 1] if batch else 0
+        return tuple(self._indices[begin : self._ends[batch]].tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def compact(numbers: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    """Numbers ≥ 0 in the smallest unsigned type that holds them: what is sorted is copied."""
+    most = int(numbers.max(initial=0))
+    return numbers.astype(np.min_scalar_type(most), copy=False)
 
 
 # Sequences of unequal length in one array.
 
 
+@runtime_checkable
+class Rows(Protocol):
+    """Sequences of ids, each an array: in memory (`Ragged`), or in the files of a run."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int) -> NDArray[np.integer[Any]]:
+        """The ids of one row."""
+
+    @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """How many ids each row has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Row n is ids[starts[n] : starts[n + 1]]; four bytes an id, whatever the number of rows."""
+    """Row n is ids[starts[n] : starts[n + 1]]; two or four bytes an id, whatever the number of
+    rows.
+    """
 
-    ids: Int[np.ndarray, " ids"]
-    starts: Int[np.ndarray, " rows_and_one"]
+    ids: Integer[np.ndarray, " ids"]
+    starts: Integer[np.ndarray, " rows_and_one"]
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, row: int) -> NDArray[np.int32]:
+    def __getitem__(self, row: int) -> NDArray[np.integer[Any]]:
         """The ids of one row: a view."""
         if not 0 <= row < len(self):
             raise IndexError(row)
-        ids: NDArray[np.int32] = self.ids[self.starts[row] : self.starts[row + 1]]
+        ids: NDArray[np.integer[Any]] = self.ids[self.starts[row] : self.starts[row + 1]]
         return ids
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[np.integer[Any]]:
         """How many ids each row has."""
         return np.diff(self.starts)
 
     @classmethod
-    def of(cls, rows: Iterable[list[int]]) -> "Ragged":
-        """Pack lists of ids, each as it comes: no two of them are held."""
-        ids, lengths = array("i"), array("i")
+    def of(cls, rows: Iterable[list[int]], size: int | None = None) -> "Ragged":
+        """Pack lists of ids, each as it comes: no two of them are held.
+
+        Args:
+            size: Of their vocabulary: below 65,537 an id takes two bytes. None = four.
+        """
+        typecode = FOUR_BYTES if size is None else typecode_of(size)
+        return cls.joined((array(typecode, row).tobytes() for row in rows), typecode)
+
+    @classmethod
+    def joined(cls, rows: Iterable[bytes], typecode: str) -> "Ragged":
+        """Pack rows that are the bytes of arrays of this type, each as it comes."""
+        content, lengths = bytearray(), array("q")
         for row in rows:
-            ids.extend(row)
+            content += row
             lengths.append(len(row))
         starts = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=starts[1:])
-        return cls(np.asarray(ids), starts)
+        starts //= array(typecode).itemsize
+        return cls(np.frombuffer(content, dtype=typecode), starts)
+
+
+TWO_BYTES, FOUR_BYTES = "H", "i"  # of an id, as `array.array` and numpy call them
+SMALL = 2**16  # ids of a vocabulary each of which fits into two bytes
+
+
+def typecode_of(size: int) -> str:
+    """The type of the ids of a vocabulary of this size."""
+    return TWO_BYTES if size <= SMALL else FOUR_BYTES

@@ -1,14 +1,17 @@
 """A corpus: sentence pairs, where they came from, and an account of what was left out."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from attlas._text import count_noun
 from attlas.config import Config
+from attlas.data.stored_pairs import AbsentPairs, Pair, PairCollector, Side, StoredPairs
 from attlas.errors import DataError
 
 # What a line of data is: a sentence and its translation, or a text and its label.
@@ -19,13 +22,6 @@ OnFault = Literal["error", "skip"]
 
 Place = int | str
 """Where something stands: the number of a line, from 1, or the name of a file."""
-
-
-class Pair(NamedTuple):
-    """A sentence and its translation; neither holds a line break."""
-
-    source: str
-    target: str
 
 
 class Labelled(NamedTuple):
@@ -143,38 +139,77 @@ class FilterReport:
 
 def by_reason(faults: Iterable[tuple[Place, str]]) -> tuple[Fault, ...]:
     """Group (place, reason) by reason, in the order in which the reasons came up."""
-    lines: dict[str, list[Place]] = {}
-    for number, reason in faults:
-        lines.setdefault(reason, []).append(number)
-    return tuple(Fault(reason, len(all_), tuple(all_[:_NAMED])) for reason, all_ in lines.items())
+    counts: dict[str, int] = {}
+    first: dict[str, list[Place]] = {}
+    for place, reason in faults:
+        counts[reason] = counts.get(reason, 0) + 1
+        if counts[reason] <= _NAMED:
+            first.setdefault(reason, []).append(place)
+    return tuple(Fault(reason, counts[reason], tuple(places)) for reason, places in first.items())
 
 
-def filtered(
-    pairs: Sequence[Pair], lines: Iterable[int], filters: FilterConfig, name: str
-) -> tuple[list[Pair], list[int], tuple[Fault, ...]]:
-    """The pairs that are fit, their numbers among `lines`, and what was left out.
-
-    Raises:
-        DataError: With the line, for a fault that the settings call an error.
+@dataclass(frozen=True, slots=True)
+class FitPairs:
+    """The pairs that are fit, their numbers, how many were read, what was left out and what to
+    remark. stop: the first fault that the settings call an error.
     """
-    kept_pairs: list[Pair] = []
-    kept_indices: list[int] = []
+
+    pairs: Sequence[Pair]
+    numbers: Sequence[int]
+    read: int
+    left_out: tuple[Fault, ...]
+    remarks: tuple[str, ...]
+    stop: DataError | None
+
+    def corpus(
+        self, name: str, carriage_returns: int = 0, remarks: tuple[str, ...] = ()
+    ) -> "Corpus":
+        """As a corpus.
+
+        Raises:
+            DataError: For a fault that the settings call an error.
+        """
+        if self.stop is not None:
+            raise self.stop
+        report = FilterReport(
+            name,
+            self.read,
+            len(self.pairs),
+            self.left_out,
+            carriage_returns=carriage_returns,
+            remarks=(*remarks, *self.remarks),
+        )
+        return Corpus(name, self.pairs, self.numbers, report)
+
+
+def filtered(pairs: Iterable[tuple[int, Pair]], filters: FilterConfig, name: str) -> FitPairs:
+    """The fit ones of the pairs with their numbers, which are read one by one, to the end."""
+    collector, read = PairCollector(tuple(_SIGNS_OF_DAMAGE)), 0
     faults: list[tuple[Place, str]] = []
-    for number, pair in zip(lines, pairs, strict=True):
-        fault = LINE_BREAK if "\n" in pair.source + pair.target else filters.fault(pair)
+    stop: DataError | None = None
+    has_bounds = filters.max_length is not None or filters.max_ratio is not None
+    for number, pair in pairs:
+        read += 1
+        source, target = pair
+        fault = None
+        if "\n" in source or "\n" in target:
+            fault = LINE_BREAK
+        elif has_bounds or not source or not target or source.isspace() or target.isspace():
+            fault = filters.fault(pair)
         if fault is None:
-            kept_pairs.append(pair)
-            kept_indices.append(number)
-        elif filters.stops(fault):
+            collector.add(number, pair)
+        elif stop is None and filters.stops(fault):
             setting = "empty" if fault in (EMPTY_SOURCE, EMPTY_TARGET) else "unfit"
-            raise DataError(
+            stop = DataError(
                 f"fit sentence pairs in {name}",
                 f"line {number} with {fault}",
                 f'correct that line, or set data.filters.{setting} = "skip"',
             )
         else:
             faults.append((number, fault))
-    return kept_pairs, kept_indices, by_reason(faults)
+    fit_pairs, fit_numbers = collector.finish()
+    remarks = _remarks_of_damage(collector.counts)
+    return FitPairs(fit_pairs, fit_numbers, read, by_reason(faults), remarks, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +220,15 @@ class Corpus:
     """
 
     name: str
-    pairs: tuple[Pair, ...]
-    lines: tuple[int, ...]
+    pairs: Sequence[Pair]
+    lines: Sequence[int]
     report: FilterReport
     checksum: str = field(init=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.pairs, StoredPairs | AbsentPairs):
+            object.__setattr__(self, "checksum", self.pairs.checksum)
+            return
         # Neither side holds a line break, so no two corpora are the same bytes.
         digest = hashlib.sha256()
         for pair in self.pairs:
@@ -209,31 +247,56 @@ class Corpus:
         report = replace(self.report, remarks=(*self.report.remarks, remark))
         return replace(self, report=report)
 
-    def part(self, indices: list[int], name: str, report: FilterReport) -> "Corpus":
-        """The pairs at these indices, under another name and with a report of their own."""
-        return Corpus(
-            name,
-            tuple(self.pairs[index] for index in indices),
-            tuple(self.lines[index] for index in indices),
-            replace(report, name=name, kept=len(indices)),
-        )
+    @property
+    def is_stored(self) -> bool:
+        """Return True if its text is too large for memory."""
+        return isinstance(self.pairs, StoredPairs | AbsentPairs)
+
+    def part(
+        self, indices: Sequence[int] | NDArray[np.integer[Any]], name: str, report: FilterReport
+    ) -> "Corpus":
+        """The pairs at these indices, which ascend, under another name and with a report of their
+        own.
+        """
+        if self.is_stored:
+            chosen = iter(indices)
+            collector, place = PairCollector(), next(chosen, -1)
+            for index, pair in enumerate(self.pairs):
+                if index == place:
+                    collector.add(self.lines[index], pair)
+                    place = next(chosen, -1)
+            pairs, lines = collector.finish()
+        else:
+            pairs = tuple(self.pairs[index] for index in indices)
+            lines = tuple(self.lines[index] for index in indices)
+        return Corpus(name, pairs, lines, replace(report, name=name, kept=len(indices)))
 
     def fit(self, filters: FilterConfig) -> "Corpus":
         """Those of its pairs that pass the filters; the report has the others as well."""
-        pairs, lines, skipped = filtered(self.pairs, self.lines, filters, self.name)
-        all_left_out = (*self.report.left_out, *skipped)
-        report = replace(self.report, kept=len(pairs), left_out=all_left_out)
-        return Corpus(self.name, tuple(pairs), tuple(lines), report)
+        if self.is_stored and filters == filters.empties_alone:
+            return self  # which has no empty ones: they are not read once more
+        found = filtered(zip(self.lines, self.pairs, strict=True), filters, self.name)
+        if found.stop is not None:
+            raise found.stop
+        all_left_out = (*self.report.left_out, *found.left_out)
+        report = replace(self.report, kept=len(found.pairs), left_out=all_left_out)
+        return Corpus(self.name, found.pairs, found.numbers, report)
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def sources(self) -> Sequence[str]:
         """The source side."""
-        return tuple(pair.source for pair in self.pairs)
+        return self._side(0)
 
     @property
-    def targets(self) -> tuple[str, ...]:
+    def targets(self) -> Sequence[str]:
         """The target side: the references of a score."""
-        return tuple(pair.target for pair in self.pairs)
+        return self._side(1)
+
+    def _side(self, side: int) -> Sequence[str]:
+        pairs = self.pairs.pairs if isinstance(self.pairs, AbsentPairs) else self.pairs
+        if isinstance(pairs, StoredPairs):
+            return Side(pairs, side)
+        return tuple(pair[side] for pair in pairs)
 
 
 SplitName = Literal["train", "valid", "test"]
@@ -269,6 +332,10 @@ def note_damage(texts: Iterable[str]) -> tuple[str, ...]:
     for text in texts:
         for sign in counts:
             counts[sign] += sign in text
+    return _remarks_of_damage(counts)
+
+
+def _remarks_of_damage(counts: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(
         f"WARNING: {count_noun(count, 'text')} with {_SIGNS_OF_DAMAGE[sign]}"
         for sign, count in counts.items()
@@ -277,11 +344,11 @@ def note_damage(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def corpus_of(
-    pairs: Sequence[Pair],
+    pairs: Iterable[Pair],
     name: str,
     filters: FilterConfig | None = None,
     *,
-    numbers: Sequence[int] | None = None,
+    numbers: Iterable[int] | None = None,
     carriage_returns: int = 0,
     remarks: tuple[str, ...] = (),
 ) -> Corpus:
@@ -290,14 +357,6 @@ def corpus_of(
     Args:
         numbers: The line on which each begins, None = from 1 on.
     """
-    numbers = range(1, len(pairs) + 1) if numbers is None else numbers
-    kept_pairs, lines, skipped = filtered(pairs, numbers, filters or FilterConfig(), name)
-    report = FilterReport(
-        name,
-        len(pairs),
-        len(kept_pairs),
-        skipped,
-        carriage_returns=carriage_returns,
-        remarks=(*remarks, *note_damage(text for pair in kept_pairs for text in pair)),
-    )
-    return Corpus(name, tuple(kept_pairs), tuple(lines), report)
+    numbered = enumerate(pairs, 1) if numbers is None else zip(numbers, pairs, strict=True)
+    found = filtered(numbered, filters or FilterConfig(), name)
+    return found.corpus(name, carriage_returns, remarks)

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from attlas._files import parse_json, stored_bytes
 from attlas._text import as_one_line, count_noun
 from attlas.data.corpus import FilterReport, Labelled, OnFault, Place, by_reason, note_damage
@@ -338,7 +341,9 @@ class LabelledCorpus:
         """What is to come out: the labels, by the name that pairs have for it."""
         return self.labels
 
-    def part(self, indices: list[int], name: str, report: FilterReport) -> "LabelledCorpus":
+    def part(
+        self, indices: Sequence[int] | NDArray[np.integer[Any]], name: str, report: FilterReport
+    ) -> "LabelledCorpus":
         """The texts at these indices, under another name and with a report of their own."""
         return LabelledCorpus(
             name,

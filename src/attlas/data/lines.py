@@ -4,9 +4,10 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
@@ -77,6 +78,53 @@ class Lines:
         return self.texts[:last]
 
 
+class StreamedLines:
+    """The lines of a file one by one, as `Lines` has them, for a file that is too large for memory.
+
+    What `Lines` knows of a whole file is known when all lines were read.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.name, self._path = shown_path(path), path
+        self.count = self.carriage_returns = self.returns_inside = 0
+
+    def __iter__(self) -> Iterator[str]:
+        raw_lines = _raw_lines(self._path, self.name)
+        first = list(islice(raw_lines, 2))
+        decoded = [_decoded_line(raw, n, self.name) for n, raw in enumerate(first, 1)]
+        if len(decoded) == 1 and not decoded[0][1] and "\r" in decoded[0][0]:
+            raise _of_old_macs(self.name, decoded[0][0].count("\r"), "one line feed")
+        while decoded:
+            for text, had_return in decoded:
+                self.count += 1
+                self.carriage_returns += had_return
+                self.returns_inside += text.count("\r")
+                yield text
+            decoded = []
+            while block := list(islice(raw_lines, _BLOCK)):
+                texts = _plain_texts(block)
+                if texts is None:  # then line by line, for what there is to count or to refuse
+                    numbered = enumerate(block, self.count + 1)
+                    decoded = [_decoded_line(raw, n, self.name) for n, raw in numbered]
+                    break
+                for text in texts:
+                    self.count += 1
+                    yield text
+
+    @property
+    def rows(self) -> Iterator[str]:
+        """The lines of a table, in which blank ones at the end are none."""
+        blank: list[str] = []
+        for text in self:
+            if text and text.strip(" "):
+                if blank:
+                    yield from blank
+                    blank = []
+                yield text
+            else:
+                blank.append(text)
+
+
 def read_lines(path: Path | str) -> Lines:
     """Read a whole file; "-" is the standard input. Gzip is known by its first bytes, not its name.
 
@@ -138,19 +186,37 @@ def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, b
     """Each line, and whether a carriage return was taken off its end."""
     name = shown_path(path) if name is None else name
     for number, raw in enumerate(_raw_lines(path, name), 1):
-        if number == 1 and b"\r" in raw and not raw.endswith(b"\n"):  # and so the file ends here
-            raise _of_old_macs(name, raw.count(b"\r"), "no line feed")
-        had_return = raw.endswith(b"\r\n")
-        line = raw.removesuffix(b"\r\n") if had_return else raw.removesuffix(b"\n")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"UTF-8 text in {name}",
-                f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of line {number}",
-                "convert the file to UTF-8 (for example with iconv)",
-            ) from None
-        yield text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text, had_return
+        yield _decoded_line(raw, number, name)
+
+
+def _decoded_line(raw: bytes, number: int, name: str) -> tuple[str, bool]:
+    if number == 1 and b"\r" in raw and not raw.endswith(b"\n"):  # and so the file ends here
+        raise _of_old_macs(name, raw.count(b"\r"), "no line feed")
+    had_return = raw.endswith(b"\r\n")
+    line = raw.removesuffix(b"\r\n") if had_return else raw.removesuffix(b"\n")
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"UTF-8 text in {name}",
+            f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of line {number}",
+            "convert the file to UTF-8 (for example with iconv)",
+        ) from None
+    return text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text, had_return
+
+
+_BLOCK = 4096  # lines that are decoded at once
+
+
+def _plain_texts(raw_lines: Sequence[bytes]) -> list[str] | None:
+    """The texts of lines that are UTF-8 and hold no carriage return; None where others are."""
+    content = b"".join(raw_lines)
+    if b"\r" in content:
+        return None
+    try:
+        return content.decode("utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError:
+        return None
 
 
 def _of_old_macs(name: str, returns: int, feeds: str) -> AttlasError:

@@ -1,6 +1,9 @@
 """Parallel text in files: two of them, or one table; plain or gzipped; or the standard input."""
 
-from collections.abc import Sequence
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,14 +17,22 @@ from attlas.data.base import (
     resolved_name,
     split_validation,
 )
-from attlas.data.corpus import Corpus, FilterConfig, Pair, SplitName, Splits, corpus_of
-from attlas.data.lines import STDIN, Lines, coming_from, read_lines, shown_path
+from attlas.data.corpus import (
+    Corpus,
+    FilterConfig,
+    SplitName,
+    Splits,
+    corpus_of,
+    filtered,
+)
+from attlas.data.lines import STDIN, StreamedLines, coming_from, shown_path
+from attlas.data.stored_pairs import Pair
 from attlas.data.tables import (
+    QuoteCounter,
     Quoting,
     Separator,
     TableFormat,
     data_suffix,
-    note_quotes,
     quoted_header,
     table_rows,
 )
@@ -146,6 +157,22 @@ class FilesData(DataSettings):
     def passing(self) -> bool:
         return any(path == STDIN for split in self._splits for path in split)
 
+    @property
+    def size_on_disk(self) -> int:
+        return sum(os.path.getsize(name) for name in self.train if os.path.isfile(name))
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        if self.passing:
+            return None
+        names = dict.fromkeys((*self.train, *(self.valid or ())))
+        if not all(map(os.path.isfile, names)):  # a pipe can be read once
+            return None
+        try:
+            files = {name: _sha256(Path(name)) for name in names}
+        except OSError:  # reading them says why
+            return None
+        return {**self.model_dump(mode="json", exclude={"test", "origin"}), "files": files}
+
     def corpus(self, split: SplitName) -> Corpus:
         if split == "test" or not self.held_back:
             return self._read(split, self.filters if split == "train" else self._whole)
@@ -192,6 +219,11 @@ class FilesData(DataSettings):
         return corpus
 
 
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def read_pairs(
     paths: Sequence[Path | str],
     columns: tuple[int, int] | tuple[str, str] | None = None,
@@ -214,45 +246,65 @@ def read_pairs(
             filter set to "error" meets a fault.
     """
     file_paths = _one_or_two(tuple(map(str, paths)))
+    filters = filters or FilterConfig()
     if len(file_paths) == 1:
-        lines = read_lines(file_paths[0])
+        lines = StreamedLines(file_paths[0])
         form = TableFormat.of(file_paths[0], separator, quoting)
-        rows = list(table_rows(lines, form))
-        pairs, numbers = _of_columns(rows, lines.name, _chosen(columns, rows, lines.name), form)
-        return corpus_of(
-            pairs,
-            lines.name,
-            filters,
-            numbers=numbers,
-            carriage_returns=lines.carriage_returns,
-            remarks=(
-                *_note_returns(lines),
-                *note_quotes((side for pair in pairs for side in pair), form),
-            ),
-        )
-    source, target = (read_lines(path) for path in file_paths)
-    if len(source) != len(target):
-        raise DataError(
-            "two files with the same number of lines",
-            f"{len(source):,} in {source.name} and {len(target):,} in {target.name}",
-            "make line n of one the translation of line n of the other",
-        )
-    if source.texts and all("\t" in text for text in (*source.texts, *target.texts)):
-        raise DataError(
-            "one table, or two files with one sentence a line",
-            f"two tables, {source.name} and {target.name}: every line of them has a tab",
-            "join the tables to one, for example with cat",
-        )
-    return corpus_of(
-        [Pair(*texts) for texts in zip(source.texts, target.texts, strict=True)],
-        f"{source.name} and {target.name}",
-        filters,
-        carriage_returns=source.carriage_returns + target.carriage_returns,
-        remarks=_note_returns(source, target),
-    )
+        quotes = QuoteCounter(form)
+        table = _of_columns(table_rows(lines, form), lines.name, columns, form, quotes)
+        found = filtered(table, filters, lines.name)
+        remarks = (*_note_returns(lines), *quotes.remarks)
+        return found.corpus(lines.name, lines.carriage_returns, remarks)
+    source, target = (StreamedLines(path) for path in file_paths)
+    name = f"{source.name} and {target.name}"
+    joined = _Joined(source, target)
+    found = filtered(joined, filters, name)
+    joined.check()
+    returns = source.carriage_returns + target.carriage_returns
+    return found.corpus(name, returns, _note_returns(source, target))
 
 
-def _note_returns(*files: Lines) -> tuple[str, ...]:
+class _Joined:
+    """The pairs of two files with their numbers, as far as both go."""
+
+    def __init__(self, source: StreamedLines, target: StreamedLines) -> None:
+        self.source, self.target = source, target
+        self.all_tabs = True
+
+    def __iter__(self) -> Iterator[tuple[int, Pair]]:
+        sides = iter(self.source), iter(self.target)
+        for number, (source, target) in enumerate(zip_longest(*sides), 1):
+            if source is None or target is None:
+                break
+            if self.all_tabs and not ("\t" in source and "\t" in target):
+                self.all_tabs = False
+            yield number, Pair(source, target)
+        for side in sides:
+            for _ in side:  # which are counted, for the message
+                pass
+
+    def check(self) -> None:
+        """Check that they are two sides of pairs, when all pairs were read.
+
+        Raises:
+            DataError: If not.
+        """
+        source, target = self.source, self.target
+        if source.count != target.count:
+            raise DataError(
+                "two files with the same number of lines",
+                f"{source.count:,} in {source.name} and {target.count:,} in {target.name}",
+                "make line n of one the translation of line n of the other",
+            )
+        if source.count and self.all_tabs:
+            raise DataError(
+                "one table, or two files with one sentence a line",
+                f"two tables, {source.name} and {target.name}: every line of them has a tab",
+                "join the tables to one, for example with cat",
+            )
+
+
+def _note_returns(*files: StreamedLines) -> tuple[str, ...]:
     """What to remark of carriage returns that end no line: some of them may have been meant to."""
     num_returns = sum(lines.returns_inside for lines in files)
     return (
@@ -263,17 +315,15 @@ def _note_returns(*files: Lines) -> tuple[str, ...]:
 
 
 def _chosen(
-    columns: tuple[int, int] | tuple[str, str] | None,
-    rows: Sequence[tuple[int, list[str]]],
-    name: str,
+    columns: tuple[int, int] | tuple[str, str] | None, first: list[str], name: str
 ) -> tuple[int, int] | tuple[str, str]:
     """The columns, which are the first two by default, and no header is likely."""
     if columns is not None:
         return columns
-    if data_suffix(name) == ".csv" and rows:
+    if data_suffix(name) == ".csv":
         raise DataError(
             f"data.columns: which columns of {name} are source and target",
-            f"nothing; its first row is {rows[0][1]}",
+            f"nothing; its first row is {first}",
             'name two of them where that row is a header, such as ["en", "de"]; else give their '
             "numbers, such as [1, 2]",
         )
@@ -281,34 +331,42 @@ def _chosen(
 
 
 def _of_columns(
-    rows: Sequence[tuple[int, list[str]]],
+    rows: Iterator[tuple[int, list[str]]],
     name: str,
-    columns: tuple[int, int] | tuple[str, str],
+    columns: tuple[int, int] | tuple[str, str] | None,
     form: TableFormat,
-) -> tuple[list[Pair], list[int]]:
-    """The pairs, and the line on which each begins."""
-    if not rows:
-        return [], []
-    _, first = rows[0]
+    quotes: QuoteCounter,
+) -> Iterator[tuple[int, Pair]]:
+    """The pairs, each with the line on which it begins. `quotes` counts their fields in quotes."""
+    first_row = next(rows, None)
+    if first_row is None:
+        return
+    _, first = first_row
+    columns = _chosen(columns, first, name)
     source, target = (_column_index(column, first, name, form) for column in columns)
-    other = [(number, len(row)) for number, row in rows if len(row) != len(first)]
-    if other:
-        number, count = other[0]
+    width, others, other = len(first), 0, (0, 0)
+    for number, row in rows if isinstance(columns[0], str) else chain([first_row], rows):
+        if len(row) == width:
+            pair = Pair(row[source], row[target])
+            if quotes.counts:
+                quotes.read(pair)
+            yield number, pair
+        else:
+            other = other if others else (number, len(row))
+            others += 1
+    if others:
+        number, count = other
         got = f"{_columns(count)} in line {number}"
-        more = f"; other numbers than {len(first)} in {len(other):,} lines"
-        hint = "correct that line" if len(other) == 1 else "correct these lines"
+        more = f"; other numbers than {width} in {others:,} lines"
+        hint = "correct that line" if others == 1 else "correct these lines"
         raise DataError(
-            f"{_columns(len(first))} in every line of {name}, as in the first",
-            got if len(other) == 1 else got + more,
+            f"{_columns(width)} in every line of {name}, as in the first",
+            got if others == 1 else got + more,
             hint
             if form.quoting == "csv"
             else f"{hint}; where fields in quotes hold {form.separators} "
             'or line breaks, set data.quoting = "csv"',
         )
-    data_rows = rows[1:] if isinstance(columns[0], str) else rows
-    return [Pair(row[source], row[target]) for _, row in data_rows], [
-        number for number, _ in data_rows
-    ]
 
 
 def _column_index(column: int | str, first: list[str], name: str, form: TableFormat) -> int:

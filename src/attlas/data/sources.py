@@ -29,10 +29,10 @@ from attlas.data.corpus import (
     FilterConfig,
     FilterReport,
     OnFault,
-    Pair,
     SplitName,
     Splits,
     corpus_of,
+    filtered,
 )
 from attlas.data.labelled import (
     LabelledCorpus,
@@ -41,9 +41,10 @@ from attlas.data.labelled import (
     labelled_corpus_of,
     read_labelled_texts,
 )
-from attlas.data.lines import coming_from, read_lines, stream_lines
+from attlas.data.lines import StreamedLines, coming_from, read_lines, stream_lines
 from attlas.data.parallel_files import FilesData, read_pairs
-from attlas.data.tables import Quoting, Separator, TableFormat, note_quotes, table_rows
+from attlas.data.stored_pairs import Pair
+from attlas.data.tables import QuoteCounter, Quoting, Separator, TableFormat, table_rows
 from attlas.errors import AttlasError, ConfigError, DataError, missing_extra
 
 Rows = Iterator[tuple[int, Mapping[str, Any]]]
@@ -123,15 +124,19 @@ class HuggingFaceData(DataSettings):
                 'name its splits in data.train and so on, or data.test = "" where there is none',
             )
         location = f"{self.name} {split}"
-        pairs, numbers = [], []
-        for number, row in dataset[split].rows():
-            texts = [_cell(row, column, location, number) for column in (self.source, self.target)]
-            pairs.append(Pair(*texts))
-            numbers.append(number)
         form = dataset[split].form
-        sides = (side for pair in pairs for side in pair)
-        remarks = note_quotes(sides, form) if form else ()
-        return corpus_of(pairs, location, filters, numbers=numbers, remarks=remarks)
+        quotes = QuoteCounter(form) if form else None
+
+        def pairs() -> Iterator[tuple[int, Pair]]:
+            columns = (self.source, self.target)
+            for number, row in dataset[split].rows():
+                pair = Pair(*[_cell(row, column, location, number) for column in columns])
+                if quotes is not None:
+                    quotes.read(pair)
+                yield number, pair
+
+        found = filtered(pairs(), filters, location)
+        return found.corpus(location, remarks=quotes.remarks if quotes is not None else ())
 
 
 def _opened(name: str, config: str | None, quoting: Quoting | None) -> Dataset:
@@ -225,7 +230,7 @@ def _table_rows(path: str, form: TableFormat, names: Sequence[str] | None) -> Ro
     Args:
         names: Of its columns, None = its first row.
     """
-    lines = read_lines(path)
+    lines = StreamedLines(path)
     rows = table_rows(lines, form)
     header = list(names) if names else next(rows, (1, []))[1]
     for number, row in rows:
@@ -241,8 +246,8 @@ def _table_rows(path: str, form: TableFormat, names: Sequence[str] | None) -> Ro
 
 def _json_rows(path: str) -> Rows:
     """The objects of a list, or one of each line."""
-    lines = read_lines(path)
-    if _is_list(lines.texts):
+    if _is_list(stream_lines(path)):
+        lines = read_lines(path)
         try:
             content = parse_json("\n".join(lines.texts))
         except ValueError as error:
@@ -251,8 +256,9 @@ def _json_rows(path: str) -> Rows:
             ) from None
         yield from enumerate(content, 1)
         return
-    for number, line in enumerate(lines.rows, 1):
-        yield number, json_object(line, f"line {number} of {lines.name}")
+    streamed = StreamedLines(path)
+    for number, line in enumerate(streamed.rows, 1):
+        yield number, json_object(line, f"line {number} of {streamed.name}")
 
 
 def _is_list(lines: Iterable[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from attlas._text import count_noun
-from attlas.data.lines import Lines
+from attlas.data.lines import Lines, StreamedLines
 from attlas.errors import ConfigError, DataError
 
 Quoting = Literal["none", "csv"]
@@ -88,7 +88,7 @@ def data_suffix(path: Path | str) -> str:
     return Path(str(path).lower().removesuffix(".gz")).suffix
 
 
-def table_rows(lines: Lines, form: TableFormat) -> Iterator[tuple[int, list[str]]]:
+def table_rows(lines: Lines | StreamedLines, form: TableFormat) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of the line on which it begins; blank lines at the end are none.
 
     Raises:
@@ -96,24 +96,41 @@ def table_rows(lines: Lines, form: TableFormat) -> Iterator[tuple[int, list[str]
     """
     if form.quoting == "none":
         return enumerate((line.split(form.separator) for line in lines.rows), 1)
-    return _quoted_rows([f"{line}\n" for line in lines.rows], lines.name, form.separator)
+    return _quoted_rows((f"{line}\n" for line in lines.rows), lines.name, form.separator)
 
 
 def note_quotes(fields: Iterable[str], form: TableFormat) -> tuple[str, ...]:
     """What to remark of fields from which a reader of CSV would take quotation marks, but for those
     of a table whose quoting is set.
     """
-    if form.quoting == "csv" or not form.assumed:
-        return ()
-    num_quoted = sum(map(_is_quoted, fields))
-    if not num_quoted:
-        return ()
-    kind = "TSV" if form.separator == "\t" else "table"
-    return (
-        f"WARNING: {count_noun(num_quoted, 'field')} in quotation marks, which are part of the "
-        f'text in a {kind}: data.quoting = "csv" takes them off, data.quoting = "none" says that '
-        "they belong there",
-    )
+    counter = QuoteCounter(form)
+    counter.read(fields)
+    return counter.remarks
+
+
+class QuoteCounter:
+    """Counts such fields, for `note_quotes`."""
+
+    def __init__(self, form: TableFormat) -> None:
+        self._form, self._count = form, 0
+        self.counts = form.quoting != "csv" and form.assumed
+
+    def read(self, fields: Iterable[str]) -> None:
+        """Count those among these."""
+        if self.counts:
+            self._count += sum(field[:1] == _QUOTE and _is_quoted(field) for field in fields)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to remark of them."""
+        if not self._count:
+            return ()
+        kind = "TSV" if self._form.separator == "\t" else "table"
+        return (
+            f"WARNING: {count_noun(self._count, 'field')} in quotation marks, which are part of "
+            f'the text in a {kind}: data.quoting = "csv" takes them off, data.quoting = "none" '
+            "says that they belong there",
+        )
 
 
 def quoted_header(header: Sequence[str], form: TableFormat) -> bool:
@@ -134,7 +151,9 @@ def _is_quoted(field: str) -> bool:
     )
 
 
-def _quoted_rows(lines: list[str], name: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _quoted_rows(
+    lines: Iterable[str], name: str, separator: str
+) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines, strict=True, delimiter=separator)
     while True:
         number = reader.line_num + 1

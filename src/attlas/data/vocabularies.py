@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +13,9 @@ from pydantic import Field, field_validator, model_validator
 
 from attlas._files import parse_json, stored_bytes, utf8_text
 from attlas.config import Config
-from attlas.data.corpus import Pair
 from attlas.data.labelled import LabelledCorpus, label_key
 from attlas.data.normalization import Normalization
+from attlas.data.stored_pairs import Pair, StoredPairs
 from attlas.data.subwords import Subwords, train_subwords
 from attlas.data.vocabulary import (
     MOST,
@@ -33,7 +34,8 @@ class VocabularyConfig(Config):
 
     Text is brought into the form `normalization` before it is read, in training and in use. "nfc"
     makes one of é and of e with U+0301. "nfkc" also makes one of compatible characters (ﬁ and fi,
-    Ａ and A). What is written is in that form, too.
+    Ａ and A). What is written is in that form, too. Subwords are built from all training texts, or
+    from a sample of very many; a message says so.
     """
 
     kind: Literal["bpe", "unigram", "words", "characters"] = "bpe"
@@ -136,14 +138,28 @@ def build_vocabularies(config: VocabularyConfig, pairs: Sequence[Pair]) -> Vocab
     Raises:
         AttlasError: If there is no text, or `size` is too small for its characters.
     """
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources, targets = _Texts(pairs, (0,)), _Texts(pairs, (1,))
     if config.shared:
-        vocabulary = build_vocabulary(config, sources + targets, "vocabulary")
+        vocabulary = build_vocabulary(config, _Texts(pairs, (0, 1)), "vocabulary")
         return Vocabularies(vocabulary, vocabulary)
     return Vocabularies(
         build_vocabulary(config, sources, "source vocabulary"),
         build_vocabulary(config, targets, "target vocabulary"),
     )
+
+
+class _Texts(Iterable[str]):
+    """Sides of pairs, all of one before the other: read again each time, and never held."""
+
+    def __init__(self, pairs: Iterable[Pair], sides: Sequence[int]) -> None:
+        self._pairs, self._sides = pairs, sides
+
+    def __iter__(self) -> Iterator[str]:
+        for side in self._sides:
+            if isinstance(self._pairs, StoredPairs):
+                yield from (self._pairs.sources, self._pairs.targets)[side]
+            else:
+                yield from map(itemgetter(side), self._pairs)
 
 
 def load_vocabulary(path: Path) -> Vocabulary:

@@ -114,7 +114,7 @@ def test_set_of(
         recorded = run.provenance().get("data", {}).get(split, {})
         if recorded.get("sha256") != corpus.checksum:
             print("attlas: this data has changed since the run was trained", file=sys.stderr)
-        return ScoredTexts(corpus, corpus.sources, tuple(range(len(corpus))))
+        return ScoredTexts(corpus, tuple(corpus.sources), tuple(range(len(corpus))))
     if source is None or not references or valid:
         files = {"--source": source, "--reference": references}
         option_names = [name for name, value in files.items() if value]

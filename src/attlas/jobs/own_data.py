@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from os.path import lexists
 from pathlib import Path
 from shlex import quote
@@ -271,9 +272,14 @@ _FEWEST, _REPEATED = 50, 20  # pairs that are judged; how often a label stands o
 
 def _check_no_labels(corpus: Corpus, paths: Sequence[str]) -> None:
     """Check that the targets are not a few words which repeat, as labels do."""
-    targets = set(corpus.targets)
-    repeated = len(corpus) >= max(_FEWEST, _REPEATED * len(targets))
-    if len(paths) == 1 and repeated and all(len(target.split()) == 1 for target in targets):
+    most = len(corpus) // _REPEATED
+    targets: set[str] = set()
+    for target in corpus.targets:
+        targets.add(target)
+        if len(targets) > most:
+            return
+    are_words = all(len(target.split()) == 1 for target in targets)
+    if len(paths) == 1 and len(corpus) >= _FEWEST and are_words:
         labels = ", ".join(map(quoted, sorted(targets)[:3]))
         raise DataError(
             f"sentences and their translations in {paths[0]}",
@@ -291,24 +297,34 @@ def _check_some(corpus: Corpus | LabelledCorpus, paths: Sequence[str]) -> None:
         )
 
 
+_BLOCK = 4_096  # pairs
+
+
 def size_of_pairs(corpus: Corpus) -> DataSize:
     """What the rules read of pairs."""
-    sources, targets = corpus.sources, corpus.targets
-    longer = [max(len(pair.source), len(pair.target)) for pair in corpus.pairs]
-    of_source, of_target = (Counter("".join(texts)) for texts in (sources, targets))
+    of_source, of_target = Counter[str](), Counter[str]()
+    total = longest = 0
+    is_decomposed = False
+    pairs = iter(corpus.pairs)
+    while block := list(islice(pairs, _BLOCK)):  # of millions of pairs not all are in memory
+        longer = [max(len(pair.source), len(pair.target)) for pair in block]
+        total, longest = total + sum(longer), max(longest, *longer)
+        for counts, texts in zip((of_source, of_target), zip(*block, strict=True), strict=True):
+            counts.update("".join(texts))
+            is_decomposed = is_decomposed or _is_decomposed(texts)
     letters = {sign: count for sign, count in of_target.items() if sign.isalpha()}
     source_signs = {sign.lower() for sign in of_source}
     num_shared = sum(count for sign, count in letters.items() if sign.lower() in source_signs)
-    better = better_tokenizers(targets[:_SAMPLED], "13a")
+    better = better_tokenizers(corpus.targets[:_SAMPLED], "13a")
     tokenizer = next((name for name in better if "mecab" not in name), "13a")  # no further package
     return DataSize(
         len(corpus),
-        sum(longer) / len(corpus),
-        max(longer),
+        total / len(corpus),
+        longest,
         len(of_source | of_target),
         common=num_shared / max(1, sum(letters.values())),
         bleu_tokenizer=tokenizer,
-        decomposed=_is_decomposed((*sources, *targets)),
+        decomposed=is_decomposed,
     )
 
 

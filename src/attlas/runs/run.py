@@ -13,6 +13,7 @@ from attlas._files import LOCK, parse_json, stored_bytes, utf8_text, write_durab
 from attlas._hardware import device_named
 from attlas.config import Config, read_toml
 from attlas.data import LabelledVocabularies, Vocabularies
+from attlas.data.encoded_files import ENCODED
 from attlas.data.vocabularies import LABELS, vocabulary_names
 from attlas.errors import (
     AttlasError,
@@ -46,6 +47,7 @@ FILES = {
     LABELS: "the labels of a classifier",
     METRICS: "one JSON object a line: losses, scores, speed",
     WATCH: "one JSON object a line: attention of every head, alarms; with `training.watch.every`",
+    f"{ENCODED}/": "the training pairs as ids, where their text is too large for memory; see below",
     f"{CHECKPOINTS}/": "one safetensors file for each checkpoint, with a SHA-256",
     BEST: "the name of the best checkpoint",
     LAST: "the name of the last checkpoint",

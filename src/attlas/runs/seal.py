@@ -54,7 +54,7 @@ def seal_of(run: Path) -> dict[str, Any]:
     """
     initial_facts = _initial_facts(run) or {}
     recipe = initial_facts.get("recipe") or unchangeable(read_toml(run / CONFIG))
-    return {"files": _digests(run), "recipe": recipe, "data": initial_facts.get("data", {})}
+    return {"files": digests_of(run), "recipe": recipe, "data": initial_facts.get("data", {})}
 
 
 def check_sealed(run: Path, name: str, seal: Mapping[str, Any] | None) -> None:
@@ -127,7 +127,7 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return result
 
 
-def _digests(run: Path) -> dict[str, str]:
+def digests_of(run: Path) -> dict[str, str]:
     """The SHA-256 of each file that is a vocabulary, or the labels, of a run."""
     digests = {}
     for name in (*vocabulary_names(), LABELS):
@@ -167,7 +167,7 @@ def _initial_facts(run: Path) -> dict[str, Any] | None:
 
 def _other_files(run: Path, seal: Mapping[str, Any]) -> list[str]:
     """Those of another content, those that are gone, and those that came: in words."""
-    sealed, current = seal["files"], _digests(run)
+    sealed, current = seal["files"], digests_of(run)
     changed_files = []
     for name in sorted({*sealed, *current}):
         sealed_sum, current_sum = sealed.get(name), current.get(name)

@@ -15,13 +15,24 @@ from attlas._files import LOCK, TEMPORARY, explained, sync, write_durably
 from attlas._hardware import processor_name
 from attlas._text import count_noun
 from attlas.config import read_toml, write_toml
+from attlas.data import Subwords
+from attlas.data.encoded_files import ENCODED, forget_encoded
 from attlas.data.lines import check_given_again
 from attlas.errors import CheckpointError, DataError
 from attlas.runs import CONFIG, LAST, PROVENANCE, CheckpointStore, Run
 from attlas.runs.checkpoints import read_seal
 from attlas.runs.seal import check_sealed
-from attlas.training.events import Preparing, Report, silent
+from attlas.training.events import Report, silent
 from attlas.training.initialization import INITIAL, InitialWeights
+from attlas.training.reading import (
+    enough_memory,
+    is_opened,
+    opened_data,
+    preparing,
+    read_data,
+    store_pairs,
+    stored_pairs,
+)
 from attlas.training.recipe import Recipe, check_same, check_same_as_main
 from attlas.training.tasks import task_of
 from attlas.training.tasks.base import AnyTask, SplitsLike
@@ -105,24 +116,32 @@ def prepare_run(
         if recipe.data.passing:
             check_given_again(folder, f"give it again: attlas train {folder} < DATA")
         if not has_checkpoint:
-            report(_preparing(f"no checkpoint yet in {folder}: starting over"))
-    splits, kind = splits or recipe.data.load(), task_of(recipe)
+            report(preparing(f"no checkpoint yet in {folder}: starting over"))
+    kind = task_of(recipe)
+    if not has_checkpoint:
+        with explained(folder):
+            forget_encoded(folder)
+    if splits is None:
+        splits = opened_data(recipe, folder, report) or read_data(recipe, report)
     examples = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
     is_initialized = has_checkpoint or recipe.training.init_from
-    report(
-        _preparing(
-            f"encoding {examples}"
-            if is_initialized
-            else f"building vocabularies from {examples}, encoding"
-        )
-    )
+    if is_opened(splits):
+        step = f"{examples} are encoded in {folder / ENCODED}"
+    elif is_initialized:
+        step = f"encoding {examples}"
+    else:
+        step = f"building vocabularies from {examples}, encoding"
+    report(preparing(step))
     if has_checkpoint:
         _check_data(Run(folder), recipe, splits, kind.example)
         vocabularies = kind.vocabularies_in(folder)
     else:
         initial = InitialWeights.of(recipe)
         if initial is None:
-            vocabularies = kind.vocabularies_of(recipe, splits)
+            with enough_memory(f"building vocabularies from {examples}"):
+                vocabularies = kind.vocabularies_of(recipe, splits)
+            for note in _notes_of_samples(vocabularies):
+                report(preparing(note))
         else:
             initial.check_labels(splits)
             vocabularies = initial.vocabularies()
@@ -138,10 +157,26 @@ def prepare_run(
         }
         text = json.dumps(facts, indent=2, ensure_ascii=False)
         write_durably(folder / PROVENANCE, text.encode() + b"\n")
+    with enough_memory(f"encoding {examples}"):
+        splits, encoded = store_pairs(recipe, folder, splits, vocabularies, report)
     config = write_toml(recipe.tables()).encode()
     if not has_checkpoint or (folder / CONFIG).read_bytes() != config:
         write_durably(folder / CONFIG, config)
-    return kind(recipe, splits, vocabularies)
+    with enough_memory(f"encoding {examples}"):
+        return kind(recipe, splits, vocabularies, encoded)
+
+
+def _notes_of_samples(vocabularies: Any) -> list[str]:
+    """What to report of vocabularies that were built from a part of the texts."""
+    named = {"": "text", "source ": "source", "target ": "target"}
+    if getattr(vocabularies, "shared", False):
+        named = {"": "source"}
+    parts = [(name, getattr(vocabularies, field, None)) for name, field in named.items()]
+    return [
+        f"the {name}vocabulary is built from one text of {vocabulary.step}: there are very many"
+        for name, vocabulary in parts
+        if isinstance(vocabulary, Subwords) and vocabulary.step > 1
+    ]
 
 
 def _check_sealed(store: CheckpointStore) -> None:
@@ -175,9 +210,9 @@ def join_run(recipe: Recipe, folder: Path) -> AnyTask:
             "train in a folder that every machine sees under the same name",
         )
     check_same_as_main(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe)
-    splits = recipe.data.load()
+    splits = opened_data(recipe, folder, mends=False) or read_data(recipe)
     _check_data(Run(folder), recipe, splits, kind.example)
-    return kind(recipe, splits, kind.vocabularies_in(folder))
+    return kind(recipe, splits, kind.vocabularies_in(folder), stored_pairs(recipe, folder, splits))
 
 
 def check_folder(folder: Path) -> None:
@@ -201,14 +236,10 @@ def check_folder(folder: Path) -> None:
 
 def _of_a_beginning(path: Path) -> bool:
     return (
-        path.name in (LOCK, PROVENANCE)
+        path.name in (LOCK, PROVENANCE, ENCODED)
         or path.suffix == TEMPORARY
         or (path.stem in _VOCABULARIES and path.suffix in (".model", ".json"))
     )
-
-
-def _preparing(step: str) -> Preparing:
-    return Preparing(update=0, epoch=0, seconds=0.0, what=step)
 
 
 def _check_data(run: Run, recipe: Recipe, splits: SplitsLike, example: str) -> None:

@@ -42,6 +42,7 @@ from attlas.training.events import (
 from attlas.training.initialization import begin_with
 from attlas.training.learner import Learner, NotFiniteError, Update, derive_seed
 from attlas.training.logging import Clock, EventLogger, summary_writer
+from attlas.training.reading import read_data
 from attlas.training.recipe import Recipe
 from attlas.training.setup import check_folder, join_run, prepare_run
 from attlas.training.tasks.base import AnyTask
@@ -157,7 +158,7 @@ class EpochLoop:
 
     def __init__(self, task: AnyTask, learner: Learner[Any, Any]) -> None:
         self.task, self.learner = task, learner
-        self._batches: tuple[int, Bucketed[Any], list[tuple[int, ...]]] | None = None
+        self._batches: tuple[int, Bucketed[Any], Sequence[tuple[int, ...]]] | None = None
 
     def advance(self, state: TrainingState) -> tuple[TrainingState, Update]:
         """The next update, made, and the state after it."""
@@ -178,7 +179,7 @@ class EpochLoop:
             epoch_totals=state.epoch_totals.plus(update, 0.0),
         ), update
 
-    def epoch(self, number: int) -> tuple[Bucketed[Any], list[tuple[int, ...]]]:
+    def epoch(self, number: int) -> tuple[Bucketed[Any], Sequence[tuple[int, ...]]]:
         """The batches of an epoch, and their order."""
         if self._batches is None or self._batches[0] != number:
             batches = self.task.batches(number)
@@ -504,7 +505,8 @@ def _train_in_group(
         if process_group.is_main:
             if recipe.training.tensorboard and not CheckpointStore(folder).begun():
                 summary_writer()  # before hours of reading, not after
-            splits = None if folder.exists() else recipe.data.load()  # if that fails, no new folder
+            # If reading fails, there is no new folder.
+            splits = None if folder.exists() else read_data(recipe, report)
             with explained(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             check_folder(folder)

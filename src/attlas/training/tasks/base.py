@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attlas.data import FilterReport
+from attlas.data import EncodedCorpus, FilterReport
 from attlas.data.bucketing import Bucketed
 from attlas.training.events import Validated
 from attlas.training.learner import NotFiniteError
@@ -86,14 +86,20 @@ class Task(ABC, Generic[S, V]):
 
     A task is made once in a session, of the recipe, its data and its vocabularies, and does not
     change: `loss` may be called from several threads at once.
+
+    Args:
+        encoded: The training data as ids, where they lie in files of the run.
     """
 
     epoch_scores: ClassVar[Mapping[str, str]]  # what the line of an epoch says of a validation
     example: ClassVar[str]  # what is learned from
     counted: ClassVar[str]  # what the loss is averaged over
 
-    def __init__(self, recipe: Recipe, splits: S, vocabularies: V) -> None:
+    def __init__(
+        self, recipe: Recipe, splits: S, vocabularies: V, encoded: EncodedCorpus | None = None
+    ) -> None:
         self.recipe, self.splits, self.vocabularies = recipe, splits, vocabularies
+        self.stored = encoded
         if not recipe.vocabulary.sampling:  # else it is another every time
             _ = self._plain
 

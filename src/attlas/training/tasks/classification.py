@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from attlas._text import count_noun
 from attlas.data import (
     Bucketed,
+    EncodedCorpus,
     LabelledBatch,
     LabelledBatches,
     LabelledSplits,
@@ -79,9 +80,13 @@ class ClassificationTask(Task[LabelledSplits, LabelledVocabularies]):
     counted = "text"
 
     def __init__(
-        self, recipe: Recipe, splits: LabelledSplits, vocabularies: LabelledVocabularies
+        self,
+        recipe: Recipe,
+        splits: LabelledSplits,
+        vocabularies: LabelledVocabularies,
+        encoded: EncodedCorpus | None = None,
     ) -> None:
-        super().__init__(recipe, splits, vocabularies)
+        super().__init__(recipe, splits, vocabularies, encoded)
         self._valid = encode_labelled(splits.valid, vocabularies)
         self._check_positions()
         self._unseen = self._note_reach()

@@ -14,6 +14,7 @@ from attlas.data import (
     Batches,
     Bucketed,
     Corpus,
+    EncodedCorpus,
     Splits,
     Vocabularies,
     build_vocabularies,
@@ -91,12 +92,18 @@ class TranslationTask(Task[Splits, Vocabularies]):
     example = "pair"
     counted = "token"
 
-    def __init__(self, recipe: Recipe, splits: Splits, vocabularies: Vocabularies) -> None:
-        super().__init__(recipe, splits, vocabularies)
-        encoded = encode_corpus(splits.valid, vocabularies)
-        self.valid_batches = Batches(encoded, recipe.batching, recipe.seed)
+    def __init__(
+        self,
+        recipe: Recipe,
+        splits: Splits,
+        vocabularies: Vocabularies,
+        encoded: EncodedCorpus | None = None,
+    ) -> None:
+        super().__init__(recipe, splits, vocabularies, encoded)
+        valid = encode_corpus(splits.valid, vocabularies)
+        self.valid_batches = Batches(valid, recipe.batching, recipe.seed)
         validation = recipe.training.validation
-        self._translated = encoded.source.lengths[: validation.sentences]
+        self._translated = valid.source.lengths[: validation.sentences]
         if not validation.translate:
             self._translated = self._translated[:0]
         self._check_positions()
@@ -112,7 +119,7 @@ class TranslationTask(Task[Splits, Vocabularies]):
     def encoded(self, epoch: int | None = None) -> Batches:
         recipe, train, sampling = self.recipe, self.splits.train, self.recipe.vocabulary.sampling
         if epoch is None:
-            encoded = encode_corpus(train, self.vocabularies)
+            encoded = self.stored or encode_corpus(train, self.vocabularies)
         else:
             encoded = sample_corpus(train, self.vocabularies, sampling, recipe.seed, epoch)
         return Batches(encoded, recipe.batching, recipe.seed)

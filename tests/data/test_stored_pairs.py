@@ -1,0 +1,307 @@
+"""Pairs whose text is too large for memory are those that would be in memory."""
+
+import gc
+import os
+import random
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attlas.data import (
+    Batches,
+    BatchingConfig,
+    Corpus,
+    FilesData,
+    FilterConfig,
+    Pair,
+    VocabularyConfig,
+    build_vocabularies,
+    corpus_of,
+    encode_corpus,
+    encoded_files,
+    read_pairs,
+    sample_corpus,
+    stored_pairs,
+)
+from attlas.data.encoded_files import ENCODED, EncodedFiles, write_encoded
+from attlas.data.lines import StreamedLines, read_lines
+from attlas.data.stored_pairs import StoredPairs
+from attlas.errors import AttlasError
+
+PAIRS = 9_000
+MADE_OF = {"vocabularies": {}, "data": {"some": "data"}}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Two files of 9,000 lines, of which each hundredth target is empty."""
+    folder, chance = tmp_path_factory.mktemp("pairs"), random.Random(1)
+    words = [f"w{number}" for number in range(50)]
+    lines: dict[str, list[str]] = {"en": [], "de": []}
+    for number in range(PAIRS):
+        lines["en"].append(" ".join(chance.choices(words, k=chance.randint(1, 6))))
+        lines["de"].append("".join(chance.choices("äb c\0", k=5)) if number % 100 else "")
+    for side, texts in lines.items():
+        (folder / side).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return str(folder / "en"), str(folder / "de")
+
+
+def stored(read: Callable[[], Corpus], monkeypatch: pytest.MonkeyPatch) -> Corpus:
+    """The same with next to no memory for text."""
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_pairs, "IN_MEMORY", 1_000)
+        corpus = read()
+    assert corpus.is_stored
+    return corpus
+
+
+def assert_same(stored: Corpus, held: Corpus) -> None:
+    assert tuple(stored.pairs) == held.pairs
+    assert tuple(stored.lines) == held.lines
+    assert tuple(stored.sources) == held.sources
+    assert tuple(stored.targets) == held.targets
+    assert (stored.name, stored.checksum) == (held.name, held.checksum)
+    assert stored.report == held.report
+
+
+def test_pairs_of_two_files_are_those_that_are_held(
+    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = read_pairs(files)
+    assert not held.is_stored
+    damaged = sum("\0" in text for pair in held.pairs for text in pair)
+    assert f"{damaged:,} texts with U+0000" in str(held.report)
+    assert_same(stored(lambda: read_pairs(files), monkeypatch), held)
+
+
+@pytest.mark.parametrize(("name", "quote"), [("pairs.tsv", ""), ("pairs.csv", '"')])
+def test_pairs_of_a_table_are_those_that_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, quote: str
+) -> None:
+    separator = "," if quote else "\t"
+    inner = "\r\nb" if quote else "b"  # a line break, which is left out
+    rows = [f"{quote}a {n}{quote}{separator}{quote}{n % 7}{inner * (not n % 50)}{quote}"
+            for n in range(5_000)]  # fmt: skip
+    (tmp_path / name).write_text("".join(f"{row}\n" for row in rows) + "\n\n", encoding="utf-8")
+    held = read_pairs([tmp_path / name], (1, 2))
+    assert_same(stored(lambda: read_pairs([tmp_path / name], (1, 2)), monkeypatch), held)
+
+
+def test_a_pair_is_found_by_its_place(
+    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = read_pairs(files).pairs
+    pairs = stored(lambda: read_pairs(files), monkeypatch).pairs
+    assert len(pairs) == len(held)
+    for place in (0, 1, 63, 64, 65, 4095, 4096, 4097, len(held) - 1, -1, -len(held)):
+        assert pairs[place] == held[place]
+    for part in (
+        slice(60, 5_000),
+        slice(3, 90, 7),
+        slice(5, 5),
+        slice(9, 2),
+        slice(None, None, -1),
+    ):
+        assert pairs[part] == held[part]
+    with pytest.raises(IndexError):
+        pairs[len(held)]
+
+
+@pytest.mark.parametrize("held_back", [1, 20, 0.3])
+@pytest.mark.parametrize("filters", [FilterConfig(), FilterConfig(max_length=12)])
+def test_the_same_pairs_are_held_back(
+    files: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    held_back: float,
+    filters: FilterConfig,
+) -> None:
+    data = FilesData(train=files, held_back=held_back, filters=filters)
+    held = data.load()
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_pairs, "IN_MEMORY", 1_000)
+        splits = data.load()
+    assert splits.train.is_stored
+    assert "several translations" in str(held.train.report)
+    assert_same(splits.train, held.train)
+    assert (tuple(splits.valid.pairs), splits.valid.report) == (held.valid.pairs, held.valid.report)
+
+
+def test_the_file_has_no_name_and_is_closed_with_the_last_that_reads_it(
+    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    corpus = stored(lambda: read_pairs(files), monkeypatch)
+    assert not list(tmp_path.iterdir())
+    assert isinstance(corpus.pairs, StoredPairs)
+    descriptor, sources = corpus.pairs._descriptor, corpus.sources
+    del corpus
+    gc.collect()
+    assert len(list(sources)) == len(sources) == len(read_pairs(files))
+    del sources
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_disk_without_room_is_told(
+    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(stored_pairs, "write_whole", full)
+    with pytest.raises(AttlasError, match=r"room for the text .*no space left .*TMPDIR"):
+        stored(lambda: read_pairs(files), monkeypatch)
+
+
+def test_a_fault_that_is_an_error_is_told_after_files_that_do_not_fit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\n\nthree\n", encoding="utf-8")
+    (tmp_path / "b").write_text("eins\n", encoding="utf-8")
+    strict = FilterConfig(empty="error")
+    with pytest.raises(AttlasError, match=r"got 3 in .* and 1 in "):
+        read_pairs([tmp_path / "a", tmp_path / "b"], None, strict)
+    with pytest.raises(AttlasError, match="line 2 with an empty source"):
+        read_pairs([tmp_path / "a", tmp_path / "a"], None, strict)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"a", b"a\n", b"\xef\xbb\xbfa\nb", b"a\r\nb\r\n", b"\n\n", b"a\n \n\n", b"\n",
+        b"x\n" * 9_000 + b"y\r\n" + b"z\rz\n" * 5_000 + b"end",
+    ],
+)  # fmt: skip
+def test_streamed_lines_are_those_of_the_whole_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a").write_bytes(content)
+    streamed, lines = StreamedLines(tmp_path / "a"), read_lines(tmp_path / "a")
+    assert tuple(streamed) == lines.texts
+    assert (streamed.count, streamed.carriage_returns, streamed.returns_inside) == (
+        len(lines), lines.carriage_returns, lines.returns_inside,
+    )  # fmt: skip
+    assert tuple(StreamedLines(tmp_path / "a").rows) == lines.rows
+
+
+@pytest.mark.parametrize("content", [b"a\rb\n", b"a\rb", b"ok\n" * 5_000 + b"\xff\n"])
+def test_streamed_lines_refuse_what_the_whole_file_is_refused_for(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(AttlasError) as whole:
+        read_lines(tmp_path / "a")
+    with pytest.raises(AttlasError) as streamed:
+        list(StreamedLines(tmp_path / "a"))
+    assert str(streamed.value) == str(whole.value)
+
+
+# As ids in files.
+
+
+@pytest.fixture
+def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoded_files, "ROWS", 1_024)
+
+
+@pytest.mark.usefixtures("_small_files")
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("shared", [True, False])
+def test_ids_in_files_are_those_in_memory(
+    files: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    processes: int,
+    shared: bool,
+) -> None:
+    held = read_pairs(files)
+    train = stored(lambda: read_pairs(files), monkeypatch)
+    valid = corpus_of([Pair("w1 w2", "b"), Pair("w3", "ä")], "valid")
+    vocabularies = build_vocabularies(VocabularyConfig(size=340, shared=shared), held.pairs)
+    write_encoded(tmp_path, train, valid, vocabularies, MADE_OF, processes)
+    found = EncodedFiles(tmp_path, MADE_OF)
+    assert found.fault() == ""
+    assert [path.name for path in tmp_path.iterdir()] == [ENCODED]
+
+    in_memory, in_files = encode_corpus(held, vocabularies), found.encoded(train)
+    assert in_files is not None
+    config = BatchingConfig(max_tokens=400, max_length=5)
+    ours, theirs = Batches(in_files, config, 1), Batches(in_memory, config, 1)
+    assert ours.report == theirs.report
+    assert ours.report.skipped > 0
+    for epoch in (0, 3):
+        order = ours.epoch(epoch)
+        assert order == theirs.epoch(epoch)
+        for indices in order[:20]:
+            one, other = ours.batch(indices), theirs.batch(indices)
+            assert one.source.equal(other.source)
+            assert one.target.equal(other.target)
+
+    corpora = found.corpora(lambda: held)
+    assert corpora is not None
+    assert_same(corpora[0], held)
+    assert (corpora[1].pairs, corpora[1].report) == (valid.pairs, valid.report)
+
+
+def test_sampled_segmentations_are_those_of_pairs_in_memory(
+    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = read_pairs(files)
+    train = stored(lambda: read_pairs(files), monkeypatch)
+    vocabularies = build_vocabularies(VocabularyConfig(size=340), held.pairs)
+    one, other = (sample_corpus(corpus, vocabularies, 0.2, 5, 1) for corpus in (train, held))
+    assert [row.tolist() for row in (one.target[n] for n in range(500))] == [
+        row.tolist() for row in (other.target[n] for n in range(500))
+    ]
+    assert one.source.lengths.tolist() == other.source.lengths.tolist()
+
+
+@pytest.mark.usefixtures("_small_files")
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda folder: (folder / "00003.ids").unlink(), "00003.ids: no such file"),
+        (lambda folder: (folder / "lines").write_bytes(b"1234"), "lines has another size"),
+        (lambda folder: flip(folder / "00001.ids"), "00001.ids has other bytes"),
+        (lambda folder: flip(folder / "source.lengths"), "source.lengths has other bytes"),
+        (lambda folder: flip(folder / "valid.txt"), "valid.txt has other bytes"),
+        (lambda folder: (folder / "seal.json").unlink(), "has no seal.json"),
+        (lambda folder: (folder / "seal.json").write_text("{"), "seal.json is damaged"),
+        (lambda folder: (folder / "seal.json").write_text("[]"), "seal.json is damaged"),
+        (lambda folder: flip(folder / "seal.json"), "seal.json is damaged"),
+    ],
+)
+def test_a_damaged_file_is_named(
+    files: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    damage: Callable[[Path], object],
+    told: str,
+) -> None:
+    train = stored(lambda: read_pairs(files), monkeypatch)
+    vocabularies = build_vocabularies(VocabularyConfig(kind="words"), train.pairs)
+    write_encoded(tmp_path, train, train.part([1, 2], "v", train.report), vocabularies, MADE_OF)
+    damage(tmp_path / ENCODED)
+    assert told in EncodedFiles(tmp_path, MADE_OF).fault()
+
+
+def test_files_of_other_data_or_vocabularies_are_not_used(
+    files: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    train = stored(lambda: read_pairs(files), monkeypatch)
+    vocabularies = build_vocabularies(VocabularyConfig(kind="words"), train.pairs)
+    write_encoded(tmp_path, train, train.part([1], "v", train.report), vocabularies, MADE_OF)
+    for data in (None, {"other": "data"}):
+        other = EncodedFiles(tmp_path, {**MADE_OF, "data": data})
+        assert other.corpora(lambda: train) is None
+        assert other.encoded(train) is not None  # which has been read, and is the same
+        assert other.encoded(train.part([1, 2], "part", train.report)) is None
+    others = EncodedFiles(tmp_path, {**MADE_OF, "vocabularies": {"tokenizer.model": "0"}})
+    assert "another version or vocabulary" in others.fault()
+    assert others.encoded(train) is None
+
+
+def flip(path: Path) -> None:
+    """Change a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
