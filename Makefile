@@ -14,7 +14,7 @@ LOWEST ?= $(addprefix tests/,config data decoding explorer figures layers metric
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench bench-explorer format browser page node build package lowest lock clean
+.PHONY: help demo test check docs bench bench-explorer other-tools format browser page node build package lowest lock clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
 	@echo "             (SUITES=quality takes hours; with one suite, MORE=options of its script measures a part of it)"
 	@echo "make bench-explorer  measure the explorer in Chromium beside its goals and its peers; QUICK=yes keeps nothing"
+	@echo "make other-tools  run inseq, TransformerLens, captum, kvpress and bertviz with the attention of attlas (TOOLS=inseq runs one)"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make build   a wheel and a source distribution in dist/, the same bytes for the same commit"
 	@echo "make package build them, and try the wheel in an empty environment, and with uv"
@@ -94,6 +95,10 @@ bench: $(VENV)/.installed-tests
 # With every peer of it; MORE="--peers" measures none of them.
 bench-explorer: $(VENV)/.installed-tests browser
 	@$(BIN)/python benchmarks/explorer_speed.py $(if $(filter-out no,$(QUICK)),--quick) $(MORE)
+
+# Each of them gets a folder of its own under build/other_tools.
+other-tools: $(VENV)/.installed-tests
+	@$(BIN)/python scripts/other_tools.py $(TOOLS)
 
 # What the browser tests drive. CI leaves out nothing, so there it is installed; elsewhere we ask.
 browser:

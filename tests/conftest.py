@@ -41,7 +41,8 @@ settings.load_profile(os.environ.get("ATTLAS_HYPOTHESIS", "quick"))
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 NOT_SHARED = "the shared data folder is not beside this checkout"
 NOT_SERVED = "the package index does not serve these files"
-MISSING = (NOT_SHARED, NOT_SERVED)  # what a test may be left out for in CI, too
+NO_OTHER_TOOL = "other tools have environments of their own: make other-tools"
+MISSING = (NOT_SHARED, NOT_SERVED, NO_OTHER_TOOL)  # what a test may be left out for in CI, too
 
 
 class SharedData(type(Path())):  # type: ignore[misc]

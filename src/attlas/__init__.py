@@ -50,7 +50,11 @@ if TYPE_CHECKING:
     )
     from attlas.monitoring import watch
     from attlas.recording import Trace, intervene, observe
-    from attlas.recording.attention_interface import register_attention_interface
+    from attlas.recording.attention_interface import (
+        attention_weights_in_every_call,
+        register_attention_interface,
+    )
+    from attlas.recording.hook_patterns import hook_patterns
     from attlas.runs import Run
     from attlas.training import Recipe, read_recipe, train
 
@@ -63,6 +67,7 @@ __all__ = [
     "Trace",
     "Translator",
     "analysis",
+    "attention_weights_in_every_call",
     "config",
     "corpus_statistics",
     "data",
@@ -71,6 +76,7 @@ __all__ = [
     "explorer",
     "export",
     "figures",
+    "hook_patterns",
     "inference",
     "intervene",
     "lab",
@@ -102,6 +108,8 @@ _HOME = {
     "TextClassifier": "inference",
     "Trace": "recording",
     "Translator": "inference",
+    "attention_weights_in_every_call": "recording.attention_interface",
+    "hook_patterns": "recording.hook_patterns",
     "scaled_dot_product_attention": "layers",
     "scaled_dot_product_attention_with_weights": "layers",
     "intervene": "recording",

@@ -203,3 +203,20 @@ def test_without_transformers_5_it_says_what_to_install(monkeypatch, missing):
     monkeypatch.delattr(transformers.utils, "output_capturing", raising=False)
     with pytest.raises(AttlasError, match="pip install 'transformers>=5'"):
         attlas.register_attention_interface()
+
+
+def test_within_a_block_every_call_has_weights_though_none_asks_for_them():
+    inputs, seen = inputs_of("llama", padded=True), []
+    model = model_of("llama", "attlas").eval()
+    for layer in model.layers:
+        layer.self_attn.register_forward_hook(lambda module, _, outputs: seen.append(outputs[1]))
+    with torch.no_grad():
+        asked = model(**inputs, output_attentions=True).attentions
+        seen.clear()
+        with attlas.attention_weights_in_every_call():
+            assert model(**inputs).attentions is None
+        within = seen[:]
+        model(**inputs)
+    assert seen[2:] == [None, None]
+    for weights, expected in zip(within, asked, strict=True):
+        torch.testing.assert_close(weights, expected, rtol=0, atol=0)

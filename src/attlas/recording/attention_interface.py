@@ -11,7 +11,9 @@ own "sdpa". The weights are computed from the same queries and keys, and only wh
 for them. Tools that read `outputs.attentions` therefore work without "eager".
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -25,6 +27,7 @@ from attlas.recording.torch_functions.transformers import InterfaceCall
 
 NAME = "attlas"
 _KEYS_OF_ATTENTIONS = "attentions"  # how each key of transformers' collector for weights ends
+_in_every_call: ContextVar[bool] = ContextVar("attention weights in every call", default=False)
 
 
 def register_attention_interface() -> str:
@@ -58,6 +61,23 @@ def register_attention_interface() -> str:
     AttentionInterface.register(NAME, attention_forward)
     AttentionMaskInterface.register(NAME, sdpa_mask)
     return NAME
+
+
+@contextmanager
+def attention_weights_in_every_call() -> Iterator[None]:
+    """Return the weights of "attlas" in every call, also where no caller asks for them.
+
+    For tools that read the output of each layer by a hook, and do not pass
+    `output_attentions=True`, such as the ObservedAttentionPress of kvpress:
+
+        with attlas.attention_weights_in_every_call(), press(model):
+            model(**inputs)
+    """
+    token = _in_every_call.set(True)
+    try:
+        yield
+    finally:
+        _in_every_call.reset(token)
 
 
 def _installed() -> str:
@@ -156,6 +176,8 @@ def _asks_for_weights(module: nn.Module, kwargs: Mapping[str, Any]) -> bool:
     if kwargs.get("output_attentions") or getattr(
         getattr(module, "config", None), "output_attentions", False
     ):
+        return True
+    if not torch.compiler.is_compiling() and _in_every_call.get():
         return True
     from transformers.utils.output_capturing import _active_collector
 
