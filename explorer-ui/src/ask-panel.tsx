@@ -153,7 +153,7 @@ export function Messages() {
         </p>
       </section>
       <p id="progress" class="progress" role="status" hidden={progress === ""}>
-        {progress}{" "}
+        {progress}
         {now.reading.value && now.share.value !== null && (
           <button id="stop" type="button" onClick={() => explorer.halt()}>
             Stop

@@ -14,6 +14,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from attlas._files import parse_json, stored_bytes
+from attlas._signals import loading
 from attlas.explorer.answers import AnswerFolder
 from attlas.explorer.notes import notes_path
 from attlas.explorer.sources import Source
@@ -67,7 +68,12 @@ def _source(path: Path, name: str, options: LookOptions, cache: bool) -> Source:
 
 
 def _opener(path: Path, options: LookOptions) -> Callable[[], Any]:
-    return lambda: import_module("attlas.jobs.looking").opened(path, options)
+    def opened() -> Any:
+        with loading():
+            looking = import_module("attlas.jobs.looking")
+        return looking.opened(path, options)
+
+    return opened
 
 
 def _kept(shown: Any) -> Callable[[], Any]:
