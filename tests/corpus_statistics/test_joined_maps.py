@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
 from attlas.corpus_statistics.readers import CorpusText, MapRecord
-from attlas.corpus_statistics.table import ALSO, Measured, frames, measure_map, measure_maps
+from attlas.corpus_statistics.table import ALSO, Measured, frames, measure_joined_maps, measure_map
 from attlas.patterns import Everywhere, Window, causal
 from attlas.recording import AttentionMap, DenseAttentionMap, FactoredAttentionMap
 from attlas.recording.maps.joining import join_heads, join_key
@@ -96,7 +96,7 @@ def test_what_is_measured_together_is_what_each_has_alone(
 ) -> None:
     records = [record(number, one) for number, one in enumerate(maps)]
     tokens = [tuple(f"t{i}" for i in range(one.shape[2])) for one in maps]
-    together = measure_maps(records, 0.1, tokens if by_token else None, ALSO)
+    together = measure_joined_maps(records, 0.1, tokens if by_token else None, ALSO)
     for found, one, names in zip(together, records, tokens, strict=True):
         assert_same(found, measure_map(one, 0.1, names if by_token else None, ALSO))
 
@@ -141,7 +141,7 @@ def test_a_batch_of_a_model_is_measured_together(kind: str, tmp_path) -> None:
         for number, line in enumerate(lines, 1)
     ]
     records = list(reader.map_records([text for text in texts if text is not None]))
-    together = measure_maps(records, 0.01)
+    together = measure_joined_maps(records, 0.01)
     alone = [measure_map(one, 0.01) for one in records]
     for found, wanted in zip(together, alone, strict=True):
         assert_same(found, wanted)

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import attlas
 from attlas.explorer.answers import FOLDER, Answer, AnswerFolder, RememberedAnswers
 from attlas.explorer.site import site
-from attlas.explorer.sources import Source, apis_of
+from attlas.explorer.sources import ExplorerSource, apis_of
 
 SUM = "5" * 64
 SAID = Answer("application/json", b'{"a": 1}\n\n')
@@ -146,7 +146,7 @@ def test_two_servers_may_write_at_once(trace: Path) -> None:
 
 
 def opened(trace: Path, opens: Any, *, name: str = "a") -> TestClient:
-    source = Source(name, opens, None, SUM, AnswerFolder.of_trace(trace, SUM))
+    source = ExplorerSource(name, opens, None, SUM, AnswerFolder.of_trace(trace, SUM))
     return TestClient(site(apis_of([source])[0]), base_url="http://localhost")
 
 
@@ -198,7 +198,7 @@ def test_nothing_is_shown_of_a_trace_that_turns_out_to_be_damaged(
     content[-1] ^= 1
     trace.write_bytes(content)
     told: list[attlas.AttlasError] = []
-    source = Source(
+    source = ExplorerSource(
         "a",
         lambda: attlas.Trace.load(trace),
         checksum=SUM,

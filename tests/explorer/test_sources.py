@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from attlas.errors import AttlasError
 from attlas.explorer.site import site
-from attlas.explorer.sources import Opening, Source, apis_of
+from attlas.explorer.sources import ExplorerSource, Opening, apis_of
 from attlas.recording import DenseAttentionMap, Trace
 from support.backwards import Backwards
 
@@ -26,7 +26,7 @@ def opened(
     *sources: tuple[str, Callable[[], Any]], told: list[AttlasError] | None = None
 ) -> TestClient:
     failed = None if told is None else told.append
-    apis, _ = apis_of([Source(name, opens) for name, opens in sources], failed)
+    apis, _ = apis_of([ExplorerSource(name, opens) for name, opens in sources], failed)
     return TestClient(site(apis), base_url="http://localhost")
 
 

@@ -21,8 +21,8 @@ from attlas.corpus_statistics.table import (
     Measured,
     columns_of,
     frames,
+    measure_joined_maps,
     measure_map,
-    measure_maps,
 )
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "batches_of",
     "columns_of",
     "frames",
+    "measure_joined_maps",
     "measure_map",
-    "measure_maps",
     "windows_of",
 ]

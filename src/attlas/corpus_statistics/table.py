@@ -170,10 +170,10 @@ def measure_map(
         threshold: Of `count_above`.
         also: Further ones, of `ALSO`.
     """
-    return measure_maps([record], threshold, None if tokens is None else [tokens], also)[0]
+    return measure_joined_maps([record], threshold, None if tokens is None else [tokens], also)[0]
 
 
-def measure_maps(
+def measure_joined_maps(
     records: Sequence[MapRecord],
     threshold: float,
     tokens: Sequence[tuple[str, ...]] | None = None,

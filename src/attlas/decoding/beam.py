@@ -13,7 +13,7 @@ from attlas.decoding.scoring import (
     Finished,
     Hypothesis,
     Penalties,
-    predicted,
+    next_log_probabilities,
     sums,
     to_hypotheses,
 )
@@ -51,7 +51,7 @@ class BeamSearch(Search[S]):
     def step(self) -> tuple["BeamSearch[S] | None", Mapping[int, list[Hypothesis]]]:
         sentences, width, length = self.tokens.shape
         logits, state = self.model.step(self.last, self.state)
-        log_p = self.constraints.apply(predicted(logits), self.tokens.flatten(0, 1))
+        log_p = self.constraints.apply(next_log_probabilities(logits), self.tokens.flatten(0, 1))
 
         # One more than the beam, so that enough are left when END is among them.
         best, ids = (part.view(sentences, width, -1) for part in largest(log_p, self.num_beams + 1))

@@ -317,7 +317,9 @@ class Penalties:
 # What the model says of the next token.
 
 
-def predicted(logits: Float[Tensor, "rows vocabulary"]) -> Float[Tensor, "rows vocabulary"]:
+def next_log_probabilities(
+    logits: Float[Tensor, "rows vocabulary"],
+) -> Float[Tensor, "rows vocabulary"]:
     """log softmax(logits), in float32 at least.
 
     Raises:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attlas.data.vocabulary import BEGIN, END
-from attlas.decoding.scoring import Constraints, Hypothesis, Penalties, predicted, sums
+from attlas.decoding.scoring import Constraints, Hypothesis, Penalties, next_log_probabilities, sums
 from attlas.models.encoder_decoder import Joinable, S, SequenceToSequence
 from attlas.ops.cache import pad_and_concat
 from attlas.ops.topk import largest
@@ -183,7 +183,7 @@ class SingleHypothesisSearch(Search[S]):
 
     def step(self) -> tuple["SingleHypothesisSearch[S] | None", Mapping[int, list[Hypothesis]]]:
         logits, state = self.model.step(self.last, self.state)
-        log_p = self.constraints.apply(predicted(logits), self.tokens)
+        log_p = self.constraints.apply(next_log_probabilities(logits), self.tokens)
         last = self.choose(log_p, self.at, self.length)
         gained = log_p.gather(1, last.unsqueeze(1)).squeeze(1)
         ended = (last == END) & (gained > float("-inf"))

@@ -16,7 +16,7 @@ from attlas.explorer.answers import AnswerFolder, RememberedAnswers
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ExplorerSource:
     """A run, a model or a trace that the page can show.
 
     Args:
@@ -88,7 +88,7 @@ _SOON = 2.0  # seconds in which the page asks for what is on disk, without anoth
 
 
 def apis_of(
-    sources: Sequence[Source], failed: Callable[[AttlasError], None] | None = None
+    sources: Sequence[ExplorerSource], failed: Callable[[AttlasError], None] | None = None
 ) -> tuple[list[ASGIApp], Callable[[], None]]:
     """What answers for each of them, and a function that soon opens the first one.
 
@@ -106,7 +106,7 @@ def apis_of(
     return apis, opening[0].begin_soon
 
 
-def _maker(source: Source, names: Sequence[str]) -> Callable[[], ASGIApp]:
+def _maker(source: ExplorerSource, names: Sequence[str]) -> Callable[[], ASGIApp]:
     def make() -> ASGIApp:
         shown = source.open()
         key = None if source.checksum is None else source.checksum[:16]
@@ -125,7 +125,7 @@ def _maker(source: Source, names: Sequence[str]) -> Callable[[], ASGIApp]:
     return make
 
 
-def _context(source: Source, names: Sequence[str]) -> str:
+def _context(source: ExplorerSource, names: Sequence[str]) -> str:
     """What the page is told of a source that its trace does not say."""
     several = list(names) if len(names) > 1 else []
     return repr((source.name, source.notes is not None, several, source.gold is not None))

@@ -17,7 +17,7 @@ from attlas._files import parse_json, stored_bytes
 from attlas._signals import loading
 from attlas.explorer.answers import AnswerFolder
 from attlas.explorer.notes import notes_path
-from attlas.explorer.sources import Source
+from attlas.explorer.sources import ExplorerSource
 
 # As the modules that write such files have them, which import torch.
 TRACE_FORMAT, TRACE_SUM = "attlas trace 2", "sha256"
@@ -37,7 +37,9 @@ class LookOptions:
     download: bool = False
 
 
-def sources_of(paths: Sequence[Path], options: LookOptions, *, cache: bool = True) -> list[Source]:
+def sources_of(
+    paths: Sequence[Path], options: LookOptions, *, cache: bool = True
+) -> list[ExplorerSource]:
     """A source for each of these paths, or names of models.
 
     A trace and a run whose files look whole are opened later, and everything else now.
@@ -55,7 +57,7 @@ def sources_of(paths: Sequence[Path], options: LookOptions, *, cache: bool = Tru
     ]
 
 
-def _source(path: Path, name: str, options: LookOptions, cache: bool) -> Source:
+def _source(path: Path, name: str, options: LookOptions, cache: bool) -> ExplorerSource:
     is_trace, is_run = path.is_file(), (path / CONFIG).is_file()
     checksum = trace_sum(path) if is_trace and options == LookOptions() else None
     notes = notes_path(path) if is_trace or is_run else None
@@ -64,7 +66,7 @@ def _source(path: Path, name: str, options: LookOptions, cache: bool) -> Source:
     plain = LookOptions(checkpoint=options.checkpoint, device=options.device)
     if checksum is None and not (is_run and options == plain and seems_whole(path, options)):
         opened = _kept(opened())
-    return Source(name, opened, notes, checksum, answers)
+    return ExplorerSource(name, opened, notes, checksum, answers)
 
 
 def _opener(path: Path, options: LookOptions) -> Callable[[], Any]:

@@ -31,7 +31,14 @@ from attlas.corpus_statistics.readers import (
     batches_of,
     windows_of,
 )
-from attlas.corpus_statistics.table import ALSO, FORMAT, Measured, columns_of, frames, measure_maps
+from attlas.corpus_statistics.table import (
+    ALSO,
+    FORMAT,
+    Measured,
+    columns_of,
+    frames,
+    measure_joined_maps,
+)
 from attlas.data import stream_lines
 from attlas.data.lines import shown_path
 from attlas.decoding.config import idle_settings
@@ -360,7 +367,7 @@ class CorpusMeasurement:
             groups = ([record] for record in records) if len(batch) == 1 else [[*records]]
             for group in groups:
                 names = [self.reader.named(one) for one in group] if self.by_token else None
-                yield from measure_maps(group, self.threshold, names, self.also)
+                yield from measure_joined_maps(group, self.threshold, names, self.also)
 
 
 def measure(
