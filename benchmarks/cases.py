@@ -83,10 +83,10 @@ def check(suite: Suite, contender: str) -> None:
     """That it computes what the formula says, in the smallest case."""
     if contender not in suite.others:
         shape = suite.quick[0]
-        found, wanted = (
+        found, expected = (
             make(shape).forward() for make in (suite.contenders[contender], suite.formula)
         )
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def contend(suite: Suite, contender: str, *, quick: bool, seconds: float) -> None:
@@ -172,11 +172,11 @@ def _peak_of(
     commands: dict[str, list[str]], contender: str, shape: Shape, which: str
 ) -> float | None:
     """None where it does not come through, perhaps for want of memory."""
-    asked = [*commands[contender], "--peak", ",".join(map(str, shape)), which]
-    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=False)
+    requested = [*commands[contender], "--peak", ",".join(map(str, shape)), which]
+    done = subprocess.run(requested, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        told = f"{contender}, {shape}, {which}: no peak, exit code {done.returncode}"
-        print(told, file=sys.stderr)
+        reported = f"{contender}, {shape}, {which}: no peak, exit code {done.returncode}"
+        print(reported, file=sys.stderr)
         return None
     return float(json.loads(done.stdout))
 

@@ -36,16 +36,18 @@ class Contender:
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """What every suite on the corpus may be asked."""
-    asked = argparse.ArgumentParser(
+    requested = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    asked.add_argument("--data", type=Path, nargs=2, required=True, metavar=("SOURCE", "TARGET"))
-    asked.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count() or 1])
-    asked.add_argument("--blocks", type=int, default=15)
-    asked.add_argument("--seconds", type=float, default=6.0, help="of a block, at least")
-    asked.add_argument("--tokens", type=int, default=4096, help="of a batch, padding included")
-    asked.add_argument("--json", type=Path, help="where to write what came out")
-    return asked
+    requested.add_argument(
+        "--data", type=Path, nargs=2, required=True, metavar=("SOURCE", "TARGET")
+    )
+    requested.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count() or 1])
+    requested.add_argument("--blocks", type=int, default=15)
+    requested.add_argument("--seconds", type=float, default=6.0, help="of a block, at least")
+    requested.add_argument("--tokens", type=int, default=4096, help="of a batch, padding included")
+    requested.add_argument("--json", type=Path, help="where to write what came out")
+    return requested
 
 
 def contest(

@@ -50,5 +50,5 @@ def of_training(events: Sequence[dict[str, Any]], there: Sequence[str]) -> list[
 
 def chosen(points: Sequence[Point], moments: Sequence[float]) -> list[Point]:
     """Of many points those that the moments ask for, and the last, each once."""
-    asked = [by(moment, points, moments[0]) for moment in moments]
-    return [point for point in points if point is points[-1] or any(point is x for x in asked)]
+    requested = [by(moment, points, moments[0]) for moment in moments]
+    return [point for point in points if point is points[-1] or any(point is x for x in requested)]

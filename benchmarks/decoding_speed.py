@@ -117,19 +117,19 @@ def compared(
     first, *_ = options.contenders
     figures = table(played.figures, "sentences/s", first)
     print(f"\n{title}, threads: {threads}\n\n{figures}\n")
-    told = measurement(
+    reported = measurement(
         "decoding", title, "sentences/s", threads, played, first=first,
         absent=refused, command=called(sys.argv),
     )  # fmt: skip
     found = {
         name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in played.figures
     }
-    for one in told["contenders"]:
+    for one in reported["contenders"]:
         taken = found.get(one["name"], {}).get("taken")
         if taken is not None:
             one["taken"] = taken
             print(f"{one['name']}: {taken}")
-    return told | agreeing({name: its["lines"] for name, its in found.items()}, OURS)
+    return reported | agreeing({name: its["lines"] for name, its in found.items()}, OURS)
 
 
 def answer(options: argparse.Namespace) -> None:
@@ -154,8 +154,10 @@ def answer(options: argparse.Namespace) -> None:
         found = ways[taken[0]](lines)
         passed = time.perf_counter() - start
         complete(lines, found)
-        told = {"taken": taken[0] if len(ways) > 1 else None, "lines": found}
-        (options.folder / f"{options.serve}.json").write_text(json.dumps(told), encoding="utf-8")
+        reported = {"taken": taken[0] if len(ways) > 1 else None, "lines": found}
+        (options.folder / f"{options.serve}.json").write_text(
+            json.dumps(reported), encoding="utf-8"
+        )
         return len(lines) / passed
 
     with ExitStack() as held:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from checkout import warning
 from explorer_peers import PEERS, compared
-from explorer_table import PAGE, RECORD, told, with_goals
+from explorer_table import PAGE, RECORD, reported, with_goals
 from explorer_trace import trace
 from explorer_visit import DOWN, RIGHT, ROOT, Visit, browser, installed, looking
 from run import machine
@@ -77,7 +77,7 @@ def main() -> None:
         },
         "peers": beside,
     }
-    print(told(record))
+    print(reported(record))
     if not options.quick:
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         write_table()

@@ -105,7 +105,7 @@ GOALS = (
 )  # fmt: skip
 
 
-def told(record: Record) -> str:
+def reported(record: Record) -> str:
     """Both tables, and where and when they were measured."""
     figures = record["figures"]
     rows = [goal.row(figures) for goal in GOALS if goal.figure in figures]
@@ -145,4 +145,4 @@ def with_goals(text: str, record: Record) -> str:
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise SystemExit(f"expected the lines {BEGIN!r} and {END!r} in the page; put them in")
-    return f"{before}{BEGIN}\n{told(record)}\n{END}{after}"
+    return f"{before}{BEGIN}\n{reported(record)}\n{END}{after}"

@@ -86,8 +86,11 @@ def _head(
     # Places: Σ cos ω (i + offset − j) is largest where j = i + offset.
     rates = torch.randn(_PLACES // 2, generator=generator) / reach
     place = torch.arange(length, dtype=torch.float32).unsqueeze(1)
-    asked, there = (place + offset) * rates, place * rates
-    places = torch.cat([asked.cos(), asked.sin()], 1), torch.cat([there.cos(), there.sin()], 1)
+    requested, there = (place + offset) * rates, place * rates
+    places = (
+        torch.cat([requested.cos(), requested.sin()], 1),
+        torch.cat([there.cos(), there.sin()], 1),
+    )
     # Words: those that are the same have the same direction.
     known = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
     meanings = torch.randn(len(known), _WORDS, generator=generator)

@@ -289,12 +289,12 @@ class Visit:
     def foreign(self) -> list[str]:
         """What was asked of anybody but the page's own server."""
         noted = [json.loads(one["message"])["message"] for one in self.driver.log("performance")]
-        asked = [
+        requested = [
             one["params"]["request"]["url"]
             for one in noted
             if one["method"] == "Network.requestWillBeSent"
         ]
-        return [one for one in asked if not one.startswith((self.url, "data:", "about:"))]
+        return [one for one in requested if not one.startswith((self.url, "data:", "about:"))]
 
 
 _STILL = """

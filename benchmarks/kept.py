@@ -24,7 +24,7 @@ def place(kept: Path | None, name: str) -> Iterator[Path]:
     yield folder
 
 
-def check_same(told: dict[str, Any], folder: Path) -> None:
+def check_same(reported: dict[str, Any], folder: Path) -> None:
     """That what is kept here is of what is asked for now, wherever it lies.
 
     Errors: `AttlasError` where it is not.
@@ -32,8 +32,13 @@ def check_same(told: dict[str, Any], folder: Path) -> None:
     before = folder / TOLD
     if not before.is_file():
         return
-    kept, asked = json.loads(before.read_text(encoding="utf-8")), json.loads(json.dumps(told))
-    others = sorted(k for k in asked if k not in ("corpus", "run") and kept.get(k) != asked[k])
+    kept, requested = (
+        json.loads(before.read_text(encoding="utf-8")),
+        json.loads(json.dumps(reported)),
+    )
+    others = sorted(
+        k for k in requested if k not in ("corpus", "run") and kept.get(k) != requested[k]
+    )
     if others:
         raise AttlasError(
             f"the course that {folder} keeps", f"one with another {', '.join(others)}",

@@ -41,12 +41,12 @@ def update(model: RecurrentModel, optimizer: torch.optim.Optimizer, length: int,
 def main() -> None:
     """Measure, and print a table."""
     recurrent = [name for name, model in MODELS.items() if model["kind"] == "recurrent"]
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--model", choices=recurrent, default="additive")
-    asked.add_argument("--lengths", type=int, nargs="+", default=[20, 300])
-    asked.add_argument("--tokens", type=int, default=4096, help="of a batch")
-    asked.add_argument("--blocks", type=int, default=5, help="updates of each")
-    options = asked.parse_args()
+    requested = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    requested.add_argument("--model", choices=recurrent, default="additive")
+    requested.add_argument("--lengths", type=int, nargs="+", default=[20, 300])
+    requested.add_argument("--tokens", type=int, default=4096, help="of a batch")
+    requested.add_argument("--blocks", type=int, default=5, help="updates of each")
+    options = requested.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     disable_malloc_trim()

@@ -52,7 +52,7 @@ def products(events: Any, sizes: set[int]) -> list[str]:
         found[0] += event.count
         found[1] += 2 * rows * inputs * outputs * event.count
         found[2] += event.self_cpu_time_total / 1e6
-    told = [
+    reported = [
         f"{name}, {rows} × {inputs} × {outputs}: {calls:,} calls, {seconds:.3f} s, "
         f"{work / seconds / 1e9:.0f} GFLOP/s"
         for (name, rows, inputs, outputs), (calls, work, seconds) in sorted(
@@ -60,7 +60,7 @@ def products(events: Any, sizes: set[int]) -> list[str]:
         )
     ]
     work, seconds = (sum(found[place] for found in kinds.values()) for place in (1, 2))
-    return [*told, f"all of these: {seconds:.2f} s, {work / 1e9:.0f} GFLOP"]
+    return [*reported, f"all of these: {seconds:.2f} s, {work / 1e9:.0f} GFLOP"]
 
 
 def _some(rows: int) -> str:

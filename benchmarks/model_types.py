@@ -427,8 +427,8 @@ def main() -> None:
         started = time.perf_counter()
         ones = within(name, options.seconds)
         made += ones
-        told = ", ".join(f"{one.implementation} {one.verdict}" for one in ones)
-        print(f"{name}: {told} ({time.perf_counter() - started:.1f} s)", file=sys.stderr)
+        reported = ", ".join(f"{one.implementation} {one.verdict}" for one in ones)
+        print(f"{name}: {reported} ({time.perf_counter() - started:.1f} s)", file=sys.stderr)
         if options.json:
             facts = {
                 "transformers": transformers.__version__,

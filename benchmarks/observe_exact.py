@@ -22,14 +22,14 @@ WANTED = 1e-5
 
 def rows(one: FactoredAttentionMap, start: int, stop: int) -> Tensor:
     """The weights of some rows, in float64."""
-    asked, keys = one.query[0, 0, start:stop].double(), one.keys[0, 0].double()
+    requested, keys = one.query[0, 0, start:stop].double(), one.keys[0, 0].double()
     hidden = ~one.pattern.mask(stop - start, len(keys), start)
-    return torch.softmax((asked @ keys.T * one.scale).masked_fill(hidden, -torch.inf), -1)
+    return torch.softmax((requested @ keys.T * one.scale).masked_fill(hidden, -torch.inf), -1)
 
 
-def differs(found: Tensor, wanted: Tensor) -> float:
+def differs(found: Tensor, expected: Tensor) -> float:
     """The greatest difference, of the greatest size that is wanted or of 1."""
-    return float((found.double() - wanted).abs().max() / max(1.0, float(wanted.abs().max())))
+    return float((found.double() - expected).abs().max() / max(1.0, float(expected.abs().max())))
 
 
 def main() -> None:
@@ -42,8 +42,8 @@ def main() -> None:
     options = parser.parse_args()
     worst: dict[str, float] = {}
 
-    def compare(name: str, found: Tensor, wanted: Tensor) -> None:
-        worst[name] = max(worst.get(name, 0.0), differs(found, wanted))
+    def compare(name: str, found: Tensor, expected: Tensor) -> None:
+        worst[name] = max(worst.get(name, 0.0), differs(found, expected))
 
     for ahead in (True, False):
         one = attention_map((1, 1, options.length, 64), ahead=ahead)
@@ -58,8 +58,8 @@ def main() -> None:
             mean = weights.unflatten(-1, (CELLS, side)).mean((0, 2))
             compare("overview, of its greatest cell", cells[place] / mean.max(), mean / mean.max())
             window = one.pool((start, start + side), (0, options.length), (side, CELLS), "max")
-            wanted = weights.unflatten(-1, (CELLS, side)).amax(-1)
-            compare("a window", window[0, 0], wanted)
+            expected = weights.unflatten(-1, (CELLS, side)).amax(-1)
+            compare("a window", window[0, 0], expected)
             near = min(start, options.length - CELLS)
             window = one.pool((start, start + side), (near, near + CELLS))
             compare("a window, zoomed in", window[0, 0], weights[:, near : near + CELLS])
@@ -71,8 +71,8 @@ def main() -> None:
                 ("count_above", (weights > THRESHOLD).sum(-1)),
                 ("distance", distance),
             ):
-                asked = getattr(summary, name)[0, 0, start : start + side]
-                compare(name, asked, exact.double())
+                requested = getattr(summary, name)[0, 0, start : start + side]
+                compare(name, requested, exact.double())
     for name, difference in worst.items():
         print(f"{name}: {difference:.1e}")
     if max(worst.values()) > WANTED:

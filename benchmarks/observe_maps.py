@@ -23,7 +23,7 @@ def attention_map(shape: Shape, *, ahead: bool) -> FactoredAttentionMap:
     return FactoredAttentionMap(query, key, shape[-1] ** -0.5, everywhere if ahead else causal, 0)
 
 
-def asked(
+def requested(
     question: Callable[[FactoredAttentionMap], Tensor], *, ahead: bool
 ) -> Callable[[Shape], Work]:
     """A reading is asked."""
@@ -130,7 +130,7 @@ def summaries(*, ahead: bool) -> Suite:
     return Suite(
         "batch × heads × length × width",
         {
-            "attention_map.summary()": asked(every_statistic, ahead=ahead),
+            "attention_map.summary()": requested(every_statistic, ahead=ahead),
             FUSED: fused(ahead=ahead),
             HAND: by_hand(ahead=ahead),
             HELD: dense,
@@ -163,7 +163,7 @@ def largest() -> Suite:
     dense = of_matrix(lambda weights: dense_statistics(weights, ahead=True), ahead=True)
     return Suite(
         "batch × heads × length × width",
-        {"attention_map.summary()": asked(every_statistic, ahead=True), HELD: dense},
+        {"attention_map.summary()": requested(every_statistic, ahead=True), HELD: dense},
         dense,
         quick=((1, 1, 4096, 64),),
         more=((1, 1, 32768, 64),),
@@ -180,7 +180,7 @@ MAPS = {
     "overview": Suite(
         "batch × heads × length × width",
         {
-            "attention_map.pool()": asked(overview, ahead=True),
+            "attention_map.pool()": requested(overview, ahead=True),
             FUSED: fused(ahead=True),
             "pooling the held matrix": of_matrix(pooled_by_hand, ahead=True),
         },
@@ -195,10 +195,10 @@ MAPS = {
     "very long": Suite(
         "batch × heads × length × width",
         {
-            "attention_map.summary()": asked(every_statistic, ahead=True),
+            "attention_map.summary()": requested(every_statistic, ahead=True),
             FUSED: fused(ahead=True),
-            "attention_map.pool()": asked(overview, ahead=True),
-            "attention_map.pool(), zoomed": asked(zoomed, ahead=True),
+            "attention_map.pool()": requested(overview, ahead=True),
+            "attention_map.pool(), zoomed": requested(zoomed, ahead=True),
         },
         fused(ahead=True),
         quick=((1, 1, 8192, 64),),

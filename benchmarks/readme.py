@@ -40,8 +40,8 @@ def tables(results: Result, suites: Collection[str]) -> str:
         parts.append(f"{CAPTION} {conditions(shown)}")
     missing = " ".join(name for name in suites if name not in results)
     if missing:
-        asked = f'"{missing}"' if " " in missing else missing
-        parts.append(f"Not measured yet: `make bench SUITES={asked}`.")
+        requested = f'"{missing}"' if " " in missing else missing
+        parts.append(f"Not measured yet: `make bench SUITES={requested}`.")
     return "\n\n".join(parts)
 
 
@@ -58,29 +58,31 @@ def conditions(suites: Mapping[str, Result]) -> str:
     """Where, at which commit and when: once where that is one and the same, else of what."""
     found: dict[str, dict[str, list[str]]] = {}
 
-    def tell(names: list[str], told: Result) -> None:
-        found.setdefault(_where(told["machine"]), {}).setdefault(_when(told), []).extend(names)
+    def tell(names: list[str], reported: Result) -> None:
+        found.setdefault(_where(reported["machine"]), {}).setdefault(_when(reported), []).extend(
+            names
+        )
 
     for name, suite in suites.items():
         tell([name], suite)
         apart: dict[tuple[str, str], tuple[Result, list[str]]] = {}
         for measurement in suite["measurements"]:
             for one in measurement["contenders"]:
-                if told := one.get("conditions"):
-                    key = _where(told["machine"]), _when(told)
-                    _, names = apart.setdefault(key, (told, []))
+                if reported := one.get("conditions"):
+                    key = _where(reported["machine"]), _when(reported)
+                    _, names = apart.setdefault(key, (reported, []))
                     if (label := f"{one['name']} in {measurement['name']}") not in names:
                         names.append(label)
-        for told, names in apart.values():
+        for reported, names in apart.values():
             few = len(names) <= _FEW
-            tell(names if few else [f"{len(names)} other figures of {name}"], told)
+            tell(names if few else [f"{len(names)} other figures of {name}"], reported)
     several = sum(len(whens) for whens in found.values()) > 1
     sentences = []
     for where, whens in found.items():
-        told = [
+        reported = [
             f"{' and '.join(names)}: {when}" if several else when for when, names in whens.items()
         ]
-        sentences.append("; ".join([where, *told]) + ".")
+        sentences.append("; ".join([where, *reported]) + ".")
     return " ".join(sentences)
 
 
@@ -91,12 +93,12 @@ def _where(machine: Result) -> str:
     return f"{where}{cores}; {packages}"
 
 
-def _when(told: Result) -> str:
-    commit = told["machine"].get("commit")
+def _when(reported: Result) -> str:
+    commit = reported["machine"].get("commit")
     if commit is None:
-        return f"no commit, {told['date']}"
+        return f"no commit, {reported['date']}"
     changed = " (changed since)" if commit.endswith("+") else ""
-    return f"commit {commit}{changed}, {told['date']}"
+    return f"commit {commit}{changed}, {reported['date']}"
 
 
 def wide(measurements: list[Result]) -> str:
@@ -164,20 +166,22 @@ def _taken(measurements: list[Result]) -> list[str]:
         for contender in one["contenders"]:
             if contender.get("taken"):
                 found.setdefault(contender["name"], []).append(contender["taken"])
-    told = [f"{name}: {'; '.join(ways)}" for name, ways in found.items()]
-    return ["", f"The fastest batches, from left to right. {'. '.join(told)}."] if told else []
+    reported = [f"{name}: {'; '.join(ways)}" for name, ways in found.items()]
+    return (
+        ["", f"The fastest batches, from left to right. {'. '.join(reported)}."] if reported else []
+    )
 
 
 def _alike(measurements: list[Result]) -> list[str]:
     """How many lines each contender writes as ours does, from left to right, where they wrote."""
     shares = [one.get("agreeing", {}) for one in measurements]
-    told = []
+    reported = []
     for name in dict.fromkeys(name for one in shares for name in one if name != OURS):
         cells = [f"{one[name]:.1%}" if name in one else "–" for one in shares]
-        told.append(f"{name}: {', '.join(cells)}")
-    if not told:
+        reported.append(f"{name}: {', '.join(cells)}")
+    if not reported:
         return []
-    return ["", f"Lines that are those of {OURS}, from left to right. {'; '.join(told)}."]
+    return ["", f"Lines that are those of {OURS}, from left to right. {'; '.join(reported)}."]
 
 
 def _lost(measurements: list[Result]) -> list[str]:

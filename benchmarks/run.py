@@ -130,15 +130,15 @@ def run(
     on. Decoding is left out where nothing is trained. more: what their scripts are told besides,
     where it goes before what is usual.
     """
-    for name, (script, *told) in suites(data, trained, quick).items():
-        if not asked(name, quick, only):
+    for name, (script, *reported) in suites(data, trained, quick).items():
+        if not requested(name, quick, only):
             continue
         if name == "decoding" and not is_run(trained):
             print(f"left out: decoding, without a run in {trained}", file=sys.stderr)
             continue
-        print("\n$ python benchmarks/" + " ".join([script, *told, *more]), flush=True)
+        print("\n$ python benchmarks/" + " ".join([script, *reported, *more]), flush=True)
         begun, where = time.monotonic(), machine()
-        failed, measurements = _measured([script, *told, *more])
+        failed, measurements = _measured([script, *reported, *more])
         suite = {
             "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
             "quick": quick,
@@ -152,7 +152,7 @@ def run(
             return
 
 
-def asked(name: str, quick: bool, only: Collection[str] | None) -> bool:
+def requested(name: str, quick: bool, only: Collection[str] | None) -> bool:
     """Whether a suite is to be measured; what takes hours only where it is named."""
     return (quick or name not in LONG) if only is None else name in only
 
@@ -162,9 +162,9 @@ def is_run(folder: Path) -> bool:
     return (folder / "config.toml").is_file()
 
 
-def _measured(told: list[str]) -> tuple[str | None, list[dict[str, Any]]]:
+def _measured(reported: list[str]) -> tuple[str | None, list[dict[str, Any]]]:
     """Why a script failed, or None; and what it measured, which may be a part then."""
-    script, *options = told
+    script, *options = reported
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "measurements.json"
         command = [sys.executable, str(HERE / script), *options, "--json", str(written)]
@@ -209,7 +209,7 @@ def main() -> None:
     remark = warning()
     print(remark, end="", file=sys.stderr, flush=True)
     target = QUICK if options.quick else RESULTS
-    told: list[str] = []
+    reported: list[str] = []
     failed: list[str] = []
     given = options.data, options.run, options.quick, options.suites, options.more
     try:
@@ -217,13 +217,13 @@ def main() -> None:
             keep(target, name, suite, part=bool(options.more))
             if not options.quick:
                 write_tables()
-            told.append(f"{name} {suite['seconds']:,} s")
+            reported.append(f"{name} {suite['seconds']:,} s")
             if suite["failed"]:
                 failed.append(f"{name} ({suite['failed']})")
             failed += [f"{name}, {one}" for one in lost(suite["measurements"])]
     except KeyboardInterrupt:
         failed.append("the suite that was interrupted")
-    print(f"\nwritten: {target.relative_to(HERE.parent)} ({', '.join(told) or 'nothing new'})")
+    print(f"\nwritten: {target.relative_to(HERE.parent)} ({', '.join(reported) or 'nothing new'})")
     print(remark, end="", file=sys.stderr, flush=True)
     if failed:
         sys.exit(f"failed: {'; '.join(failed)}")
@@ -238,7 +238,7 @@ def check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     needed = dict.fromkeys(
         file
         for name, files in NEEDED.items()
-        if asked(name, options.quick, options.suites)
+        if requested(name, options.quick, options.suites)
         and (name != "decoding" or is_run(options.run))
         for file in files
     )

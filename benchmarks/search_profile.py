@@ -22,17 +22,21 @@ from attlas.inference import Translator
 
 def main() -> None:
     """Translate, and print."""
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--run", type=Path, required=True, help="of a translation model")
-    asked.add_argument("--data", type=Path, required=True, help="its source lines, .gz or plain")
-    asked.add_argument("--lines", type=int, default=1000, help="so many of them")
-    asked.add_argument("--rows", type=int, help="sentences a batch; default: as attlas translate")
-    asked.add_argument("--num-beams", type=int, default=1, help="1 = greedy")
-    asked.add_argument(
+    requested = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    requested.add_argument("--run", type=Path, required=True, help="of a translation model")
+    requested.add_argument(
+        "--data", type=Path, required=True, help="its source lines, .gz or plain"
+    )
+    requested.add_argument("--lines", type=int, default=1000, help="so many of them")
+    requested.add_argument(
+        "--rows", type=int, help="sentences a batch; default: as attlas translate"
+    )
+    requested.add_argument("--num-beams", type=int, default=1, help="1 = greedy")
+    requested.add_argument(
         "--longest", type=float, nargs=2, default=[3.0, 20], metavar=("FACTOR", "CONSTANT"),
         help="a translation of n tokens gets at most FACTOR n + CONSTANT (search_speed.py: 1.5 1)",
     )  # fmt: skip
-    options = asked.parse_args()
+    options = requested.parse_args()
     torch.set_num_threads(1)
     disable_malloc_trim()
     method = (

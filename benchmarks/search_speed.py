@@ -36,11 +36,11 @@ TRAINER = HERE / "contenders" / "attlas_briefly.py"
 
 def main() -> None:
     """Measure, print, and write JSON where asked to."""
-    asked = parser(__doc__)
-    asked.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
-    asked.add_argument("--num-beams", type=int, nargs="+", default=[1, 5], help="1 = greedy")
-    asked.add_argument("--updates", type=int, default=1000, help="of each model's training")
-    options = asked.parse_args()
+    requested = parser(__doc__)
+    requested.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
+    requested.add_argument("--num-beams", type=int, nargs="+", default=[1, 5], help="1 = greedy")
+    requested.add_argument("--updates", type=int, default=1000, help="of each model's training")
+    options = requested.parse_args()
     made = corpus.made(tuple(options.data), CORPUS)
     runs = {model: trained(model, made, options.updates) for model in options.model}
     found = []

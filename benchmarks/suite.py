@@ -48,8 +48,8 @@ def merged(old: Suite, new: Suite) -> Suite:
     own = {name: old[name] for name in CONDITIONS}
     before, anew = {}, {}
     for measurement in old["measurements"]:
-        told = {"conditions": own, "command": measurement["command"]}
-        contenders = [told | one for one in measurement["contenders"]]
+        reported = {"conditions": own, "command": measurement["command"]}
+        contenders = [reported | one for one in measurement["contenders"]]
         before[_key(measurement)] = measurement | {"contenders": contenders}
     for measurement in new["measurements"]:
         there = before.get(_key(measurement), {"contenders": []})["contenders"]

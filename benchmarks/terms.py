@@ -22,8 +22,8 @@ def check_search(name: str, recipe: Recipe) -> None:
     Errors: `AttlasError` that names the settings which say otherwise.
     """
     came = recipe.decoding.model_dump()
-    wanted = DecodingConfig(num_beams=BEAM, length_penalty=came["length_penalty"]).model_dump()
-    others = [f"decoding.{key} = {came[key]!r}" for key in wanted if came[key] != wanted[key]]
+    expected = DecodingConfig(num_beams=BEAM, length_penalty=came["length_penalty"]).model_dump()
+    others = [f"decoding.{key} = {came[key]!r}" for key in expected if came[key] != expected[key]]
     if others:
         raise AttlasError(
             f"a recipe that searches with a beam of {BEAM} and a length penalty, and nothing else",

@@ -176,7 +176,7 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
     with place(options.kept, f"{plan.name}-{plan.minutes:g}-{plan.threads}") as folder:
         pairs = {"train": splits.train.pairs, "valid": splits.valid.pairs}
         corpus.written(folder, plan.recipe.vocabulary, pairs)
-        told = {
+        reported = {
             "corpus": str(folder),
             "run": str(plan.run or folder / "run"),
             "moments": moments,
@@ -185,10 +185,10 @@ def curves(options: argparse.Namespace, plan: Plan) -> Iterator[dict[str, Any]]:
             "decoding": plan.recipe.decoding.model_dump(mode="json"),
         }
         for one in options.contenders:
-            asked = told | {"recipe": plan.tables[one]}
+            requested = reported | {"recipe": plan.tables[one]}
             (folder / one).mkdir(exist_ok=True)
-            check_same(asked, folder / one)
-            trouble = played(one, asked, folder / one)
+            check_same(requested, folder / one)
+            trouble = played(one, requested, folder / one)
             found = {"lost": trouble} if trouble else scored(folder / one, references)
             if one == "attlas" and plan.run is not None and plan.begun and not trouble:
                 found["conditions"] = conditions(plan.run)
@@ -222,15 +222,15 @@ def versions(contender: str) -> str | None:
     return environment(peer).versions.get(peer) if peer else version("attlas")
 
 
-def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
+def played(contender: str, reported: dict[str, Any], folder: Path) -> str | None:
     """Let it train and translate; what went wrong, or None."""
     python, trouble = made(contender)
     if python is None:
         return trouble
-    (folder / TOLD).write_text(json.dumps(told), encoding="utf-8")
+    (folder / TOLD).write_text(json.dumps(reported), encoding="utf-8")
     done = subprocess.run(
         [python, str(HERE / "contenders" / f"{CONTENDERS[contender][0]}.py"), str(folder)],
-        env={**os.environ, "OMP_NUM_THREADS": str(told["threads"])},
+        env={**os.environ, "OMP_NUM_THREADS": str(reported["threads"])},
         stdout=sys.stderr, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False,
     )  # fmt: skip
     if not done.returncode:

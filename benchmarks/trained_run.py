@@ -15,16 +15,16 @@ from attlas.training.recipe import check_same
 ENDS = ("max_epochs", "max_steps", "max_minutes")
 
 
-def begun(path: Path, wanted: Recipe, splits: Splits, threads: int) -> Recipe:
+def begun(path: Path, expected: Recipe, splits: Splits, threads: int) -> Recipe:
     """The recipe with which a run began, where it is the one that is wanted, to the same end.
 
     Errors: `AttlasError` where the run is of another recipe, of other data or with other threads.
     """
     run = Run(path)
     recipe = Recipe.read(run.config, str(path / CONFIG))
-    check_same(recipe, wanted, path)
+    check_same(recipe, expected, path)
     came = {name: getattr(recipe.training, name) for name in ENDS}
-    ends = {name: getattr(wanted.training, name) for name in ENDS}
+    ends = {name: getattr(expected.training, name) for name in ENDS}
     its = recipe.training.threads or os.cpu_count()
     data = run.provenance()["data"]["train"]["sha256"]
     for what, one, other in (

@@ -42,16 +42,18 @@ class _Seen(Exception):  # noqa: N818 (nothing went wrong)
 
 def main() -> None:
     """Train, and print."""
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--data", type=Path, nargs=2, required=True, metavar=("SOURCE", "TARGET"))
-    asked.add_argument("--model", choices=MODELS, required=True)
-    asked.add_argument("--tokens", type=int, default=4096, help="of a batch, padding included")
-    asked.add_argument("--autocast", choices=("none", "bf16"), default="none")
-    asked.add_argument("--warm", type=int, default=10, help="so many updates before")
-    asked.add_argument("--updates", type=int, default=20, help="so many under the profiler")
-    options = asked.parse_args()
+    requested = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    requested.add_argument(
+        "--data", type=Path, nargs=2, required=True, metavar=("SOURCE", "TARGET")
+    )
+    requested.add_argument("--model", choices=MODELS, required=True)
+    requested.add_argument("--tokens", type=int, default=4096, help="of a batch, padding included")
+    requested.add_argument("--autocast", choices=("none", "bf16"), default="none")
+    requested.add_argument("--warm", type=int, default=10, help="so many updates before")
+    requested.add_argument("--updates", type=int, default=20, help="so many under the profiler")
+    options = requested.parse_args()
     if options.warm < 0 or options.updates < 1:
-        asked.error("expected --warm of at least 0 and --updates of at least 1")
+        requested.error("expected --warm of at least 0 and --updates of at least 1")
     disable_malloc_trim()
     made = corpus.made(tuple(options.data), CORPUS)
     training = endlessly(options.model, made, options.tokens, 1, options.autocast)

@@ -74,14 +74,14 @@ MODELS: dict[str, tuple[str, list[Contender]]] = {
 
 def main() -> None:
     """Measure, print, and write JSON where asked to."""
-    asked = parser(__doc__)
-    asked.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
+    requested = parser(__doc__)
+    requested.add_argument("--model", choices=MODELS, nargs="+", default=list(MODELS))
     others = {one.name for _, contenders in MODELS.values() for one in contenders[1:]}
-    asked.add_argument(
+    requested.add_argument(
         "--without", choices=sorted(others), nargs="+", default=[], metavar="CONTENDER",
         help="leave out (no first one, with whom the others are compared)",
     )  # fmt: skip
-    options = asked.parse_args()
+    options = requested.parse_args()
     found = []
     for threads in options.threads:
         for model in options.model:

@@ -99,9 +99,9 @@ def turns(
     figures: dict[str, list[float]] = {}
     lost: dict[str, str] = {}
 
-    def asked(name: str, question: str | None) -> object:
+    def requested(name: str, question: str | None) -> object:
         """Its answer; None where it is lost, which is then noted."""
-        answer = running[name].asked(question)
+        answer = running[name].requested(question)
         if answer is None:
             said = running.pop(name).ended()
             lost[name] = said[-1]
@@ -113,15 +113,15 @@ def turns(
         for name, command in commands.items():
             running[name] = _Contender(command, {**os.environ, **(environment or {})})
         for name in list(running):
-            if asked(name, None) is not None:
+            if requested(name, None) is not None:
                 figures[name] = []
         for number in range(blocks + 1):
             for name in list(running):
-                figure = asked(name, f"{number}\n")
+                figure = requested(name, f"{number}\n")
                 if number and figure is not None:
                     figures[name].append(float(str(figure)))
-                    told = f"block {number}/{blocks}  {name:<28} {figures[name][-1]:10,.0f}"
-                    print(told, file=sys.stderr)
+                    reported = f"block {number}/{blocks}  {name:<28} {figures[name][-1]:10,.0f}"
+                    print(reported, file=sys.stderr)
     finally:
         for contender in running.values():
             contender.ended()
@@ -163,7 +163,7 @@ class _Contender:
             encoding="utf-8", env=environment,
         )  # fmt: skip
 
-    def asked(self, question: str | None) -> object:
+    def requested(self, question: str | None) -> object:
         """What it answers, to nothing as well; None where it has ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

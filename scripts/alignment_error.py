@@ -33,9 +33,9 @@ class Row:
             return "same"
         shares, _, links = ours.rpartition("/")
         others, _, published = theirs.rpartition("/")
-        told = ["other shares"] if shares != others else []
-        told += [f"{published[:-1]} links were scored"] if links != published else []
-        return ", ".join(told)
+        reported = ["other shares"] if shares != others else []
+        reported += [f"{published[:-1]} links were scored"] if links != published else []
+        return ", ".join(reported)
 
 
 def rows(folder: Path) -> list[Row]:

@@ -81,8 +81,8 @@ def install(name: str) -> str | None:
     """Put a tool into its folder, unless it is there; return what went wrong."""
     folder = FOLDER / name
     stamp = folder / "packages.txt"
-    wanted = "\n".join(PACKAGES[name])
-    if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
+    expected = "\n".join(PACKAGES[name])
+    if stamp.is_file() and stamp.read_text(encoding="utf-8") == expected:
         return None
     print(f"installing {PACKAGES[name][0]} into {folder.relative_to(ROOT)}", file=sys.stderr)
     shutil.rmtree(folder, ignore_errors=True)
@@ -97,7 +97,7 @@ def install(name: str) -> str | None:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         return (lines or ["pip failed"])[-1].strip()
-    stamp.write_text(wanted, encoding="utf-8")
+    stamp.write_text(expected, encoding="utf-8")
     return None
 
 

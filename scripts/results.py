@@ -83,17 +83,17 @@ def trained(run: Path, settings: dict[str, Any], counted: str) -> Result:
 
 def tables(results: list[Result]) -> str:
     """Translations, then classifiers, and under each how they were measured."""
-    told = [result for result in results if "accuracy" in result]
+    reported = [result for result in results if "accuracy" in result]
     written = [result for result in results if "accuracy" not in result]
     found = []
     if written:
         signatures = sorted({f"`{r['scores']['BLEU']['signature']}`" for r in written})
         measure = f"On test sets; BLEU {', '.join(signatures)}; {_WORDS}."
         found += [table(written, TRANSLATING), f"{measure} {machines(written)}"]
-    if told:
-        methods = ", ".join(sorted({r["interval"]["method"] for r in told}))
+    if reported:
+        methods = ", ".join(sorted({r["interval"]["method"] for r in reported}))
         measure = f"On what the last column names; intervals: {methods}."
-        found += [table(told, CLASSIFYING), f"{measure} {machines(told)}"]
+        found += [table(reported, CLASSIFYING), f"{measure} {machines(reported)}"]
     return "\n\n".join(found)
 
 
@@ -113,7 +113,10 @@ def machines(results: list[Result]) -> str:
     for result in results:
         trained.setdefault(_trained_on(result), []).append(result["run"])
     several = len(trained) > 1
-    places = [f"{told} ({', '.join(runs)})" if several else told for told, runs in trained.items()]
+    places = [
+        f"{reported} ({', '.join(runs)})" if several else reported
+        for reported, runs in trained.items()
+    ]
     return f"Recorded on {'; '.join([*recorded, *places])}."
 
 

@@ -42,7 +42,11 @@ def page(recipes: Iterable[str]) -> str:
 
 
 def _tables(
-    title: str, name: str, config: type[Config], told: dict[type[Config], str], given: Any = None
+    title: str,
+    name: str,
+    config: type[Config],
+    reported: dict[type[Config], str],
+    given: Any = None,
 ) -> Iterator[str]:
     """The sections of a table and of those within it; what was told before is not told again.
 
@@ -57,10 +61,10 @@ def _tables(
         ]
         if own_way:
             yield f"Here {' and '.join(own_way)}, where it is left out.\n"
-    if config in told:
-        yield f"As {told[config]}, above.\n"
+    if config in reported:
+        yield f"As {reported[config]}, above.\n"
         return
-    told[config] = title
+    reported[config] = title
     yield from (f"{_escaped(one)}\n" for one in _explanations(config))
     fields = {
         key: field for key, field in config.model_fields.items() if not _is_a_name(key, field)
@@ -78,7 +82,7 @@ def _tables(
         inner = f"{name}.{key}" if name else key
         for table in _within(field):
             title = f"[{inner}]{_kind_of(table, field)}"
-            yield from _tables(title, inner, table, told, field.default)
+            yield from _tables(title, inner, table, reported, field.default)
 
 
 def _explanations(config: type[Config]) -> Iterator[str]:

@@ -138,8 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows: list[dict[str, Any]] = [
             {**asdict(each), "syntactic": each.syntactic} for each in found
         ]
-        told = {"sentences": count, "left_out": table.left_out, "relations": rows}
-        print(json.dumps(told, ensure_ascii=False, indent=1))
+        reported = {"sentences": count, "left_out": table.left_out, "relations": rows}
+        print(json.dumps(reported, ensure_ascii=False, indent=1))
         return 0
     print(f"{count:,} sentences, {table.left_out:,} pairs left out: a word without a token")
     print(as_text(found))

@@ -72,7 +72,7 @@ def check_wheel(path: Path) -> Message:
 def check_metadata(metadata: Message) -> list[str]:
     """What an index asks for, and what pyproject.toml says; the extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for field, wanted in (
+    for field, expected in (
         ("Name", project["name"]),
         ("Version", project["version"]),
         ("Summary", project["description"]),
@@ -80,7 +80,7 @@ def check_metadata(metadata: Message) -> list[str]:
         ("License-Expression", project["license"]),
         ("Description-Content-Type", "text/markdown"),
     ):
-        expect(metadata[field] == wanted, f"expected {field}: {wanted}; got {metadata[field]}")
+        expect(metadata[field] == expected, f"expected {field}: {expected}; got {metadata[field]}")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     expect(
         str(metadata.get_payload()).strip() == readme.strip(), "its description is not README.md"
@@ -94,9 +94,9 @@ def check_sdist(path: Path) -> None:
     """Whether the source distribution can be built from."""
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    wanted = {f"src/{name}" for name in source_files()}
-    wanted |= {"pyproject.toml", "README.md", "LICENSE", "src/attlas_build.py"}
-    expect(wanted <= names, f"the source distribution lacks {sorted(wanted - names)[:5]}")
+    expected = {f"src/{name}" for name in source_files()}
+    expected |= {"pyproject.toml", "README.md", "LICENSE", "src/attlas_build.py"}
+    expect(expected <= names, f"the source distribution lacks {sorted(expected - names)[:5]}")
     more = [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
     expect(not more, f"the source distribution holds {more[:5]}")
 
@@ -119,8 +119,8 @@ def try_installed(program: Path, python: Path, folder: Path, version: str) -> No
     expect(run(program, "--version", folder=folder).strip() == f"attlas {version}", "no --version")
     settings = [word for setting in SMALL for word in ("--set", setting)]
     run(program, "train", "reverse", "--out", "run", *settings, folder=folder)
-    told = run(program, "translate", "run", folder=folder, text="1 2 3\n\n4 5\n")
-    expect(told.count("\n") == 3, f"three lines came out as {told!r}")
+    reported = run(program, "translate", "run", folder=folder, text="1 2 3\n\n4 5\n")
+    expect(reported.count("\n") == 3, f"three lines came out as {reported!r}")
     run(program, "figure", "run", "1 2 3", "--output", "map.png", folder=folder)
     expect((folder / "map.png").read_bytes().startswith(b"\x89PNG"), "no figure")
 
@@ -150,8 +150,11 @@ def main() -> None:
             print(f"its extras resolve: {', '.join(extras)}")
             if given.uv:
                 uv = [given.uv.absolute(), "tool", "run", "--quiet", "--constraints", CONSTRAINTS]
-                told = run(*uv, "--from", wheel, "attlas", "--version", folder=folder)
-                expect(told.strip() == f"attlas {metadata['Version']}", f"uvx attlas says {told!r}")
+                reported = run(*uv, "--from", wheel, "attlas", "--version", folder=folder)
+                expect(
+                    reported.strip() == f"attlas {metadata['Version']}",
+                    f"uvx attlas says {reported!r}",
+                )
                 print("uv runs it as a tool")
     except WrongError as wrong:
         sys.exit(f"{wrong}")

@@ -22,7 +22,7 @@ from attlas.training import Recipe, train  # noqa: E402
 from attlas.training.events import Event, Validated  # noqa: E402
 
 
-def told(event: Event) -> None:
+def reported(event: Event) -> None:
     """What was measured on the way."""
     course.awaited()
     if isinstance(event, Validated):
@@ -31,20 +31,20 @@ def told(event: Event) -> None:
 
 
 disable_malloc_trim()
-folder = Path(course.told["run"])
+folder = Path(course.reported["run"])
 events = Run(folder).events() if (folder / CONFIG).is_file() else []
 if not events or events[-1]["event"] != "finished":
-    train(Recipe.read(course.recipe, "the benchmark"), folder, report=told)
+    train(Recipe.read(course.recipe, "the benchmark"), folder, report=reported)
 run = Run(folder)
 course.points = chosen(of_training(run.events(), run.checkpoints()), course.moments)
 if not course.points:
     raise SystemExit(f"expected checkpoints that were measured, in {folder}; none is left")
-decoding = DecodingConfig.model_validate(course.told["decoding"])
+decoding = DecodingConfig.model_validate(course.reported["decoding"])
 
 
 def translate(checkpoint: str) -> list[str]:
     """The test set."""
-    found = Translator(run, decoding, checkpoint=checkpoint).stream(course.told["sources"])
+    found = Translator(run, decoding, checkpoint=checkpoint).stream(course.reported["sources"])
     return [translation.text for translation in found]
 
 

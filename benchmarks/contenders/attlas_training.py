@@ -30,5 +30,5 @@ def paced(self: Learner, *given: Any, **named: Any) -> Update:
 begun: list[bool] = []
 Learner.update = paced  # type: ignore[method-assign]
 model, _, autocast = settings.model.partition(":")
-asked = endlessly(model, settings.corpus, settings.tokens, settings.threads, autocast or "none")
-train(asked, settings.folder / "run")
+requested = endlessly(model, settings.corpus, settings.tokens, settings.threads, autocast or "none")
+train(requested, settings.folder / "run")

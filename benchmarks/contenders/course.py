@@ -30,11 +30,11 @@ class Course:
 
     def __init__(self) -> None:
         self.folder = Path(sys.argv[1])
-        self.told: dict[str, Any] = json.loads((self.folder / "told.json").read_text("utf-8"))
-        self.corpus = Path(self.told["corpus"])
-        self.recipe: dict[str, Any] = self.told["recipe"]
-        self.moments: list[float] = self.told["moments"]
-        self.threads: int = self.told["threads"]
+        self.reported: dict[str, Any] = json.loads((self.folder / "told.json").read_text("utf-8"))
+        self.corpus = Path(self.reported["corpus"])
+        self.recipe: dict[str, Any] = self.reported["recipe"]
+        self.moments: list[float] = self.reported["moments"]
+        self.threads: int = self.reported["threads"]
         self._kept = self.folder / "points.json"
         self.points: list[dict[str, Any]] = []
         if self._kept.is_file():

@@ -38,12 +38,12 @@ cfg["training"] |= {
     "scheduling": "warmupinversesquareroot", "learning_rate": RATE, "learning_rate_min": 1e-9,
     "learning_rate_warmup": WARMUP,
 }  # fmt: skip
-search = course.told["decoding"]
+search = course.reported["decoding"]
 cfg["testing"] = {
     "batch_size": ROWS, "beam_size": search["num_beams"], "beam_alpha": search["length_penalty"],
 }  # fmt: skip
 translator = Translator(cfg, course.corpus)
-translator(course.told["sources"][:2])  # what cannot work should fail now, and not in two hours
+translator(course.reported["sources"][:2])  # what cannot work should fail now, and not in two hours
 
 
 def watched(self: Any, valid: Any) -> None:
@@ -68,7 +68,7 @@ if not course.trained:
 def translate(weights: str) -> list[str]:
     """The test set."""
     translator.model.load_state_dict(torch.load(course.folder / weights))
-    return translator(course.told["sources"])
+    return translator(course.reported["sources"])
 
 
 course.translated(translate)

@@ -119,7 +119,7 @@ def test_heads_that_cost_the_same_stand_in_the_order_of_the_model():
         (np.ones(2), "got a ndarray"),
     ],
 )
-def test_a_metric_that_is_no_number_is_told(metric, told_of):
+def test_a_metric_that_is_no_number_is_reported(metric, told_of):
     model = classifier()
 
     def call():
@@ -143,7 +143,7 @@ def test_a_metric_may_be_any_one_number(metric):
     assert head_ablation(model, call).metric == 2.0
 
 
-def test_a_layer_that_is_not_there_is_told_beside_one_that_is():
+def test_a_layer_that_is_not_there_is_reported_beside_one_that_is():
     model = classifier()
     with pytest.raises(AttlasError, match=r"layers=\['encoder.typo'\], which none of them matches"):
         head_ablation(
@@ -189,7 +189,7 @@ def test_a_language_model_is_pruned_by_the_importance_of_its_heads():
         assert curve[-1].metric == pytest.approx(-float(loss()))
 
 
-def test_an_order_that_does_not_fit_is_told():
+def test_an_order_that_does_not_fit_is_reported():
     model = classifier()
 
     def metric():

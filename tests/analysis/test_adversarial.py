@@ -17,7 +17,15 @@ from attlas.analysis.faithfulness.experiment import (
 )
 from attlas.errors import AttlasError
 from attlas.recording import intervene
-from support.explained_models import REAL, TEXTS, MultiheadPooling, Pooled, classifier, llama, told
+from support.explained_models import (
+    REAL,
+    TEXTS,
+    MultiheadPooling,
+    Pooled,
+    classifier,
+    llama,
+    reported,
+)
 
 LN2 = math.log(2)
 
@@ -41,7 +49,7 @@ def test_identical_values_leave_every_weight_free():
 
 def test_logits_may_be_more_precise_than_the_weights():
     torch.manual_seed(0)
-    model = told(torch.randn(4, 5).softmax(-1))
+    model = reported(torch.randn(4, 5).softmax(-1))
     options = {"seed": 0, "starts": 2, "steps": 15}
     single = adversarial_weights(model, model, **options)
     double = adversarial_weights(model, lambda: model().double(), **options)
@@ -51,7 +59,7 @@ def test_logits_may_be_more_precise_than_the_weights():
 
 def test_an_output_that_is_the_weights_cannot_be_kept_by_other_weights():
     torch.manual_seed(0)
-    model = told(torch.randn(4, 5).softmax(-1))
+    model = reported(torch.randn(4, 5).softmax(-1))
     for within in (0.01, 0.05):
         found = adversarial_weights(model, model, seed=0, within=within, starts=1, steps=25)
         # JSD ≤ ln 2 · TVD (Lin, 1991, theorem 3), and here TVD is the output's.
@@ -61,7 +69,7 @@ def test_an_output_that_is_the_weights_cannot_be_kept_by_other_weights():
 
 
 def test_a_hundredth_of_the_output_is_all_that_may_move():
-    model = told([[0.5, 0.5]])
+    model = reported([[0.5, 0.5]])
     found = adversarial_weights(model, model, seed=0, within=0.01, starts=2, steps=30)
     expected = jensen_shannon(torch.tensor([0.5, 0.5]), torch.tensor([0.51, 0.49]))
     assert float(found.divergence) == pytest.approx(float(expected), rel=0.01)
@@ -199,7 +207,7 @@ def test_a_looser_bound_finds_no_less_than_a_tighter_one():
 
 def test_the_greatest_divergence_of_a_row_is_that_of_its_farthest_vertex():
     torch.manual_seed(0)
-    model = told(torch.rand(4, 5).double().softmax(-1))
+    model = reported(torch.rand(4, 5).double().softmax(-1))
     found = adversarial_weights(model, model, seed=0, within=0.01, starts=1, steps=2)
     expected = torch.stack([most(weights) for weights in model().softmax(-1)])
     torch.testing.assert_close(found.at_most, expected)
@@ -273,7 +281,7 @@ def test_multihead_attention_and_grouped_heads_have_adversaries_too():
 
 
 def test_the_seed_decides_and_gradients_may_be_off_around_it():
-    model = told(torch.rand(2, 4).softmax(-1))
+    model = reported(torch.rand(2, 4).softmax(-1))
     first = adversarial_weights(model, model, seed=1, starts=2, steps=5)
     with torch.no_grad():
         again = adversarial_weights(model, model, seed=1, starts=2, steps=5)
@@ -289,8 +297,8 @@ def test_too_many_weights_are_refused_with_the_way_out():
         adversarial_weights(model, model, seed=0)
 
 
-def test_an_output_without_a_gradient_is_told():
-    model = told([[0.5, 0.5]])
+def test_an_output_without_a_gradient_is_reported():
+    model = reported([[0.5, 0.5]])
     with pytest.raises(AttlasError, match=r"has a gradient .*leave torch.no_grad\(\)"):
         adversarial_weights(model, lambda: model().detach(), seed=0)
 
@@ -303,13 +311,13 @@ def test_an_output_without_a_gradient_is_told():
         ({"steps": 0}, "one step; got 30 and 0"),
     ],
 )
-def test_settings_that_are_none_are_told(named, told_of):
-    model = told([[0.5, 0.5]])
+def test_settings_that_are_none_are_reported(named, told_of):
+    model = reported([[0.5, 0.5]])
     with pytest.raises(AttlasError, match=told_of):
         adversarial_weights(model, model, seed=0, **named)
 
 
-def test_a_focus_that_fits_nothing_is_told():
+def test_a_focus_that_fits_nothing_is_reported():
     model = classifier()
 
     def call():

@@ -13,7 +13,7 @@ from attlas.analysis.faithfulness.correlation import (
 )
 from attlas.analysis.faithfulness.experiment import AttentionTarget
 from attlas.errors import AttlasError
-from support.explained_models import MultiheadPooling, Pooled, classifier, llama, told
+from support.explained_models import MultiheadPooling, Pooled, classifier, llama, reported
 
 
 def brute_force(first, second):
@@ -77,7 +77,7 @@ def test_leaving_out_a_slot_of_an_output_that_is_the_weights_moves_just_its_weig
     torch.manual_seed(0)
     token_mask = torch.arange(6) < torch.tensor([[6], [4], [1]])
     weights = torch.randn(3, 6).double().softmax(-1)
-    model = told(weights, token_mask)
+    model = reported(weights, token_mask)
     found = leave_one_out_correlation(model, model)
     shown = weights * token_mask / (weights * token_mask).sum(-1, keepdim=True)
     torch.testing.assert_close(found.weights, shown)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from attlas.analysis.faithfulness.erasure import flips, multi_erasure, single_erasure
 from attlas.analysis.faithfulness.experiment import AttentionRows, AttentionTarget
 from attlas.errors import AttlasError
-from support.explained_models import REAL, TEXTS, Pooled, classifier, llama, told
+from support.explained_models import REAL, TEXTS, Pooled, classifier, llama, reported
 
 
 def model_of(weights, values, token_mask=None):
@@ -70,7 +70,7 @@ def test_a_text_of_one_slot_has_no_other_to_erase():
     assert float(found.greatest.divergence[0]) == pytest.approx(expected)
 
 
-def test_orders_are_told_apart_by_when_they_flip():
+def test_orders_are_reported_apart_by_when_they_flip():
     # The greatest weight is on the key that speaks for nobody.
     model = model_of([[0.25, 0.2, 0.55]], [SPOKEN])
     found = multi_erasure(model, model, seed=0)
@@ -137,12 +137,12 @@ def test_several_rows_lose_a_slot_together():
     target = AttentionTarget("encoder.layers.0.self_attention", heads=[0, 1])
     rows = AttentionRows.of(model, lambda: model(TEXTS, REAL), target)
     assert rows.weights.shape == (2, 10, 5)
-    asked = torch.cat([REAL, REAL], 1)  # of either head
-    of_tokens = (rows.weights * asked[..., None]).sum(1) / asked.sum(1, keepdim=True)
+    requested = torch.cat([REAL, REAL], 1)  # of either head
+    of_tokens = (rows.weights * requested[..., None]).sum(1) / requested.sum(1, keepdim=True)
     torch.testing.assert_close(rows.vector, of_tokens)
     gone = torch.tensor([[True, False, True, False, False], [False, True, False, False, False]])
     left = rows.without(gone)
-    assert (left.masked_select(gone[:, None] & asked[..., None]) == 0).all()
+    assert (left.masked_select(gone[:, None] & requested[..., None]) == 0).all()
     torch.testing.assert_close(left.sum(-1), torch.ones(2, 10).double())
     torch.testing.assert_close(rows.output_of(rows.weights), rows.output)
     found = single_erasure(model, lambda: model(TEXTS, REAL), target, seed=0)
@@ -182,7 +182,7 @@ def test_a_language_models_next_token_is_erased_from_its_last_query():
 
 
 def test_the_seed_decides_and_no_draw_is_an_error():
-    model = told(torch.rand(3, 8).softmax(-1))
+    model = reported(torch.rand(3, 8).softmax(-1))
     first = single_erasure(model, model, seed=5, draws=4).random.key
     assert torch.equal(first, single_erasure(model, model, seed=5, draws=4).random.key)
     assert not torch.equal(first, single_erasure(model, model, seed=6, draws=4).random.key)

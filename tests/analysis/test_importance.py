@@ -140,7 +140,7 @@ def test_layers_and_heads_can_be_chosen_and_gradients_may_be_off_around_it():
     assert found.ranked() == [("encoder.layers.1.self_attention", 1)]
 
 
-def test_a_loss_of_two_batches_of_different_sizes_is_told():
+def test_a_loss_of_two_batches_of_different_sizes_is_reported():
     model, _ = texts()
 
     def losses():
@@ -181,7 +181,7 @@ def test_a_closed_gate_is_a_head_that_reads_nothing():
         (lambda model: model(TEXTS, REAL).sum() * torch.nan, "a loss that is a number; got nan"),
     ],
 )
-def test_what_is_no_loss_is_told(loss, told_of):
+def test_what_is_no_loss_is_reported(loss, told_of):
     model = classifier()
 
     def call():

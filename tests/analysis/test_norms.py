@@ -199,7 +199,7 @@ def test_slots_are_taken_some_at_a_time_without_a_difference(monkeypatch) -> Non
         list(whole.blocks(0))
 
 
-def test_a_trace_of_some_heads_is_told_from_one_of_all() -> None:
+def test_a_trace_of_some_heads_is_reported_from_one_of_all() -> None:
     model = AutoModel.from_config(AutoConfig.for_model("llama", **COMMON | GROUPED)).eval()
     ids = torch.randint(1, 40, (1, 5))
     with observe(model, heads=[0, 3]) as trace:
@@ -247,10 +247,12 @@ MORE = {
 
 @pytest.mark.parametrize("family", MORE)
 def test_a_layer_that_clips_norms_or_gates_is_refused(family: str) -> None:
-    settings, told = MORE[family]
+    settings, reported = MORE[family]
     model = AutoModel.from_config(AutoConfig.for_model(family, **COMMON | GROUPED | settings))
     layer = next(path for path, module in model.named_modules() if hasattr(module, "v_proj"))
-    with pytest.raises(AttlasError, match=f"projected and nothing else; got .* which has {told}"):
+    with pytest.raises(
+        AttlasError, match=f"projected and nothing else; got .* which has {reported}"
+    ):
         value_map(model, layer, 4)
 
 

@@ -17,12 +17,12 @@ from support.explained_models import (
     bert,
     classifier,
     llama,
-    told,
+    reported,
 )
 
 
 def test_two_slots_are_swapped_or_not():
-    model = told([[0.8, 0.2], [0.5, 0.5]])
+    model = reported([[0.8, 0.2], [0.5, 0.5]])
     found = permutation_distance(model, model, seed=0, draws=40)
     swapped = found.distances[:, 0] > 0.3
     assert 0 < swapped.sum() < 40
@@ -38,7 +38,7 @@ def test_two_slots_are_swapped_or_not():
 @given(st.integers(0, 2**31), st.integers(2, 4))
 def test_every_draw_is_the_distance_of_some_permutation(seed, keys):
     torch.manual_seed(seed)
-    model = told(torch.randn(3, keys).double().softmax(-1))
+    model = reported(torch.randn(3, keys).double().softmax(-1))
     weights = distribution(model())
     found = permutation_distance(model, model, seed=seed, draws=5).distances
     possible = torch.stack(
@@ -53,7 +53,7 @@ def test_every_draw_is_the_distance_of_some_permutation(seed, keys):
 
 def test_all_orders_come_up_and_the_median_is_theirs():
     weights = torch.tensor([[0.7, 0.2, 0.1]]).double()
-    model = told(weights)
+    model = reported(weights)
     found = permutation_distance(model, model, seed=1, draws=80)
     exact = torch.tensor(
         [
@@ -74,14 +74,14 @@ def test_where_all_slots_hold_the_same_no_order_matters():
 
 def test_padding_gets_no_weight_in_any_draw():
     token_mask = torch.tensor([[True, True, False]])
-    model = told([[0.6, 0.3, 0.1]], token_mask)
+    model = reported([[0.6, 0.3, 0.1]], token_mask)
     found = permutation_distance(model, model, seed=0, draws=20).distances
     swapped = found > 0.1
     torch.testing.assert_close(found, swapped * torch.tensor(1 / 3).double())
 
 
 def test_the_seed_decides():
-    model = told(torch.rand(2, 6).softmax(-1))
+    model = reported(torch.rand(2, 6).softmax(-1))
     first = permutation_distance(model, model, seed=3, draws=4).distances
     assert torch.equal(first, permutation_distance(model, model, seed=3, draws=4).distances)
     assert not torch.equal(first, permutation_distance(model, model, seed=4, draws=4).distances)
@@ -171,8 +171,8 @@ def test_encoders_of_hugging_face_and_multihead_attention_are_permuted_alike():
         (torch.full((2, 3), torch.nan), "logits that are numbers"),
     ],
 )
-def test_what_are_no_logits_is_told(result, told_of):
-    model = told([[0.5, 0.5]])
+def test_what_are_no_logits_is_reported(result, told_of):
+    model = reported([[0.5, 0.5]])
 
     def call():
         model()
@@ -183,7 +183,7 @@ def test_what_are_no_logits_is_told(result, told_of):
 
 
 def test_no_draws_are_an_error():
-    model = told([[0.5, 0.5]])
+    model = reported([[0.5, 0.5]])
     with pytest.raises(AttlasError, match="at least one draw; got 0"):
         permutation_distance(model, model, seed=0, draws=0)
 

@@ -298,22 +298,22 @@ def test_padding_that_only_a_bias_hides_is_no_text():
     torch.manual_seed(0)
     parts = torch.randn(2, 2, 1, 6, 4)
     token_mask = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    told = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, token_mask)
+    reported = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, token_mask)
     bias = torch.zeros(2, 1, 1, 6).masked_fill(~token_mask[:, None, None], -math.inf)
     hidden = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, bias=bias)
-    weights = DenseAttentionMap(told.weights(), token_mask[:, None, None])
+    weights = DenseAttentionMap(reported.weights(), token_mask[:, None, None])
     ours, *others = (
         roles(traced(attention_map, cross_attention=False))
-        for attention_map in (told, hidden, weights)
+        for attention_map in (reported, hidden, weights)
     )
     for other in others:
         assert scores(other) == pytest.approx(scores(ours), nan_ok=True)
     given = roles(
-        traced(DenseAttentionMap(told.weights()), cross_attention=False), token_mask=token_mask
+        traced(DenseAttentionMap(reported.weights()), cross_attention=False), token_mask=token_mask
     )
     assert scores(given) == pytest.approx(scores(ours), nan_ok=True)
     one = roles(
-        traced(told, cross_attention=True), queries=torch.tensor([[1] * 6, [1] * 3 + [0] * 3])
+        traced(reported, cross_attention=True), queries=torch.tensor([[1] * 6, [1] * 3 + [0] * 3])
     )
     assert one.role("layer", 0, "first").queries == 9
 
@@ -327,14 +327,14 @@ def test_padding_on_the_left_whose_rows_a_bias_hides_whole_is_no_text():
     least = torch.finfo(torch.float32).min
     bias = slopes.masked_fill(~(token_mask & (place <= place[:, None])), least)[None, None]
     hidden = FactoredAttentionMap(parts[0], parts[1], 1.0, everywhere, 0, bias=bias)
-    told = roles(traced(hidden, cross_attention=False), token_mask=token_mask[None])
+    reported = roles(traced(hidden, cross_attention=False), token_mask=token_mask[None])
     assert scores(roles(traced(hidden, cross_attention=False))) == pytest.approx(
-        scores(told), nan_ok=True
+        scores(reported), nan_ok=True
     )
-    assert told.role("layer", 0, "previous").queries == 3
+    assert reported.role("layer", 0, "previous").queries == 3
 
 
-def test_padding_of_the_target_is_left_out_where_the_target_is_told():
+def test_padding_of_the_target_is_left_out_where_the_target_is_reported():
     torch.manual_seed(0)
     trace = traced(
         DenseAttentionMap(torch.randn(2, 1, 4, 4).softmax(-1)), cross_attention=True, layer="cross"
@@ -364,7 +364,7 @@ def test_calls_of_one_layer_have_a_row_each():
     assert table.role("layer[1]", 0, "self").score == 1.0
 
 
-def test_what_does_not_fit_is_told():
+def test_what_does_not_fit_is_reported():
     trace = traced(dense(MAP), cross_attention=False)
     with pytest.raises(AttlasError, match=r"separators for layer 'layer' of shape \(1, 4\)"):
         roles(trace, separators=torch.zeros(1, 5, dtype=torch.bool))

@@ -77,7 +77,7 @@ def test_queries_of_padding_are_not_asked_and_keep_their_weights():
     assert not torch.equal(found.weights[1, :3], rows.weights[1, :3])
 
 
-def test_a_focus_on_padding_alone_is_told():
+def test_a_focus_on_padding_alone_is_reported():
     model = classifier()
     with pytest.raises(AttlasError, match=r"a query of a token in every text.*padding alone in te"):
         AttentionRows.of(model, lambda: model(TEXTS, REAL), AttentionTarget(PATH, queries=-1))

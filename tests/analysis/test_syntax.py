@@ -209,7 +209,7 @@ def test_tokenizers_tell_the_words_of_their_tokens():
         word_numbers(tokenizer(texts[0], is_split_into_words=True))
 
 
-def test_what_does_not_fit_is_told():
+def test_what_does_not_fit_is_reported():
     trace = traced(DenseAttentionMap(torch.full((1, 1, 6, 6), 1 / 6)))
     with pytest.raises(
         AttlasError, match="as many texts as there are sentences; got 1 texts and 2"
@@ -254,9 +254,9 @@ def test_the_table_of_a_real_model_beats_its_baselines_on_real_sentences(
     """MiniLM on English EWT: objects and determiners are found better than by any fixed offset."""
     treebank = shared_data / "ud" / "en_ewt-ud-dev.conllu.gz"
     assert script.main([str(minilm()), str(treebank), "--sentences", "40", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["sentences"] == 40
-    found = {each["relation"]: each for each in told["relations"]}
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["sentences"] == 40
+    found = {each["relation"]: each for each in reported["relations"]}
     for relation in ("det", "obj", "nsubj"):
         assert found[relation]["accuracy"] > found[relation]["baseline"]
     assert found["obj"]["syntactic"]

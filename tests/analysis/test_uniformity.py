@@ -4,18 +4,26 @@ import torch
 from attlas.analysis.faithfulness.experiment import distribution, total_variation
 from attlas.analysis.faithfulness.permutation import uniform_distance
 from attlas.errors import AttlasError
-from support.explained_models import REAL, TEXTS, MultiheadPooling, Pooled, bert, classifier, told
+from support.explained_models import (
+    REAL,
+    TEXTS,
+    MultiheadPooling,
+    Pooled,
+    bert,
+    classifier,
+    reported,
+)
 
 
 def test_uniform_weights_by_hand():
-    model = told([[0.8, 0.2, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.0, 0.0, 1.0]])
+    model = reported([[0.8, 0.2, 0.0], [1 / 3, 1 / 3, 1 / 3], [0.0, 0.0, 1.0]])
     expected = torch.tensor([0.8 - 1 / 3, 0.0, 2 / 3]).double()
     torch.testing.assert_close(uniform_distance(model, model), expected)
 
 
 def test_padding_gets_no_share():
     token_mask = torch.tensor([[True, True, False], [True, True, True]])
-    model = told([[0.6, 0.2, 0.2], [0.6, 0.2, 0.2]], token_mask)
+    model = reported([[0.6, 0.2, 0.2], [0.6, 0.2, 0.2]], token_mask)
     expected = torch.tensor([0.75 - 0.5, 0.6 - 1 / 3]).double()
     torch.testing.assert_close(uniform_distance(model, model), expected)
 

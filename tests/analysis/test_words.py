@@ -25,43 +25,45 @@ def looking_at(keys, count, mass=1.0):
 
 
 def test_a_previous_token_head_looks_one_slot_back():
-    told = describe(looking_at([0, 0, 1, 2, 3, 4, 5, 6], 8, 0.9), 0, 0, tokens=WORDS)
-    assert told.startswith("8 queries look at 8 keys. Most look one key back: 88 % have their ")
-    assert "greatest weight there, and give it 79 % on average." in told  # 7/8 · 0.9, and 0.1 / 7
-    assert "The gaze is narrow:" in told
-    assert "with a greatest weight of 0.90." in told
-    assert "It runs steadily forward: " in told
-    assert "forward in 86 % of the steps, stays in 14 % and moves backward in 0 %" in told
+    reported = describe(looking_at([0, 0, 1, 2, 3, 4, 5, 6], 8, 0.9), 0, 0, tokens=WORDS)
+    assert reported.startswith("8 queries look at 8 keys. Most look one key back: 88 % have their ")
+    assert (
+        "greatest weight there, and give it 79 % on average." in reported
+    )  # 7/8 · 0.9, and 0.1 / 7
+    assert "The gaze is narrow:" in reported
+    assert "with a greatest weight of 0.90." in reported
+    assert "It runs steadily forward: " in reported
+    assert "forward in 86 % of the steps, stays in 14 % and moves backward in 0 %" in reported
 
 
 @pytest.mark.parametrize(
-    ("offset", "told"),
+    ("offset", "reported"),
     [(0, "at their own place"), (1, "one key ahead"), (3, "3 keys ahead"), (-2, "2 keys back")],
 )
-def test_an_offset_is_named_from_the_query(offset, told):
+def test_an_offset_is_named_from_the_query(offset, reported):
     keys = [min(max(place + offset, 0), 19) for place in range(20)]
-    assert f"Most look {told}: " in describe(looking_at(keys, 20, 0.8), 0, 0)
+    assert f"Most look {reported}: " in describe(looking_at(keys, 20, 0.8), 0, 0)
 
 
 def test_a_sink_is_named_with_its_token_and_its_share():
-    told = describe(looking_at([0] * 8, 8, 0.8), 0, 0, tokens=WORDS)
+    reported = describe(looking_at([0] * 8, 8, 0.8), 0, 0, tokens=WORDS)
     assert (
         'Most look at key 0 ("[CLS]"): 100 % have their greatest weight there, and it gets 80 % '
         "of all weight, as a sink does."
-    ) in told
-    assert "It stays where it is: " in told
+    ) in reported
+    assert "It stays where it is: " in reported
 
 
 def test_what_many_look_at_a_little_is_no_sink():
-    told = describe(looking_at([3] * 8, 8, 0.24), 0, 0, tokens=WORDS)
-    assert "sink" not in told
+    reported = describe(looking_at([3] * 8, 8, 0.24), 0, 0, tokens=WORDS)
+    assert "sink" not in reported
 
 
 def test_what_is_neither_first_nor_a_separator_is_no_sink():
     for key, sink in ((0, True), (3, False), (6, True), (7, True)):
-        told = describe(looking_at([key] * 8, 8, 0.8), 0, 0, tokens=WORDS)
-        assert f"Most look at key {key} " in told
-        assert ("as a sink does" in told) == sink
+        reported = describe(looking_at([key] * 8, 8, 0.8), 0, 0, tokens=WORDS)
+        assert f"Most look at key {key} " in reported
+        assert ("as a sink does" in reported) == sink
     # Less than what a separator gets, more than what a first key needs.
     assert "sink" in describe(looking_at([0] * 8, 8, 0.4), 0, 0, tokens=WORDS)
     assert "sink" not in describe(looking_at([7] * 8, 8, 0.4), 0, 0, tokens=WORDS)
@@ -70,33 +72,35 @@ def test_what_is_neither_first_nor_a_separator_is_no_sink():
 def test_half_is_not_most():
     half = looking_at([3, 3, 3, 3, 0, 7, 5, 1], 8, 0.9)
     for cross_attention in (True, False):
-        told = describe(half, 0, 0, cross_attention=cross_attention)
-        assert "They look at no one place; the commonest place is key 3: 50 % have" in told
-        assert "Most" not in told
+        reported = describe(half, 0, 0, cross_attention=cross_attention)
+        assert "They look at no one place; the commonest place is key 3: 50 % have" in reported
+        assert "Most" not in reported
     aside = looking_at([0, 1, 2, 3, 1, 0, 0, 2], 8, 0.9)
     assert "Most" not in describe(aside, 0, 0, cross_attention=False)
 
 
 def test_two_words_that_answer_two_words_are_a_diagonal():
-    told = describe(DenseAttentionMap(torch.eye(2)[None, None]), 0, 0, cross_attention=True)
-    assert "They look along the diagonal: query and key correlate with 1.00." in told
-    assert "Most" not in told
+    reported = describe(DenseAttentionMap(torch.eye(2)[None, None]), 0, 0, cross_attention=True)
+    assert "They look along the diagonal: query and key correlate with 1.00." in reported
+    assert "Most" not in reported
 
 
 def test_an_even_map_has_no_place_that_stands_out():
     even = DenseAttentionMap(torch.full((1, 1, 5, 9), 1 / 9))
-    told = describe(even, 0, 0)
-    assert "They spread almost evenly over all visible keys: no place stands out." in told
-    assert "The gaze is wide: on average as if spread evenly over 9.0 of 9.0 keys in sight" in told
-    assert "It stays where it is" not in told  # the first of equals is no place
+    reported = describe(even, 0, 0)
+    assert "They spread almost evenly over all visible keys: no place stands out." in reported
+    assert (
+        "The gaze is wide: on average as if spread evenly over 9.0 of 9.0 keys in sight" in reported
+    )
+    assert "It stays where it is" not in reported  # the first of equals is no place
 
 
 def test_a_causal_map_is_even_over_what_is_in_sight():
     parts = torch.zeros(1, 1, 9, 4)
-    told = describe(FactoredAttentionMap(parts, parts, 1.0, causal, 0), 0, 0)
-    assert "9 queries look at 9 keys. 8 of them see more than one key; of these: " in told
-    assert "They spread almost evenly" in told
-    assert "spread evenly over 5.5 of 5.5 keys in sight" in told  # (2 + … + 9) / 8
+    reported = describe(FactoredAttentionMap(parts, parts, 1.0, causal, 0), 0, 0)
+    assert "9 queries look at 9 keys. 8 of them see more than one key; of these: " in reported
+    assert "They spread almost evenly" in reported
+    assert "spread evenly over 5.5 of 5.5 keys in sight" in reported  # (2 + … + 9) / 8
 
 
 def test_diagonals_of_two_texts_have_their_direction():
@@ -110,22 +114,22 @@ def test_diagonals_of_two_texts_have_their_direction():
 
 
 def test_a_map_without_a_rule_is_said_to_have_none():
-    told = describe(looking_at([3, 6, 0, 7, 2, 5, 3, 1], 8, 0.5), 0, 0, tokens=WORDS)
-    assert 'They look at no one place; the commonest place is key 3 ("sat"): 25 % have' in told
-    assert "It has no steady direction: " in told
+    reported = describe(looking_at([3, 6, 0, 7, 2, 5, 3, 1], 8, 0.5), 0, 0, tokens=WORDS)
+    assert 'They look at no one place; the commonest place is key 3 ("sat"): 25 % have' in reported
+    assert "It has no steady direction: " in reported
 
 
-def test_one_query_is_told_of_as_one():
-    told = describe(
+def test_one_query_is_reported_of_as_one():
+    reported = describe(
         looking_at([2], 4, 0.7), 0, 0, tokens=["a", "b", "c", "d"], cross_attention=True
     )
-    assert told.startswith('1 query looks at 4 keys. It looks most at key 2 ("c"), with 70 % ')
-    assert "from query to query" not in told
+    assert reported.startswith('1 query looks at 4 keys. It looks most at key 2 ("c"), with 70 % ')
+    assert "from query to query" not in reported
 
 
 def test_queries_without_a_choice_are_said_to_have_none():
-    told = describe(DenseAttentionMap(torch.ones(1, 1, 3, 1)), 0, 0)
-    assert told == (
+    reported = describe(DenseAttentionMap(torch.ones(1, 1, 3, 1)), 0, 0)
+    assert reported == (
         "3 queries look at 1 key. None of them sees more than one key, so there is no choice. "
         f"{CAUTION}"
     )
@@ -136,14 +140,14 @@ def test_queries_without_a_choice_are_said_to_have_none():
 
 
 def test_a_token_cannot_break_the_line_or_its_quotation_marks():
-    told = describe(looking_at([0] * 3, 3, 0.9), 0, 0, tokens=['a"\n', "ü", "c"])
-    assert r'key 0 ("a\"\n")' in told
-    assert "\n" not in told
+    reported = describe(looking_at([0] * 3, 3, 0.9), 0, 0, tokens=['a"\n', "ü", "c"])
+    assert r'key 0 ("a\"\n")' in reported
+    assert "\n" not in reported
     assert '("ü")' in describe(looking_at([1] * 3, 3, 0.9), 0, 0, tokens=["a", "ü", "c"])
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_padding_is_not_told_of(side):
+def test_padding_is_not_reported_of(side):
     torch.manual_seed(0)
     parts = torch.randn(2, 1, 1, 5, 4)
     alone = FactoredAttentionMap(parts[0], parts[1], 2.0, everywhere, 0)
@@ -169,9 +173,9 @@ def without_numbers(text):
 def test_one_map_of_many_is_chosen_by_its_text_and_head():
     torch.manual_seed(0)
     weights = torch.softmax(torch.randn(2, 3, 6, 6) * 3, -1)
-    told = describe(DenseAttentionMap(weights), 1, 2)
-    assert told == describe(DenseAttentionMap(weights[1:, 2:]), 0, 0)
-    assert told != describe(DenseAttentionMap(weights), 0, 2)
+    reported = describe(DenseAttentionMap(weights), 1, 2)
+    assert reported == describe(DenseAttentionMap(weights[1:, 2:]), 0, 0)
+    assert reported != describe(DenseAttentionMap(weights), 0, 2)
 
 
 @given(st.integers(1, 7), st.integers(1, 7), st.floats(0.1, 20), st.integers(0, 2**31))
@@ -179,11 +183,11 @@ def test_every_map_has_words_and_the_caution(queries, keys, sharpness, seed):
     generator = torch.Generator().manual_seed(seed)
     weights = torch.softmax(sharpness * torch.randn(queries, keys, generator=generator), -1)
     for cross_attention in (None, True, False):
-        told = describe(
+        reported = describe(
             DenseAttentionMap(weights[None, None]), 0, 0, cross_attention=cross_attention
         )
-        assert told.endswith(CAUTION)
-        assert "nan" not in told
+        assert reported.endswith(CAUTION)
+        assert "nan" not in reported
         assert "why" in CAUTION
 
 
@@ -209,7 +213,7 @@ def test_the_numbers_of_the_text_are_those_of_the_map(queries, keys, seed):
     assert seen.forward == pytest.approx(float((best.diff() > 0).double().mean()))
 
 
-def test_what_does_not_fit_is_told():
+def test_what_does_not_fit_is_reported():
     attention_map = looking_at([0, 1, 2], 3)
     with pytest.raises(AttlasError, match="a text of 1 and a head of 1; got row 0, head 1"):
         describe(attention_map, 0, 1)
@@ -220,13 +224,13 @@ def test_what_does_not_fit_is_told():
         map_features(DenseAttentionMap(torch.ones(1, 2, 3, 3) / 3), all_of_them, all_of_them)
 
 
-def test_padding_is_left_out_of_a_map_of_two_texts_where_it_is_told():
+def test_padding_is_left_out_of_a_map_of_two_texts_where_it_is_reported():
     weights = torch.full((1, 1, 7, 9), 1 / 9)
     whole = describe(DenseAttentionMap(weights), 0, 0)
     assert whole.startswith("7 queries look at 9 keys.")
     token_mask, queries = torch.arange(9) < 6, torch.arange(7) < 2
-    told = describe(DenseAttentionMap(weights), 0, 0, token_mask=token_mask, queries=queries)
-    assert told.startswith("2 queries look at 6 keys.")
+    reported = describe(DenseAttentionMap(weights), 0, 0, token_mask=token_mask, queries=queries)
+    assert reported.startswith("2 queries look at 6 keys.")
     with pytest.raises(AttlasError, match=r"real queries of shape \(1, 7\)"):
         describe(DenseAttentionMap(weights), 0, 0, queries=token_mask)
 
@@ -240,7 +244,7 @@ def test_separators_of_other_writings_are_sinks_too(mark):
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\n", "\u200b"])
 def test_no_token_breaks_the_line_or_hides_in_it(sign):
     words = [*WORDS[:3], f"a{sign}b", *WORDS[4:]]
-    told = describe(looking_at([3] * 8, 8, 0.9), 0, 0, tokens=words)
-    assert sign not in told
-    assert len(told.splitlines()) == 1
-    assert "key 3" in told
+    reported = describe(looking_at([3] * 8, 8, 0.9), 0, 0, tokens=words)
+    assert sign not in reported
+    assert len(reported.splitlines()) == 1
+    assert "key 3" in reported

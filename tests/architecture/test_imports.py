@@ -10,7 +10,8 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "attlas"
 # From the bottom to the top; the members of one set do not know each other.
 STRATA: tuple[set[str], ...] = (
     {"errors"},
-    {"_files", "_hardware", "_output", "_parallel", "_signals", "_text"},
+    {"_text"},
+    {"_files", "_hardware", "_output", "_parallel", "_signals"},
     {"config", "patterns"},
     {"recording"},
     {"ops", "monitoring"},

@@ -16,7 +16,7 @@ from agreement import agreeing, complete  # noqa: E402
 from search_speed import written  # noqa: E402
 
 
-def test_each_contender_is_told_how_many_of_its_lines_are_ours() -> None:
+def test_each_contender_is_reported_how_many_of_its_lines_are_ours() -> None:
     lines = {"peer": ["a", "x", "c", "y"], "ours": ["a", "b", "c", "d"], "other": ["-"] * 4}
     assert agreeing(lines, "ours") == {"agreeing": {"peer": 0.5, "ours": 1.0, "other": 0.0}}
 

@@ -38,7 +38,7 @@ def test_a_source_that_is_that_of_a_commit_needs_no_warning(source: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["src/a.py", "src/new.py", "benchmarks/run.py"])
-def test_a_changed_source_is_told_loudly_and_by_name(source: Path, name: str) -> None:
+def test_a_changed_source_is_reported_loudly_and_by_name(source: Path, name: str) -> None:
     (source / name).write_text("2\n", encoding="utf-8")
     commit = str(checkout.commit())
     assert commit.endswith("+")
@@ -47,7 +47,7 @@ def test_a_changed_source_is_told_loudly_and_by_name(source: Path, name: str) ->
     assert checkout.warning().startswith("!" * 80)
 
 
-def test_a_source_that_is_no_checkout_is_told(
+def test_a_source_that_is_no_checkout_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkout, "ROOT", tmp_path)

@@ -90,7 +90,7 @@ def test_a_training_has_a_point_for_every_validation_that_found_better_and_its_e
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> course.Course:
+def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> course.Course:
     """A contender's course of three moments, on a clock that strikes a second at each look."""
     seconds = count()
     monkeypatch.setattr(course.time, "monotonic", lambda: float(next(seconds)))
@@ -101,49 +101,49 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> course.Course:
 
 
 def test_a_training_without_an_end_ends_with_the_last_moment_and_keeps_weights_at_each(
-    told: course.Course,
+    reported: course.Course,
 ) -> None:
     kept: list[Path] = []
-    with told.training():
-        told.begin()
+    with reported.training():
+        reported.begin()
         for updates in count(1):
-            told.updated(updates, kept.append)
-    assert [path.name for path in kept] == [point["weights"] for point in told.points]
-    for point, moment in zip(told.points, told.moments, strict=True):
+            reported.updated(updates, kept.append)
+    assert [path.name for path in kept] == [point["weights"] for point in reported.points]
+    for point, moment in zip(reported.points, reported.moments, strict=True):
         assert moment <= point["seconds"] <= moment + 1
 
 
-def test_a_training_that_ends_before_the_last_moment_is_no_course(told: course.Course) -> None:
-    with pytest.raises(SystemExit, match="ended before"), told.training():
-        told.updated(1, lambda path: None)
+def test_a_training_that_ends_before_the_last_moment_is_no_course(reported: course.Course) -> None:
+    with pytest.raises(SystemExit, match="ended before"), reported.training():
+        reported.updated(1, lambda path: None)
 
 
 def test_a_training_that_nobody_waits_for_any_more_ends(
-    told: course.Course, monkeypatch: pytest.MonkeyPatch
+    reported: course.Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told.awaited()
+    reported.awaited()
     monkeypatch.setattr(course.os, "getppid", lambda: 1_000_000)
     with pytest.raises(SystemExit, match="nobody"):
-        told.updated(1, lambda path: None)
+        reported.updated(1, lambda path: None)
 
 
-def test_weights_that_count_at_two_moments_translate_once(told: course.Course) -> None:
-    told.points = [
+def test_weights_that_count_at_two_moments_translate_once(reported: course.Course) -> None:
+    reported.points = [
         {"seconds": 1.0, "updates": 5, "weights": "a"},
         {"seconds": 2.0, "updates": 5, "weights": "a"},
         {"seconds": 3.0, "updates": 9, "weights": "b"},
     ]
-    asked: list[str] = []
+    requested: list[str] = []
 
     def translate(weights: str) -> list[str]:
-        asked.append(weights)
+        requested.append(weights)
         return [f"by {weights}"]
 
-    told.translated(translate, numbers="bfloat16")
-    found = json.loads((told.folder / "course.json").read_text(encoding="utf-8"))
-    assert asked == ["a", "b"]
+    reported.translated(translate, numbers="bfloat16")
+    found = json.loads((reported.folder / "course.json").read_text(encoding="utf-8"))
+    assert requested == ["a", "b"]
     assert found == {
-        "points": told.points,
+        "points": reported.points,
         "texts": {"a": ["by a"], "b": ["by b"]},
         "facts": {"numbers": "bfloat16"},
     }

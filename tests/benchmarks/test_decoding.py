@@ -88,7 +88,7 @@ def test_every_export_is_of_a_contender(name: str) -> None:
     assert name in decoding_ways.CONTENDERS
 
 
-def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_go_on(
+def test_a_contender_whose_export_fails_is_reported_with_the_reason_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searches: dict[str, object] = {}
@@ -103,8 +103,8 @@ def test_a_contender_whose_export_fails_is_told_with_the_reason_and_the_others_g
     monkeypatch.setattr(decoding_speed, "has_bf16_instructions", lambda: None)
     refused = exported(tmp_path, tmp_path, list(decoding_ways.CONTENDERS))
     reasons = {name: form for name, form in decoding_ways.EXPORTS.items() if "float32" in form}
-    wanted = {name for name, form in reasons.items() if form.startswith("ctranslate2")}
-    assert refused == dict.fromkeys(wanted, "no such layer")
+    expected = {name for name, form in reasons.items() if form.startswith("ctranslate2")}
+    assert refused == dict.fromkeys(expected, "no such layer")
     assert searches == {"ctranslate2": {}, "huggingface": {"search": DecodingConfig()}}
     assert exported(tmp_path, tmp_path, ["attlas"]) == {}
 

@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     environments.environment.cache_clear()
 
 
-def asked() -> Environment:
+def requested() -> Environment:
     """As the next script asks, which knows nothing of the last."""
     environments.environment.cache_clear()
     return environments.environment(PEER)
@@ -54,10 +54,10 @@ def test_what_failed_is_tried_again_by_the_next_script_and_what_was_made_is_kept
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     monkeypatch.setattr(environments, "_made", maker := Maker(LOST, MADE))
-    assert asked() == LOST
+    assert requested() == LOST
     assert list(folder.iterdir()) == []
-    assert asked() == MADE
-    assert asked() == MADE
+    assert requested() == MADE
+    assert requested() == MADE
     assert maker.becomes == []
 
 
@@ -65,7 +65,7 @@ def test_what_failed_is_not_tried_again_for_every_table_of_a_script(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(environments, "_made", Maker(LOST))
-    assert asked() == LOST
+    assert requested() == LOST
     assert environments.environment(PEER) == LOST
 
 
@@ -73,14 +73,14 @@ def test_an_environment_by_other_pins_is_made_anew_and_where_that_fails_the_old_
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     monkeypatch.setattr(environments, "_made", Maker(MADE, LOST, MADE))
-    assert asked() == MADE
+    assert requested() == MADE
     pins = environments.HERE / "contenders" / f"{PEER}.txt"
     before = pins.read_text(encoding="utf-8")
     pins.write_text("joeynmt==2.0\n", encoding="utf-8")
-    assert asked() == LOST
+    assert requested() == LOST
     pins.write_text(before, encoding="utf-8")
     assert list(folder.iterdir()) == []  # what there was has been overwritten
-    assert asked() == MADE
+    assert requested() == MADE
 
 
 @pytest.mark.parametrize("python", [None, "nowhere/bin/python"], ids=["a failure", "gone"])
@@ -88,15 +88,15 @@ def test_a_stamp_without_an_interpreter_counts_for_nothing(
     monkeypatch: pytest.MonkeyPatch, folder: Path, python: str | None
 ) -> None:
     monkeypatch.setattr(environments, "_made", Maker(MADE, MADE))
-    asked()
+    requested()
     stamp = folder / f"{PEER}.json"
     known = json.loads(stamp.read_text(encoding="utf-8"))
     stamp.write_text(json.dumps(known | {"python": python}), encoding="utf-8")
-    assert asked() == MADE
+    assert requested() == MADE
 
 
 @pytest.mark.parametrize(
-    ("errors", "told"),
+    ("errors", "reported"),
     [
         ("error: no compiler\n\nnote: not pip's fault\nhint: see above\n", "error: no compiler"),
         ("Traceback:\nImportError: no such thing\n", "ImportError: no such thing"),
@@ -104,5 +104,7 @@ def test_a_stamp_without_an_interpreter_counts_for_nothing(
         ("\n", None),
     ],
 )
-def test_the_reason_is_the_last_line_that_speaks_of_an_error(errors: str, told: str | None) -> None:
-    assert environments.reason(errors) == told
+def test_the_reason_is_the_last_line_that_speaks_of_an_error(
+    errors: str, reported: str | None
+) -> None:
+    assert environments.reason(errors) == reported

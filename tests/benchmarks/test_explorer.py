@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "benchmarks"))
 
-from explorer_table import BEGIN, END, GOALS, PAGE, RECORD, told, with_goals  # noqa: E402
+from explorer_table import BEGIN, END, GOALS, PAGE, RECORD, reported, with_goals  # noqa: E402
 from explorer_trace import trace, words  # noqa: E402
 
 
@@ -39,7 +39,7 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_a_goal_is_met_or_missed_by_the_median_of_its_figures(record: dict[str, Any]) -> None:
-    found = rows(told(record))
+    found = rows(reported(record))
     first = found["144 heads × 512 tokens: first picture of all heads"]
     assert first == ["≤ 1.00 s", "0.99 s (0.98 s to 1.20 s)", "met"]
     pan = found["panning in its map, frames"]
@@ -54,14 +54,14 @@ def test_peers_stand_below_and_one_that_does_not_run_says_why(record: dict[str, 
         common | {"name": "attlas", "bytes": 1_000_000, "nodes": 1_000, "seconds": [0.5]},
         common | {"name": "peer", "version": "1.0", "lost": "no wheel"},
     ]
-    found = rows(told(record))
+    found = rows(reported(record))
     assert found["attlas"] == ["1,000 kB", "1,000", "0.50 s"]
     assert found["peer (1.0)"] == ["does not run: no wheel", "", ""]
 
 
 def test_the_table_says_where_and_when(record: dict[str, Any]) -> None:
     for fact in ("Abacus", "2 cores", "Chrome/1.2", "commit abc1234", "2001-02-03"):
-        assert fact in told(record)
+        assert fact in reported(record)
 
 
 def test_the_table_replaces_what_is_between_its_markers(record: dict[str, Any]) -> None:

@@ -163,8 +163,8 @@ def test_every_part_of_a_recurrent_model_computes_what_ours_does(name: str) -> N
         ("encoder.rnn", "encoder.rnn", words),
         ("decoder.recurrence.rnn", "decoder.rnn", fed),
     ):
-        for found, wanted in zip(theirs(other)(given), ours(one)(given), strict=True):
-            torch.testing.assert_close(found, wanted)
+        for found, expected in zip(theirs(other)(given), ours(one)(given), strict=True):
+            torch.testing.assert_close(found, expected)
     same(ours("decoder.attention.k_proj"), theirs("decoder.attention.key_layer"), words)
     if name == "additive":
         same(ours("decoder.attention.q_proj"), theirs("decoder.attention.query_layer"), words)

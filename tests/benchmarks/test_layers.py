@@ -34,8 +34,8 @@ def test_a_contender_computes_the_formula_and_its_gradients(name: str, contender
     if contender in suite.others:
         assert not torch.allclose(ours.forward(), formula.forward(), rtol=1e-4, atol=1e-4)
         return
-    for found, wanted in zip(gradients(ours), gradients(formula), strict=False):
-        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+    for found, expected in zip(gradients(ours), gradients(formula), strict=False):
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def gradients(work: Work) -> list[Tensor]:

@@ -27,8 +27,8 @@ def test_each_way_has_a_row_for_each_length(
     monkeypatch.setattr(length_speed, "update", update)
     monkeypatch.setattr(deferred_reads, "LONG", deferred_reads.LONG)
     monkeypatch.setattr(length_speed, "disable_malloc_trim", lambda: None)
-    told = ["length_speed.py", "--lengths", "2", "5", "--tokens", "256", "--blocks", "2"]
-    monkeypatch.setattr(sys, "argv", told)
+    reported = ["length_speed.py", "--lengths", "2", "5", "--tokens", "256", "--blocks", "2"]
+    monkeypatch.setattr(sys, "argv", reported)
     length_speed.main()
     least, none = length_speed.WAYS.values()
     assert ways == [(2, least), (2, none), (5, least), (5, none)] * 3

@@ -15,7 +15,7 @@ def _event(key: str, shapes: list[list[int]], count: int, microseconds: float) -
     )
 
 
-def test_products_are_told_by_their_sizes_with_their_rates() -> None:
+def test_products_are_reported_by_their_sizes_with_their_rates() -> None:
     found = products(
         [
             _event("aten::addmm", [[8], [2, 4], [4, 8]], 10, 1.0),  # 128 operations a call

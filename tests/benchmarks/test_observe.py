@@ -63,6 +63,6 @@ def test_the_script_that_compares_a_long_map_sees_a_difference(
     observe_exact.main()
     assert "a window, zoomed in: " in capsys.readouterr().out
     exact = observe_exact.rows
-    monkeypatch.setattr(observe_exact, "rows", lambda *asked: exact(*asked).float() * 1.001)
+    monkeypatch.setattr(observe_exact, "rows", lambda *requested: exact(*requested).float() * 1.001)
     with pytest.raises(SystemExit, match="expected at most 1e-05"):
         observe_exact.main()

@@ -61,13 +61,15 @@ def test_a_table_shows_every_contender_of_every_measurement(results: dict[str, A
     assert found["Peer (1.0)"] == ["1,200 (2.50 ×)", "2,000 (2.00 ×)"]
 
 
-def test_a_peer_that_does_not_install_is_in_the_table_and_told_why(results: dict[str, Any]) -> None:
+def test_a_peer_that_does_not_install_is_in_the_table_and_reported_why(
+    results: dict[str, Any],
+) -> None:
     text = tables(results, SUITES)
     assert rows(text)["Other"] == ["does not run", "–"]
     assert "Other: does not install: no wheel" in text
 
 
-def test_a_suite_that_failed_is_told(results: dict[str, Any]) -> None:
+def test_a_suite_that_failed_is_reported(results: dict[str, Any]) -> None:
     results["training"]["failed"] = "exit code 1"
     assert "training failed: exit code 1" in tables(results, SUITES)
 
@@ -120,11 +122,11 @@ def test_a_table_says_how_many_lines_of_each_are_ours(results: dict[str, Any]) -
     measurements[0]["agreeing"] = {"attlas": 1.0, "Peer": 0.9876}
     measurements[1]["agreeing"] = {"attlas": 1.0, "Peer": 0.5, "Other": 0.25}
     lines = tables(results, SUITES).splitlines()
-    wanted = "those of attlas, from left to right. Peer: 98.8%, 50.0%; Other: –, 25.0%."
-    assert f"Lines that are {wanted}" in lines
+    expected = "those of attlas, from left to right. Peer: 98.8%, 50.0%; Other: –, 25.0%."
+    assert f"Lines that are {expected}" in lines
     results["training"]["measurements"] = measurements * 5
-    wanted = "attlas: 4,000 | Peer: 2,000 (2.00 ×), 50.0% of its lines those of attlas |"
-    assert tables(results, SUITES).count(wanted) == 5
+    expected = "attlas: 4,000 | Peer: 2,000 (2.00 ×), 50.0% of its lines those of attlas |"
+    assert tables(results, SUITES).count(expected) == 5
 
 
 def test_the_table_replaces_what_is_between_the_markers_and_nothing_else(
@@ -146,11 +148,11 @@ def test_many_measurements_go_down_instead_of_across(results: dict[str, Any]) ->
     results["training"]["measurements"] *= 5
     found = tables(results, SUITES).splitlines()
     assert found[0] == "| training | first | others |"
-    wanted = "| RNN, 2 threads, tokens/s | attlas: 4,000 | Peer: 2,000 (2.00 ×) |"
-    assert found.count(wanted) == 5
+    expected = "| RNN, 2 threads, tokens/s | attlas: 4,000 | Peer: 2,000 (2.00 ×) |"
+    assert found.count(expected) == 5
 
 
-def test_memory_is_told_where_it_was_measured(results: dict[str, Any]) -> None:
+def test_memory_is_reported_where_it_was_measured(results: dict[str, Any]) -> None:
     results["training"]["measurements"] *= 5
     results["training"]["measurements"][1]["contenders"][1]["peak_mib"] = 1234.5
     assert "attlas: 4,000 | Peer: 2,000 (2.00 ×), 1,234 MiB |" in tables(results, SUITES)
@@ -212,8 +214,8 @@ def test_suites_that_a_page_does_not_ask_for_are_not_on_it(results: dict[str, An
 def test_what_was_not_measured_says_so_and_how_to_instead_of_a_caption_alone(
     results: dict[str, Any],
 ) -> None:
-    wanted = 'Not measured yet: `make bench SUITES="search layers"`.'
-    assert tables(results, ("search", "layers")) == wanted
+    expected = 'Not measured yet: `make bench SUITES="search layers"`.'
+    assert tables(results, ("search", "layers")) == expected
     both = tables(results, ("training", "layers"))
     assert rows(both)["attlas"] == ["3,000", "4,000"]
     assert both.endswith("2001-02-03.\n\nNot measured yet: `make bench SUITES=layers`.")

@@ -21,7 +21,7 @@ FIGURES: list[dict[str, Any]] = [{"contenders": [{"name": "a", "median": 1.0}]}]
 def test_what_takes_hours_is_measured_only_where_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_measured", lambda told: (None, []))
+    monkeypatch.setattr(run, "_measured", lambda reported: (None, []))
     assert "quality" not in dict(run.run(tmp_path, tmp_path, quick=False))
     assert list(dict(run.run(tmp_path, tmp_path, False, ["quality"]))) == ["quality"]
     assert "quality" in dict(run.run(tmp_path, tmp_path, quick=True))
@@ -39,10 +39,12 @@ def test_every_suite_has_a_script(quick: bool) -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_a_suite_needs_the_files_that_its_script_is_told_of(tmp_path: Path, quick: bool) -> None:
-    for name, (_, *told) in run.suites(tmp_path, tmp_path / "runs" / "a", quick).items():
-        if str(tmp_path) not in told:  # who gets the whole folder reads what it likes
-            files = [Path(word).name for word in told if Path(word).parent == tmp_path]
+def test_a_suite_needs_the_files_that_its_script_is_reported_of(
+    tmp_path: Path, quick: bool
+) -> None:
+    for name, (_, *reported) in run.suites(tmp_path, tmp_path / "runs" / "a", quick).items():
+        if str(tmp_path) not in reported:  # who gets the whole folder reads what it likes
+            files = [Path(word).name for word in reported if Path(word).parent == tmp_path]
             assert files == list(run.NEEDED[name])
 
 
@@ -140,7 +142,7 @@ def test_a_suite_in_which_everybody_is_lost_has_failed_and_leaves_what_there_was
     assert json.loads(run.RESULTS.read_text(encoding="utf-8")) == {"layers": old}
 
 
-def test_a_contender_that_is_lost_is_told_in_the_end_and_the_whole_has_failed(
+def test_a_contender_that_is_lost_is_reported_in_the_end_and_the_whole_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given(monkeypatch, tmp_path, "--suites", "layers")
@@ -257,10 +259,10 @@ def test_a_curve_measured_alone_is_put_beside_those_that_there_are(
             "contenders": [{"name": name, "points": [{"seconds": 600.0, "bleu": 1.0}]}],
         }  # fmt: skip
 
-    asked: list[list[str]] = []
+    requested: list[list[str]] = []
 
-    def measured(told: list[str]) -> tuple[None, list[dict[str, Any]]]:
-        asked.append(told)
+    def measured(reported: list[str]) -> tuple[None, list[dict[str, Any]]]:
+        requested.append(reported)
         return None, [curve("Peer", "anew")]
 
     more = ["--courses", "tiny:20", "--contenders", "Peer"]
@@ -281,7 +283,7 @@ def test_a_curve_measured_alone_is_put_beside_those_that_there_are(
     run.RESULTS.write_text(json.dumps(kept), encoding="utf-8")
     run.main()
     found = json.loads(run.RESULTS.read_text(encoding="utf-8"))
-    assert asked[0][-len(more) :] == more
+    assert requested[0][-len(more) :] == more
     assert found["training"] == "kept"
     (one,) = found["quality"]["measurements"]
     assert [c["name"] for c in one["contenders"]] == ["attlas", "Peer"]

@@ -27,9 +27,9 @@ def test_the_products_of_a_search_are_seen() -> None:
     translator = Translator.of(model, Vocabularies(words, words), greedy)
     seconds, seen = profiled(translator, ["a b", "c d e", "f"], rows=None)
     assert seconds > 0
-    told = report(seen, model.parameters()).splitlines()
-    assert any("< 16 × 16 × 24: " in line for line in told)  # feed-forward, of three rows or so
-    assert told[-1].startswith("all of these: ")
+    reported = report(seen, model.parameters()).splitlines()
+    assert any("< 16 × 16 × 24: " in line for line in reported)  # feed-forward, of three rows or so
+    assert reported[-1].startswith("all of these: ")
 
 
 def test_limits_are_those_of_a_search_as_the_command_line_gives_them() -> None:

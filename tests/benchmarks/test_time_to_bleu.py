@@ -36,14 +36,14 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+def requested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     """What each contender was told, in order; all of them write "de" twice, after a minute."""
     seen: list[tuple[str, dict[str, Any]]] = []
 
-    def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
-        seen.append((contender, told))
+    def played(contender: str, reported: dict[str, Any], folder: Path) -> str | None:
+        seen.append((contender, reported))
         point = {"seconds": 60.0, "updates": 5, "weights": "5"}
-        found = {"points": [point], "texts": {"5": ["de"] * len(told["sources"])}}
+        found = {"points": [point], "texts": {"5": ["de"] * len(reported["sources"])}}
         (folder / "course.json").write_text(json.dumps(found), encoding="utf-8")
         return None
 
@@ -62,12 +62,12 @@ def call(monkeypatch: pytest.MonkeyPatch, data: Path, *words: str) -> None:
 def test_each_contender_gets_the_recipe_and_the_same_text(
     data: Path,
     tmp_path: Path,
-    asked: list[tuple[str, dict[str, Any]]],
+    requested: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = tmp_path / "found.json"
     call(monkeypatch, data, "--courses", "tiny:2", "--set", *SMALL, "--json", str(found))
-    (attlas, ours), (joey, theirs) = asked
+    (attlas, ours), (joey, theirs) = requested
     assert (attlas, joey) == ("attlas", "JoeyNMT")
     assert ours["sources"] == theirs["sources"]
     assert len(ours["sources"]) == LINES["test_2016_flickr"]
@@ -83,24 +83,24 @@ def test_each_contender_gets_the_recipe_and_the_same_text(
 def test_what_is_kept_goes_on_with_the_same_course_and_with_no_other(
     data: Path,
     tmp_path: Path,
-    asked: list[tuple[str, dict[str, Any]]],
+    requested: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = time_to_bleu.played
 
-    def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
-        (folder / time_to_bleu.TOLD).write_text(json.dumps(told), encoding="utf-8")
-        return plain(contender, told, folder)
+    def played(contender: str, reported: dict[str, Any], folder: Path) -> str | None:
+        (folder / time_to_bleu.TOLD).write_text(json.dumps(reported), encoding="utf-8")
+        return plain(contender, reported, folder)
 
     monkeypatch.setattr(time_to_bleu, "played", played)
     words = ["--courses", "tiny:2", "--contenders", "JoeyNMT", "--kept", str(tmp_path / "kept")]
     for _ in range(2):
         call(monkeypatch, data, *words, "--set", *SMALL)
-    assert len(asked) == 2
+    assert len(requested) == 2
     assert (tmp_path / "kept" / "tiny-2-1" / "JoeyNMT" / "course.json").is_file()
     with pytest.raises(SystemExit, match="one with another recipe; name another --kept"):
         call(monkeypatch, data, *words, "--set", *SMALL, "model.dropout=0.5")
-    assert len(asked) == 2
+    assert len(requested) == 2
 
 
 def test_a_contender_that_was_broken_off_does_nothing_twice(
@@ -109,8 +109,8 @@ def test_a_contender_that_was_broken_off_does_nothing_twice(
     monkeypatch.syspath_prepend(str(BENCHMARKS / "contenders"))
     from course import Course
 
-    told = {"corpus": "", "recipe": {}, "moments": [0.0, 0.0], "threads": 1}
-    (tmp_path / time_to_bleu.TOLD).write_text(json.dumps(told), encoding="utf-8")
+    reported = {"corpus": "", "recipe": {}, "moments": [0.0, 0.0], "threads": 1}
+    (tmp_path / time_to_bleu.TOLD).write_text(json.dumps(reported), encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["contender", str(tmp_path)])
     first = Course()
     assert not first.trained
@@ -140,16 +140,16 @@ def test_a_contender_that_was_broken_off_does_nothing_twice(
 
 def broken_off(
     monkeypatch: pytest.MonkeyPatch,
-    asked: list[tuple[str, dict[str, Any]]],
+    requested: list[tuple[str, dict[str, Any]]],
     error: type[BaseException],
 ) -> None:
     """The first contender plays, and the second one ends it all."""
     plain = time_to_bleu.played
 
-    def played(contender: str, told: dict[str, Any], folder: Path) -> str | None:
-        if asked:
+    def played(contender: str, reported: dict[str, Any], folder: Path) -> str | None:
+        if requested:
             raise error
-        return plain(contender, told, folder)
+        return plain(contender, reported, folder)
 
     monkeypatch.setattr(time_to_bleu, "played", played)
 
@@ -157,11 +157,11 @@ def broken_off(
 def test_a_course_is_written_before_the_next_one_begins(
     data: Path,
     tmp_path: Path,
-    asked: list[tuple[str, dict[str, Any]]],
+    requested: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = tmp_path / "found.json"
-    broken_off(monkeypatch, asked, MemoryError)
+    broken_off(monkeypatch, requested, MemoryError)
     words = ["--courses", "tiny:1", "tiny:2", "--contenders", "attlas", "--set", *SMALL]
     with pytest.raises(MemoryError):
         call(monkeypatch, data, *words, "--json", str(found))
@@ -172,11 +172,11 @@ def test_a_course_is_written_before_the_next_one_begins(
 def test_a_contender_is_written_before_the_next_one_begins(
     data: Path,
     tmp_path: Path,
-    asked: list[tuple[str, dict[str, Any]]],
+    requested: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = tmp_path / "found.json"
-    broken_off(monkeypatch, asked, KeyboardInterrupt)
+    broken_off(monkeypatch, requested, KeyboardInterrupt)
     words = ["--courses", "tiny:1", "--contenders", "JoeyNMT", "attlas", "--set", *SMALL]
     with pytest.raises(KeyboardInterrupt):
         call(monkeypatch, data, *words, "--json", str(found))
@@ -185,15 +185,15 @@ def test_a_contender_is_written_before_the_next_one_begins(
     assert one["contenders"][0]["points"]
 
 
-def test_a_model_that_joeynmt_is_not_told_of_is_trained_by_attlas_alone(
-    data: Path, asked: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+def test_a_model_that_joeynmt_is_not_reported_of_is_trained_by_attlas_alone(
+    data: Path, requested: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ["--courses", "multi30k:1", "--set", *SMALL]
     with pytest.raises(SystemExit, match="JoeyNMT"):
         call(monkeypatch, data, *words)
-    assert asked == []
+    assert requested == []
     call(monkeypatch, data, *words, "--contenders", "attlas")
-    assert [contender for contender, _ in asked] == ["attlas"]
+    assert [contender for contender, _ in requested] == ["attlas"]
 
 
 def test_joeynmt_searches_with_the_beam_and_the_length_penalty_of_the_recipe(
@@ -207,12 +207,12 @@ def test_joeynmt_searches_with_the_beam_and_the_length_penalty_of_the_recipe(
     def translator(cfg: dict[str, Any], corpus: Path) -> None:
         raise ToldError(cfg["testing"])
 
-    told = {
+    reported = {
         "corpus": "corpus", "moments": [60.0], "threads": 1, "sources": [],
         "recipe": read_recipe("tiny").tables(),
         "decoding": DecodingConfig(num_beams=7, length_penalty=0.3).model_dump(),
     }  # fmt: skip
-    (tmp_path / "told.json").write_text(json.dumps(told), encoding="utf-8")
+    (tmp_path / "told.json").write_text(json.dumps(reported), encoding="utf-8")
     theirs = {"train": None, "TrainManager": None}
     for name, members in {
         "joeynmt": {}, "joeynmt.training": theirs, "joeynmt_translator": {"Translator": translator},
@@ -256,7 +256,7 @@ def test_joeynmt_searches_with_the_beam_and_the_length_penalty_of_the_recipe(
 )
 def test_what_is_wrong_is_said_before_anything_is_trained(
     data: Path,
-    asked: list[tuple[str, dict[str, Any]]],
+    requested: list[tuple[str, dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
@@ -268,7 +268,7 @@ def test_what_is_wrong_is_said_before_anything_is_trained(
     said = capsys.readouterr().err + str(ended.value.code)
     assert named in said
     assert "expected" in said or "invalid" in said
-    assert asked == []
+    assert requested == []
 
 
 def test_the_files_that_it_reads_are_those_that_are_asked_for_before(data: Path) -> None:
@@ -280,12 +280,12 @@ def test_the_files_that_it_reads_are_those_that_are_asked_for_before(data: Path)
 
 
 def test_a_corpus_that_is_not_whole_is_refused(
-    data: Path, asked: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+    data: Path, requested: list[tuple[str, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (data / "val.de.gz").unlink()
     with pytest.raises(SystemExit, match=r"val\.de\.gz"):
         call(monkeypatch, data, "--courses", "tiny:1")
-    assert asked == []
+    assert requested == []
 
 
 def test_a_contender_that_dies_is_lost_with_its_reason_whatever_it_writes(

@@ -118,15 +118,18 @@ def test_a_run_tells_where_and_when_it_was_trained(
     assert conditions(run)["machine"]["processor"] == "Abacus"
 
 
-@pytest.mark.parametrize("told", ["bfloat16", None])
+@pytest.mark.parametrize("reported", ["bfloat16", None])
 def test_a_run_tells_in_which_numbers_it_was_computed(
-    tmp_path: Path, files: FilesData, told: str | None
+    tmp_path: Path, files: FilesData, reported: str | None
 ) -> None:
     run = written(tmp_path / "run", recipe(files), files.load())
-    events = [{"event": "preparing"}, {"event": "started"} | ({"numbers": told} if told else {})]
+    events = [
+        {"event": "preparing"},
+        {"event": "started"} | ({"numbers": reported} if reported else {}),
+    ]
     lines = "".join(f"{json.dumps(event)}\n" for event in events)
     (run / METRICS).write_text(lines, encoding="utf-8")
-    assert numbers(run) == (told or "float32")
+    assert numbers(run) == (reported or "float32")
 
 
 @pytest.mark.slow

@@ -34,10 +34,10 @@ def test_attlas_trains_as_its_command_does_but_for_the_row_that_says_otherwise(
     trained: list[Recipe] = []
     (script,) = {one.script for one in OURS if one.name == name}
     model = next(one.model for one in OURS if one.name == name)
-    told = Namespace(
+    reported = Namespace(
         model=model, corpus=tmp_path, folder=tmp_path, tokens=4096, threads=1, seconds=0.0
     )
-    monkeypatch.setattr(options, "read", lambda: (told, None))
+    monkeypatch.setattr(options, "read", lambda: (reported, None))
     monkeypatch.setattr(attlas._hardware, "disable_malloc_trim", lambda: done.append("kept"))
 
     def train(recipe: Recipe, folder: Path) -> None:
@@ -71,8 +71,8 @@ def test_glibc_and_bfloat16_have_rows_of_their_own_but_in_the_quick_benchmark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     full, quick = (
-        taking_part(monkeypatch, *told)
-        for told in (
+        taking_part(monkeypatch, *reported)
+        for reported in (
             run.suites(Path("multi30k"), Path("runs"), quick)["training"][1:]
             for quick in (False, True)
         )

@@ -34,6 +34,6 @@ def test_the_updates_after_the_first_are_seen_and_no_more_are_made(tmp_path: Pat
     assert sum(count for key, count in steps.items() if "Optimizer.step" in key) == 3
     assert 3 * 100 < found.tokens <= 3 * 400
     assert found.seconds > 0
-    told = report(found.seen, found.weights).splitlines()
-    assert any(line.startswith("aten::addmm, < ") for line in told)
-    assert told[-1].startswith("all of these: ")
+    reported = report(found.seen, found.weights).splitlines()
+    assert any(line.startswith("aten::addmm, < ") for line in reported)
+    assert reported[-1].startswith("all of these: ")

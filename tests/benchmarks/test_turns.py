@@ -187,7 +187,7 @@ def test_turns_need_nothing_but_the_standard_library() -> None:
     assert turns_module.__file__ == str(BENCHMARKS / "turns.py")
 
 
-def test_a_command_is_told_without_where_things_lay() -> None:
+def test_a_command_is_reported_without_where_things_lay() -> None:
     argv = [
         "/home/me/benchmarks/time_to_bleu.py", "--data", "../../data/multi30k/train.en.gz",
         "runs/a", "--courses", "tiny:15", "--trained", "long=/home/me/runs/long",
@@ -199,5 +199,5 @@ def test_a_command_is_told_without_where_things_lay() -> None:
         "--courses", "tiny:15", "--trained", "long=runs/long", "--contenders", "with space",
         "--set", "training.learning_rate=1e-3", "--points", "3",
     ]  # fmt: skip
-    told = measurement("s", "n", "u", 1, Turns(), first="a", command=called(argv))["command"]
-    assert "--contenders 'with space' --set training.learning_rate=1e-3" in told
+    reported = measurement("s", "n", "u", 1, Turns(), first="a", command=called(argv))["command"]
+    assert "--contenders 'with space' --set training.learning_rate=1e-3" in reported

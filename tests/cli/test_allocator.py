@@ -71,12 +71,12 @@ def test_kept_memory_is_not_asked_of_the_system_again() -> None:
 def test_a_training_keeps_the_memory_that_it_frees_where_it_computes_on_a_cpu(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, kept: bool
 ) -> None:
-    asked: list[bool] = []
-    monkeypatch.setattr("attlas._hardware.disable_malloc_trim", lambda: asked.append(True))
+    requested: list[bool] = []
+    monkeypatch.setattr("attlas._hardware.disable_malloc_trim", lambda: requested.append(True))
     monkeypatch.setattr("attlas._hardware.device_called", lambda name: torch.device(kind))
     code, _, error = called("train", recipe, "--out", tmp_path / "run")
     assert code == 0, error
-    assert bool(asked) == kept
+    assert bool(requested) == kept
 
 
 # A block that is kept stands behind half a gigabyte of small ones that are freed.

@@ -27,28 +27,28 @@ def classify(*arguments: object, text: str | bytes | None = None) -> tuple[int, 
 @pytest.mark.parametrize("window", [1, 2, 100])
 def test_as_many_lines_come_out_as_went_in(labelling: Path, window: int, ending: str) -> None:
     text = "\n".join([*LINES, "last"]) + ending
-    code, out, told = classify(labelling, "--window", window, text=text)
+    code, out, reported = classify(labelling, "--window", window, text=text)
     assert code == 0
     assert out.endswith("\n")
     assert out.count("\n") == len(LINES) + 1
-    assert told.count("there is no word in it") == 2
-    assert "line 2: there is no word in it" in told
+    assert reported.count("there is no word in it") == 2
+    assert "line 2: there is no word in it" in reported
 
 
-def test_what_many_lines_of_a_file_have_in_common_is_told_once_with_their_number(
+def test_what_many_lines_of_a_file_have_in_common_is_reported_once_with_their_number(
     labelling: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "texts"
     path.write_text("a great film\n\nquagga\n" * 20, encoding="utf-8")
-    code, out, told = classify(labelling, "--input", path, "--window", 3)
+    code, out, reported = classify(labelling, "--input", path, "--window", 3)
     assert (code, out.count("\n")) == (0, 60)
-    assert told.splitlines() == [
+    assert reported.splitlines() == [
         "attlas: 20 lines (2, 5, 8, 11, …): there is no word in them",
         "attlas: 20 lines (3, 6, 9, 12, …): none of their words is in the vocabulary, so "
         "their labels say nothing about them",
     ]
-    _, _, told = classify(labelling, *[""] * 5)
-    assert told == "attlas: 5 texts (1, 2, 3, 4, …): there is no word in them\n"
+    _, _, reported = classify(labelling, *[""] * 5)
+    assert reported == "attlas: 5 texts (1, 2, 3, 4, …): there is no word in them\n"
     assert "text 1: there is no word in it" in classify(labelling, "")[2]
 
 
@@ -96,17 +96,17 @@ def test_nothing_in_nothing_out(labelling: Path) -> None:
 
 
 def test_the_lines_before_one_that_cannot_be_read_are_classified(labelling: Path) -> None:
-    code, out, told = classify(labelling, text=b"great\n\xff\n")
+    code, out, reported = classify(labelling, text=b"great\n\xff\n")
     assert code == 2
     assert out.count("\n") == 1
-    assert "UTF-8 text" in told
+    assert "UTF-8 text" in reported
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "safetensors"])
 def test_the_attention_of_a_text_is_kept(labelling: Path, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"map.{ending}"
-    code, out, told = classify(labelling, "a great film", "--attention", path)
-    assert (code, told) == (0, "")
+    code, out, reported = classify(labelling, "a great film", "--attention", path)
+    assert (code, reported) == (0, "")
     assert out == classify(labelling, "a great film")[1]
     assert path.stat().st_size > 500
     if ending == "safetensors":
@@ -125,16 +125,16 @@ def test_the_attention_of_many_texts_is_kept_in_a_folder(
     texts = ["a great film", "a film", "a great great film"]
     given = {"text": None} if named else {"text": "\n".join(texts)}
     arguments = [*(texts if named else []), "--attention", tmp_path / "looks", "--window", 2]
-    code, out, told = classify(labelling, *arguments, **given)
-    assert (code, told) == (0, "")
+    code, out, reported = classify(labelling, *arguments, **given)
+    assert (code, reported) == (0, "")
     assert out == classify(labelling, *texts)[1]
     assert len(list((tmp_path / "looks").iterdir())) == 3
     for number, text in enumerate(texts, 1):
         trace = Trace.load(tmp_path / "looks" / f"{number}.safetensors")
         assert trace.source == ((*text.split(), "</s>"),)
-    code, _, told = classify(labelling, *arguments, **given)
+    code, _, reported = classify(labelling, *arguments, **given)
     assert code == 2
-    assert "a new folder for a trace of each text; got" in told
+    assert "a new folder for a trace of each text; got" in reported
 
 
 @pytest.mark.parametrize(
@@ -170,18 +170,18 @@ def test_what_makes_no_sense_is_an_error(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, told = classify(labelling, *arguments, text=text)
+    code, out, reported = classify(labelling, *arguments, text=text)
     assert (code, out) == (2, "")
-    assert said in told
+    assert said in reported
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_name_of_a_file_is_not_taken_for_a_text(labelling: Path, tmp_path: Path) -> None:
     path = tmp_path / "reviews.txt"
     path.write_text("great\n")
-    code, _, told = classify(labelling, path)
+    code, _, reported = classify(labelling, path)
     assert code == 2
-    assert f"read it: --input {path}" in told
+    assert f"read it: --input {path}" in reported
 
 
 def test_a_file_is_not_read_and_written_at_once(labelling: Path, tmp_path: Path) -> None:
@@ -192,36 +192,36 @@ def test_a_file_is_not_read_and_written_at_once(labelling: Path, tmp_path: Path)
 
 
 def test_a_run_that_translates_is_an_error(run: Path) -> None:
-    code, _, told = classify(run, "a text")
+    code, _, reported = classify(run, "a text")
     assert code == 2
-    assert "a run that holds a classifier" in told
-    assert "attlas translate" in told
+    assert "a run that holds a classifier" in reported
+    assert "attlas translate" in reported
 
 
 def test_the_attention_of_a_classifier_is_drawn(labelling: Path, tmp_path: Path) -> None:
     path, saved = tmp_path / "map.svg", tmp_path / "trace.safetensors"
-    code, out, told = called("figure", labelling, "a text", "-o", path, "--save-trace", saved)
+    code, out, reported = called("figure", labelling, "a text", "-o", path, "--save-trace", saved)
     assert (code, out) == (0, f"{path}\n")
-    assert told.startswith("a text → ")
+    assert reported.startswith("a text → ")
     trace = Trace.load(saved)
     expected = TextClassifier(labelling)("a text").trace
     assert list(trace) == list(expected)
     for layer in trace:
         torch.testing.assert_close(trace[layer].weights(), expected[layer].weights())
-    code, _, told = called("figure", labelling, "a text", "-o", path, "--num-beams", "3")
+    code, _, reported = called("figure", labelling, "a text", "-o", path, "--num-beams", "3")
     assert code == 2
-    assert "--num-beams" in told
+    assert "--num-beams" in reported
 
 
 def test_what_only_a_translation_has_is_an_error_that_names_the_way(
     labelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, told = called("translate", labelling, text="a text\n")
+    code, _, reported = called("translate", labelling, text="a text\n")
     assert code == 2
-    assert told.startswith("attlas: expected a run that translates")
-    assert f"got a classifier at {labelling}" in told
-    assert "attlas classify" in told
+    assert reported.startswith("attlas: expected a run that translates")
+    assert f"got a classifier at {labelling}" in reported
+    assert "attlas classify" in reported
 
 
 @pytest.fixture(scope="module")
@@ -231,20 +231,20 @@ def short_sighted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from support.labelled_runs import tables
 
     folder = tmp_path_factory.mktemp("learned")
-    asked = tables(write_lines(folder / "reviews.jsonl", reviews(60)))
-    asked["model"] |= {"positions": "learned", "max_positions": 24}
-    return train(Recipe.read(asked, "the test"), folder / "run").path
+    requested = tables(write_lines(folder / "reviews.jsonl", reviews(60)))
+    requested["model"] |= {"positions": "learned", "max_positions": 24}
+    return train(Recipe.read(requested, "the test"), folder / "run").path
 
 
-def test_a_text_beyond_learned_positions_is_cut_told_and_stops_no_other(
+def test_a_text_beyond_learned_positions_is_cut_reported_and_stops_no_other(
     short_sighted: Path, tmp_path: Path
 ) -> None:
     words = ["great", "film", *["the"] * 21]  # and the end: 24
     texts = [" ".join(words), " ".join([*words, "awful", "dull"]), "a film"]
-    code, out, told = classify(short_sighted, text="".join(f"{text}\n" for text in texts))
+    code, out, reported = classify(short_sighted, text="".join(f"{text}\n" for text in texts))
     first, cut, _ = out.splitlines()
     assert (code, cut) == (0, first)
-    assert told == (
+    assert reported == (
         "attlas: line 2: longer than the model can read: 2 tokens of it had no part in its label\n"
     )
     trace = tmp_path / "cut.safetensors"
@@ -252,19 +252,19 @@ def test_a_text_beyond_learned_positions_is_cut_told_and_stops_no_other(
     assert Trace.load(trace).source == ((*words, "</s>"),)
     entries = [{"text": text, "label": "pos"} for text in texts]
     lines = write_lines(tmp_path / "test.jsonl", entries)
-    told = called("evaluate", short_sighted, "--source", lines)[2]
-    assert "1 of 3 texts: longer than the model can read: not read whole" in told
+    reported = called("evaluate", short_sighted, "--source", lines)[2]
+    assert "1 of 3 texts: longer than the model can read: not read whole" in reported
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.csv", "t.TSV.gz", "t.txt", "t.txt.gz"])
-def test_a_table_that_is_read_line_by_line_is_told_so(
+def test_a_table_that_is_read_line_by_line_is_reported_so(
     labelling: Path, tmp_path: Path, name: str
 ) -> None:
     path = tmp_path / name
     path.write_text("a film\n", encoding="utf-8")
-    code, out, told = classify(labelling, "-i", path)
+    code, out, reported = classify(labelling, "-i", path)
     assert (code, out.count("\n")) == (0, 1)
-    assert ("attlas evaluate --source" in told) == (".txt" not in name)
+    assert ("attlas evaluate --source" in reported) == (".txt" not in name)
 
 
 def test_the_name_of_a_folder_is_not_taken_for_a_text(
@@ -272,9 +272,11 @@ def test_the_name_of_a_folder_is_not_taken_for_a_text(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "film").mkdir()
-    code, out, told = classify(labelling, "film")
+    code, out, reported = classify(labelling, "film")
     assert (code, out) == (2, "")
-    assert "got the name of a folder, 'film'; to classify that very word, write: echo film" in told
+    assert (
+        "got the name of a folder, 'film'; to classify that very word, write: echo film" in reported
+    )
     assert classify(labelling, "")[0] == 0
 
 
@@ -326,14 +328,16 @@ def test_what_is_classified_is_not_written_over(
 ) -> None:
     text = tmp_path / "text.svg"
     text.write_text("a film\n", encoding="utf-8")
-    code, out, told = called("classify", labelling, "-i", text, option, tmp_path / "." / text.name)
+    code, out, reported = called(
+        "classify", labelling, "-i", text, option, tmp_path / "." / text.name
+    )
     assert (code, out) == (2, "")
-    assert "expected different files to read and to write" in told
+    assert "expected different files to read and to write" in reported
     assert text.read_text(encoding="utf-8") == "a film\n"
 
 
 def test_labels_and_attention_are_different_files(labelling: Path, tmp_path: Path) -> None:
     both = ("-o", tmp_path / "m.svg", "--attention", tmp_path / "m.svg")
-    code, _, told = called("classify", labelling, "a film", *both)
+    code, _, reported = called("classify", labelling, "a film", *both)
     assert code == 2
-    assert f"got {tmp_path / 'm.svg'} twice" in told
+    assert f"got {tmp_path / 'm.svg'} twice" in reported

@@ -94,18 +94,18 @@ def test_two_runs_are_compared_in_a_table_in_json_and_in_a_figure(
 ) -> None:
     other = tmp_path / "other"
     shutil.copytree(run, other)
-    code, out, told = called("compare", run, other, *files)
-    assert code == 0, told
+    code, out, reported = called("compare", run, other, *files)
+    assert code == 0, reported
     head, first, second = out.splitlines()[:3]
     assert head.split()[:3] == ["run", "BLEU", "chrF2"]
     assert first.startswith(str(run))
     assert second.startswith(str(other))
     assert "p = 1.000" in second
     figure = tmp_path / "maps.png"
-    code, out, told = called(
+    code, out, reported = called(
         "compare", run, other, *files, "--json", "--text", "1 2 3", "--output", figure
     )
-    assert code == 0, told
+    assert code == 0, reported
     report = json.loads(out)
     parameters = sum(p.numel() for p in Run(run).model("best").parameters())
     assert [one["parameters"] for one in report["runs"]] == [parameters] * 2
@@ -128,8 +128,8 @@ def test_the_score_is_the_one_of_evaluate(run: Path, tmp_path: Path, files: list
 def test_classifiers_are_compared_on_their_own_data(labelling: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(labelling, other)
-    code, out, told = called("compare", labelling, other, "--valid", "--json")
-    assert code == 0, told
+    code, out, reported = called("compare", labelling, other, "--valid", "--json")
+    assert code == 0, reported
     report = json.loads(out)
     evaluated = json.loads(called("evaluate", labelling, "--valid", "--json")[1])
     for one in report["runs"]:
@@ -153,11 +153,11 @@ def test_mistakes_get_one_sentence(
         ([run, blind_run, *files, "--text", "1", "-o", tmp_path / "x.png"], "has no attention"),
     ]
     for arguments, expected in cases:
-        code, out, told = called("compare", *arguments)
-        assert (code, out) == (2, ""), told
-        assert expected in told
-        assert told.count("\n") == 1 or "translating" in told
+        code, out, reported = called("compare", *arguments)
+        assert (code, out) == (2, ""), reported
+        assert expected in reported
+        assert reported.count("\n") == 1 or "translating" in reported
     config.write_text(config.read_text().replace("test = 30", "test = 20"), encoding="utf-8")
-    code, _, told = called("compare", run, other)
+    code, _, reported = called("compare", run, other)
     assert code == 2
-    assert "expected the same test set in all runs; got sha256 " in told
+    assert "expected the same test set in all runs; got sha256 " in reported

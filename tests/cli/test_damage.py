@@ -44,7 +44,7 @@ def classifying(labelling: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(labelling, tmp_path / "run"))
 
 
-def told(*arguments: object, text: str | None = None) -> tuple[int, str]:
+def reported(*arguments: object, text: str | None = None) -> tuple[int, str]:
     """The exit code, 0 or 2, and the answer; of an error it is checked that it says something."""
     with in_time():
         code, out, error = called(*arguments, text=text)
@@ -83,7 +83,7 @@ OF_RUN = ("tokenizer.json", "best", "provenance.json", "checkpoints", "metrics.j
 def test_a_damaged_run_translates_as_ever_or_says_what_is_wrong(
     translating: Path, blind_run: Path, times: int, name: str
 ) -> None:
-    code, right = told("translate", translating, text=SOURCE)
+    code, right = reported("translate", translating, text=SOURCE)
     assert code == 0
     assert len(right.splitlines()) == 4
     path = translating / name
@@ -92,27 +92,27 @@ def test_a_damaged_run_translates_as_ever_or_says_what_is_wrong(
     other = blind_run / name
     decoding = Run(translating).table("decoding")
     for what in whiles(path, times, name, others=other if other.is_file() else None):
-        code, out = told("translate", translating, text=SOURCE)
+        code, out = reported("translate", translating, text=SOURCE)
         free = (
             code == 0 and name == "config.toml" and Run(translating).table("decoding") != decoding
         )
         assert code == 2 or free or out == right, what
-        told("inspect", translating)
+        reported("inspect", translating)
 
 
 @pytest.mark.parametrize("name", ["labels.json", "tokenizer.json", "config.toml", "best"])
 def test_a_damaged_classifier_answers_as_ever_or_says_what_is_wrong(
     classifying: Path, run: Path, times: int, name: str
 ) -> None:
-    code, right = told("classify", classifying, text=REVIEWS)
+    code, right = reported("classify", classifying, text=REVIEWS)
     assert code == 0
     other = run / name
     for what in whiles(
         classifying / name, times, f"labels {name}", others=other if other.is_file() else None
     ):
-        code, out = told("classify", classifying, text=REVIEWS)
+        code, out = reported("classify", classifying, text=REVIEWS)
         assert code == 2 or out == right, what
-        told("inspect", classifying)
+        reported("inspect", classifying)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_damaged_run_goes_on_as_ever_or_says_what_is_wrong(
     right = _bits(translating)
     kept = Path(shutil.copytree(translating, tmp_path / "kept"))
     for what in whiles(translating / name, 4, f"train {name}"):
-        code, _ = told("train", translating)
+        code, _ = reported("train", translating)
         if code == 0:
             assert _bits(translating) == right, what
         for file in kept.rglob("*"):  # a training that goes on writes the files anew
@@ -159,11 +159,11 @@ def test_a_damaged_trace_is_shown_as_ever_or_refused(
     two_texts: Path, tmp_path: Path, times: int
 ) -> None:
     path = Path(shutil.copy(two_texts, tmp_path / "trace.safetensors"))
-    right = told("inspect", path)
+    right = reported("inspect", path)
     for what in whiles(path, 3 * times, "trace"):
-        code, out = told("inspect", path)
+        code, out = reported("inspect", path)
         assert (code, out) == right or code == 2, what
-        told("figure", path, "--output", tmp_path / "map.svg", "--query", 0)
+        reported("figure", path, "--output", tmp_path / "map.svg", "--query", 0)
 
 
 def _weights(trace: Trace) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _weights(trace: Trace) -> dict[str, Any]:
 def test_a_damaged_recipe_is_read_or_refused(recipe: Path, tmp_path: Path, times: int) -> None:
     path = Path(shutil.copy(recipe, tmp_path / "own.toml"))
     for _ in whiles(path, 6 * times, "recipe"):
-        told("inspect", path)
+        reported("inspect", path)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_a_damaged_recipe_is_read_or_refused(recipe: Path, tmp_path: Path, times
 def test_an_assignment_of_any_kind_is_taken_or_refused_in_few_words(
     recipe: Path, run: Path, assignment: str
 ) -> None:
-    told("inspect", recipe, "--set", assignment)
-    told("translate", run, "--set", f"decoding.{assignment}", text="1\n")
+    reported("inspect", recipe, "--set", assignment)
+    reported("translate", run, "--set", f"decoding.{assignment}", text="1\n")
 
 
 TEXTS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
@@ -255,5 +255,5 @@ def test_a_run_without_a_seal_never_ends_in_a_traceback(
     assert code == 0
     assert f"checkpoint {best} of {classifying} was saved by an older attlas" in error
     for _ in whiles(classifying / name, times, f"older {name}"):
-        told("classify", classifying, text=REVIEWS)
-        told("inspect", classifying)
+        reported("classify", classifying, text=REVIEWS)
+        reported("inspect", classifying)

@@ -85,10 +85,10 @@ def test_n_best_lists_and_alignments_work_with_the_engine_too(
     wide = Translator(transformer_run).config.model_copy(update={"num_beams": 3, "n_best": 2})
     engine = FastTranslator(transformer_run, transformer_run / "exports" / "ctranslate2", wide)
     lists = engine.stream(LINES.split("\n")[:-1])
-    wanted = [one for best in lists for one in (best, *best.alternatives)]
-    assert [text for _, text, _ in rows] == [one.text for one in wanted]
+    expected = [one for best in lists for one in (best, *best.alternatives)]
+    assert [text for _, text, _ in rows] == [one.text for one in expected]
     scores = [float(score) for _, _, score in rows]
-    assert scores == pytest.approx([one.score for one in wanted], abs=1e-6)
+    assert scores == pytest.approx([one.score for one in expected], abs=1e-6)
     assert len((tmp_path / "links").read_text().split("\n")) == 5
 
 
@@ -214,15 +214,15 @@ def test_the_export_that_is_advised_is_the_one_that_was_missing(
         assert called("export", transformer_run, "--to", "ctranslate2", "--out", folder)[0] == 0
     run = Run(transformer_run)
     other = next(name for name in run.checkpoints() if name != run.store.named("best"))
-    asked = ("translate", transformer_run, "--checkpoint", other, "--engine", folder)
-    code, _, error = called(*asked, text=LINES)
+    requested = ("translate", transformer_run, "--checkpoint", other, "--engine", folder)
+    code, _, error = called(*requested, text=LINES)
     assert code == 2
     advised = error.partition("run: ")[2].removesuffix(", or name another folder\n")
     if there == "another checkpoint":
         assert "take it away and run: " in error
         shutil.rmtree(folder)
     assert called(*shlex.split(advised)[1:])[0] == 0
-    assert called(*asked, text=LINES)[0] == 0
+    assert called(*requested, text=LINES)[0] == 0
 
 
 def test_an_evaluation_by_the_engine_says_so(transformer_run: Path, tmp_path: Path) -> None:
@@ -235,5 +235,5 @@ def test_an_evaluation_by_the_engine_says_so(transformer_run: Path, tmp_path: Pa
     assert (found.pop("engine"), plain.pop("engine")) == ("ctranslate2", "attlas")
     assert found == plain
     assert (tmp_path / "out").read_bytes().count(b"\n") == found["data"]["pairs"]
-    told = called("evaluate", transformer_run, "--engine", "ctranslate2")[1]
-    assert "num_beams = 5, by ctranslate2\n" in told
+    reported = called("evaluate", transformer_run, "--engine", "ctranslate2")[1]
+    assert "num_beams = 5, by ctranslate2\n" in reported

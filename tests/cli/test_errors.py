@@ -88,7 +88,7 @@ def test_a_wrong_call_is_the_callers_mistake(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "wanted"),
+    ("command", "expected"),
     [
         ("translate", "the folder of a run; got no folder at "),
         ("evaluate", "the folder of a run; got no folder at "),
@@ -96,10 +96,10 @@ def test_a_wrong_call_is_the_callers_mistake(arguments: list[str]) -> None:
         ("figure", "the folder of a run, or a trace's file; got nothing at "),
     ],
 )
-def test_no_run_is_the_callers_mistake(command: str, wanted: str, tmp_path: Path) -> None:
+def test_no_run_is_the_callers_mistake(command: str, expected: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [command, str(tmp_path / "none")], input="")
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"attlas: expected {wanted}")
+    assert result.stderr.startswith(f"attlas: expected {expected}")
     assert result.stderr.count("\n") == 1
 
 
@@ -107,8 +107,8 @@ def test_no_run_is_the_callers_mistake(command: str, wanted: str, tmp_path: Path
 def test_a_device_that_computes_nothing_here_is_the_callers_mistake(run: Path, name: str) -> None:
     code, out, error = called("translate", run, "--device", name, text="1\n")
     assert (code, out, error.count("\n")) == (2, "", 1)
-    wanted = "attlas: expected a device that torch can use here (auto, cpu, cuda)"
-    assert error.startswith(f"{wanted}; got '{name}' (")
+    expected = "attlas: expected a device that torch can use here (auto, cpu, cuda)"
+    assert error.startswith(f"{expected}; got '{name}' (")
     assert len(error) < 400
 
 
@@ -244,7 +244,9 @@ def test_an_option_with_one_value_that_is_given_twice_is_an_error(
     ],
     ids=lambda arguments: arguments[0][:9],
 )
-def test_a_value_of_a_hundred_thousand_letters_is_told_in_few(arguments: tuple[str, ...]) -> None:
+def test_a_value_of_a_hundred_thousand_letters_is_reported_in_few(
+    arguments: tuple[str, ...],
+) -> None:
     code, _, error = called(*arguments)
     assert code == 2
     assert "our mistake" not in error

@@ -45,10 +45,10 @@ def test_the_scores_are_those_of_the_translations_that_are_kept(
     )
     assert code == 0
     kept = (tmp_path / "kept").read_text(encoding="utf-8").split("\n")[:-1]
-    wanted = corpus_score([kept[0], kept[2]], ["3 2 1", "5 4"])  # the second line is empty
+    expected = corpus_score([kept[0], kept[2]], ["3 2 1", "5 4"])  # the second line is empty
     report = json.loads(out)
     assert report["scores"] == {
-        score.name: {"value": score.value, "signature": score.signature} for score in wanted
+        score.name: {"value": score.value, "signature": score.signature} for score in expected
     }
     assert (report["data"]["pairs"], len(kept)) == (2, 3)
 
@@ -73,9 +73,9 @@ def test_the_report_names_the_attlas_that_trained_and_the_one_that_evaluated(
     assert (report["attlas"], report["commit"]) == ("0.0.9", "a" * 40)
     assert report["evaluated"] == now
     assert now["attlas"] == version("attlas")
-    told = evaluate(other)[1]
-    assert f"attlas 0.0.9, torch {report['torch']}, commit {'a' * 40}" in told
-    assert f"evaluated by: attlas {now['attlas']}, commit {now['commit']}" in told
+    reported = evaluate(other)[1]
+    assert f"attlas 0.0.9, torch {report['torch']}, commit {'a' * 40}" in reported
+    assert f"evaluated by: attlas {now['attlas']}, commit {now['commit']}" in reported
 
 
 def test_the_report_for_a_reader_says_the_same(run: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_standard_input_is_read_once(run: Path, files: tuple[Path, Path]) ->
     assert "expected one use of the standard input; got 2 uses" in error
 
 
-def test_a_test_set_that_is_gone_is_told_with_the_options_that_name_another(
+def test_a_test_set_that_is_gone_is_reported_with_the_options_that_name_another(
     run: Path, tmp_path: Path
 ) -> None:
     copied = shutil.copytree(run, tmp_path / "copy")
@@ -211,7 +211,7 @@ def test_a_run_without_a_test_set_says_what_to_do(piped: Path) -> None:
     assert "take the validation set with --valid" in error
 
 
-def test_sources_that_were_cut_and_translations_that_did_not_end_are_told_apart(
+def test_sources_that_were_cut_and_translations_that_did_not_end_are_reported_apart(
     run: Path, files: tuple[Path, Path]
 ) -> None:
     both = ("--source", files[0], "--reference", files[1])
@@ -237,7 +237,7 @@ def test_sources_of_which_no_word_is_known_are_counted(run: Path, files: tuple[P
     assert f"attlas: 1 of 3 sources: {said}\n" in error
 
 
-def test_sources_beyond_learned_positions_are_told_as_such(
+def test_sources_beyond_learned_positions_are_reported_as_such(
     recipe: Path, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     tables = read_toml(recipe)
@@ -261,8 +261,8 @@ def test_a_translation_that_did_not_end_is_not_exactly_right_whatever_its_text(r
     found = list(translator.stream(texts))
     finished = [one.finished for one in found]
     vocabulary = translator.vocabularies.target
-    wanted = [vocabulary.encode(one.text) for one in found]
-    assert exactly_right(found, wanted, vocabulary) == finished
+    expected = [vocabulary.encode(one.text) for one in found]
+    assert exactly_right(found, expected, vocabulary) == finished
     assert len(set(finished)) == 2  # and the empty text has its empty translation
     longer = [vocabulary.encode(f"{one.text} 1") for one in found]
     assert not any(exactly_right(found, longer, vocabulary))
@@ -284,7 +284,7 @@ def test_where_nothing_is_right_the_first_examples_come_with_their_references(
     assert json.loads(evaluate(run, *both, "--json")[1])["examples"] == []
 
 
-def test_the_search_is_told_by_what_differs_from_the_defaults(run: Path) -> None:
+def test_the_search_is_reported_by_what_differs_from_the_defaults(run: Path) -> None:
     def search(*more: str) -> str:
         return next(x for x in evaluate(run, *more)[1].splitlines() if x.startswith("search: "))
 
@@ -328,7 +328,7 @@ def test_a_single_pair_is_one_pair(run: Path, tmp_path: Path) -> None:
     assert ", 1 pair, sha256" in out
 
 
-def test_a_folder_where_the_translations_should_go_is_told_before_any_work(
+def test_a_folder_where_the_translations_should_go_is_reported_before_any_work(
     run: Path, tmp_path: Path
 ) -> None:
     code, out, error = evaluate(run, "-o", f"{tmp_path}/")
@@ -432,9 +432,9 @@ def test_several_references_are_scored_as_sacrebleu_scores_them(
     texts, references = [texts[0], texts[2]], [["3 2 1", "5 4"], ["1 2 3", "7 7"]]
     report = json.loads(out)
     for metric in (sacrebleu.BLEU(), sacrebleu.CHRF(), sacrebleu.TER()):
-        wanted = metric.corpus_score(texts, references)
-        found = report["scores"][wanted.name]
-        assert found["value"] == pytest.approx(wanted.score)
+        expected = metric.corpus_score(texts, references)
+        found = report["scores"][expected.name]
+        assert found["value"] == pytest.approx(expected.score)
         assert "nrefs:2" in str(metric.get_signature())
     assert report["data"]["references"] == 2
     assert str(other) in report["data"]["name"]
@@ -453,8 +453,8 @@ def test_a_line_with_an_empty_side_is_translated_and_not_scored(run: Path, tmp_p
     assert f"attlas: 2 of 5 lines of {name}: not scored, having an empty source" in error
     texts = kept.read_text(encoding="utf-8").split("\n")[:-1]
     assert len(texts) == 5
-    report, wanted = json.loads(out), corpus_score([texts[0], texts[3]], ["3 2 1", "6"])
-    assert {s.name: s.value for s in wanted} == {
+    report, expected = json.loads(out), corpus_score([texts[0], texts[3]], ["3 2 1", "6"])
+    assert {s.name: s.value for s in expected} == {
         name: score["value"] for name, score in report["scores"].items()
     }
     assert report["data"]["pairs"] == 2

@@ -19,8 +19,8 @@ from support.labelled_runs import reviews, write_lines
 
 
 def evaluated(labelling: Path, *arguments: object) -> dict[str, Any]:
-    code, out, told = called("evaluate", labelling, "--json", *arguments)
-    assert code == 0, told
+    code, out, reported = called("evaluate", labelling, "--json", *arguments)
+    assert code == 0, reported
     report: dict[str, Any] = json.loads(out)
     return report
 
@@ -41,14 +41,14 @@ def test_the_accuracy_is_that_of_the_labels_and_comes_with_what_it_depends_on(
     )
     assert report["interval"]["low"] < right / 50 < report["interval"]["high"] or right == 50
     assert report["data"]["texts"] == 50
-    wanted = [entry["label"] for entry in entries]
+    expected = [entry["label"] for entry in entries]
     for label in ("neg", "pos"):
-        both = sum(own == other == label for own, other in zip(kept, wanted, strict=True))
+        both = sum(own == other == label for own, other in zip(kept, expected, strict=True))
         one = report["labels"][label]
-        assert one["f1"] == pytest.approx(2 * both / (kept.count(label) + wanted.count(label)))
-        assert one["recall"] == pytest.approx(both / wanted.count(label))
+        assert one["f1"] == pytest.approx(2 * both / (kept.count(label) + expected.count(label)))
+        assert one["recall"] == pytest.approx(both / expected.count(label))
         assert one["precision"] == pytest.approx(both / kept.count(label))
-        assert (one["texts"], one["given"]) == (wanted.count(label), kept.count(label))
+        assert (one["texts"], one["given"]) == (expected.count(label), kept.count(label))
     mean = (report["labels"]["neg"]["f1"] + report["labels"]["pos"]["f1"]) / 2
     assert report["macro_f1"]["value"] == pytest.approx(mean)
     assert report["macro_f1"]["signature"] == "average:macro|labels:2|of:2|zero_division:0"
@@ -80,14 +80,14 @@ def test_the_held_back_part_is_the_validation_set(labelling: Path) -> None:
 
 def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
     report = evaluated(labelling, "--valid")
-    _, out, told = called("evaluate", labelling, "--valid", "--examples", 2)
+    _, out, reported = called("evaluate", labelling, "--valid", "--examples", 2)
     assert f"accuracy: {report['accuracy']:.2%} of 30 texts; 95% interval" in out
     assert "right \\ given" in out
     assert f"macro-F1: {report['macro_f1']['value']:.2%} (average:macro|" in out
     assert re.search(r"^label +precision +recall +F1 +texts$", out, re.MULTILINE)
     assert str(report["data"]["sha256"]) in out
     assert out.count(" taken for ") == min(2, 30 - report["right"])
-    assert "held back (seed 1): 30 of 200 texts kept" in told
+    assert "held back (seed 1): 30 of 200 texts kept" in reported
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_the_report_for_a_reader_says_the_same(labelling: Path) -> None:
 def test_an_evaluation_that_makes_no_sense_is_an_error(
     labelling: Path, arguments: list[str], said: str
 ) -> None:
-    code, out, told = called("evaluate", labelling, *arguments)
+    code, out, reported = called("evaluate", labelling, *arguments)
     assert (code, out) == (2, "")
-    assert said in told
+    assert said in reported
 
 
 def folder_of_labels(folder: Path, count: int, seed: int) -> Path:
@@ -147,9 +147,9 @@ def test_the_fields_of_a_test_file_may_have_other_names_than_those_of_the_traini
     table = tmp_path / "table.csv"
     rows = [f'{entry["label"]},"{entry["text"]}"\n' for entry in entries]
     table.write_text("".join(["sentiment,review\n", *rows]), encoding="utf-8")
-    code, _, told = called("evaluate", labelling, "--source", table)
+    code, _, reported = called("evaluate", labelling, "--source", table)
     assert code == 2
-    assert "one field 'text' in the header" in told
+    assert "one field 'text' in the header" in reported
     named = ("--set", "data.text=review", "--set", "data.label=sentiment")
     reports = [
         evaluated(labelling, "--source", table, *named),
@@ -163,7 +163,9 @@ def test_the_fields_of_a_test_file_may_have_other_names_than_those_of_the_traini
     assert reports[0] == reports[1]
 
 
-def test_a_test_set_without_one_of_the_labels_is_told_so(labelling: Path, tmp_path: Path) -> None:
+def test_a_test_set_without_one_of_the_labels_is_reported_so(
+    labelling: Path, tmp_path: Path
+) -> None:
     entries = [entry for entry in reviews(20, seed=4) if entry["label"] == "pos"]
     lines = write_lines(tmp_path / "test.jsonl", entries)
     assert "has the label neg" in called("evaluate", labelling, "--source", lines)[2]
@@ -171,32 +173,32 @@ def test_a_test_set_without_one_of_the_labels_is_told_so(labelling: Path, tmp_pa
     assert "has the label" not in called("evaluate", labelling, "--source", lines)[2]
 
 
-def test_a_text_of_which_the_vocabulary_has_nothing_is_told_so(
+def test_a_text_of_which_the_vocabulary_has_nothing_is_reported_so(
     labelling: Path, tmp_path: Path
 ) -> None:
-    code, out, told = called("classify", labelling, text="a zebra\nzebra quagga\n\n")
+    code, out, reported = called("classify", labelling, text="a zebra\nzebra quagga\n\n")
     assert (code, out.count("\n")) == (0, 3)
-    assert told.splitlines() == [
+    assert reported.splitlines() == [
         "attlas: line 2: none of its words is in the vocabulary, so its label says nothing about "
         "it",
         "attlas: line 3: there is no word in it",
     ]
     entries = [{"text": text, "label": "pos"} for text in ("a zebra", "zebra", "quagga")]
     lines = write_lines(tmp_path / "test.jsonl", entries)
-    told = called("evaluate", labelling, "--source", lines)[2]
-    assert "2 of 3 texts: none of their words is in the vocabulary" in told
+    reported = called("evaluate", labelling, "--source", lines)[2]
+    assert "2 of 3 texts: none of their words is in the vocabulary" in reported
 
 
 def test_a_label_that_the_classifier_does_not_know_is_an_error(
     labelling: Path, tmp_path: Path
 ) -> None:
     lines = write_lines(tmp_path / "test.jsonl", [{"text": "a film", "label": "so-so"}])
-    code, _, told = called("evaluate", labelling, "--source", lines)
+    code, _, reported = called("evaluate", labelling, "--source", lines)
     assert code == 2
-    assert "got 'so-so' in line 1" in told
+    assert "got 'so-so' in line 1" in reported
 
 
-def test_changed_data_is_told(labelling: Path, tmp_path: Path) -> None:
+def test_changed_data_is_reported(labelling: Path, tmp_path: Path) -> None:
     import shutil
 
     moved = shutil.copytree(labelling, tmp_path / "run")
@@ -204,8 +206,8 @@ def test_changed_data_is_told(labelling: Path, tmp_path: Path) -> None:
     config = (moved / "config.toml").read_text()
     original = labelling.parent / "reviews.jsonl"
     (moved / "config.toml").write_text(config.replace(str(original), str(other)))
-    _, _, told = called("evaluate", moved, "--valid")
-    assert "this data has changed since the run was trained" in told
+    _, _, reported = called("evaluate", moved, "--valid")
+    assert "this data has changed since the run was trained" in reported
 
 
 def test_labelled_texts_are_not_written_over_by_their_evaluation(
@@ -215,9 +217,9 @@ def test_labelled_texts_are_not_written_over_by_their_evaluation(
     own = labelling.parent / "reviews.jsonl"
     before = lines.read_bytes(), own.read_bytes()
     for arguments in (("--source", lines, "-o", lines), ("--valid", "-o", own)):
-        code, _, told = called("evaluate", labelling, *arguments)
+        code, _, reported = called("evaluate", labelling, *arguments)
         assert code == 2
-        assert "expected different files to read and to write" in told
+        assert "expected different files to read and to write" in reported
     assert (lines.read_bytes(), own.read_bytes()) == before
 
 

@@ -72,7 +72,7 @@ def test_a_layer_that_is_not_there_names_those_that_are(trace: Path, tmp_path: P
     assert "choose from: decoder.attention" in error
 
 
-def test_a_trace_without_a_map_is_told(tmp_path: Path) -> None:
+def test_a_trace_without_a_map_is_reported(tmp_path: Path) -> None:
     Trace().save(tmp_path / "t.safetensors")
     code, _, error = figure(tmp_path / "t.safetensors", "-o", tmp_path / "m.svg")
     assert code == 2
@@ -159,11 +159,11 @@ def test_look_prints_where_it_listens_serves_and_ends_with_ctrl_c(
     with WarmProcess(*command, stdout=PIPE, stderr=PIPE) as process:
         url = process.stdout.readline().split()[0]
         with urllib.request.urlopen(f"{url}api/model", timeout=60) as answer:
-            told = json.load(answer)
+            reported = json.load(answer)
         process.send_signal(signal.SIGINT)
         error = process.stderr.read()
-    assert told["facts"]["name"] == subject.name
-    assert told["texts"] == (["1 2 3 </s>"] if kind == "trace" else None)
+    assert reported["facts"]["name"] == subject.name
+    assert reported["texts"] == (["1 2 3 </s>"] if kind == "trace" else None)
     assert process.returncode == 0
     assert error == ""
 
@@ -239,7 +239,7 @@ def test_a_file_that_is_no_trace_is_called_what_it_is(run: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("option", ["--output", "--save-trace"])
-def test_a_missing_folder_is_told_before_any_work(tmp_path: Path, option: str) -> None:
+def test_a_missing_folder_is_reported_before_any_work(tmp_path: Path, option: str) -> None:
     path = tmp_path / "none" / "m.png"
     code, _, error = figure(tmp_path / "no-run", "a", option, path)
     assert code == 2
@@ -302,7 +302,7 @@ def test_what_only_a_run_has_a_use_for_is_refused_with_a_trace(
 
 
 @pytest.mark.parametrize("option", ["--output", "--save-trace"])
-def test_a_place_that_cannot_be_written_is_told_before_any_work(
+def test_a_place_that_cannot_be_written_is_reported_before_any_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where map.png goes by default
@@ -313,11 +313,11 @@ def test_a_place_that_cannot_be_written_is_told_before_any_work(
     path.rmdir()
     for _ in range(2):  # it comes by a new name, so that what stands there makes no difference
         with monkeypatch.context() as locked:
-            locked.setattr(os, "access", lambda asked, _: str(asked) != str(path.parent))
+            locked.setattr(os, "access", lambda requested, _: str(requested) != str(path.parent))
             assert f"expected to write {path}; got no right to write there" in called(*command)[2]
         path.write_bytes(b"an older one")
     read_only = str(path), os.W_OK
-    monkeypatch.setattr(os, "access", lambda asked, right: (str(asked), right) != read_only)
+    monkeypatch.setattr(os, "access", lambda requested, right: (str(requested), right) != read_only)
     assert "expected the folder of a run" in called(*command)[2]
 
 

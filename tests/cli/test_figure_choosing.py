@@ -64,17 +64,19 @@ def test_another_row_is_another_text(two_texts: Path, tmp_path: Path) -> None:
     assert not texts & {"ein", "Hund", "a", "dog"}
 
 
-def test_tokens_that_leave_padding_unnamed_are_told_once(two_texts: Path, tmp_path: Path) -> None:
+def test_tokens_that_leave_padding_unnamed_are_reported_once(
+    two_texts: Path, tmp_path: Path
+) -> None:
     trace = Trace.load(two_texts)
     trace.label([["ein", "Hund"], ["Katzen"]], [["a", "dog"], ["cats"]])
     trace.save(tmp_path / "t.safetensors")
     code, _, error = figure(tmp_path / "t.safetensors", "--row", 1, "-o", tmp_path / "m.svg")
-    told = "attlas: row 1 has 1 token for 2 places, some of padding: positions are shown; "
-    assert (code, error) == (0, f"{told}label the padding too\n")
+    reported = "attlas: row 1 has 1 token for 2 places, some of padding: positions are shown; "
+    assert (code, error) == (0, f"{reported}label the padding too\n")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         (("--row", 5), "a batch row from 0 to 1; got 5; choose a row of the trace"),
         (
@@ -84,11 +86,11 @@ def test_tokens_that_leave_padding_unnamed_are_told_once(two_texts: Path, tmp_pa
         ),
     ],
 )
-def test_what_is_not_there_or_not_one_thing_is_told_with_what_helps(
-    two_texts: Path, tmp_path: Path, options: tuple[object, ...], told: str
+def test_what_is_not_there_or_not_one_thing_is_reported_with_what_helps(
+    two_texts: Path, tmp_path: Path, options: tuple[object, ...], reported: str
 ) -> None:
     path = tmp_path / "m.svg"
-    assert figure(two_texts, *options, "-o", path) == (2, "", f"attlas: expected {told}\n")
+    assert figure(two_texts, *options, "-o", path) == (2, "", f"attlas: expected {reported}\n")
     assert not path.exists()
 
 
@@ -180,7 +182,7 @@ def test_a_head_of_all_layers_is_drawn(two_texts: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         (("--cmap", "virids"), "the name of a colormap of matplotlib; got 'virids'; did you mean"),
         (("--fmt", ".3q"), "a format of numbers, as Python's format() takes; got '.3q'"),
@@ -194,13 +196,13 @@ def test_a_head_of_all_layers_is_drawn(two_texts: Path, tmp_path: Path) -> None:
         (("--statistics", "--fmt", ".3f"), "no --fmt beside --statistics; got --fmt .3f"),
     ],
 )
-def test_a_style_that_cannot_be_is_told_and_nothing_is_written(
-    two_texts: Path, tmp_path: Path, options: tuple[object, ...], told: str
+def test_a_style_that_cannot_be_is_reported_and_nothing_is_written(
+    two_texts: Path, tmp_path: Path, options: tuple[object, ...], reported: str
 ) -> None:
     path = tmp_path / "m.svg"
     code, out, error = figure(two_texts, *options, "-o", path)
     assert (code, out) == (2, "")
-    assert error.startswith(f"attlas: expected {told}")
+    assert error.startswith(f"attlas: expected {reported}")
     assert not path.exists()
 
 

@@ -18,12 +18,12 @@ def test_one_table_is_trained_on_and_its_held_back_part_is_the_validation_set(
     rest = recipe.read_text(encoding="utf-8").partition("[vocabulary]")
     own.write_text(data + "".join(rest[1:]), encoding="utf-8")
     run = tmp_path / "run"
-    code, _, told = called("train", own, "--out", run)
-    assert code == 0, told
-    assert "10 pairs held back" in " ".join(told.split())
-    code, out, told = called("evaluate", run, "--valid", "--json")
-    assert code == 0, told
-    assert "has changed" not in told
+    code, _, reported = called("train", own, "--out", run)
+    assert code == 0, reported
+    assert "10 pairs held back" in " ".join(reported.split())
+    code, out, reported = called("evaluate", run, "--valid", "--json")
+    assert code == 0, reported
+    assert "has changed" not in reported
     valid = Run(run).provenance()["data"]["valid"]
     report = json.loads(out)["data"]
     assert (report["sha256"], report["pairs"]) == (valid["sha256"], 10)
@@ -41,8 +41,8 @@ def test_without_a_test_set_the_validation_set_is_advised(recipe: Path, tmp_path
     own.write_text(data + "".join(plain[1:]), encoding="utf-8")
     parted = ("data.valid=", "data.test=", "data.held_back=0.25")
     settings = [word for one in parted for word in ("--set", one)]
-    code, _, told = called("train", own, "--out", tmp_path / "run", *settings)
-    assert code == 0, told
-    code, _, told = called("evaluate", tmp_path / "run")
+    code, _, reported = called("train", own, "--out", tmp_path / "run", *settings)
+    assert code == 0, reported
+    code, _, reported = called("evaluate", tmp_path / "run")
     assert code == 2
-    assert "or take the validation set with --valid" in told
+    assert "or take the validation set with --valid" in reported

@@ -124,12 +124,12 @@ def test_files_that_are_translated_are_whole_or_not_there(
 
     with monkeypatch.context() as patched:
         patched.setattr(Translator, "stream", pressed)
-        code, _, told = called(*command)
+        code, _, reported = called(*command)
     time.sleep(0.1)
     assert code == 130
     said = f"attlas: interrupted; the same command goes on with what is not yet in {out}"
-    assert told.splitlines()[-1] == said
-    assert "Traceback" not in told
+    assert reported.splitlines()[-1] == said
+    assert "Traceback" not in reported
     assert (out / "a").read_bytes().count(b"\n") == 5
     assert not (out / "b").exists()
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -146,11 +146,11 @@ def test_translations_that_are_evaluated_are_kept(
         press_twice(0.05)
 
     monkeypatch.setattr("attlas.jobs.evaluation.corpus_score", pressed)
-    code, out, told = called("evaluate", run, "--output", kept)
+    code, out, reported = called("evaluate", run, "--output", kept)
     time.sleep(0.1)
     assert (code, out) == (130, "")
-    assert told.splitlines()[-1] == "attlas: interrupted"
-    assert "Traceback" not in told
+    assert reported.splitlines()[-1] == "attlas: interrupted"
+    assert "Traceback" not in reported
     assert kept.read_bytes().count(b"\n") == 30
 
 

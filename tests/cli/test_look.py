@@ -24,15 +24,15 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     found: Served = []
 
     def apis_of(sources: list[Source], **_: object) -> tuple[list[Any], Any]:
-        told = [
+        reported = [
             (one.open(), {"name": one.name, "notes": one.notes, "gold": one.gold})
             for one in sources
         ]
-        return told, lambda: None
+        return reported, lambda: None
 
     def serve(apis: Served, **how: Any) -> None:
         how.pop("ready")(URL)
-        found.extend((shown, told | how) for shown, told in apis)
+        found.extend((shown, reported | how) for shown, reported in apis)
 
     monkeypatch.setattr("attlas.explorer.sources.apis_of", apis_of)
     monkeypatch.setattr("attlas.explorer.server.serve_apis", serve)
@@ -68,8 +68,8 @@ def test_it_is_served_to_whom_and_where_the_options_say(
     changed: dict[str, object],
 ) -> None:
     subject: Path = request.getfixturevalue(kind)
-    told = f"{URL} shows {subject}; Ctrl-C ends it\n"
-    assert called("look", subject, *options) == (0, told, "")
+    reported = f"{URL} shows {subject}; Ctrl-C ends it\n"
+    assert called("look", subject, *options) == (0, reported, "")
     ((shown, how),) = served
     assert isinstance(shown, Translator if kind == "run" else Trace)
     usual: dict[str, Any] = {
@@ -122,32 +122,32 @@ def test_a_run_is_searched_as_the_options_say(
     assert called("look", run, *options)[0] == 0
     ((shown, _),) = served
     used = {"method", "max_len_b", "max_len_a", *changed}
-    wanted = Translator(run).config.model_copy(update=changed)
-    assert shown.config.model_dump(include=used) == wanted.model_dump(include=used)
+    expected = Translator(run).config.model_copy(update=changed)
+    assert shown.config.model_dump(include=used) == expected.model_dump(include=used)
 
 
 def test_a_run_is_looked_at_by_the_checkpoint_and_on_the_device_that_are_asked_for(
     run: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, str]] = []
+    requested: list[tuple[str, str]] = []
     real = Run.model
 
     def model(self: Run, which: str, device: str) -> Any:
-        asked.append((which, device))
+        requested.append((which, device))
         return real(self, which)
 
     monkeypatch.setattr(Run, "model", model)
     for options in ((), ("--checkpoint", "last", "--device", "auto"), ("--checkpoint", 3)):
         assert called("look", run, *options)[0] == 0
-    assert asked == [("best", "cpu"), ("last", "auto"), ("00000003", "cpu")]
+    assert requested == [("best", "cpu"), ("last", "auto"), ("00000003", "cpu")]
     assert [shown.facts["checkpoint"] for shown, _ in served] == ["best", "last", "00000003"]
 
 
 @pytest.mark.parametrize("command", ["look", "figure", "inspect"])
 def test_a_trace_that_is_missing_is_no_run(command: str, tmp_path: Path) -> None:
     more = ("-o", tmp_path / "map.svg") if command == "figure" else ()
-    code, _, told = called(command, tmp_path / "cat.safetensors", *more)
-    assert (code, "expected a trace file; got no file at" in told) == (2, True)
+    code, _, reported = called(command, tmp_path / "cat.safetensors", *more)
+    assert (code, "expected a trace file; got no file at" in reported) == (2, True)
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +158,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_model_of_hugging_face_is_served(served: Served, folder: Path) -> None:
-    told = f"{URL} shows {folder}; Ctrl-C ends it\n"
-    assert called("look", folder, "--max-new-tokens", 3) == (0, told, "")
+    reported = f"{URL} shows {folder}; Ctrl-C ends it\n"
+    assert called("look", folder, "--max-new-tokens", 3) == (0, reported, "")
     ((shown, how),) = served
     assert isinstance(shown, HuggingFaceModel)
     assert (how["name"], len(shown("the cat").tokens) <= 3) == ("gpt2", True)
@@ -193,20 +193,20 @@ def test_a_name_that_is_on_no_disk_is_not_fetched_without_being_asked_for(
     served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     hub = pytest.importorskip("huggingface_hub")
-    asked: list[bool] = []
+    requested: list[bool] = []
 
     def snapshot_download(name: str, *, local_files_only: bool = False, **_: object) -> str:
-        asked.append(local_files_only)
+        requested.append(local_files_only)
         raise OSError("no such model")
 
     monkeypatch.setattr(hub, "snapshot_download", snapshot_download)
     monkeypatch.chdir(tmp_path)
     code, _, error = called("look", "somebody/model")
-    assert (code, asked, served) == (2, [True], [])
+    assert (code, requested, served) == (2, [True], [])
     assert "got nothing at somebody/model; check the path" in error
     assert "--download" in error
     code, _, error = called("look", "somebody/model", "--download")
-    assert (code, asked) == (2, [True, True, False])
+    assert (code, requested) == (2, [True, True, False])
     assert "somebody/model on the Hugging Face Hub" in error
 
 

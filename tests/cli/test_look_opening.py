@@ -157,11 +157,11 @@ def test_what_is_found_out_later_is_a_sentence_in_the_page(two_texts: Path, tmp_
     content = bytearray(two_texts.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    told: list[Any] = []
-    apis, _ = apis_of(sources_of([path], LookOptions(), cache=False), told.append)
+    reported: list[Any] = []
+    apis, _ = apis_of(sources_of([path], LookOptions(), cache=False), reported.append)
     with TestClient(site(apis), base_url="http://localhost") as client:
         assert client.get("/").status_code == 200
         answer = client.get("/api/model")
     assert answer.status_code == 400
     assert answer.json()["expected"] == "a whole trace file"
-    assert [error.expected for error in told] == ["a whole trace file"]
+    assert [error.expected for error in reported] == ["a whole trace file"]

@@ -82,11 +82,11 @@ def test_an_input_that_cannot_be_read_destroys_no_output(
 ) -> None:
     text, out = tmp_path / "text", tmp_path / f"out{suffix}"
     make(text, kind)
-    asked = (command, run if command == "translate" else labelling, "-i", text, "-o", out)
-    assert called(*asked)[0] == 2
+    requested = (command, run if command == "translate" else labelling, "-i", text, "-o", out)
+    assert called(*requested)[0] == 2
     assert not out.exists()
     out.write_bytes(BEFORE)
-    assert called(*asked)[0] == 2
+    assert called(*requested)[0] == 2
     assert out.read_bytes() == BEFORE
 
 
@@ -117,7 +117,7 @@ def test_what_is_no_regular_file_is_written_as_it_is(run: Path, tmp_path: Path) 
     ("name", "advice"),
     [("none/out", "choose a folder that exists"), (".", "or choose another place")],
 )
-def test_what_cannot_be_opened_is_told_with_what_helps(
+def test_what_cannot_be_opened_is_reported_with_what_helps(
     tmp_path: Path, name: str, advice: str
 ) -> None:
     with pytest.raises(AttlasError, match=f"expected to write .*{advice}"), ExitStack() as files:
@@ -127,23 +127,23 @@ def test_what_cannot_be_opened_is_told_with_what_helps(
 def test_of_a_link_the_folder_counts_to_which_it_leads_and_a_device_is_written_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(os, "access", lambda path, _: not asked.append(str(path)))
+    requested: list[str] = []
+    monkeypatch.setattr(os, "access", lambda path, _: not requested.append(str(path)))
     (tmp_path / "there").mkdir()
     (tmp_path / "link.png").symlink_to(tmp_path / "there" / "map.png")
     for path in (tmp_path / "link.png", os.devnull, None):
         check_replaceable(path)
-    assert asked == [str(tmp_path / "there"), os.path.realpath(os.devnull)]
+    assert requested == [str(tmp_path / "there"), os.path.realpath(os.devnull)]
 
 
 @pytest.mark.parametrize("command", ["translate", "classify", "evaluate"])
-def test_a_place_that_cannot_be_written_is_told_before_the_run_is_opened(
+def test_a_place_that_cannot_be_written_is_reported_before_the_run_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    asked = (command, tmp_path / "no-run", "-o")
-    assert f"expected to write {tmp_path}; got a folder of that" in called(*asked, tmp_path)[2]
+    requested = (command, tmp_path / "no-run", "-o")
+    assert f"expected to write {tmp_path}; got a folder of that" in called(*requested, tmp_path)[2]
     out = tmp_path / "none" / "out"
-    assert f"got no folder {out.parent}; choose a folder that" in called(*asked, out)[2]
+    assert f"got no folder {out.parent}; choose a folder that" in called(*requested, out)[2]
     monkeypatch.setattr(os, "access", lambda path, _: str(path) != str(tmp_path))
     out = tmp_path / "out"
-    assert f"expected to write {out}; got no right to write there" in called(*asked, out)[2]
+    assert f"expected to write {out}; got no right to write there" in called(*requested, out)[2]

@@ -41,12 +41,12 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_table_becomes_a_run_and_a_recipe_that_gives_the_same_run(
     table: Path, tmp_path: Path
 ) -> None:
-    code, out, told = called("train", "--pairs", "my.tsv", *TINY)
-    assert code == 0, told
+    code, out, reported = called("train", "--pairs", "my.tsv", *TINY)
+    assert code == 0, reported
     assert out == "runs/my is ready; try: attlas look runs/my\n"
-    assert "60 pairs are too few to learn to translate" in told
-    assert told.index("too few") < told.index("update 2")
-    assert "model.ffn_dim" in told
+    assert "60 pairs are too few to learn to translate" in reported
+    assert reported.index("too few") < reported.index("update 2")
+    assert "model.ffn_dim" in reported
     recipe = tmp_path / "runs" / "my.toml"
     assert called("train", recipe, "--out", "again")[0] == 0
     assert Path("again", CONFIG).read_bytes() == Path("runs/my", CONFIG).read_bytes()
@@ -88,9 +88,9 @@ def test_no_source_is_on_both_sides(tmp_path: Path) -> None:
 def test_the_same_command_goes_on_with_the_run(table: Path) -> None:
     assert called("train", "--pairs", "my.tsv", *TINY)[0] == 0
     more = [word.replace("max_steps=2", "max_steps=4") for word in TINY]
-    code, _, told = called("train", "--pairs", "my.tsv", *more)
-    assert code == 0, told
-    assert "continuing after update 2" in told
+    code, _, reported = called("train", "--pairs", "my.tsv", *more)
+    assert code == 0, reported
+    assert "continuing after update 2" in reported
     assert Run("runs/my").checkpoints()[-1] == "00000004"
 
 
@@ -98,22 +98,22 @@ def test_two_files_are_two_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "my.en", [line.split("\t")[0] for line in LINES])
     written(tmp_path / "my.de", [line.split("\t")[1] for line in LINES])
-    code, _, told = called("train", "--pairs", "my.en", "my.de", *TINY, "--out", "r")
-    assert code == 0, told
+    code, _, reported = called("train", "--pairs", "my.en", "my.de", *TINY, "--out", "r")
+    assert code == 0, reported
     assert read_recipe(Path("r.toml")).data.load().train.pairs[0].target.startswith("Wort")
-    code, _, told = called("train", *TINY, "--pairs=my.en", "my.de", "--out", "other")
-    assert code == 0, told
-    code, _, told = called("train", "--pairs", "my.en", "my.de", "my.en", *TINY)
+    code, _, reported = called("train", *TINY, "--pairs=my.en", "my.de", "--out", "other")
+    assert code == 0, reported
+    code, _, reported = called("train", "--pairs", "my.en", "my.de", "my.en", *TINY)
     assert code == 2
-    assert "got 3: my.en my.de my.en; join the tables to one" in told
+    assert "got 3: my.en my.de my.en; join the tables to one" in reported
 
 
 def test_labels_become_a_classifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [f"{n},{('good', 'bad')[n % 2]} film {n},{('pos', 'neg')[n % 2]}" for n in range(60)]
     written(tmp_path / "films.csv", rows, "id,review,sentiment")
-    code, out, told = called("train", "--labels", "films.csv", *TINY[:6])
-    assert code == 0, told
+    code, out, reported = called("train", "--labels", "films.csv", *TINY[:6])
+    assert code == 0, reported
     assert out == "runs/films is ready; try: attlas classify runs/films\n"
     assert Run("runs/films").classifies
     data = read_recipe(Path("runs/films.toml")).data
@@ -198,11 +198,11 @@ def test_a_mistake_gets_one_sentence_and_leaves_nothing(
     monkeypatch.chdir(tmp_path)
     make(tmp_path)
     before = sorted(tmp_path.rglob("*"))
-    code, out, told = called("train", *arguments)
+    code, out, reported = called("train", *arguments)
     assert (code, out) == (2, "")
-    assert expected in told
-    assert told.startswith("attlas: expected ")
-    assert told.count("\n") == 1
+    assert expected in reported
+    assert reported.startswith("attlas: expected ")
+    assert reported.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -211,13 +211,13 @@ def test_a_run_with_other_data_and_an_edited_recipe_are_left_alone(
 ) -> None:
     assert called("train", "--pairs", "my.tsv", *TINY)[0] == 0
     other = written(tmp_path / "other.tsv", LINES[:55])
-    code, _, told = called("train", "--pairs", other, "--out", "runs/my", *TINY)
+    code, _, reported = called("train", "--pairs", other, "--out", "runs/my", *TINY)
     assert code == 2
-    assert "the data with which runs/my began" in told
+    assert "the data with which runs/my began" in reported
     Path("runs/new.toml").write_text("# mine\n", encoding="utf-8")
-    code, _, told = called("train", "--pairs", other, "--out", "runs/new", *TINY)
+    code, _, reported = called("train", "--pairs", other, "--out", "runs/new", *TINY)
     assert code == 2
-    assert "got another file there; train that one (attlas train runs/new.toml)" in told
+    assert "got another file there; train that one (attlas train runs/new.toml)" in reported
     assert Path("runs/new.toml").read_text(encoding="utf-8") == "# mine\n"
 
 
@@ -282,8 +282,8 @@ def test_a_name_with_spaces_is_quoted_where_it_may_be_copied(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "Sätze für mich.tsv", LINES)
-    code, out, told = called("train", "--pairs", "Sätze für mich.tsv", *TINY)
-    assert code == 0, told
+    code, out, reported = called("train", "--pairs", "Sätze für mich.tsv", *TINY)
+    assert code == 0, reported
     assert out.endswith("try: attlas look 'runs/Sätze für mich'\n")
     recipe = (tmp_path / "runs" / "Sätze für mich.toml").read_text(encoding="utf-8")
     assert recipe.startswith("# Made by: attlas train --pairs 'Sätze für mich.tsv'\n")

@@ -31,15 +31,15 @@ def test_every_folder_of_the_package_is_a_name_of_it_but_the_commands() -> None:
     assert folders - {"cli", "jobs"} <= set(attlas.__all__)
 
 
-def test_a_type_checker_is_told_of_every_name_and_where_it_comes_from() -> None:
+def test_a_type_checker_is_reported_of_every_name_and_where_it_comes_from() -> None:
     tree = ast.parse(Path(attlas.__file__).read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    told = {name.name: line.module for line in block.body for name in line.names}
+    reported = {name.name: line.module for line in block.body for name in line.names}
     homes = {
         name: f"attlas.{attlas._HOME[name]}" if name in attlas._HOME else "attlas"
         for name in attlas.__all__
     }
-    assert told == homes
+    assert reported == homes
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:

@@ -30,7 +30,7 @@ from support.warm_processes import WarmProcess
 
 PATIENCE = 300.0  # seconds; only a failure waits so long
 TEXT = "the cat sat on the mat\n\na dog\n \nthe red cat ran in the house\nvery big\n"
-KINDS = {"whole": int, "number": float, "flag": lambda told: told == "true", "text": str}
+KINDS = {"whole": int, "number": float, "flag": lambda reported: reported == "true", "text": str}
 
 
 def stats(*arguments: object, text: str | bytes | None = None) -> tuple[int, str, str]:
@@ -75,8 +75,8 @@ def test_csv_and_parquet_say_the_same(bert: Path, corpus: Path, tmp_path: Path, 
     for name in ("t.csv", "t.csv.gz", "t.parquet"):
         code, out, error = stats(bert, corpus, "--by", by, "-o", tmp_path / name)
         assert (code, out) == (0, ""), error
-        told = f"attlas: {tmp_path / name}: 6 lines, 2 of them without a word, in "
-        assert error.startswith(told)
+        reported = f"attlas: {tmp_path / name}: 6 lines, 2 of them without a word, in "
+        assert error.startswith(reported)
         assert error.count("\n") == 1  # quiet where nobody sees a bar
     rows = of_csv(tmp_path / "t.csv", columns)
     assert rows == of_parquet(tmp_path / "t.parquet") == of_csv(tmp_path / "t.csv.gz", columns)
@@ -129,7 +129,7 @@ def test_a_classifier_reads_the_texts(labelling: Path, tmp_path: Path) -> None:
         assert (row["distance"] is None) is (row["layer"] == "pooling.attention")
 
 
-def test_what_is_true_false_or_unknown_is_told_apart_in_a_table(tmp_path: Path) -> None:
+def test_what_is_true_false_or_unknown_is_reported_apart_in_a_table(tmp_path: Path) -> None:
     frame: dict[str, list[Any]] = {column.name: [0, 1, 2] for column in COLUMNS}
     frame |= {column.name: ["a"] * 3 for column in COLUMNS if column.kind == "text"}
     frame |= {column.name: [True, False, None] for column in COLUMNS if column.kind == "flag"}
@@ -392,7 +392,7 @@ def test_an_odd_text_is_read_line_by_line_as_other_commands_read_it(
     assert not (tmp_path / "u.csv").exists()
 
 
-def test_a_text_that_is_longer_than_the_model_reads_is_told_once(
+def test_a_text_that_is_longer_than_the_model_reads_is_reported_once(
     bert: Path, tmp_path: Path
 ) -> None:
     corpus = tmp_path / "long.txt"
@@ -405,7 +405,7 @@ def test_a_text_that_is_longer_than_the_model_reads_is_told_once(
     assert found == {(1, 0, 3), (2, 18, 24), (3, 38, 24)}
 
 
-def test_mistakes_are_told_in_one_sentence(
+def test_mistakes_are_reported_in_one_sentence(
     bert: Path, run: Path, labelling: Path, blind_run: Path, corpus: Path, tmp_path: Path
 ) -> None:
     out, table = tmp_path / "t.csv", tmp_path / "there.csv"

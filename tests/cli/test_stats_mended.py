@@ -36,8 +36,8 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder–decoder that may not write the end of a text."""
     folder = saved(tmp_path_factory.mktemp("models") / "bart", "bart")
     path = folder / "generation_config.json"
-    told = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**told, "suppress_tokens": [3]}), encoding="utf-8")
+    reported = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**reported, "suppress_tokens": [3]}), encoding="utf-8")
     return folder
 
 
@@ -55,8 +55,10 @@ def test_texts_that_came_to_no_end_are_counted_and_marked(
     out = tmp_path / "t.csv"
     code, _, error = stats(endless, corpus, "-o", out)
     assert code == 0
-    told = "attlas: 5 texts that the model wrote did not end within its limit, the first in line 2"
-    assert error.startswith(f"{told}: finished is false there\n")
+    reported = (
+        "attlas: 5 texts that the model wrote did not end within its limit, the first in line 2"
+    )
+    assert error.startswith(f"{reported}: finished is false there\n")
     rows = rows_of(out)
     assert {row["finished"] for row in rows} == {"false"}
     assert {row["queries"] for row in rows if row["kind"] == "cross"} == {"23"}
@@ -65,7 +67,7 @@ def test_texts_that_came_to_no_end_are_counted_and_marked(
     assert {row["finished"] for row in rows_of(tmp_path / "given.csv")} == {"true"}
 
 
-def test_who_goes_on_is_told_of_the_texts_after_those_that_were_done(
+def test_who_goes_on_is_reported_of_the_texts_after_those_that_were_done(
     endless: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, in_twos = tmp_path / "t.csv", ("--max-tokens", "32")
@@ -100,11 +102,11 @@ def test_tokens_bounds_what_a_model_writes_too(
     assert stats(endless, corpus, "--max-tokens", "50", "-o", tmp_path / "t.csv")[0] == 0
     assert sum(texts for texts, _ in read) == 5
     assert all(texts * (width + 1) <= 50 for texts, width in read)
-    found, wanted = (
+    found, expected = (
         [(row["line"], row["layer"], row["head"]) for row in rows_of(tmp_path / name)]
         for name in ("t.csv", "whole.csv")
     )
-    assert found == wanted
+    assert found == expected
 
 
 def test_a_mended_command_begins_anew_what_the_mistake_in_it_began(
@@ -159,7 +161,7 @@ def test_further_columns_are_there_where_they_are_asked_for(
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\u2003\n"])
-def test_a_corpus_without_a_word_is_told_before_anything_is_written(
+def test_a_corpus_without_a_word_is_reported_before_anything_is_written(
     bert: Path, tmp_path: Path, text: str
 ) -> None:
     path, place = tmp_path / "corpus.txt", tmp_path / "out"
@@ -179,23 +181,23 @@ def test_a_corpus_without_a_word_is_told_before_anything_is_written(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"red\n\xff\n", "expected UTF-8 text in the standard input"),
         (b"red\ngreen\n", "expected a line of the standard input beside each of the 5 lines of"),
     ],
 )
 def test_what_comes_from_a_stream_is_called_by_its_name_where_it_is_wrong(
-    endless: Path, corpus: Path, tmp_path: Path, content: bytes, told: str
+    endless: Path, corpus: Path, tmp_path: Path, content: bytes, reported: str
 ) -> None:
     given = ["-"] if b"\xff" in content else [corpus, "--target", "-"]
     code, _, error = called("stats", endless, *given, "-o", tmp_path / "t.csv", text=content)
     assert code == 2
-    assert told in error
+    assert reported in error
     assert ".attlas" not in error
 
 
-def test_a_corpus_of_which_no_line_has_a_word_on_both_sides_is_told(
+def test_a_corpus_of_which_no_line_has_a_word_on_both_sides_is_reported(
     endless: Path, tmp_path: Path
 ) -> None:
     source, target, out = (tmp_path / name for name in ("source.txt", "target.txt", "t.csv"))
@@ -206,7 +208,7 @@ def test_a_corpus_of_which_no_line_has_a_word_on_both_sides_is_told(
     assert not out.exists()
 
 
-def test_a_corpus_of_which_the_model_reads_no_token_is_told_and_forgotten(
+def test_a_corpus_of_which_the_model_reads_no_token_is_reported_and_forgotten(
     labelling: Path, tmp_path: Path
 ) -> None:
     path, out = tmp_path / "corpus.txt", tmp_path / "t.csv"
@@ -245,15 +247,17 @@ def test_a_command_that_is_stopped_loses_no_more_than_a_window_of_lines(
         with monkeypatch.context() as patched:
             patched.setattr(HuggingFaceReader, "_run", run)
             assert stats(model, path, *given, "-o", out)[0] == 130
-        told = json.loads((part.progress_dir(out) / "progress.json").read_text(encoding="utf-8"))
-        assert stop - 128 <= told["lines"] < stop
+        reported = json.loads(
+            (part.progress_dir(out) / "progress.json").read_text(encoding="utf-8")
+        )
+        assert stop - 128 <= reported["lines"] < stop
     assert stats(model, path, *given, "-o", out)[0] == 0
     assert out.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
 @pytest.mark.parametrize("moment", ["replace", "_drop_lines"])
-def test_a_kill_before_it_is_told_that_the_table_is_whole_costs_nothing(
+def test_a_kill_before_it_is_reported_that_the_table_is_whole_costs_nothing(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, moment: str
 ) -> None:
     path, out = tmp_path / "corpus.txt", tmp_path / name

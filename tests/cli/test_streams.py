@@ -37,7 +37,9 @@ def test_a_closed_stream_is_an_empty_one(run: Path, tmp_path: Path) -> None:
     ("where", "name"),
     [("> /dev/full", "the standard output, or a file"), ("-o /dev/full", "'/dev/full'")],
 )
-def test_a_full_disk_is_told_with_the_name_of_the_file(run: Path, where: str, name: str) -> None:
+def test_a_full_disk_is_reported_with_the_name_of_the_file(
+    run: Path, where: str, name: str
+) -> None:
     code, error = shell(f"attlas translate {run} {where}", b"1 2\n")
     assert code == 2
     assert error.startswith(f"attlas: expected to use {name}; got No space left on device")
@@ -45,7 +47,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(run: Path, where: str, na
 
 
 @pytest.mark.parametrize("what", ["--version", "--help", "train --help"])
-def test_a_full_disk_is_told_without_a_command_too(what: str) -> None:
+def test_a_full_disk_is_reported_without_a_command_too(what: str) -> None:
     code, error = shell(f"attlas {what} > /dev/full", cold=True)
     assert code == 2
     assert error == (

@@ -107,10 +107,10 @@ def test_without_a_recipe_the_demo_is_trained(
 ) -> None:
     from attlas.errors import AttlasError
 
-    asked: list[object] = []
+    requested: list[object] = []
 
     def recorded(recipe: object, folder: Path, **_: object) -> None:
-        asked.extend([recipe, folder])
+        requested.extend([recipe, folder])
         raise AttlasError("no more", "enough", "stop here")
 
     monkeypatch.setattr("attlas.training.train", recorded)
@@ -118,7 +118,7 @@ def test_without_a_recipe_the_demo_is_trained(
     assert called("train")[0] == 2
     from attlas.training import read_recipe
 
-    assert asked == [read_recipe("demo"), Path("runs/demo")]
+    assert requested == [read_recipe("demo"), Path("runs/demo")]
 
 
 @pytest.mark.parametrize("name", ["~nobody_here/x.tsv", "~my.tsv"])
@@ -161,7 +161,9 @@ def test_a_model_of_hugging_face_is_no_run_and_the_commands_that_read_it_are_nam
     assert "attlas look" in error
 
 
-def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_path: Path) -> None:
+def test_a_wrong_setting_is_reported_before_anything_is_written(
+    recipe: Path, tmp_path: Path
+) -> None:
     code, _, error = called(
         "train", recipe, "--out", tmp_path / "run", "--set", "training.learning_rat=1e-3"
     )
@@ -179,7 +181,7 @@ def test_a_wrong_setting_is_told_before_anything_is_written(recipe: Path, tmp_pa
         ("--num-beams", "decoding.num_beams"),
     ],
 )
-def test_an_option_that_is_a_setting_is_told_how_to_write_it(option: str, setting: str) -> None:
+def test_an_option_that_is_a_setting_is_reported_how_to_write_it(option: str, setting: str) -> None:
     code, _, error = called("train", "tiny", option, "3")
     assert code == 2
     assert error.rstrip().endswith(f"{option}. It is a setting: write --set {setting}=…")
@@ -240,7 +242,9 @@ def test_data_from_the_standard_input_has_to_be_given_again(piped: Path, lines: 
     assert "continuing after update 3" in error
 
 
-def test_what_takes_a_while_before_the_first_update_is_told(recipe: Path, tmp_path: Path) -> None:
+def test_what_takes_a_while_before_the_first_update_is_reported(
+    recipe: Path, tmp_path: Path
+) -> None:
     _, _, first = called("train", recipe, "--out", tmp_path / "run")
     assert "building vocabularies from the 300 training pairs, encoding" in first
     _, _, again = called("train", tmp_path / "run", "--set", "training.max_steps=4")
@@ -296,13 +300,13 @@ def test_a_folder_called_as_a_recipe_hides_it_from_no_inspection(
     code, out, error = called("inspect", "multi30k")
     assert (code, error) == (0, "")
     assert tomllib.loads(out)["model"] == tomllib.loads(before[1])["model"]
-    for command, wanted, advice in (
+    for command, expected, advice in (
         ("inspect", "a recipe, a run or a trace", "the folder of a run, or a trace's file"),
         ("train", "a recipe or a run", "or the folder of a run"),
     ):
         code, _, error = called(command, tmp_path)
         assert code == 2
-        assert f"expected {wanted}; got the folder {tmp_path} without config.toml" in error
+        assert f"expected {expected}; got the folder {tmp_path} without config.toml" in error
         assert error.endswith(f" {advice}\n")
 
 
@@ -334,11 +338,11 @@ def test_reports_of_the_same_files_say_which_set_they_tell_of(
     own.write_text(write_toml(read_toml(recipe) | {"data": data}), encoding="utf-8")
     code, _, error = called("train", own, "--out", tmp_path / "run")
     assert code == 0, error
-    told = [line.strip() for line in " ".join(error.split()).split("kept")]
+    reported = [line.strip() for line in " ".join(error.split()).split("kept")]
     for name, path in (("train", tmp_path / "a.tsv"), ("valid", valid)):
         line = f"{path}: 18 of 18 pairs"
-        assert any(one.endswith(f"{name}: {line}" if same else line) for one in told)
-        assert any(one.endswith(f"{name}: {line}") for one in told) == same
+        assert any(one.endswith(f"{name}: {line}" if same else line) for one in reported)
+        assert any(one.endswith(f"{name}: {line}") for one in reported) == same
 
 
 def scores_told(run: Path) -> list[str]:
@@ -359,7 +363,7 @@ def with_validations(run: Path, folder: Path, *validations: dict[str, object]) -
 def test_of_all_that_were_once_the_best_the_one_that_stands_is_marked(
     run: Path, tmp_path: Path
 ) -> None:
-    told = scores_told(
+    reported = scores_told(
         with_validations(
             run, tmp_path / "copy",
             {"update": 1, "best": True, "checkpoint": "00000001"},
@@ -367,23 +371,26 @@ def test_of_all_that_were_once_the_best_the_one_that_stands_is_marked(
             {"update": 5, "best": False, "checkpoint": "00000005"},
         )
     )  # fmt: skip
-    assert [line.endswith("best") for line in told] == [False, True, False]
+    assert [line.endswith("best") for line in reported] == [False, True, False]
 
 
-def test_the_signature_of_bleu_is_told_once_unless_it_has_changed(
+def test_the_signature_of_bleu_is_reported_once_unless_it_has_changed(
     run: Path, tmp_path: Path
 ) -> None:
     first = {"update": 1, "bleu": 1.5, "signature": "tok:13a|version:1"}
     same, other = first | {"update": 2}, first | {"update": 2, "signature": "tok:13a|version:2"}
-    told = scores_told(with_validations(run, tmp_path / "one", first, same))
-    assert told[-1] == "BLEU: tok:13a|version:1"
-    assert "".join(told).count("tok:") == 1
-    told = scores_told(with_validations(run, tmp_path / "two", first, other))
-    assert ["(tok:13a|version:1)" in told[0], "(tok:13a|version:2)" in told[1]] == [True, True]
-    assert len(told) == 2
+    reported = scores_told(with_validations(run, tmp_path / "one", first, same))
+    assert reported[-1] == "BLEU: tok:13a|version:1"
+    assert "".join(reported).count("tok:") == 1
+    reported = scores_told(with_validations(run, tmp_path / "two", first, other))
+    assert ["(tok:13a|version:1)" in reported[0], "(tok:13a|version:2)" in reported[1]] == [
+        True,
+        True,
+    ]
+    assert len(reported) == 2
 
 
-def test_a_run_from_before_origins_were_told_is_opened_and_goes_on(
+def test_a_run_from_before_origins_were_reported_is_opened_and_goes_on(
     recipe: Path, tmp_path: Path
 ) -> None:
     text = tmp_path / "text.tsv"
@@ -405,7 +412,7 @@ def test_a_run_from_before_origins_were_told_is_opened_and_goes_on(
     assert "continuing after update 3" in error
 
 
-def test_a_folder_whose_name_no_file_can_hold_is_told_before_any_work(
+def test_a_folder_whose_name_no_file_can_hold_is_reported_before_any_work(
     recipe: Path, tmp_path: Path
 ) -> None:
     folder = os.path.join(tmp_path, os.fsdecode(b"caf\xe9"))
@@ -425,7 +432,7 @@ def test_a_folder_whose_name_no_file_can_hold_is_told_before_any_work(
         ("my text", "a b\n", "attlas train --pairs '{}'"),
     ],
 )
-def test_data_in_the_place_of_a_recipe_is_told_which_option_takes_it(
+def test_data_in_the_place_of_a_recipe_is_reported_which_option_takes_it(
     tmp_path: Path, name: str, content: str, advised: str
 ) -> None:
     (tmp_path / name).write_text(content)
@@ -436,7 +443,7 @@ def test_data_in_the_place_of_a_recipe_is_told_which_option_takes_it(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_folder_of_texts_in_the_place_of_a_recipe_is_told_which_option_takes_it(
+def test_a_folder_of_texts_in_the_place_of_a_recipe_is_reported_which_option_takes_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "pos").mkdir()
@@ -478,16 +485,18 @@ def test_a_mistake_on_the_command_line_is_not_blamed_on_a_file(run: Path, recipe
 
 
 @pytest.mark.parametrize("command", ["train", "translate"])
-def test_a_setting_without_its_table_is_told_where_it_stands(run: Path, command: str) -> None:
+def test_a_setting_without_its_table_is_reported_where_it_stands(run: Path, command: str) -> None:
     for assignment in ("num_beams=3", "num_beems=3", "beam=3", "beams=3"):
         code, _, error = called(command, run, "--set", assignment, text="1\n")
         assert code == 2
         assert "did you mean `decoding.num_beams`" in error
 
 
-@pytest.mark.parametrize(("every", "told"), [(9, "no checkpoint was saved"), (1, "checkpoint 0")])
-def test_numbers_that_are_none_are_told_with_the_checkpoint_that_there_is(
-    recipe: Path, tmp_path: Path, every: int, told: str
+@pytest.mark.parametrize(
+    ("every", "reported"), [(9, "no checkpoint was saved"), (1, "checkpoint 0")]
+)
+def test_numbers_that_are_none_are_reported_with_the_checkpoint_that_there_is(
+    recipe: Path, tmp_path: Path, every: int, reported: str
 ) -> None:
     sets = (
         "training.learning_rate=1e38",
@@ -499,7 +508,7 @@ def test_numbers_that_are_none_are_told_with_the_checkpoint_that_there_is(
     code, _, error = called("train", recipe, "--out", tmp_path / "run", *arguments)
     assert code == 2
     assert "expected a finite" in error
-    assert told in error
+    assert reported in error
     assert "before it" in error
 
 

@@ -71,8 +71,8 @@ def test_the_n_best_list_has_the_number_of_the_line_the_translation_and_its_scor
     _, plain, _ = translate(run, "--num-beams", 3, text="1 2 3\n\n4 5\n")
     code, out, _ = translate(run, "--num-beams", 3, "--n-best", 3, text="1 2 3\n\n4 5\n")
     assert code == 0
-    for asked in (["decoding.n_best=3"], ["decoding={n_best=3}"]):
-        again = ["--num-beams", 3, *(part for one in asked for part in ("--set", one))]
+    for requested in (["decoding.n_best=3"], ["decoding={n_best=3}"]):
+        again = ["--num-beams", 3, *(part for one in requested for part in ("--set", one))]
         assert translate(run, *again, text="1 2 3\n\n4 5\n") == (0, out, "")
     taken_back = ["--set", "decoding.n_best=3", "--set", "decoding={num_beams=3}"]
     assert translate(run, *taken_back, text="1 2 3\n\n4 5\n") == (0, plain, "")
@@ -80,10 +80,10 @@ def test_the_n_best_list_has_the_number_of_the_line_the_translation_and_its_scor
     assert [int(number) for number, _, _ in rows] == [0, 0, 0, 1, 2, 2, 2]
     wide = Translator(run).config.model_copy(update={"num_beams": 3, "n_best": 3})
     lists = Translator(run, wide).stream(["1 2 3", "", "4 5"])
-    wanted = [one for best in lists for one in (best, *best.alternatives)]
-    assert [text for _, text, _ in rows] == [one.text for one in wanted]
+    expected = [one for best in lists for one in (best, *best.alternatives)]
+    assert [text for _, text, _ in rows] == [one.text for one in expected]
     scores = [float(score) for _, _, score in rows]
-    assert scores == pytest.approx([one.score for one in wanted], abs=1e-6)
+    assert scores == pytest.approx([one.score for one in expected], abs=1e-6)
     first = {number: text for number, text, _ in reversed(rows)}
     assert list(dict(sorted(first.items())).values()) == plain.split("\n")[:-1]
     for number in "02":
@@ -129,27 +129,27 @@ def test_bad_utf8_names_its_line_and_the_lines_before_it_are_translated(
     assert "Traceback" not in error
 
 
-def test_an_output_that_was_begun_and_not_ended_is_told(
+def test_an_output_that_was_begun_and_not_ended_is_reported(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "out"
     whole = translate(run, text="1\n2\n")[1]
-    told = f"{output} holds what came of the first 2 lines, or a few more\n"
+    reported = f"{output} holds what came of the first 2 lines, or a few more\n"
     code, _, error = translate(run, "--window", 1, "-o", output, text=b"1\n2\n\xff\n")
     assert code == 2
-    assert error.endswith(f"; {told}")
+    assert error.endswith(f"; {reported}")
     assert output.read_text(encoding="utf-8") == whole
 
-    really, asked = Translator.stream, iter(range(9))
+    really, requested = Translator.stream, iter(range(9))
 
     def interrupted(self: Translator, *given: object, **named: int) -> object:
-        if next(asked) == 2:
+        if next(requested) == 2:
             raise KeyboardInterrupt
         return really(self, *given, **named)
 
     monkeypatch.setattr(Translator, "stream", interrupted)
     code, _, error = translate(run, "--window", 1, "-o", output, text="1\n2\n3\n")
-    assert (code, error) == (130, f"attlas: interrupted; {told}")
+    assert (code, error) == (130, f"attlas: interrupted; {reported}")
     assert output.read_text(encoding="utf-8") == whole
 
 
@@ -165,7 +165,7 @@ def test_an_unknown_setting_names_the_nearest_one(run: Path) -> None:
     assert "did you mean `num_beams`?" in error
 
 
-def test_the_length_may_be_set_and_a_translation_that_did_not_end_is_told(run: Path) -> None:
+def test_the_length_may_be_set_and_a_translation_that_did_not_end_is_reported(run: Path) -> None:
     settings = {"method": "sample", "max_len_a": 0, "max_len_b": 1}
     lines = ["1 2 3 4", "", "5", "6 7", "0 0 0"]
     code, out, error = translate(
@@ -194,7 +194,7 @@ def test_a_line_of_which_no_word_is_known_is_named(run: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_many_lines_have_in_common_is_told_once_with_their_number(
+def test_what_many_lines_have_in_common_is_reported_once_with_their_number(
     run: Path, tmp_path: Path
 ) -> None:
     text = "1 2 3 4\n" * 40
@@ -210,26 +210,26 @@ def test_what_many_lines_have_in_common_is_told_once_with_their_number(
         return not Translator(run, config)("1 2 3 4").finished
 
     settings["seed"] = next(filter(unfinished, range(100)))
-    asked = [part for key, v in settings.items() for part in ("--set", f"decoding.{key}={v}")]
-    code, out, error = translate(run, *asked, text=text)
+    requested = [part for key, v in settings.items() for part in ("--set", f"decoding.{key}={v}")]
+    code, out, error = translate(run, *requested, text=text)
     assert (code, out.count("\n")) == (0, 40)
     assert error.count("did not end") == error.count("longer than this model is set") == 1
     assert "attlas: 40 lines (1, 2, 3, 4, …): The model did not end these translations" in error
     path = tmp_path / "text"
     path.write_text(text, encoding="utf-8")
-    _, _, error = translate(run, path, "--into", tmp_path / "out", *asked)
+    _, _, error = translate(run, path, "--into", tmp_path / "out", *requested)
     assert f"attlas: {path}: 40 lines (1, 2, 3, 4, …): The model did not end" in error
     for source in (["--input", path], [path, "--into", tmp_path / "again"]):
-        _, _, error = translate(run, *source, *asked, "--window", 3)
+        _, _, error = translate(run, *source, *requested, "--window", 3)
         assert error.count("did not end") == error.count("longer than this model is set") == 1
         assert "40 lines (1, 2, 3, 4, …): The model did not end these translations" in error
-    _, _, error = translate(run, *asked, "--window", 1, text=text)
+    _, _, error = translate(run, *requested, "--window", 1, text=text)
     assert error.count("did not end") == 6  # five windows, and the others
     assert "attlas: 35 further lines: The model did not end these translations" in error
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         ("--n-best", 9),
         ("--num-beams", 3, "--n-best", 9),
@@ -237,16 +237,18 @@ def test_what_many_lines_have_in_common_is_told_once_with_their_number(
         ("--n-best", 10**9),
     ],
 )
-def test_a_mistake_in_an_option_is_told_of_the_option(run: Path, asked: tuple[object, ...]) -> None:
-    code, _, error = translate(run, *asked, text="1\n")
+def test_a_mistake_in_an_option_is_reported_of_the_option(
+    run: Path, requested: tuple[object, ...]
+) -> None:
+    code, _, error = translate(run, *requested, text="1\n")
     assert code == 2
-    named = [part for part in asked if str(part).startswith("--")]
+    named = [part for part in requested if str(part).startswith("--")]
     assert all(option in error for option in named)
     assert "config.toml" not in error
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requested", "reported"),
     [
         (
             ("--num-beams", 3, "--set", "decoding.num_beams=4"),
@@ -261,14 +263,14 @@ def test_a_mistake_in_an_option_is_told_of_the_option(run: Path, asked: tuple[ob
     ],
 )
 def test_a_setting_that_is_given_in_two_ways_is_an_error(
-    run: Path, asked: tuple[object, ...], told: str
+    run: Path, requested: tuple[object, ...], reported: str
 ) -> None:
-    code, _, error = translate(run, *asked, text="1\n")
-    assert (code, told in error) == (2, True), error
+    code, _, error = translate(run, *requested, text="1\n")
+    assert (code, reported in error) == (2, True), error
 
 
 @pytest.mark.parametrize(
-    ("asked", "idle"),
+    ("requested", "idle"),
     [
         (
             ("decoding.method=greedy", "decoding.num_beams=9", "decoding.seed=7"),
@@ -282,9 +284,9 @@ def test_a_setting_that_is_given_in_two_ways_is_an_error(
     ],
 )
 def test_a_setting_that_has_no_effect_with_the_method_is_refused(
-    run: Path, asked: tuple[str, ...], idle: str
+    run: Path, requested: tuple[str, ...], idle: str
 ) -> None:
-    code, out, error = translate(run, *(p for one in asked for p in ("--set", one)), text="1\n")
+    code, out, error = translate(run, *(p for one in requested for p in ("--set", one)), text="1\n")
     assert (code, out) == (2, "")
     assert f"expected method = {idle}" in error
 
@@ -339,7 +341,7 @@ def test_a_folder_that_does_not_exist_is_the_callers_mistake(run: Path, tmp_path
 @pytest.mark.slow
 def test_a_program_may_write_a_line_and_wait_for_its_answer(run: Path) -> None:
     lines = ["1 2 3", "", "4 5", "6"]
-    wanted = translate(run, text="\n".join(lines))[1].split("\n")
+    expected = translate(run, text="\n".join(lines))[1].split("\n")
     streams = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
     with WarmProcess("translate", run, **streams) as process:
         watch = Timer(300.0, process.kill)  # only a failure waits so long
@@ -349,7 +351,7 @@ def test_a_program_may_write_a_line_and_wait_for_its_answer(run: Path) -> None:
             if number == 3:
                 process.stdin.write("half a line")  # which nobody waits for either
             process.stdin.flush()
-            assert process.stdout.readline() == f"{wanted[number]}\n"
+            assert process.stdout.readline() == f"{expected[number]}\n"
         # It ends in order while its reader still waits for the rest of that line.
         process.send_signal(signal.SIGINT)
         assert process.wait() == 130
@@ -430,7 +432,7 @@ def trained_on_single_words(run: Path, folder: Path) -> Path:
     return copied
 
 
-def test_a_line_far_longer_than_those_of_the_training_is_told_before_it_is_translated(
+def test_a_line_far_longer_than_those_of_the_training_is_reported_before_it_is_translated(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: object, **__: object) -> None:
@@ -491,7 +493,7 @@ def test_a_recipe_that_was_changed_by_hand_is_read_as_such(
     assert said in error
 
 
-def test_a_long_line_is_told_with_its_number_also_of_a_file_and_not_where_it_is_cut(
+def test_a_long_line_is_reported_with_its_number_also_of_a_file_and_not_where_it_is_cut(
     run: Path, tmp_path: Path
 ) -> None:
     copied, text = trained_on_single_words(run, tmp_path / "run"), tmp_path / "text"
@@ -548,15 +550,15 @@ def test_names_that_a_model_has_not_learnt_are_taken_over_from_the_source(
     code, out, error = translate(folder, *replace, text=lines)
     config = DecodingConfig.read({**Run(folder).table("decoding"), "unknown": "replace"}, "")
     translator = Translator(folder, config)
-    wanted = []
+    expected = []
     for line in lines.splitlines():
         trace = translator(line).trace
         assert trace is not None
         (layer,) = trace
         weights = trace[layer].weights()[0].mean(0)[2, :4]
-        wanted.append(f"ich heiße {line.split()[int(weights.argmax())]}\n")
-    assert (code, out) == (0, "".join(wanted)), error
+        expected.append(f"ich heiße {line.split()[int(weights.argmax())]}\n")
+    assert (code, out) == (0, "".join(expected)), error
     code, lists, error = translate(folder, *replace, "--n-best", "2", text=lines)
     texts = [line.split(" ||| ")[:2] for line in lists.splitlines()]
-    assert [f"{text}\n" for _, text in texts[::2]] == wanted
+    assert [f"{text}\n" for _, text in texts[::2]] == expected
     assert len({*map(tuple, texts)}) == len(texts) == 4

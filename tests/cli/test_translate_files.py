@@ -24,7 +24,7 @@ def half_done(
 ) -> tuple[Path, Path, bytes]:
     """A file of which four lines are translated, the folder, and what it will come to."""
     (source,) = written(tmp_path, half=9)
-    wanted = translate(run, "-i", source, "--window", 2)[1].encode()
+    expected = translate(run, "-i", source, "--window", 2)[1].encode()
     real = part.ResumableOutput.add
 
     def add(self: part.ResumableOutput, lines: int, found: bytes) -> None:
@@ -36,7 +36,7 @@ def half_done(
         patched.setattr(part.ResumableOutput, "add", add)
         assert translate(run, source, "--into", tmp_path / "out", "--window", 2)[0] == 1
     assert progress(tmp_path / "out" / "half.txt") == 4
-    return source, tmp_path / "out", wanted
+    return source, tmp_path / "out", expected
 
 
 @pytest.mark.parametrize("window", [1, 3, 512])
@@ -79,23 +79,23 @@ def test_a_second_run_leaves_what_is_done_as_it_is(run: Path, tmp_path: Path) ->
 def test_what_was_begun_goes_on_where_it_stopped(
     run: Path, half_done: tuple[Path, Path, bytes]
 ) -> None:
-    source, out, wanted = half_done
+    source, out, expected = half_done
     assert contents(out) == {}  # nothing of it shows before it is whole
     with (part.progress_dir(out / source.name) / "lines").open("ab") as file:
         file.write(b"half of a wri")  # killed in the middle of one
     code, _, error = translate(run, source, "--into", out, "--window", 2)
     assert code == 0
     assert "9 lines, 4 of them before" in error
-    assert contents(out) == {"half.txt": wanted}
+    assert contents(out) == {"half.txt": expected}
 
 
 def test_an_output_that_was_taken_away_is_made_again(run: Path, tmp_path: Path) -> None:
     sources, out = written(tmp_path, a=3, b=4), tmp_path / "out"
     assert translate(run, *sources, "--into", out)[0] == 0
-    wanted = contents(out)
+    expected = contents(out)
     (out / "a.txt").unlink()
     assert translate(run, *sources, "--into", out)[0] == 0
-    assert contents(out) == wanted
+    assert contents(out) == expected
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_an_output_that_was_taken_away_is_made_again(run: Path, tmp_path: Path) 
 def test_a_setting_that_has_changed_is_named_whether_the_file_is_done_or_begun(
     run: Path, half_done: tuple[Path, Path, bytes], arguments: tuple[str, str], named: list[str]
 ) -> None:
-    source, out, wanted = half_done
+    source, out, expected = half_done
     command = ["translate", str(run), str(source), "--into", str(out)]
     window = () if "--window" in arguments else ("--window", "2")
     drawn = () if "--num-beams" in arguments else DRAWN
@@ -123,13 +123,13 @@ def test_a_setting_that_has_changed_is_named_whether_the_file_is_done_or_begun(
         )
         assert "Traceback" not in result.stderr
         assert translate(run, source, "--into", out, "--window", 2)[0] == 0
-        assert contents(out) == {"half.txt": wanted}
+        assert contents(out) == {"half.txt": expected}
 
 
 def test_another_text_run_or_vocabulary_is_named_too(
     run: Path, half_done: tuple[Path, Path, bytes], tmp_path: Path
 ) -> None:
-    source, out, wanted = half_done
+    source, out, expected = half_done
     text = source.read_bytes()
     source.write_bytes(text[:-4] + b"1 1\n")
     code, _, error = translate(run, source, "--into", out, "--window", 2)
@@ -150,7 +150,7 @@ def test_another_text_run_or_vocabulary_is_named_too(
     assert code == 2
     assert "expected vocabularies = " in error
     assert translate(run, source, "--into", out, "--window", 2)[0] == 0
-    assert contents(out) == {"half.txt": wanted}
+    assert contents(out) == {"half.txt": expected}
 
 
 def test_another_checkpoint_is_named_with_its_number(
@@ -183,7 +183,7 @@ def test_a_file_of_somebody_else_is_not_written_over(run: Path, tmp_path: Path) 
 def test_nor_is_one_that_came_while_the_output_was_half_done(
     run: Path, half_done: tuple[Path, Path, bytes]
 ) -> None:
-    source, out, wanted = half_done
+    source, out, expected = half_done
     (out / source.name).write_text("mine", encoding="utf-8")
     code, _, error = translate(run, source, "--into", out, "--window", 2)
     assert code == 2
@@ -191,7 +191,7 @@ def test_nor_is_one_that_came_while_the_output_was_half_done(
     assert (out / source.name).read_text(encoding="utf-8") == "mine"
     (out / source.name).unlink()
     assert translate(run, source, "--into", out, "--window", 2)[0] == 0
-    assert contents(out) == {"half.txt": wanted}
+    assert contents(out) == {"half.txt": expected}
 
 
 def two_lines(path: Path) -> Path:
@@ -221,7 +221,7 @@ def test_nor_is_one_that_comes_before_the_end(
 
 
 @pytest.mark.parametrize("name", ["told.txt", "told.txt.gz"])
-def test_one_of_ours_that_a_kill_left_untold_is_told(
+def test_one_of_ours_that_a_kill_left_untold_is_reported(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     source, out = two_lines(tmp_path / name), tmp_path / "out"
@@ -247,7 +247,7 @@ def test_one_of_ours_that_a_kill_left_untold_is_told(
 def test_damaged_progress_is_an_error_that_names_the_way_out(
     run: Path, half_done: tuple[Path, Path, bytes], name: str, damage: bytes
 ) -> None:
-    source, out, wanted = half_done
+    source, out, expected = half_done
     kept = part.progress_dir(out / source.name)
     (kept / name).write_bytes(damage)
     code, _, error = translate(run, source, "--into", out, "--window", 2)
@@ -255,7 +255,7 @@ def test_damaged_progress_is_an_error_that_names_the_way_out(
     assert f"the whole progress of {out / source.name}" in error
     shutil.rmtree(kept)
     assert translate(run, source, "--into", out, "--window", 2)[0] == 0
-    assert contents(out) == {"half.txt": wanted}
+    assert contents(out) == {"half.txt": expected}
 
 
 @pytest.mark.parametrize(
@@ -310,8 +310,8 @@ def test_a_text_that_another_one_would_be_translated_over_is_refused(
     (into / "a").write_text("1 2\n", encoding="utf-8")
     texts[0].write_text("3 4\n", encoding="utf-8")
     texts[1].symlink_to(into / "a")
-    asked = ["translate", str(run), *map(str, texts), "--into", str(into)]
-    result = CliRunner().invoke(app, asked)
+    requested = ["translate", str(run), *map(str, texts), "--into", str(into)]
+    result = CliRunner().invoke(app, requested)
     assert result.exit_code == 2
     assert "expected different files to read and to write" in result.stderr
     assert (into / "a").read_text(encoding="utf-8") == "1 2\n"
@@ -333,7 +333,9 @@ def test_a_single_file_that_exists_is_not_taken_for_a_text(run: Path, tmp_path: 
     assert "echo" not in translate(run, source, tmp_path / "nowhere")[2]
 
 
-def test_of_a_single_file_the_command_that_translates_it_is_told(run: Path, tmp_path: Path) -> None:
+def test_of_a_single_file_the_command_that_translates_it_is_reported(
+    run: Path, tmp_path: Path
+) -> None:
     (source,) = written(tmp_path, **{"my text": 2})
     code, _, error = translate(run, source)
     assert code == 2
@@ -346,11 +348,13 @@ def test_of_a_single_file_the_command_that_translates_it_is_told(run: Path, tmp_
     assert translate(run, *several, "-o", tmp_path / "out")[2].endswith(f"; {taken}")
 
 
-def test_the_command_that_is_told_writes_where_the_one_given_did(run: Path, tmp_path: Path) -> None:
+def test_the_command_that_is_reported_writes_where_the_one_given_did(
+    run: Path, tmp_path: Path
+) -> None:
     (source,), out, links = written(tmp_path, a=2), tmp_path / "an output", tmp_path / "links"
     to = ("-o", out, "--alignments", links)
-    told = translate(run, source, *to)[2].partition("to translate that file: ")[2]
-    of_file = told.partition("; or ")[0]
+    reported = translate(run, source, *to)[2].partition("to translate that file: ")[2]
+    of_file = reported.partition("; or ")[0]
     of_text = translate(run, "1 2", *to)[2].partition(" | ")[2]
     for advised, text in ((of_file, None), (of_text, "1 2\n")):
         program, command, *words = shlex.split(advised)
@@ -376,8 +380,8 @@ def test_what_was_begun_without_a_line_is_begun_anew_by_the_command_that_was_mea
     assert part.progress_dir(tmp_path / "out" / "a.txt").is_dir()
     code, _, error = translate(run, source, "--into", tmp_path / "out", "--window", 3)
     assert code == 0, error
-    wanted = translate(run, "-i", source, "--window", 3)[1].encode()
-    assert contents(tmp_path / "out") == {"a.txt": wanted}
+    expected = translate(run, "-i", source, "--window", 3)[1].encode()
+    assert contents(tmp_path / "out") == {"a.txt": expected}
 
 
 def test_an_output_that_is_a_link_stays_one(run: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def mend(path: Path, kind: str, out: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_fails_keeps_no_other_file_from_being_done_and_is_told_at_the_end(
+def test_what_fails_keeps_no_other_file_from_being_done_and_is_reported_at_the_end(
     run: Path, tmp_path: Path, seed: int, read: list[Path]
 ) -> None:
     out, good = tmp_path / "out", written(tmp_path, seed, a=3, b=4, c=0)
@@ -106,15 +106,15 @@ def test_where_no_file_is_one_nothing_is_made(run: Path, tmp_path: Path) -> None
 
 def test_shards_divide_the_files_that_fail_as_well(run: Path, tmp_path: Path) -> None:
     sources = [*written(tmp_path, a=3, b=1, d=2), tmp_path / "c.txt", tmp_path / "e.txt"]
-    told = ""
+    reported = ""
     for number in (1, 2):
         code, _, error = translate(
             run, *sources, "--into", tmp_path / "out", "--shard", f"{number}/2"
         )
         assert code == (2 if number == 1 else 0)  # a, c, e; b, d
-        told += error
-    assert "all 3 files of shard 1/2 in" in told
-    assert told.count("c.txt failed") == told.count("e.txt failed") == 1
+        reported += error
+    assert "all 3 files of shard 1/2 in" in reported
+    assert reported.count("c.txt failed") == reported.count("e.txt failed") == 1
     assert contents(tmp_path / "out").keys() == {"a.txt", "b.txt", "d.txt"}
 
 
@@ -163,7 +163,7 @@ def test_an_output_that_may_not_be_looked_at_keeps_no_other_file_from_being_done
     assert translate(run, *sources, "--into", out)[0] == 0
 
 
-def test_a_full_disk_ends_it_at_once_and_what_failed_before_is_told_all_the_same(
+def test_a_full_disk_ends_it_at_once_and_what_failed_before_is_reported_all_the_same(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources, out = [tmp_path / "none.txt", *written(tmp_path, a=3, b=4)], tmp_path / "out"

@@ -155,14 +155,14 @@ def test_two_processes_with_children_share_the_files_and_both_end(
     command = (run, *sources, "--into", out, "--window", 5)
     both = [started(*command, threads=2) for _ in range(2)]
     try:
-        told = [process.printed() for process in both]
+        reported = [process.printed() for process in both]
     finally:
         for process in both:
             process.kill()
-    assert [process.returncode for process in both] == [0, 0], told
+    assert [process.returncode for process in both] == [0, 0], reported
     assert contents(out) == contents(tmp_path / "one")
     for source in sources:
-        assert "".join(told).count(f"attlas: {out / source.name}: ") == 1
+        assert "".join(reported).count(f"attlas: {out / source.name}: ") == 1
 
 
 @pytest.mark.slow
@@ -182,9 +182,9 @@ def test_two_processes_share_the_files_and_one_takes_over_what_the_other_left(
         ):
             until_there_are(40, out / "e.txt")
             first.kill()
-            told = "".join(process.printed() for process in (second, third))
-    assert [second.returncode, third.returncode] == [0, 0], told
+            reported = "".join(process.printed() for process in (second, third))
+    assert [second.returncode, third.returncode] == [0, 0], reported
     assert contents(out) == contents(tmp_path / "undisturbed")
     for source in sources:
-        assert told.count(f"attlas: {out / source.name}: ") == 1
-    assert f"waiting for {out / 'a.txt'}, which another process is at" in told
+        assert reported.count(f"attlas: {out / source.name}: ") == 1
+    assert f"waiting for {out / 'a.txt'}, which another process is at" in reported

@@ -57,7 +57,7 @@ def test_an_unknown_key_names_the_nearest_valid_one() -> None:
         Zoo.read({"name": "z", "raet": 1}, "zoo.toml")
 
 
-def test_a_setting_in_the_wrong_place_is_told_where_it_belongs() -> None:
+def test_a_setting_in_the_wrong_place_is_reported_where_it_belongs() -> None:
     fish = {"name": "z", "animal": {"kind": "fish", "water": {}}}
     with pytest.raises(AttlasError, match=r"got `salt`; did you mean `animal\.water\.salt`\?"):
         Zoo.read({**fish, "salt": 1}, "zoo.toml")
@@ -90,7 +90,7 @@ def test_a_wrong_value_is_named_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "reported"),
     [
         ({"rate": True}, "`rate` in zoo.toml: a number; got true;"),
         ({"rate": "5e-3"}, "`rate` in zoo.toml: a number; got '5e-3';"),
@@ -107,10 +107,10 @@ def test_a_wrong_value_is_named_with_its_place() -> None:
         ({"rate": {"a": [date(2020, 1, 1)]}}, "a number; got {a = [2020-01-01]};"),
     ],
 )
-def test_a_value_of_another_type_is_never_converted(table: dict, told: str) -> None:
+def test_a_value_of_another_type_is_never_converted(table: dict, reported: str) -> None:
     with pytest.raises(AttlasError) as caught:
         Zoo.read({"name": "z", **table}, "zoo.toml")
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 def test_a_value_that_is_valid_for_another_kind_names_that_kind() -> None:
@@ -165,7 +165,7 @@ def test_an_error_names_a_setting_as_it_is_written(table: object, named: str) ->
         Zoo.read({"name": "z", "animal": table}, "zoo.toml")
 
 
-def test_a_setting_left_over_from_another_kind_is_told_from_an_unknown_one() -> None:
+def test_a_setting_left_over_from_another_kind_is_reported_from_an_unknown_one() -> None:
     table = overridden({"name": "z", "animal": {"kind": "cat", "whiskers": 3}}, ["animal.kind=dog"])
     with pytest.raises(AttlasError) as caught:
         Zoo.read(table, "zoo.toml")
@@ -194,22 +194,22 @@ class Aviary(Config):
 
 
 def replaced(table: dict, *assignments: str) -> tuple[Aviary, tuple[str, ...]]:
-    changed, told = drop_idle_settings(Aviary, overridden(table, assignments))
-    return Aviary.read(changed, "zoo.toml"), told
+    changed, reported = drop_idle_settings(Aviary, overridden(table, assignments))
+    return Aviary.read(changed, "zoo.toml"), reported
 
 
 def test_a_kind_from_the_command_line_makes_its_group_a_new_one() -> None:
     cat = {"animal": {"kind": "cat", "whiskers": 3}}
-    found, told = replaced(cat, "animal.kind=dog")
+    found, reported = replaced(cat, "animal.kind=dog")
     assert found.animal == Dog()
-    assert told == ("animal.kind = 'dog': left out animal.whiskers, which was set for 'cat'",)
+    assert reported == ("animal.kind = 'dog': left out animal.whiskers, which was set for 'cat'",)
     # Whatever the order, what was put in as well stays, and what both kinds have alike.
     assert replaced(cat, "animal.tail=2", "animal.kind=dog")[0].animal == Dog(tail=2.0)
     assert replaced(cat, "animal.kind=bird") == (Aviary(animal=Bird(whiskers=3)), ())
     # A setting of the same name that takes other values is another one.
     dog = {"animal": {"kind": "dog", "tail": 2.0}}
-    found, told = replaced(dog, "animal.kind=bird")
-    assert (found.animal, told) == (
+    found, reported = replaced(dog, "animal.kind=bird")
+    assert (found.animal, reported) == (
         Bird(),
         ("animal.kind = 'bird': left out animal.tail, which was set for 'dog'",),
     )
@@ -317,7 +317,7 @@ def test_what_is_no_single_value_of_a_setting_stays_the_text_that_it_is(
 
 
 @pytest.mark.parametrize(
-    ("assignment", "told"),
+    ("assignment", "reported"),
     [
         ("gates=[2020-01-01, 1]", "`gates` in --set: a number; got 2020-01-01;"),
         ("gates=[07:32:00, 1]", "`gates` in --set: a number; got 07:32:00;"),
@@ -328,10 +328,12 @@ def test_what_is_no_single_value_of_a_setting_stays_the_text_that_it_is(
         (f"gates={'[' * 9_999}{']' * 9_999}", "`gates` in --set: a list; got '[[[["),
     ],
 )
-def test_nonsense_within_brackets_is_told_as_it_was_written(assignment: str, told: str) -> None:
+def test_nonsense_within_brackets_is_reported_as_it_was_written(
+    assignment: str, reported: str
+) -> None:
     with pytest.raises(AttlasError) as caught:
         Zoo.read(overridden({"name": "z"}, [assignment]), "zoo.toml")
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "rate", "=3", "a..b=1"])
@@ -397,12 +399,12 @@ def test_what_cannot_be_read_as_text_is_named(tmp_path: Path, content: bytes | N
 def test_a_byte_that_is_not_utf_8_is_named_with_its_line_and_its_place_there() -> None:
     """The place is that of an editor, which counts from 1."""
     before = "é = 1\n[data]\nkind = 'bü"
-    told = "byte 0xfc, which is not UTF-8, at byte 12 of line 3"
+    reported = "byte 0xfc, which is not UTF-8, at byte 12 of line 3"
     content = before.encode() + b"\xfcro'\n"
     assert content.split(b"\n")[3 - 1][12 - 1] == 0xFC
-    with pytest.raises(ValueError, match=f"^{told}$"):
+    with pytest.raises(ValueError, match=f"^{reported}$"):
         utf8_text(content)
-    with pytest.raises(ValueError, match=f"^{told}$"):
+    with pytest.raises(ValueError, match=f"^{reported}$"):
         parse_json(content)
     assert utf8_text(b"\xef\xbb\xbf" + before.encode()) == before
 

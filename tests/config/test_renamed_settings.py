@@ -35,7 +35,7 @@ OLD_TO_NEW = [
 
 
 @pytest.mark.parametrize(("old", "new"), OLD_TO_NEW)
-def test_an_old_name_on_the_command_line_is_told_the_new_one(old: str, new: str) -> None:
+def test_an_old_name_on_the_command_line_is_reported_the_new_one(old: str, new: str) -> None:
     with pytest.raises(AttlasError) as caught:
         read_recipe("demo", [f"{old}=1"])
     assert str(caught.value) == (
@@ -43,7 +43,7 @@ def test_an_old_name_on_the_command_line_is_told_the_new_one(old: str, new: str)
     )
 
 
-def test_an_old_name_in_a_recipe_is_told_the_new_one(tmp_path: Path) -> None:
+def test_an_old_name_in_a_recipe_is_reported_the_new_one(tmp_path: Path) -> None:
     recipe = tmp_path / "my.toml"
     recipe.write_text(
         '[data]\nkind = "shipped"\n[model]\nkind = "recurrent"\n[training]\nupdates = 5\n'
@@ -52,7 +52,7 @@ def test_an_old_name_in_a_recipe_is_told_the_new_one(tmp_path: Path) -> None:
         read_recipe(recipe)
 
 
-def test_a_setting_that_is_missing_under_its_new_name_is_told_as_renamed() -> None:
+def test_a_setting_that_is_missing_under_its_new_name_is_reported_as_renamed() -> None:
     tables: dict[str, Any] = read_recipe("demo").tables()
     schedule = tables["training"]["schedule"]
     schedule["updates"] = schedule.pop("total_steps")

@@ -137,8 +137,8 @@ def test_a_run_that_translates_has_the_same_rows_in_any_company(translating, tar
         ("decoder.layers.0.self_attention", "self"),
         ("decoder.layers.0.cross_attention", "cross"),
     }
-    told = dict(zip(found["layer"], found["causal"], strict=True))
-    assert told["decoder.layers.0.self_attention"] is True
+    reported = dict(zip(found["layer"], found["causal"], strict=True))
+    assert reported["decoder.layers.0.self_attention"] is True
 
 
 def test_what_a_run_writes_itself_is_read_as_its_translation_shows_it(translating):
@@ -268,7 +268,7 @@ def test_what_needs_a_place_that_nobody_knows_is_empty():
         assert frame["causal"] == [False]
 
 
-def test_a_module_that_layers_share_is_told_call_by_call(folders):
+def test_a_module_that_layers_share_is_reported_call_by_call(folders):
     reader = HuggingFaceReader(HuggingFaceFolder(folders["albert"]))
     found = rows(reader, [reader.read(1, TEXTS[0])])
     assert len(set(found["layer"])) == 1
@@ -312,7 +312,7 @@ def test_a_folder_without_weights_for_a_layer_is_refused(tmp_path):
         HuggingFaceFolder(folder)
 
 
-def test_a_folder_without_a_tokenizer_or_of_no_known_kind_is_told_as_such(tmp_path):
+def test_a_folder_without_a_tokenizer_or_of_no_known_kind_is_reported_as_such(tmp_path):
     model("bert").save_pretrained(tmp_path / "bare")
     with pytest.raises(AttlasError, match="got no tokenizer"):
         HuggingFaceFolder(tmp_path / "bare")
@@ -421,14 +421,16 @@ def test_what_an_encoder_decoder_writes_is_its_own_greedy_text(folders):
         (done,) = reader.completed([text])
         plain = AutoModelForSeq2SeqLM.from_pretrained(folders[kind]).eval()
         ids = torch.tensor([text.source])
-        asked, state = [2], plain.get_encoder()(ids)
+        requested, state = [2], plain.get_encoder()(ids)
         with torch.no_grad():
             for _ in done.expected:
-                logits = plain(encoder_outputs=state, decoder_input_ids=torch.tensor([asked]))[0]
-                asked.append(int(logits[0, -1].argmax()))
-        assert list(done.expected) == asked[1:]
-        assert list(done.decoder_input) == asked[:-1]
-        assert done.finished is (asked[-1] == 3)
+                logits = plain(encoder_outputs=state, decoder_input_ids=torch.tensor([requested]))[
+                    0
+                ]
+                requested.append(int(logits[0, -1].argmax()))
+        assert list(done.expected) == requested[1:]
+        assert list(done.decoder_input) == requested[:-1]
+        assert done.finished is (requested[-1] == 3)
 
 
 def test_the_real_minilm_has_its_previous_token_head():

@@ -42,8 +42,8 @@ def test_the_facts_tell_other_settings_of_generation_and_another_longest(tmp_pat
     folder = saved(tmp_path / "bart", "bart")
     one = HuggingFaceFolder(folder).facts
     path = folder / "generation_config.json"
-    told = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**told, "no_repeat_ngram_size": 2}), encoding="utf-8")
+    reported = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**reported, "no_repeat_ngram_size": 2}), encoding="utf-8")
     other = HuggingFaceFolder(folder).facts
     assert other_facts(one, other) == {"generation"}
     tokenizer(model_max_length=10).save_pretrained(folder)
@@ -58,13 +58,13 @@ def test_settings_of_generation_that_shape_its_answer_alone_change_nothing(tmp_p
     texts = [reader.read(1, "a b c")]
     plain = reader.completed(texts)
     path = folder / "generation_config.json"
-    told = json.loads(path.read_text(encoding="utf-8"))
+    reported = json.loads(path.read_text(encoding="utf-8"))
     more = {"return_dict_in_generate": True, "output_scores": True}
-    path.write_text(json.dumps({**told, **more}), encoding="utf-8")
+    path.write_text(json.dumps({**reported, **more}), encoding="utf-8")
     assert reader_of(folder).completed(texts) == plain
 
 
-def test_a_path_that_no_module_has_is_told_before_anything_is_read(tmp_path):
+def test_a_path_that_no_module_has_is_reported_before_anything_is_read(tmp_path):
     reader = reader_of(saved(tmp_path / "bart", "bart"))
     with pytest.raises(AttlasError, match=r"got \['typo.\*'\], of which it has none"):
         list(reader.map_records([reader.read(1, "a b c")], ["model.encoder.*", "typo.*"]))
@@ -96,15 +96,15 @@ def test_a_tokenizer_of_another_model_is_explained_where_it_writes_and_where_it_
 
 def test_a_want_of_memory_is_no_mistake_in_the_texts(tmp_path, monkeypatch):
     reader = reader_of(saved(tmp_path / "bart", "bart"))
-    told = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to …"
+    reported = "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to …"
 
     def failing(**_):
-        raise RuntimeError(told)
+        raise RuntimeError(reported)
 
     monkeypatch.setattr(reader.model, "generate", failing)
     with pytest.raises(RuntimeError, match="allocate memory"):
         reader.completed([reader.read(1, "the cat")])
-    told = "mat1 and mat2 shapes cannot be multiplied"
+    reported = "mat1 and mat2 shapes cannot be multiplied"
     with pytest.raises(AttlasError, match="shapes cannot be multiplied"):
         reader.completed([reader.read(1, "the cat")])
 
@@ -162,9 +162,9 @@ def test_the_whole_model_looks_where_it_looks_without_its_logits(tmp_path, kind)
     map_records = list(reader.map_records([text]))
     assert sum(made) == 0
     watching.remove()
-    source, asked = torch.tensor([text.source]), torch.tensor([text.decoder_input])
+    source, requested = torch.tensor([text.source]), torch.tensor([text.decoder_input])
     with torch.no_grad(), observe(reader.model) as trace:
-        logits = reader.model(input_ids=source, decoder_input_ids=asked).logits
+        logits = reader.model(input_ids=source, decoder_input_ids=requested).logits
     assert logits.shape == (1, len(text.decoder_input), SIZE)  # and the head has its tokens again
     assert [record.layer for record in map_records] == list(trace)
     for record in map_records:
@@ -182,13 +182,13 @@ def test_an_encoder_decoder_looks_where_transformers_itself_says(tmp_path, kind)
     text = reader.read(1, "the cat sat", "a dog ran in")
     found = [record.attention_map.weights() for record in reader.map_records([text])]
     eager = AutoModelForSeq2SeqLM.from_pretrained(folder, attn_implementation="eager").eval()
-    source, asked = torch.tensor([text.source]), torch.tensor([text.decoder_input])
+    source, requested = torch.tensor([text.source]), torch.tensor([text.decoder_input])
     with torch.no_grad():
-        told = eager(input_ids=source, decoder_input_ids=asked, output_attentions=True)
-    both = zip(told.decoder_attentions, told.cross_attentions, strict=True)
-    wanted = [*told.encoder_attentions, *(one for layer in both for one in layer)]
-    assert len(found) == len(wanted)
-    for mine, theirs in zip(found, wanted, strict=True):
+        reported = eager(input_ids=source, decoder_input_ids=requested, output_attentions=True)
+    both = zip(reported.decoder_attentions, reported.cross_attentions, strict=True)
+    expected = [*reported.encoder_attentions, *(one for layer in both for one in layer)]
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
 
 
@@ -277,8 +277,8 @@ def test_the_types_of_tokens_are_read_and_padded_where_the_model_tells_them_apar
     reader = HuggingFaceReader(folder)
     texts = [reader.read(1, "the cat ran"), reader.read(2, "red")]
     assert [text.types for text in texts] == [(2, 0, 0, 0, 0), (2, 0, 0)]
-    told = folder.inputs(texts)["token_type_ids"].tolist()
-    assert told == [[2, 0, 0, 0, 0], [2, 0, 0, 1, 1]]
+    reported = folder.inputs(texts)["token_type_ids"].tolist()
+    assert reported == [[2, 0, 0, 0, 0], [2, 0, 0, 1, 1]]
 
     def peaks(text):
         return [

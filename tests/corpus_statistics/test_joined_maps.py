@@ -75,19 +75,19 @@ def record(number: int, attention_map: AttentionMap) -> MapRecord:
     return MapRecord(text, f"layer {number % 2}", 0, kind, attention_map, None, (0, keys - 1))
 
 
-def assert_same(found: Measured, wanted: Measured) -> None:
+def assert_same(found: Measured, expected: Measured) -> None:
     for name in ("line", "layer", "kind", "causal", "queries", "num_keys", "tokens"):
-        assert getattr(found, name) == getattr(wanted, name), name
-    for name, values in wanted.of_heads.items():
+        assert getattr(found, name) == getattr(expected, name), name
+    for name, values in expected.of_heads.items():
         np.testing.assert_allclose(found.of_heads[name], values, rtol=1e-6, atol=1e-7, err_msg=name)
-    assert (found.of_queries is None) == (wanted.of_queries is None)
-    for name, values in (wanted.of_queries or {}).items():
+    assert (found.of_queries is None) == (expected.of_queries is None)
+    for name, values in (expected.of_queries or {}).items():
         assert found.of_queries is not None
         np.testing.assert_allclose(
             found.of_queries[name], values, rtol=1e-6, atol=1e-7, err_msg=name
         )
-    if wanted.argmax is not None:
-        np.testing.assert_array_equal(found.argmax, wanted.argmax)
+    if expected.argmax is not None:
+        np.testing.assert_array_equal(found.argmax, expected.argmax)
 
 
 @given(st.lists(MAPS, min_size=1, max_size=8), st.booleans())
@@ -113,8 +113,8 @@ def test_joined_heads_are_the_heads_in_turn(maps: list[AttentionMap]) -> None:
     )
     # The mask of one head serves all.
     seen = joined.allowed_rows(0, size).expand(*joined.shape)
-    wanted = torch.cat([one.allowed_rows(0, size).expand(*one.shape) for one in equal], 1)
-    assert torch.equal(seen, wanted)
+    expected = torch.cat([one.allowed_rows(0, size).expand(*one.shape) for one in equal], 1)
+    assert torch.equal(seen, expected)
 
 
 def test_maps_that_see_other_keys_are_not_joined() -> None:
@@ -143,8 +143,8 @@ def test_a_batch_of_a_model_is_measured_together(kind: str, tmp_path) -> None:
     records = list(reader.map_records([text for text in texts if text is not None]))
     together = measure_joined_maps(records, 0.01)
     alone = [measure_map(one, 0.01) for one in records]
-    for found, wanted in zip(together, alone, strict=True):
-        assert_same(found, wanted)
+    for found, expected in zip(together, alone, strict=True):
+        assert_same(found, expected)
     shapes = {(one.attention_map.shape[2:], one.kind) for one in records}
     keys = {join_key(one.attention_map) for one in records}
     assert None not in keys

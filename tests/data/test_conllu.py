@@ -70,7 +70,7 @@ def test_a_form_may_hold_spaces_and_separators_that_are_no_line_feed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("1 the the DET", r"10 columns, separated by tabs, in line 1 of .*; got 1;"),
         (line(1, 0) + "\n" + line(3, 1), r"the word number 2, in line 2 .*; got '3'"),
@@ -84,12 +84,12 @@ def test_a_form_may_hold_spaces_and_separators_that_are_no_line_feed(tmp_path):
         (b"1\t\xff", r"UTF-8 text in .*; got byte 0xff"),
     ],
 )
-def test_what_is_no_treebank_is_told_with_its_line(tmp_path, text, told):
-    with pytest.raises(AttlasError, match=told):
+def test_what_is_no_treebank_is_reported_with_its_line(tmp_path, text, reported):
+    with pytest.raises(AttlasError, match=reported):
         list(read_conllu(written(tmp_path, text)))
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path):
+def test_a_file_that_is_not_there_is_reported(tmp_path):
     with pytest.raises(AttlasError, match="no file at"):
         list(read_conllu(tmp_path / "none.conllu"))
 

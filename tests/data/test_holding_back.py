@@ -118,5 +118,5 @@ def test_what_is_held_back_is_no_part_of_what_is_trained_on() -> None:
     whole = corpus([(f"source {n % 7}", str(n)) for n in range(20)])
     rest, part = split_validation(whole, 0.3, 1)
     assert note_overlap(rest, part) is part
-    told = note_overlap(whole, part).report.remarks
-    assert told == (f"{len(part)} sources of it in the training data as well",)
+    reported = note_overlap(whole, part).report.remarks
+    assert reported == (f"{len(part)} sources of it in the training data as well",)

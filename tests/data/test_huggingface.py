@@ -56,17 +56,17 @@ def on_the_hub(monkeypatch):
         "validation": [("three", "drei"), ("y", "long")],
         "test": [("fourteen", "vierzehn")],
     }
-    asked = []
+    requested = []
 
     def loaded(name, config):
-        asked.append((name, config))
+        requested.append((name, config))
         return {
             split: [{"translation": {"en": en, "de": de}} for en, de in pairs]
             for split, pairs in rows.items()
         }
 
     monkeypatch.setattr(datasets, "load_dataset", loaded)
-    return asked
+    return requested
 
 
 @pytest.mark.parametrize("config", ["de-en", None])
@@ -246,7 +246,7 @@ def test_quotes_of_a_tsv_are_taken_off_where_the_settings_say_so(tmp_path):
     assert data.corpus("train").pairs == (('a "b"', "c\td"),)
 
 
-def test_quotes_of_a_tsv_that_stay_are_told(tmp_path):
+def test_quotes_of_a_tsv_that_stay_are_reported(tmp_path):
     (tmp_path / "train.tsv").write_text('en\tde\n"a"\tb\n')
     train = HuggingFaceData(name=str(tmp_path), source="en", target="de").corpus("train")
     assert train.pairs == (('"a"', "b"),)

@@ -122,13 +122,13 @@ def test_a_quotation_mark_of_a_tsv_is_part_of_the_text(tmp_path, name):
     assert found.remarks == ()
 
 
-def test_texts_of_a_tsv_that_are_in_quotation_marks_are_told(tmp_path):
+def test_texts_of_a_tsv_that_are_in_quotation_marks_are_reported(tmp_path):
     (tmp_path / "a.tsv").write_text('text\tlabel\n"a ""fine"" film"\tpos\nplain\tneg\n')
     found = read_labelled_texts(tmp_path / "a.tsv")
     assert found.entries[0].text == '"a ""fine"" film"'
-    (told,) = found.remarks
-    assert "1 field in quotation marks, which are part of the text in a TSV" in told
-    assert 'data.quoting = "csv" takes them off' in told
+    (reported,) = found.remarks
+    assert "1 field in quotation marks, which are part of the text in a TSV" in reported
+    assert 'data.quoting = "csv" takes them off' in reported
 
 
 @pytest.mark.parametrize(("quoting", "text"), [("csv", 'a "fine" film'), ("none", None)])
@@ -140,7 +140,7 @@ def test_the_quotes_of_a_tsv_are_taken_off_where_the_settings_say_so(tmp_path, q
     assert found.remarks == ()
 
 
-def test_a_quoted_header_of_a_tsv_is_told_of(tmp_path):
+def test_a_quoted_header_of_a_tsv_is_reported_of(tmp_path):
     (tmp_path / "a.tsv").write_text('"text"\t"label"\n"a"\t"b"\n')
     with pytest.raises(AttlasError, match=r'take the quotes off \(data\.quoting = "csv"\)'):
         read_labelled(tmp_path / "a.tsv")
@@ -286,8 +286,8 @@ def test_other_files_among_the_texts_are_left_out_with_a_remark(tmp_path):
     (tmp_path / "pos" / "._0_7.txt").write_bytes(b"\x00\xff")  # as macOS leaves them
     found = read_labelled_texts(tmp_path)
     assert len(found.entries) == 2
-    told = "2 files in pos left out, hidden or with a name that does not end in .txt"
-    assert found.remarks == (told,)
+    reported = "2 files in pos left out, hidden or with a name that does not end in .txt"
+    assert found.remarks == (reported,)
 
 
 @pytest.mark.parametrize("texts", [{}, {"unsup": ["what"]}, {"pos": []}])
@@ -303,7 +303,7 @@ def test_a_text_of_a_folder_that_is_not_utf8_is_named(tmp_path):
         read_labelled_texts(tmp_path)
 
 
-def test_a_field_that_stands_twice_is_told(tmp_path):
+def test_a_field_that_stands_twice_is_reported(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a", "text": "b", "label": 1}\n')
     with pytest.raises(AttlasError, match=r'line 1 of .*; got the field "text" more than once'):

@@ -70,7 +70,7 @@ def test_texts_of_like_length_share_a_batch() -> None:
 
 
 @pytest.mark.parametrize(("overlong", "left"), [("skip", 1), ("cut", 2)])
-def test_a_text_that_is_too_long_is_told_by_its_place(overlong: str, left: int) -> None:
+def test_a_text_that_is_too_long_is_reported_by_its_place(overlong: str, left: int) -> None:
     config = BatchingConfig.read({"max_length": 5, "overlong": overlong}, "the test")
     batches = LabelledBatches(encoded([5, 9]), config, 1)
     assert sum(map(len, batches.epoch(0))) == left

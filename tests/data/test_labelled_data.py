@@ -78,7 +78,7 @@ def test_another_seed_holds_back_other_texts() -> None:
     assert len(chosen) == 5
 
 
-def test_copies_are_told() -> None:
+def test_copies_are_reported() -> None:
     rest, part = split_validation(
         corpus(["a", "b", "a", "a", "c"], ["pos", "pos", "neg", "pos", "pos"]), 1, 1
     )
@@ -101,7 +101,7 @@ def test_what_cannot_be_parted_is_an_error(texts: list[str], size: int, said: st
         split_validation(corpus(texts), size, 1)
 
 
-def test_a_text_becomes_one_line_and_an_empty_one_is_left_out_and_told() -> None:
+def test_a_text_becomes_one_line_and_an_empty_one_is_left_out_and_reported() -> None:
     entries = (Labelled("a<br />b\n c", " pos "), Labelled(" <br>\n", "neg"), Labelled("d", "neg"))
     found = labelled_corpus_of(LabelledTexts("there", entries, (1, 4, 7)))
     assert found.texts == ("a b c", "d")
@@ -179,7 +179,7 @@ def test_each_split_alone_is_the_one_among_all(tmp_path: Path) -> None:
         assert data.corpus(name).checksum == getattr(splits, name).checksum
 
 
-def test_a_text_of_the_validation_set_that_is_trained_on_is_told(tmp_path: Path) -> None:
+def test_a_text_of_the_validation_set_that_is_trained_on_is_reported(tmp_path: Path) -> None:
     train = lines(tmp_path / "t.jsonl", ("a", 0), ("b", 1))
     valid = lines(tmp_path / "v.jsonl", ("a", 0), ("c", 1))
     splits = LabelledData(train=str(train), valid=str(valid), held_back=0).load()
@@ -222,7 +222,7 @@ def test_imdb_is_parted_by_text(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["lost.jsonl", "lost.csv", "lost"])
-def test_a_missing_file_is_told_with_where_it_comes_from(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_reported_with_where_it_comes_from(tmp_path: Path, name: str) -> None:
     data = LabelledData(train=str(tmp_path / name), held_back=0.1, origin="the attic")
     said = rf"no file at .*{name}; get it from the attic, or name another with --set data\.train=…"
     for split in ("train", "valid"):  # which is a part of train
@@ -240,9 +240,9 @@ def alike_in(labels: list[str]) -> tuple[LabelledCorpus, str]:
     "label", [" pos", "pos ", "\tpos\u00a0", "\ufeffpos", "\u200bpos", "\u3000pos\n", " \u200b pos"]
 )
 def test_what_cannot_be_seen_around_a_label_is_none_of_it(label: str) -> None:
-    found, told = alike_in(["pos", label])
+    found, reported = alike_in(["pos", label])
     assert found.labels == ("pos", "pos")
-    assert "WARNING" not in told
+    assert "WARNING" not in reported
 
 
 @pytest.mark.parametrize(
@@ -255,15 +255,15 @@ def test_what_cannot_be_seen_around_a_label_is_none_of_it(label: str) -> None:
         ("ガ", "ｶﾞ", "'ガ' (2) and 'ｶﾞ' (1)"),
     ],
 )
-def test_labels_that_differ_in_case_or_form_alone_stay_and_are_told(
+def test_labels_that_differ_in_case_or_form_alone_stay_and_are_reported(
     one: str, other: str, shown: str
 ) -> None:
-    found, told = alike_in([one, other, one])
+    found, reported = alike_in([one, other, one])
     assert found.labels == (one, other, one)
-    assert f"WARNING: the labels {shown} differ in case or in Unicode form alone" in told
+    assert f"WARNING: the labels {shown} differ in case or in Unicode form alone" in reported
     assert "WARNING" not in alike_in([one, "another", one])[1]
 
 
-def test_a_label_that_is_unknown_for_its_case_alone_is_told_the_known_one() -> None:
+def test_a_label_that_is_unknown_for_its_case_alone_is_reported_the_known_one() -> None:
     with pytest.raises(AttlasError, match=r"got 'Pos' in line 2; did you mean 'pos'\?"):
         Labels(("neg", "pos")).ids(corpus(["a", "b"], ["neg", "Pos"]))

@@ -18,17 +18,17 @@ def corpus(*labels):
     return labelled_corpus_of(LabelledTexts("some", entries, tuple(range(1, len(labels) + 1))))
 
 
-def test_labels_are_told_with_their_number_the_commonest_first():
-    told = describe_labels(corpus(*["neg"] * 1_500, "so-so", *["pos"] * 1_500))
-    assert told == "labels: neg (1,500), pos (1,500), so-so (1)"
+def test_labels_are_reported_with_their_number_the_commonest_first():
+    reported = describe_labels(corpus(*["neg"] * 1_500, "so-so", *["pos"] * 1_500))
+    assert reported == "labels: neg (1,500), pos (1,500), so-so (1)"
 
 
-def test_of_many_labels_the_first_are_told_and_how_many_there_are():
+def test_of_many_labels_the_first_are_reported_and_how_many_there_are():
     many = [f"id {n:04}" for n in range(2_000)]
-    told = describe_labels(corpus(*many, many[-1]))
-    assert told.startswith("labels: id 1999 (2), id 0000 (1), ")
-    assert told.endswith(", … (2,000 in all)")
-    assert len(told) < 300
+    reported = describe_labels(corpus(*many, many[-1]))
+    assert reported.startswith("labels: id 1999 (2), id 0000 (1), ")
+    assert reported.endswith(", … (2,000 in all)")
+    assert len(reported) < 300
 
 
 def test_a_label_that_nobody_learned_is_an_error_of_a_length_that_can_be_read():

@@ -89,11 +89,11 @@ PLAIN = {
 @given(text=MARKED)
 @pytest.mark.parametrize("form", ["nfc", "nfkc"])
 def test_what_is_read_is_what_unicode_says(form: Literal["nfc", "nfkc"], text: str) -> None:
-    wanted = unicodedata.normalize("NFC" if form == "nfc" else "NFKC", text)
+    expected = unicodedata.normalize("NFC" if form == "nfc" else "NFKC", text)
     one = FORMED[form]
-    assert one.decode(one.encode(text)) == wanted
-    letters = Characters(sorted(set(wanted)), form)
-    assert letters.decode(letters.encode(text)) == wanted
+    assert one.decode(one.encode(text)) == expected
+    letters = Characters(sorted(set(expected)), form)
+    assert letters.decode(letters.encode(text)) == expected
 
 
 @pytest.mark.parametrize("form", ["nfc", "nfkc"])

@@ -101,8 +101,8 @@ def test_a_line_with_another_number_of_columns_is_named(tmp_path):
 
 def test_all_lines_with_another_number_of_columns_are_counted(tmp_path):
     path = put(tmp_path / "a.tsv", "a\tb\nc\nd\te\tf\ng\th\n")
-    told = r"got 1 column in line 2; other numbers than 2 in 2 lines; correct these lines"
-    with pytest.raises(AttlasError, match=told):
+    reported = r"got 1 column in line 2; other numbers than 2 in 2 lines; correct these lines"
+    with pytest.raises(AttlasError, match=reported):
         read_pairs([path])
 
 
@@ -177,11 +177,11 @@ def test_a_wrong_csv_of_pairs_is_an_error_with_its_line(tmp_path, text, said):
         read_pairs([put(tmp_path / "a.csv", text)], ("en", "de"))
 
 
-def test_quoted_fields_of_a_tsv_are_told_until_somebody_says_how_they_are_meant(tmp_path):
+def test_quoted_fields_of_a_tsv_are_reported_until_somebody_says_how_they_are_meant(tmp_path):
     path = put(tmp_path / "a.tsv", '"a ""b"""\tc\n"Yes," he said. "No."\td\n')
-    told = str(read_pairs([path]).report)
-    assert "WARNING: 1 field in quotation marks" in told
-    assert 'data.quoting = "csv" takes them off' in told
+    reported = str(read_pairs([path]).report)
+    assert "WARNING: 1 field in quotation marks" in reported
+    assert 'data.quoting = "csv" takes them off' in reported
     assert "WARNING" not in str(read_pairs([path], quoting="none").report)
     plain = put(tmp_path / "b.tsv", '"a ""b"""\t"c"\n')
     assert read_pairs([plain], quoting="csv").pairs == (('a "b"', "c"),)
@@ -190,7 +190,7 @@ def test_quoted_fields_of_a_tsv_are_told_until_somebody_says_how_they_are_meant(
         assert data.load().train.pairs == pairs
 
 
-def test_a_quoted_field_that_holds_what_divides_a_tsv_is_told_of_the_setting(tmp_path):
+def test_a_quoted_field_that_holds_what_divides_a_tsv_is_reported_of_the_setting(tmp_path):
     path = put(tmp_path / "a.tsv", 'a\tb\n"c\nd"\te\n')
     with pytest.raises(AttlasError, match=r'got 1 column in line 2; .*set data\.quoting = "csv"'):
         read_pairs([path])
@@ -338,7 +338,7 @@ def test_the_standard_input_is_read_once_and_parted(table, monkeypatch):
     assert (splits.train.pairs, splits.valid.pairs) == (filed.train.pairs, filed.valid.pairs)
 
 
-def test_a_source_of_the_validation_set_that_is_trained_on_is_told(tmp_path):
+def test_a_source_of_the_validation_set_that_is_trained_on_is_reported(tmp_path):
     train = str(put(tmp_path / "a.tsv", "a\tb\nc\td\n"))
     valid = str(put(tmp_path / "b.tsv", "a\tother\ne\tf\n"))
     again = "of it in the training data as well"
@@ -430,7 +430,7 @@ def test_newstest_is_read_by_the_names_of_its_columns(shared_data):
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_a_missing_file_is_told_with_where_it_comes_from(tmp_path, split):
+def test_a_missing_file_is_reported_with_where_it_comes_from(tmp_path, split):
     there = {name: (str(put(tmp_path / name, "a\tb\n")),) for name in ("train", "valid", "test")}
     there[split] = (str(tmp_path / "lost.tsv"),)
     said = rf"no file at .*lost\.tsv; get it from the attic, or .* --set data\.{split}=…$"
@@ -440,7 +440,7 @@ def test_a_missing_file_is_told_with_where_it_comes_from(tmp_path, split):
         FilesData(**there).load()
 
 
-def test_another_mistake_in_a_file_is_told_as_ever(tmp_path):
+def test_another_mistake_in_a_file_is_reported_as_ever(tmp_path):
     damaged = str(put(tmp_path / "a", "one column\n"))
     with pytest.raises(AttlasError, match=r"set data\.columns"):
         FilesData(train=(damaged,), valid=(damaged,), origin="the attic").load()

@@ -145,7 +145,7 @@ def test_the_file_has_no_name_and_is_closed_with_the_last_that_reads_it(
         os.fstat(descriptor)
 
 
-def test_a_disk_without_room_is_told(
+def test_a_disk_without_room_is_reported(
     files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int, content: bytes) -> None:
@@ -156,7 +156,7 @@ def test_a_disk_without_room_is_told(
         stored(lambda: read_pairs(files), monkeypatch)
 
 
-def test_a_fault_that_is_an_error_is_told_after_files_that_do_not_fit(tmp_path: Path) -> None:
+def test_a_fault_that_is_an_error_is_reported_after_files_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one\n\nthree\n", encoding="utf-8")
     (tmp_path / "b").write_text("eins\n", encoding="utf-8")
     strict = FilterConfig(empty="error")
@@ -257,7 +257,7 @@ def test_sampled_segmentations_are_those_of_pairs_in_memory(
 
 @pytest.mark.usefixtures("_small_files")
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "reported"),
     [
         (lambda folder: (folder / "00003.ids").unlink(), "00003.ids: no such file"),
         (lambda folder: (folder / "lines").write_bytes(b"1234"), "lines has another size"),
@@ -275,13 +275,13 @@ def test_a_damaged_file_is_named(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     damage: Callable[[Path], object],
-    told: str,
+    reported: str,
 ) -> None:
     train = stored(lambda: read_pairs(files), monkeypatch)
     vocabularies = build_vocabularies(VocabularyConfig(kind="words"), train.pairs)
     write_encoded(tmp_path, train, train.part([1, 2], "v", train.report), vocabularies, MADE_OF)
     damage(tmp_path / ENCODED)
-    assert told in EncodedFiles(tmp_path, MADE_OF).fault()
+    assert reported in EncodedFiles(tmp_path, MADE_OF).fault()
 
 
 def test_files_of_other_data_or_vocabularies_are_not_used(

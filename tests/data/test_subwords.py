@@ -123,14 +123,14 @@ def test_a_merge_is_left_out_as_often_as_the_strength_says():
         20000,
     )
     found = Counter(tuple(merges.drawn("abc", p, chance)) for _ in range(many))
-    wanted = {
+    expected = {
         ("abc",): (1 - p) ** 2 + p * (1 - p) ** 2,
         ("ab", "c"): (1 - p) * p,
         ("a", "bc"): p * (1 - p) * p,
         ("a", "b", "c"): p * p,
     }
-    assert sum(wanted.values()) == pytest.approx(1)
-    for pieces, share in wanted.items():
+    assert sum(expected.values()) == pytest.approx(1)
+    for pieces, share in expected.items():
         assert found[pieces] / many == pytest.approx(share, abs=0.015)
 
 
@@ -177,16 +177,16 @@ def test_words_short_and_long_are_drawn_as_by_looking_for_each_merge_anew(
 
 def test_a_long_word_is_looked_up_a_few_times_for_each_of_its_characters():
     class Counted(dict):
-        asked = 0
+        requested = 0
 
         def get(self, *key):
-            self.asked += 1
+            self.requested += 1
             return super().get(*key)
 
     scores = Counted({"a" * length: -float(length) for length in range(2, 17)})
     pieces = Merges(scores).drawn("a" * 4_000, 0.1, random.Random(0))
     assert "".join(pieces) == "a" * 4_000
-    assert scores.asked < 3 * 4_000
+    assert scores.requested < 3 * 4_000
 
 
 @pytest.mark.parametrize("kind", [Merges, Lattice])
@@ -286,7 +286,7 @@ def test_a_size_beyond_four_bytes_is_an_error():
         train_subwords(TEXTS, "bpe", 2**31)
 
 
-def test_a_text_of_nothing_but_the_sign_that_sentencepiece_keeps_is_told_so():
+def test_a_text_of_nothing_but_the_sign_that_sentencepiece_keeps_is_reported_so():
     with pytest.raises(AttlasError, match=r"got nothing but U\+2585 \(▅\), which sentencepiece"):
         train_subwords(["\u2585", "", " \u2585"], "bpe", 400)
     with pytest.raises(AttlasError, match="got nothing; check"):
@@ -319,9 +319,9 @@ def test_a_long_line_takes_part_in_training():
 
 
 def test_a_file_that_is_cut_off_is_named(tmp_path):
-    for left, told in ((b"not a model", ".*"), (b"", "an empty one")):
+    for left, reported in ((b"not a model", ".*"), (b"", "an empty one")):
         (tmp_path / "tokenizer.model").write_bytes(left)
-        with pytest.raises(AttlasError, match=rf"tokenizer.model: {told}; put the file back"):
+        with pytest.raises(AttlasError, match=rf"tokenizer.model: {reported}; put the file back"):
             Subwords.load(tmp_path / "tokenizer.model")
 
 

@@ -88,7 +88,7 @@ def test_sampling_needs_subwords():
 
 
 @pytest.mark.parametrize("size", [0, 4, 2**31, -1])
-def test_a_size_that_no_vocabulary_has_is_told_with_those_that_are_possible(size: int) -> None:
+def test_a_size_that_no_vocabulary_has_is_reported_with_those_that_are_possible(size: int) -> None:
     with pytest.raises(AttlasError, match=r"vocabulary\.size from 5 to 2,147,483,647") as caught:
         VocabularyConfig.read({"size": size}, "here")
     assert caught.value.got == str(size)
@@ -97,7 +97,9 @@ def test_a_size_that_no_vocabulary_has_is_told_with_those_that_are_possible(size
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_the_least_vocabulary_of_subwords_that_is_told_is_one_that_can_be_built(kind: str) -> None:
+def test_the_least_vocabulary_of_subwords_that_is_reported_is_one_that_can_be_built(
+    kind: str,
+) -> None:
     pairs = [Pair("ein Hund und ein Hut", "a dog and a hat")] * 30
     with pytest.raises(AttlasError, match=r"at least (\d+) ids .* at most 2,147,483,647") as caught:
         build_vocabularies(VocabularyConfig(kind=kind, size=100), pairs)

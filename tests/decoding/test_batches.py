@@ -162,8 +162,8 @@ def test_what_is_left_of_a_batch_finds_the_same_with_the_next_one(kind: str, way
     source, token_mask = sources(*sorted(LENGTHS[:24]))
     batches = parted(source, token_mask, [12, 6, 6])
     apart = [decode(model, *batch[:2], WAYS[way]) for batch in batches]
-    for found, wanted in zip(decode_all(model, batches, WAYS[way]), apart, strict=True):
-        same(found, wanted)
+    for found, expected in zip(decode_all(model, batches, WAYS[way]), apart, strict=True):
+        same(found, expected)
 
 
 @given(

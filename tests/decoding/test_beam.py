@@ -67,11 +67,11 @@ def test_a_wide_beam_finds_exactly_what_brute_force_finds(
     )
     for row, found in enumerate(decode(model, source, token_mask, config)):
         own = source[row][token_mask[row]]
-        wanted = best_by_brute_force(model, own, config, longest)[:n_best]
+        expected = best_by_brute_force(model, own, config, longest)[:n_best]
         complete = [one for one in found if one.finished]
-        assert len(complete) == min(n_best, len(wanted))
-        assert [one.tokens for one in complete] == [sentence for _, _, sentence in wanted]
-        for one, (score, log_p, _) in zip(complete, wanted, strict=True):
+        assert len(complete) == min(n_best, len(expected))
+        assert [one.tokens for one in complete] == [sentence for _, _, sentence in expected]
+        for one, (score, log_p, _) in zip(complete, expected, strict=True):
             assert one.score == pytest.approx(score, abs=1e-9)
             assert one.log_probability == pytest.approx(log_p, abs=1e-9)
 

@@ -239,5 +239,5 @@ def test_a_forbidden_unknown_token_is_written_in_a_prefix_alone(
         for one in hypotheses:
             assert 1 not in one.tokens[len(prefix) :]
             own = source[row][token_mask[row]]
-            wanted, _ = log_probability(model, own, one.tokens, one.finished)
-            assert one.log_probability == pytest.approx(wanted, abs=1e-9)  # the model's own
+            expected, _ = log_probability(model, own, one.tokens, one.finished)
+            assert one.log_probability == pytest.approx(expected, abs=1e-9)  # the model's own

@@ -130,9 +130,9 @@ def test_finished_ones_are_the_best_of_each_text(rounds: list[list[tuple[int, in
         found = found.joined(tokens, scores, scores, keys)
         for key, score in newcomers:
             best[key] = max(score, best.get(key, score))
-        wanted = sorted(best.values(), reverse=True)[:4]
+        expected = sorted(best.values(), reverse=True)[:4]
         (listed,) = found.lists()
-        assert [one.score for one in listed] == wanted
+        assert [one.score for one in listed] == expected
         assert len({one.tokens[0] for one in listed}) == len(listed)
         assert all(best[one.tokens[0]] == one.score for one in listed)
 

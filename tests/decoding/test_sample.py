@@ -19,10 +19,10 @@ def test_tokens_are_drawn_as_often_as_the_model_says() -> None:
     config = DecodingConfig(method="sample", n_best=draws, temperature=0.7)
     logits, _ = model.step(torch.tensor([2]), model.encode(source, token_mask))
     allowed = [*WORDS, END]
-    wanted = (logits[0, allowed] / 0.7).softmax(0)
+    expected = (logits[0, allowed] / 0.7).softmax(0)
     (drawn,) = decode(model, source, token_mask, config)
     first = [one.tokens[0] if one.tokens else END for one in drawn]
-    for token, probability in zip(allowed, wanted.tolist(), strict=True):
+    for token, probability in zip(allowed, expected.tolist(), strict=True):
         # Five standard deviations of a binomial share.
         slack = 5 * (probability * (1 - probability) / draws) ** 0.5
         assert first.count(token) / draws == pytest.approx(probability, abs=slack)

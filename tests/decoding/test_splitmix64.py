@@ -28,8 +28,8 @@ def test_it_is_split_mix(seeds: list[int], number: int) -> None:
     found = splitmix64_uniform(torch.tensor(seeds), number)
     assert found.dtype == torch.float64
     if number < 1000:
-        wanted = [min(split_mix(seed & ALL, number), 1.0 - 1e-6) for seed in seeds]
-        assert found.tolist() == wanted
+        expected = [min(split_mix(seed & ALL, number), 1.0 - 1e-6) for seed in seeds]
+        assert found.tolist() == expected
     assert ((found >= 0) & (found < 1)).all()
 
 

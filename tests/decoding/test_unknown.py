@@ -117,8 +117,8 @@ def test_the_weights_of_the_pieces_of_a_word_are_summed(kind: str) -> None:
         one = translator(text)
         words, pieces = text.split(), one.source_tokens[:-1]
         weights = torch.stack([r.weights()[0] for r in across(one)]).mean((0, 1)).double()
-        wanted = [token for token in one.tokens if token != "</s>"]
-        for query, token in enumerate(wanted):
+        expected = [token for token in one.tokens if token != "</s>"]
+        for query, token in enumerate(expected):
             sums = [0.0] * len(words)
             for place, piece in enumerate(pieces):
                 if piece != "▁":
@@ -126,9 +126,9 @@ def test_the_weights_of_the_pieces_of_a_word_are_summed(kind: str) -> None:
             word = words[sums.index(max(sums))]
             heaviest = int(weights[query, : len(pieces)].argmax())
             otherwise |= words[word_of_piece(text, heaviest)] != word
-            wanted[query] = word if token == "<unk>" else token
+            expected[query] = word if token == "<unk>" else token
             seen.add(token)
-        assert one.text == " ".join(wanted)
+        assert one.text == " ".join(expected)
     assert "<unk>" in seen
     assert otherwise or kind == "transformer"  # to sum them makes a difference
 
@@ -236,7 +236,7 @@ def test_words_are_chosen_by_the_weights_that_somebody_put_in() -> None:
 
 def test_many_threads_may_ask_at_once() -> None:
     translator, texts = table(9, n_best=2), ["a b x", "x y", "Zoë"] * 3
-    wanted = [translator(text).text for text in texts]
+    expected = [translator(text).text for text in texts]
     found: dict[int, str] = {}
     threads = [
         threading.Thread(target=lambda n=n: found.update({n: translator(texts[n]).text}))
@@ -246,7 +246,7 @@ def test_many_threads_may_ask_at_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [found[n] for n in range(len(texts))] == wanted
+    assert [found[n] for n in range(len(texts))] == expected
 
 
 def test_a_hypothesis_that_was_cut_off_has_its_words_too() -> None:

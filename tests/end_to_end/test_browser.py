@@ -41,7 +41,7 @@ class Shouting:
 
     def __init__(self) -> None:
         self.facts: dict[str, str | int | float | None] = {"parameters": 1_234_567}
-        self.told: dict[str, Watched] = {}
+        self.reported: dict[str, Watched] = {}
         self.wait = threading.Event()
 
     def __call__(self, text: str, prefix: str = "") -> Watched:
@@ -50,7 +50,9 @@ class Shouting:
         source = (*(f"▁{word}" for word in text.split()), "</s>")
         target = (*(f"▁{word.upper()}" for word in text.split()), "</s>")
         if text.startswith("blind"):
-            told = Watched(text.upper(), source, target, None, blank="the model has no attention")
+            reported = Watched(
+                text.upper(), source, target, None, blank="the model has no attention"
+            )
         else:
             trace = Trace()
             generator = torch.Generator().manual_seed(len(text))
@@ -61,9 +63,9 @@ class Shouting:
                     f"layer.{layer}", DenseAttentionMap(scores.roll(layer, -1).softmax(-1))
                 )
             trace.label([source], [target])
-            told = Watched(text.upper(), source, target, trace)
-        self.told[text] = told
-        return told
+            reported = Watched(text.upper(), source, target, trace)
+        self.reported[text] = reported
+        return reported
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Visit(Reader):
             )
 
     def weights(self, sentence: str, layer: str = "layer.0") -> torch.Tensor:
-        trace = self.translator.told[sentence].trace
+        trace = self.translator.reported[sentence].trace
         assert trace is not None
         return trace[layer].weights()[0]
 

@@ -54,8 +54,8 @@ def enter(reader: Reader, link: str) -> None:
 def beams(url: str, prefix: list[int] | None = None) -> dict[str, Any]:
     """What the server says of the same."""
     body = {"text": TEXT, **({"prefix": prefix} if prefix else {})}
-    told = httpx.post(f"{url}api/translate", json=body).json()
-    found: dict[str, Any] = httpx.get(f"{url}api/maps/{told['map']}/beams").json()
+    reported = httpx.post(f"{url}api/translate", json=body).json()
+    found: dict[str, Any] = httpx.get(f"{url}api/maps/{reported['map']}/beams").json()
     return found
 
 

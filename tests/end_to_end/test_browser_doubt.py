@@ -61,8 +61,8 @@ def table(reader: Reader) -> dict[str, list[str]]:
 
 def effects(url: str, query: str) -> dict[str, Any]:
     """What the server says of the same."""
-    told = httpx.post(f"{url}api/translate", json={"text": "the cat sat"}).json()
-    answer: dict[str, Any] = httpx.get(f"{url}api/maps/{told['map']}/0/doubt?{query}").json()
+    reported = httpx.post(f"{url}api/translate", json={"text": "the cat sat"}).json()
+    answer: dict[str, Any] = httpx.get(f"{url}api/maps/{reported['map']}/0/doubt?{query}").json()
     return {effect["name"]: effect for effect in answer["changes"]} | {"all": answer}
 
 

@@ -65,10 +65,10 @@ def complaints(driver: Driver) -> list[str]:
 
 
 def requests(driver: Driver) -> list[str]:
-    asked = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
+    requested = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
     return [
         event["params"]["request"]["url"]
-        for event in asked
+        for event in requested
         if event["method"] == "Network.requestWillBeSent"
     ]
 

@@ -117,13 +117,13 @@ def test_weights_are_exact_on_screen_and_take_half_a_byte_beside_it(
 def test_a_head_that_was_pointed_at_is_drawn_once_and_exactly(visit: Visit, seen: Trace) -> None:
     visit.exact_map(MAP)
     visit.still()
-    asked = [one["name"] for one in visit.requests()]
+    requested = [one["name"] for one in visit.requests()]
     watch(visit)
     visit.switch(RIGHT, MAP)
     visit.still()
     drawn = [one["width"] for one in visit.probe()["map"]]
     assert drawn.count(MAP) == 1
-    new = [one["name"] for one in visit.requests() if one["name"] not in asked]
+    new = [one["name"] for one in visit.requests() if one["name"] not in requested]
     assert len(new) == 1  # its weights, and no tokens
     assert "heads=" in new[0]
     assert changes(visit)["words"] == 0

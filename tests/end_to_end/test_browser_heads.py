@@ -162,7 +162,9 @@ def test_every_part_of_the_state_comes_back_by_its_link(reader: Reader) -> None:
     assert reader.words("target") == [*SOURCE[1:3], "⟨right-to-left override⟩abc"]
 
 
-def test_a_damaged_link_is_told_and_the_page_shows_what_it_would_without(reader: Reader) -> None:
+def test_a_damaged_link_is_reported_and_the_page_shows_what_it_would_without(
+    reader: Reader,
+) -> None:
     reader.enter("#v=1&row=0&l=x")
     reader.driver.wait("!page.querySelector('#problem').hidden")
     assert "a whole link to this page; got a damaged one (l=x)" in reader.text("#problem")
@@ -192,9 +194,9 @@ def test_a_long_map_is_shown_at_once_by_a_sample_and_then_whole(
     trace.record("a", FactoredAttentionMap(query, keys, 0.5, everywhere, 0))
     whole = MapWindow.pyramid
 
-    def slowly(window: MapWindow, *asked: Any) -> Pyramid:
+    def slowly(window: MapWindow, *requested: Any) -> Pyramid:
         read.wait(60)
-        return whole(window, *asked)
+        return whole(window, *requested)
 
     monkeypatch.setattr(MapWindow, "pyramid", slowly)
     monkeypatch.setattr(overview, "_MOST_READ", 1 << 20)
@@ -215,11 +217,11 @@ def test_who_leaves_the_page_is_worked_for_no_longer_and_who_comes_back_is(
     begun: list[threading.Event] = []
     whole = MapWindow.pyramid
 
-    def waiting(window: MapWindow, layer: Layer, stop: threading.Event, told: Any) -> Pyramid:
+    def waiting(window: MapWindow, layer: Layer, stop: threading.Event, reported: Any) -> Pyramid:
         begun.append(stop)
         if len(begun) == 1:
             stop.wait(60)
-        return whole(window, layer, stop, told)
+        return whole(window, layer, stop, reported)
 
     monkeypatch.setattr(MapWindow, "pyramid", waiting)
     monkeypatch.setattr(overview, "_MOST_READ", 1 << 20)
@@ -268,17 +270,17 @@ def test_only_heads_with_so_much_of_a_statistic_are_shown(
     values = [value for layer in statistics for value in layer["max_weight"]]
     least = sorted(values)[len(values) // 2] / max(values)
     hundredths = int(100 * least)
-    wanted = sum(100 * value >= hundredths * max(values) for value in values)
-    assert 0 < wanted < len(values)
+    expected = sum(100 * value >= hundredths * max(values) for value in values)
+    assert 0 < expected < len(values)
     assert reader.hidden("#least")
     assert len(named(reader)) == len(values)
     reader.choose("#statistic", "max_weight")
     reader.driver.wait("page.querySelector('#least').checkVisibility()")
     reader.driver.type("#least", str(hundredths))
     reader.driver.wait("location.hash.includes(`mf=${args[0]}`)", hundredths)
-    assert len(named(reader)) == wanted
+    assert len(named(reader)) == expected
     enter(reader, reader.link())
-    assert len(named(reader)) == wanted
+    assert len(named(reader)) == expected
     reader.choose("#statistic", "")
     reader.driver.wait("!page.querySelector('#least').checkVisibility()")
     assert len(named(reader)) == len(values)

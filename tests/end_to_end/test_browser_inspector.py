@@ -294,7 +294,7 @@ def test_the_crosshair_moved_by_keys_is_spoken(reader: Reader) -> None:
     assert "p=t1.1" in reader.link()
 
 
-def test_a_server_that_has_gone_is_told_and_the_old_answer_stays_dimmed(driver: Driver) -> None:
+def test_a_server_that_has_gone_is_reported_and_the_old_answer_stays_dimmed(driver: Driver) -> None:
     with serving(app(made(), name="heads")) as url:
         reader = Reader(driver, url)
         driver.view(1200, 900)

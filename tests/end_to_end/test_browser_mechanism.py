@@ -55,7 +55,7 @@ def table(reader: Reader) -> list[list[str]]:
     return rows
 
 
-def told(url: str, query: str, layer: int = 2) -> dict[str, Any]:
+def reported(url: str, query: str, layer: int = 2) -> dict[str, Any]:
     """What the server says of the same."""
     answer = httpx.post(f"{url}api/translate", json={"text": "the cat sat"}).json()
     found: dict[str, Any] = httpx.get(
@@ -70,7 +70,7 @@ def number(text: str) -> float:
 
 def test_each_key_has_its_product_its_score_and_its_weight(reader: Reader, url: str) -> None:
     enter(reader, f"{SELF}&p=t3.1")
-    keys = told(url, "head=1&row=3&key=1")["keys"]
+    keys = reported(url, "head=1&row=3&key=1")["keys"]
     rows = table(reader)
     assert len(rows) == 6
     for place, row in enumerate(rows):
@@ -87,7 +87,7 @@ def test_each_key_has_its_product_its_score_and_its_weight(reader: Reader, url: 
 
 def test_the_slider_sharpens_the_weights_and_is_kept_by_the_link(reader: Reader, url: str) -> None:
     enter(reader, f"{SELF}&p=t3.1")
-    keys = told(url, "head=1&row=3")["keys"]
+    keys = reported(url, "head=1&row=3")["keys"]
     reader.driver.run("page.querySelector('#factor').focus()")
     reader.driver.keys([RIGHT] * 11 + [LEFT])
     reader.driver.wait("page.querySelector('.slider output').textContent === '× 2'")
@@ -108,7 +108,7 @@ def test_the_slider_sharpens_the_weights_and_is_kept_by_the_link(reader: Reader,
 
 def test_without_the_mask_every_key_gets_a_weight(reader: Reader, url: str) -> None:
     enter(reader, f"{SELF}&p=t3.1")
-    keys = told(url, "head=1&row=3")["keys"]
+    keys = reported(url, "head=1&row=3")["keys"]
     reader.driver.run("page.querySelector('#unmasked').focus()")
     reader.driver.keys([" "])
     reader.driver.wait("!page.querySelector('#scores .impossible')")

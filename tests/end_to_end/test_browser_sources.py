@@ -98,7 +98,7 @@ def test_a_link_says_what_is_compared(reader: Reader) -> None:
     assert compared(reader)[:2] == ["after: layer 0, head 0", "before: layer 0, head 0"]
 
 
-def test_a_trace_with_another_text_is_told_in_a_sentence(reader: Reader) -> None:
+def test_a_trace_with_another_text_is_reported_in_a_sentence(reader: Reader) -> None:
     reader.enter("#v=1&row=0&l=0&h=0&tab=compare&b=2")
     reader.driver.wait("page.querySelector('.compare .empty')?.textContent.includes('Expected')")
     assert "a map with other rows and keys" in reader.text(".compare .empty")
@@ -119,8 +119,8 @@ def test_the_reading_of_a_long_map_says_how_far_it_is_and_can_be_stopped(
 ) -> None:
     ended = threading.Event()
 
-    def slowly(window: MapWindow, layer: Layer, stop: threading.Event, told: Any) -> Any:
-        told(0.37)
+    def slowly(window: MapWindow, layer: Layer, stop: threading.Event, reported: Any) -> Any:
+        reported(0.37)
         if stop.wait(60):
             ended.set()
         raise PassCancelledError
@@ -145,9 +145,9 @@ def test_who_looks_closer_sees_at_once_what_the_reading_of_the_whole_map_knows(
 ) -> None:
     whole, closer = MapWindow.of, threading.Event()
 
-    def of(window: MapWindow, layer: Layer, *asked: Any, **how: Any) -> torch.Tensor:
+    def of(window: MapWindow, layer: Layer, *requested: Any, **how: Any) -> torch.Tensor:
         closer.wait(60)
-        return whole(window, layer, *asked, **how)
+        return whole(window, layer, *requested, **how)
 
     monkeypatch.setattr(MapWindow, "of", of)
     with serving(app(long_trace(), name="long")) as url, well_behaved(driver, url):

@@ -66,6 +66,6 @@ def test_make_knows_its_targets_in_a_clone_of_any_name(clone: Path) -> None:
             ["make", "--dry-run", target], cwd=clone, capture_output=True, text=True
         )
         assert (done.returncode, done.stderr) == (0, ""), target
-    asked = ["make", "--dry-run", "--question", "--print-data-base", "help"]
-    database = subprocess.run(asked, cwd=clone, capture_output=True, text=True).stdout
+    requested = ["make", "--dry-run", "--question", "--print-data-base", "help"]
+    database = subprocess.run(requested, cwd=clone, capture_output=True, text=True).stdout
     assert f"PATH := {clone / '.venv' / 'bin'}:" in database

@@ -52,10 +52,10 @@ def test_its_map_is_the_anti_diagonal(bahdanau: tuple[Recipe, Outcome]) -> None:
     for pair in recipe.data.load().test.pairs[:50]:
         weights = translator(pair.source).trace["decoder.attention"].weights()[0, 0]
         peaks.append(weights[:LENGTH].argmax(-1))
-    wanted = torch.arange(LENGTH).flip(0).expand(len(peaks), LENGTH)
+    expected = torch.arange(LENGTH).flip(0).expand(len(peaks), LENGTH)
     # The peak may sit one key beside the symbol: a bidirectional state knows its neighbours.
-    beside = (torch.stack(peaks) - wanted).abs() <= 1
-    exact = torch.stack(peaks) == wanted
+    beside = (torch.stack(peaks) - expected).abs() <= 1
+    exact = torch.stack(peaks) == expected
     assert beside.float().mean() >= 0.98
     assert exact.float().mean() >= 0.9
 

@@ -151,7 +151,7 @@ def opened(trace: Path, opens: Any, *, name: str = "a") -> TestClient:
 
 
 @pytest.fixture
-def asked(trace: Path) -> dict[str, bytes]:
+def requested(trace: Path) -> dict[str, bytes]:
     """What a page asked for, and how it was answered."""
     with opened(trace, lambda: attlas.Trace.load(trace)) as client:
         found = {path: client.get(path).content for path in ("/api/model", "/api/texts/1")}
@@ -166,19 +166,19 @@ def never() -> Any:
 
 
 def test_what_was_answered_once_is_answered_again_without_the_trace(
-    trace: Path, asked: dict[str, bytes]
+    trace: Path, requested: dict[str, bytes]
 ) -> None:
     with opened(trace, never) as client:
-        for path, body in asked.items():
+        for path, body in requested.items():
             answer = client.get(path)
             assert (answer.status_code, answer.content) == (200, body), path
             assert answer.headers["Cache-Control"] == "no-store"
 
 
 def test_an_id_of_an_earlier_server_still_names_the_same_maps(
-    trace: Path, asked: dict[str, bytes]
+    trace: Path, requested: dict[str, bytes]
 ) -> None:
-    (name,) = {path.split("/")[3] for path in asked if path.startswith("/api/maps")}
+    (name,) = {path.split("/")[3] for path in requested if path.startswith("/api/maps")}
     with opened(trace, lambda: attlas.Trace.load(trace)) as client:
         fresh = client.get(f"/api/maps/{name}/0?shape=4,4")
         assert fresh.status_code == 200
@@ -186,31 +186,33 @@ def test_an_id_of_an_earlier_server_still_names_the_same_maps(
             assert client.get(f"/api/maps/{wrong}/0").status_code == 404
 
 
-def test_a_page_of_another_name_is_not_told_this_one(trace: Path, asked: dict[str, bytes]) -> None:
+def test_a_page_of_another_name_is_not_reported_this_one(
+    trace: Path, requested: dict[str, bytes]
+) -> None:
     with opened(trace, lambda: attlas.Trace.load(trace), name="b") as client:
         assert client.get("/api/model").json()["facts"] == {"name": "b"}
 
 
 def test_nothing_is_shown_of_a_trace_that_turns_out_to_be_damaged(
-    trace: Path, asked: dict[str, bytes]
+    trace: Path, requested: dict[str, bytes]
 ) -> None:
     content = bytearray(trace.read_bytes())
     content[-1] ^= 1
     trace.write_bytes(content)
-    told: list[attlas.AttlasError] = []
+    reported: list[attlas.AttlasError] = []
     source = ExplorerSource(
         "a",
         lambda: attlas.Trace.load(trace),
         checksum=SUM,
         answers=AnswerFolder.of_trace(trace, SUM),
     )
-    apis, _ = apis_of([source], told.append)
+    apis, _ = apis_of([source], reported.append)
     with TestClient(site(apis), base_url="http://localhost") as client:
         assert client.get("/api/model").status_code == 200  # before it is opened
         answer = client.get("/api/texts/0")
         assert (answer.status_code, "which is damaged" in answer.json()["got"]) == (400, True)
         assert client.get("/api/model").status_code == 400
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_later_quick_answers_and_errors_are_not_kept(

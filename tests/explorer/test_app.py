@@ -27,48 +27,48 @@ def complaint(response: Any, status: int = 400) -> str:
 
 
 def test_a_text_comes_back_translated_with_its_tokens(client: TestClient) -> None:
-    told = ask(client, "red house").json()
-    assert told["text"] == "der esuoh"
-    assert told["source"] == ["▁red", "▁house", "</s>"]
-    assert told["target"] == ["▁der", "▁esuoh", "</s>"]
+    reported = ask(client, "red house").json()
+    assert reported["text"] == "der esuoh"
+    assert reported["source"] == ["▁red", "▁house", "</s>"]
+    assert reported["target"] == ["▁der", "▁esuoh", "</s>"]
     shape = {"heads": 3, "queries": 3, "keys": 3}
     named = {"name": "decoder.attention", "title": "decoder · cross", "sheet": "decoder · cross"}
-    assert told["layers"] == [{**named, "within": False, **shape}]
-    assert told["remarks"] == []
+    assert reported["layers"] == [{**named, "within": False, **shape}]
+    assert reported["remarks"] == []
 
 
 def test_the_weights_come_as_a_tile(client: TestClient) -> None:
-    told = ask(client, "red house").json()
-    tile = client.get(f"/api/maps/{told['map']}/0")
+    reported = ask(client, "red house").json()
+    tile = client.get(f"/api/maps/{reported['map']}/0")
     assert tile.headers["content-type"] == "application/vnd.attlas.tile"
     torch.testing.assert_close(unpack(tile.content), weights(3, 3), atol=1e-5, rtol=0)
 
 
 def test_a_window_of_the_weights_comes_alone(client: TestClient) -> None:
-    told = ask(client, "a b c d e").json()
-    tile = client.get(f"/api/maps/{told['map']}/0?heads=1:2&rows=2:5&keys=0:4&bits=8")
+    reported = ask(client, "a b c d e").json()
+    tile = client.get(f"/api/maps/{reported['map']}/0?heads=1:2&rows=2:5&keys=0:4&bits=8")
     expected = weights(3, 6)[1:2, 2:5, 0:4]
     torch.testing.assert_close(unpack(tile.content), expected, atol=0.002, rtol=0)
 
 
 def test_the_tokens_of_a_window_come_beside_it(client: TestClient) -> None:
-    told = ask(client, "a b c d e").json()
-    named = client.get(f"/api/maps/{told['map']}/0/tokens?rows=2:5&keys=0:2").json()
+    reported = ask(client, "a b c d e").json()
+    named = client.get(f"/api/maps/{reported['map']}/0/tokens?rows=2:5&keys=0:2").json()
     assert named == {"rows": ["▁c", "▁d", "▁e"], "keys": ["▁a", "▁b"]}
-    assert client.get(f"/api/maps/{told['map']}/0/tokens").json()["rows"][-1] == "</s>"
+    assert client.get(f"/api/maps/{reported['map']}/0/tokens").json()["rows"][-1] == "</s>"
 
 
 def test_a_prefix_reaches_the_translator(client: TestClient, translator: Backwards) -> None:
     client.post("/api/translate", json={"text": "red", "prefix": "das"})
-    assert translator.asked == [("red", "das")]
+    assert translator.requested == [("red", "das")]
 
 
 def test_a_model_without_attention_says_so_and_has_no_map() -> None:
     with TestClient(app(Backwards(looks=False)), base_url="http://localhost") as client:
-        told = ask(client, "red").json()
-    assert (told["map"], told["layers"]) == (None, [])
-    assert told["blank"] == "the model has no attention"
-    assert told["source"] == ["▁red", "</s>"]
+        reported = ask(client, "red").json()
+    assert (reported["map"], reported["layers"]) == (None, [])
+    assert reported["blank"] == "the model has no attention"
+    assert reported["source"] == ["▁red", "</s>"]
 
 
 def test_a_translation_that_is_not_whole_says_so() -> None:
@@ -119,7 +119,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
 ) -> None:
     headers = {"Content-Type": "application/json"}
     assert said in complaint(client.post("/api/translate", content=body, headers=headers))
-    assert translator.asked == []
+    assert translator.requested == []
 
 
 def test_the_longest_text_is_translated(client: TestClient, translator: Backwards) -> None:
@@ -138,7 +138,7 @@ def test_an_error_of_the_translator_reaches_the_page(translator: Backwards) -> N
         assert complaint(ask(client, "red")) == "a shorter text; a long one; split it"
 
 
-def test_an_error_of_ours_is_told_without_its_traceback(
+def test_an_error_of_ours_is_reported_without_its_traceback(
     translator: Backwards, caplog: pytest.LogCaptureFixture
 ) -> None:
     translator.fails = ZeroDivisionError("secret detail")
@@ -165,8 +165,8 @@ def test_an_error_of_ours_is_told_without_its_traceback(
 def test_a_wrong_part_of_a_map_is_answered_with_what_there_is(
     client: TestClient, question: str, said: str
 ) -> None:
-    told = ask(client, "red house").json()
-    assert said in complaint(client.get(f"/api/maps/{told['map']}/{question}"))
+    reported = ask(client, "red house").json()
+    assert said in complaint(client.get(f"/api/maps/{reported['map']}/{question}"))
 
 
 @pytest.mark.parametrize("layer", ["9" * 13, "9" * 5_000, "-1", "x", "\N{ARABIC-INDIC DIGIT ONE}"])
@@ -174,8 +174,8 @@ def test_a_wrong_part_of_a_map_is_answered_with_what_there_is(
 def test_a_layer_that_is_no_number_or_none_to_be_read_is_not_there(
     client: TestClient, layer: str, part: str
 ) -> None:
-    told = ask(client, "red house").json()
-    address = f"/api/maps/{told['map']}/{layer}{part}"
+    reported = ask(client, "red house").json()
+    address = f"/api/maps/{reported['map']}/{layer}{part}"
     assert "load the page again" in complaint(client.get(address), 404)
 
 
@@ -209,15 +209,15 @@ def test_what_is_not_there_is_said_as_json(
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("requested", "status"),
     [("bytes=99999999-", 416), ("bytes=x", 400), ("bytes=9-3", 400), ("lines=0-1", 400)],
 )
 @pytest.mark.parametrize("path", ["/", "/explorer.js"])
-def test_a_range_that_a_file_does_not_have_is_told_as_json(
-    client: TestClient, path: str, asked: str, status: int
+def test_a_range_that_a_file_does_not_have_is_reported_as_json(
+    client: TestClient, path: str, requested: str, status: int
 ) -> None:
-    answer = client.get(path, headers={"Range": asked})
-    assert f"; {asked}; ask for the whole file" in complaint(answer, status)
+    answer = client.get(path, headers={"Range": requested})
+    assert f"; {requested}; ask for the whole file" in complaint(answer, status)
     assert "content-security-policy" in answer.headers
     if status == 416:
         size = len(client.get(path).content)
@@ -226,10 +226,10 @@ def test_a_range_that_a_file_does_not_have_is_told_as_json(
 
 def test_the_page_is_sent_deflated_to_those_who_take_it(client: TestClient) -> None:
     whole = (PAGE / "explorer.js").read_bytes()
-    for asked in ("gzip", "identity"):
-        answer = client.get("/explorer.js", headers={"Accept-Encoding": asked})
+    for requested in ("gzip", "identity"):
+        answer = client.get("/explorer.js", headers={"Accept-Encoding": requested})
         assert answer.content == whole
-        assert answer.headers.get("content-encoding") == ("gzip" if asked == "gzip" else None)
+        assert answer.headers.get("content-encoding") == ("gzip" if requested == "gzip" else None)
     part = client.get("/explorer.js", headers={"Accept-Encoding": "gzip", "Range": "bytes=0-999"})
     assert part.content == whole[:1000]
     assert "content-encoding" not in part.headers
@@ -247,13 +247,13 @@ def test_of_a_long_value_an_answer_repeats_the_beginning(client: TestClient) -> 
     assert answer.json()["got"] == "GET /" + "a" * 194 + "…"
 
 
-def test_a_parameter_that_comes_twice_is_told(client: TestClient) -> None:
-    told = ask(client, "red house").json()
-    answer = client.get(f"/api/maps/{told['map']}/0?rows=0:1&rows=0:2")
+def test_a_parameter_that_comes_twice_is_reported(client: TestClient) -> None:
+    reported = ask(client, "red house").json()
+    answer = client.get(f"/api/maps/{reported['map']}/0?rows=0:1&rows=0:2")
     assert "each parameter once; ?rows=… twice" in complaint(answer)
 
 
-def test_a_question_of_another_method_is_told_which_it_takes(client: TestClient) -> None:
+def test_a_question_of_another_method_is_reported_which_it_takes(client: TestClient) -> None:
     answer = client.get("/api/translate")
     assert "GET /api/translate" in complaint(answer, 405)
     assert answer.headers["allow"] == "POST"
@@ -281,9 +281,9 @@ def test_the_page_names_nothing_outside_of_the_server(client: TestClient) -> Non
 
 
 def test_answers_are_kept_by_no_cache(client: TestClient) -> None:
-    told = ask(client, "red")
-    tile = client.get(f"/api/maps/{told.json()['map']}/0")
-    for response in (told, tile, client.get("/api/model")):
+    reported = ask(client, "red")
+    tile = client.get(f"/api/maps/{reported.json()['map']}/0")
+    for response in (reported, tile, client.get("/api/model")):
         assert response.headers["cache-control"] == "no-store"
 
 

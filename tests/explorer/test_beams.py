@@ -43,10 +43,10 @@ class Asked:
         body = {"text": TEXT, "prefix": prefix} if prefix else {"text": TEXT}
         answer = self.client.post("/api/translate", json=body)
         assert answer.status_code == 200, answer.json()
-        self.told = answer.json()
+        self.reported = answer.json()
 
     def get(self, query: str = "") -> Any:
-        return self.client.get(f"/api/maps/{self.told['map']}/beams{query}")
+        return self.client.get(f"/api/maps/{self.reported['map']}/beams{query}")
 
     def found(self) -> dict[str, Any]:
         answer = self.get()
@@ -65,9 +65,9 @@ def numbers(hypotheses: list[Any]) -> list[list[Any]]:
 @pytest.mark.parametrize("kind", ["transformer", "additive"])
 def test_hypotheses_are_the_n_best_list_of_the_translator(kind: str) -> None:
     shown = translator(kind)
-    asked = Asked(shown)
-    assert asked.told["beams"] is True
-    found = asked.found()
+    requested = Asked(shown)
+    assert requested.reported["beams"] is True
+    found = requested.found()
     best = shown(TEXT, n_best=5)
     assert found["num_beams"] == 5
     expected = [
@@ -76,7 +76,7 @@ def test_hypotheses_are_the_n_best_list_of_the_translator(kind: str) -> None:
     ]
     assert numbers(found["hypotheses"]) == expected
     assert len(expected) == 5
-    assert found["hypotheses"][0]["tokens"] == asked.told["target"]
+    assert found["hypotheses"][0]["tokens"] == requested.reported["target"]
 
 
 @pytest.mark.parametrize("kind", ["transformer", "additive"])
@@ -87,19 +87,21 @@ def test_alternatives_are_those_of_the_forced_pass(kind: str) -> None:
     assert run is not None
     assert len(found["outputs"]) == len(run.outputs) == 6
     total = 0.0
-    for place, told in enumerate(found["outputs"]):
+    for place, reported in enumerate(found["outputs"]):
         with torch.no_grad():
             log_p = run.logits(place)[0].log_softmax(-1)
         most = log_p.exp().topk(5)
-        assert [one["id"] for one in told["top"]] == most.indices.tolist()
-        assert [one["token"] for one in told["top"]] == run.names(most.indices.tolist())
-        assert [one["probability"] for one in told["top"]] == pytest.approx(most.values.tolist())
-        assert told["id"] == run.outputs[place].label
-        assert told["log_probability"] == pytest.approx(float(log_p[told["id"]]), abs=1e-6)
-        assert [one["open"] for one in told["top"]] == [
-            one["id"] not in (0, BEGIN, END) for one in told["top"]
+        assert [one["id"] for one in reported["top"]] == most.indices.tolist()
+        assert [one["token"] for one in reported["top"]] == run.names(most.indices.tolist())
+        assert [one["probability"] for one in reported["top"]] == pytest.approx(
+            most.values.tolist()
+        )
+        assert reported["id"] == run.outputs[place].label
+        assert reported["log_probability"] == pytest.approx(float(log_p[reported["id"]]), abs=1e-6)
+        assert [one["open"] for one in reported["top"]] == [
+            one["id"] not in (0, BEGIN, END) for one in reported["top"]
         ]
-        total += told["log_probability"]
+        total += reported["log_probability"]
     assert total == pytest.approx(shown(TEXT).log_probability, abs=1e-4)
 
 
@@ -109,10 +111,14 @@ def test_another_word_is_chosen_by_the_ids_that_it_begins_with() -> None:
     other = next(one for one in outputs[2]["top"][1:] if one["open"])
     prefix = [outputs[0]["id"], outputs[1]["id"], other["id"]]
     again = Asked(shown, prefix)
-    assert again.told["target"][:3] == [outputs[0]["token"], outputs[1]["token"], other["token"]]
+    assert again.reported["target"][:3] == [
+        outputs[0]["token"],
+        outputs[1]["token"],
+        other["token"],
+    ]
     by_hand = shown(TEXT, prefix)
-    assert again.told["score"] == by_hand.score
-    assert tuple(again.told["target"]) == by_hand.tokens
+    assert again.reported["score"] == by_hand.score
+    assert tuple(again.reported["target"]) == by_hand.tokens
     found = again.found()
     assert found["outputs"][2]["id"] == other["id"]
     best = shown(TEXT, prefix, n_best=5)
@@ -164,8 +170,8 @@ def test_of_a_wide_beam_the_first_ten_are_shown() -> None:
 @pytest.mark.parametrize("kind", ["bart", "t5"])
 def test_an_encoder_decoder_of_hugging_face(tmp_path: Path, kind: str) -> None:
     shown = HuggingFaceModel(saved(tmp_path, kind), max_new_tokens=5)
-    asked = Asked(shown)
-    found = asked.found()
+    requested = Asked(shown)
+    found = requested.found()
     inputs = shown.inputs(TEXT)
     outputs = shown.model.generate(
         **inputs, num_beams=5, num_return_sequences=5, max_new_tokens=5, do_sample=False,
@@ -184,8 +190,8 @@ def test_an_encoder_decoder_of_hugging_face(tmp_path: Path, kind: str) -> None:
     first = found["outputs"][0]
     other = next(one for one in first["top"] if one["open"] and one["id"] != first["id"])
     again = Asked(shown, [other["id"]])
-    assert again.told["target"][0] == other["token"]
-    assert again.told["beams"] is True
+    assert again.reported["target"][0] == other["token"]
+    assert again.reported["beams"] is True
     begins = {one["tokens"][0] for one in again.found()["hypotheses"]}
     assert begins == {other["token"]}
 
@@ -203,10 +209,10 @@ def test_models_that_search_nothing_have_no_hypotheses(tmp_path: Path) -> None:
         HuggingFaceModel(saved(tmp_path / "gpt2", "gpt2")),
         HuggingFaceModel(saved(tmp_path / "bert", "bert")),
     ):
-        asked = Asked(shown)
-        assert asked.told["beams"] is False
-        assert asked.get().status_code == 400
-        assert "searches for what it writes" in asked.get().json()["expected"]
+        requested = Asked(shown)
+        assert requested.reported["beams"] is False
+        assert requested.get().status_code == 400
+        assert "searches for what it writes" in requested.get().json()["expected"]
     with pytest.raises(AttlasError, match="an encoder–decoder"):
         HuggingFaceModel(tmp_path / "gpt2").beams(TEXT)
 
@@ -224,14 +230,14 @@ def test_models_that_search_nothing_have_no_hypotheses(tmp_path: Path) -> None:
         ([5] * 2001, "beside it"),
     ],
 )
-def test_a_wrong_prefix_is_told(prefix: Any, said: str) -> None:
+def test_a_wrong_prefix_is_reported(prefix: Any, said: str) -> None:
     client = TestClient(app(translator()), base_url="http://localhost")
     answer = client.post("/api/translate", json={"text": TEXT, "prefix": prefix})
     assert answer.status_code == 400
     assert said in answer.json()["expected"]
 
 
-def test_a_wrong_prefix_of_an_answer_is_told(tmp_path: Path) -> None:
+def test_a_wrong_prefix_of_an_answer_is_reported(tmp_path: Path) -> None:
     shown = HuggingFaceModel(saved(tmp_path, "bart"), max_new_tokens=3)
     for prefix in ([3], [10_000], [5, 5, 5]):
         with pytest.raises(AttlasError):

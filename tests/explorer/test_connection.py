@@ -112,10 +112,10 @@ def plain() -> Iterator[Served]:
         b"POST /api/translate HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: gzip\r\n\r\n",
     ],
 )
-def test_what_is_no_request_is_told_in_json(plain: Served, raw: bytes) -> None:
-    status, told = plain.ask(raw)
+def test_what_is_no_request_is_reported_in_json(plain: Served, raw: bytes) -> None:
+    status, reported = plain.ask(raw)
     assert 400 <= status < 600
-    assert set(told) == {"expected", "got", "hint"}
+    assert set(reported) == {"expected", "got", "hint"}
 
 
 @pytest.mark.parametrize("rest", [b"Connection: close\r\n", b"Content-Encoding: gzip\r\n"])
@@ -207,9 +207,9 @@ def test_a_connection_ends_that_does_not_ask_in_time(
         until(lambda: not impatient.connections)
 
 
-def test_who_asks_too_slowly_is_told(impatient: Served) -> None:
-    status, told = impatient.ask(b"GET / HTTP/1.1\r\nHo")
-    assert (status, told["got"]) == (408, "a part of one")
+def test_who_asks_too_slowly_is_reported(impatient: Served) -> None:
+    status, reported = impatient.ask(b"GET / HTTP/1.1\r\nHo")
+    assert (status, reported["got"]) == (408, "a part of one")
 
 
 def test_who_asks_in_time_is_answered_on_the_same_connection(impatient: Served) -> None:
@@ -260,8 +260,8 @@ def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> 
             stack.enter_context(running.open())
         until(lambda: len(running.connections) == 3)
         with running.open() as opened:
-            status, told = answer(opened)
-        assert (status, told["expected"]) == (503, "at most 3 connections")
+            status, reported = answer(opened)
+        assert (status, reported["expected"]) == (503, "at most 3 connections")
         stack.close()
         until(lambda: not running.connections)
         assert running.ask(question("red"))[0] == 200
@@ -320,8 +320,8 @@ def test_only_so_many_texts_wait(monkeypatch: pytest.MonkeyPatch) -> None:
             opened = stack.enter_context(running.open())
             opened.sendall(question(f"endless {number}"))
         until(lambda: translator.steps > 20 and len(running.connections) == 5)
-        status, told = running.ask(question("red"))
-        assert (status, told["expected"]) == (503, "at most 1 texts that wait")
+        status, reported = running.ask(question("red"))
+        assert (status, reported["expected"]) == (503, "at most 1 texts that wait")
         stack.close()  # and soon there is room
         until(lambda: running.ask(question("red"))[0] == 200)
 
@@ -335,15 +335,15 @@ def test_a_text_of_too_many_tokens_is_refused_and_a_translation_is_cut_off_and_s
 ) -> None:
     monkeypatch.setattr(translating, "MOST_WRITTEN", 30)
     with served(untrained()) as running:
-        status, told = running.ask(question("a" * 1_990))
+        status, reported = running.ask(question("a" * 1_990))
         assert status == 400
-        assert told["expected"] == "a text of at most 512 tokens"
-        assert told["got"] == "1,990"
-        status, told = running.ask(question("a" * 512))
+        assert reported["expected"] == "a text of at most 512 tokens"
+        assert reported["got"] == "1,990"
+        status, reported = running.ask(question("a" * 512))
         assert status == 200
-        assert len(told["source"]) == 513
-        assert len(told["target"]) <= 31
-        assert len(told["target"]) < 30 or "did not end" in told["remarks"][0]
+        assert len(reported["source"]) == 513
+        assert len(reported["target"]) <= 31
+        assert len(reported["target"]) < 30 or "did not end" in reported["remarks"][0]
 
 
 def test_freed_memory_is_given_back_after_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,14 +46,14 @@ class Asked:
 
     def __init__(self, shown: Any, text: str = TEXT) -> None:
         self.client = TestClient(app(shown), base_url="http://localhost")
-        self.told = self.client.post("/api/translate", json={"text": text}).json()
-        self.doubt = self.told["doubt"]
+        self.reported = self.client.post("/api/translate", json={"text": text}).json()
+        self.doubt = self.reported["doubt"]
 
     def layer(self, name: str) -> int:
-        return [layer["name"] for layer in self.told["layers"]].index(name)
+        return [layer["name"] for layer in self.reported["layers"]].index(name)
 
     def get(self, layer: str, query: str, what: str = "doubt") -> Any:
-        address = f"/api/maps/{self.told['map']}/{self.layer(layer)}/{what}?{query}"
+        address = f"/api/maps/{self.reported['map']}/{self.layer(layer)}/{what}?{query}"
         return self.client.get(address)
 
     def effects(self, layer: str, query: str) -> dict[str, Any]:
@@ -112,9 +112,9 @@ def test_a_head_of_a_transformer_that_is_off_or_uniform_is_the_model_changed_by_
     layer: str,
 ) -> None:
     shown = translator("transformer")
-    asked, by_hand = Asked(shown), ByHand(shown)
+    requested, by_hand = Asked(shown), ByHand(shown)
     for output in (0, 2):
-        found = asked.effects(layer, f"head=1&output={output}&row=2")
+        found = requested.effects(layer, f"head=1&output={output}&row=2")
         own = by_hand(output)
         names = by_hand.names
         label = names.index(found["output"])
@@ -134,8 +134,8 @@ def test_a_head_of_a_transformer_that_is_off_or_uniform_is_the_model_changed_by_
 @pytest.mark.parametrize("kind", ["additive", "dot"])
 def test_a_recurrent_decoder_that_is_asked_step_by_step_is_changed_in_every_step(kind: str) -> None:
     shown = translator(kind)
-    asked, by_hand = Asked(shown), ByHand(shown)
-    found = asked.effects("decoder.attention", "head=0&output=3&row=3&key=1&weight=0.75")
+    requested, by_hand = Asked(shown), ByHand(shown)
+    found = requested.effects("decoder.attention", "head=0&output=3&row=3&key=1&weight=0.75")
     own = by_hand(3)
     label = by_hand.names.index(found["output"])
 
@@ -152,12 +152,12 @@ def test_a_recurrent_decoder_that_is_asked_step_by_step_is_changed_in_every_step
         row = [0.75 if key == 1 else 0.25 * w / (1 - row[1]) for key, w in enumerate(row)]
         return torch.tensor(row).view_as(weights)
 
-    count = len(asked.doubt["source"])
+    count = len(requested.doubt["source"])
     assert found["by"]["uniform"]["delta"] == pytest.approx(
         given(lambda weights: torch.full_like(weights, 1 / count)), abs=1e-5
     )
     assert found["by"]["off"]["delta"] == pytest.approx(given(torch.zeros_like), abs=1e-5)
-    assert len(asked.doubt["outputs"]) == 6
+    assert len(requested.doubt["outputs"]) == 6
     assert found["by"]["weight"]["delta"] == pytest.approx(given(edited), abs=1e-5)
 
 
@@ -245,14 +245,14 @@ def classifier(pooling: str) -> TextClassifier:
 @pytest.mark.parametrize("pooling", ["mean", "attentive"])
 def test_a_classifier_is_read_at_the_page_and_its_labels_are_doubted(pooling: str) -> None:
     shown = classifier(pooling)
-    asked = Asked(LabellingTranslator(shown))
+    requested = Asked(LabellingTranslator(shown))
     said = shown(TEXT)
-    assert asked.told["text"].startswith(f"{said.label} · {100 * said.probability:.1f} %")
-    assert asked.doubt["outputs"] == ["bad", "fair", "good"]
-    assert asked.doubt["outputs"][asked.doubt["first"]] == said.label
-    assert asked.client.get("/api/model").json()["facts"]["task"] == "classify"
+    assert requested.reported["text"].startswith(f"{said.label} · {100 * said.probability:.1f} %")
+    assert requested.doubt["outputs"] == ["bad", "fair", "good"]
+    assert requested.doubt["outputs"][requested.doubt["first"]] == said.label
+    assert requested.client.get("/api/model").json()["facts"]["task"] == "classify"
     layer = "encoder.layers.0.self_attention"
-    found = asked.effects(layer, "head=1&output=2&row=1&erased=1:2")
+    found = requested.effects(layer, "head=1&output=2&row=1&erased=1:2")
     assert found["output"] == "good"
     assert found["probability"] == pytest.approx(said.probabilities["good"], rel=1e-5)
     other = copy.deepcopy(shown.model)
@@ -309,10 +309,10 @@ def test_models_of_hugging_face_are_changed_as_their_own_softmax_is_by_hand(
     tmp_path: Path, kind: str, layer: str, call: int, output: int
 ) -> None:
     shown = HuggingFaceModel(saved(tmp_path / kind, kind), max_new_tokens=None)
-    asked = Asked(shown)
+    requested = Asked(shown)
     key, row = 1, 3 if kind != "bart" else 1
     query = f"head=1&output={output}&row={row}&key={key}&weight=0.5"
-    found = asked.effects(layer, query)
+    found = requested.effects(layer, query)
     run = shown(TEXT).forward_pass
     assert run is not None
     shown.model.set_attn_implementation("eager")
@@ -352,28 +352,28 @@ def test_models_of_hugging_face_are_changed_as_their_own_softmax_is_by_hand(
 
 
 def test_an_encoder_that_was_saved_without_its_head_predicts_nothing(tmp_path: Path) -> None:
-    asked = Asked(HuggingFaceModel(saved(tmp_path / "roberta", "roberta")))
-    assert asked.doubt is None
-    answer = asked.client.get(f"/api/maps/{asked.told['map']}/0/doubt?output=0&row=0")
+    requested = Asked(HuggingFaceModel(saved(tmp_path / "roberta", "roberta")))
+    assert requested.doubt is None
+    answer = requested.client.get(f"/api/maps/{requested.reported['map']}/0/doubt?output=0&row=0")
     assert answer.status_code == 400
     assert answer.json()["expected"] == "a text whose model can be run again"
 
 
-def test_what_predicts_at_a_token_cannot_be_told_without_it(tmp_path: Path) -> None:
-    asked = Asked(HuggingFaceModel(saved(tmp_path / "bert", "bert")))
-    layer = asked.told["layers"][0]["name"]
-    found = asked.effects(layer, "head=0&output=2&row=2&key=1&erased=2:3")
+def test_what_predicts_at_a_token_cannot_be_reported_without_it(tmp_path: Path) -> None:
+    requested = Asked(HuggingFaceModel(saved(tmp_path / "bert", "bert")))
+    layer = requested.reported["layers"][0]["name"]
+    found = requested.effects(layer, "head=0&output=2&row=2&key=1&erased=2:3")
     assert "a token that is erased" in found["by"]["erased"]["impossible"]
     assert "delta" in found["by"]["weight"]
 
 
 def test_other_weights_of_the_same_output_are_searched_for_on_request() -> None:
-    asked = Asked(translator("transformer"))
-    told = asked.get(CROSS, "head=0&output=1&row=1", "adversary").json()
-    assert 0 < told["divergence"] <= told["at_most"] <= math.log(2)
-    assert told["distance"] <= 0.01
-    assert told["whole"] is True
-    assert sum(told["weights"]) == pytest.approx(1.0, abs=1e-4)
+    requested = Asked(translator("transformer"))
+    reported = requested.get(CROSS, "head=0&output=1&row=1", "adversary").json()
+    assert 0 < reported["divergence"] <= reported["at_most"] <= math.log(2)
+    assert reported["distance"] <= 0.01
+    assert reported["whole"] is True
+    assert sum(reported["weights"]) == pytest.approx(1.0, abs=1e-4)
     steps = Asked(translator("additive"))
     one = steps.get("decoder.attention", "head=0&output=1&row=1", "adversary").json()
     assert one["whole"] is False
@@ -400,9 +400,9 @@ def test_a_wrong_question_is_answered_with_what_there_is(query: str, said: str) 
 
 
 def test_all_tokens_cannot_be_erased_and_a_query_that_sees_one_key_keeps_its_weight() -> None:
-    asked = Asked(translator("transformer"))
+    requested = Asked(translator("transformer"))
     layer = "decoder.layers.0.self_attention"
-    found = asked.effects(layer, "head=0&output=1&row=0&erased=0:12")
+    found = requested.effects(layer, "head=0&output=1&row=0&erased=0:12")
     assert "not all of them" in found["by"]["erased"]["impossible"]
     assert "sees several keys" in found["by"]["weight"]["impossible"]
 
@@ -413,9 +413,9 @@ def test_a_trace_has_no_model_to_be_run_again() -> None:
     with attlas.observe(model) as trace:
         model(x, x, x)
     with TestClient(app(trace), base_url="http://localhost") as client:
-        told = client.get("/api/texts/0").json()
-        assert "doubt" not in told
-        assert client.get(f"/api/maps/{told['map']}/0/doubt?output=0&row=0").status_code == 404
+        reported = client.get("/api/texts/0").json()
+        assert "doubt" not in reported
+        assert client.get(f"/api/maps/{reported['map']}/0/doubt?output=0&row=0").status_code == 404
 
 
 def test_what_nobody_waits_for_is_given_up_between_two_runs_of_the_model() -> None:

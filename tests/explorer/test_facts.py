@@ -114,7 +114,7 @@ def test_languages_are_read_where_the_data_name_them(
     assert languages(data) == codes
 
 
-def test_a_damaged_run_is_told_before_anything_is_served(tmp_path: Path) -> None:
+def test_a_damaged_run_is_reported_before_anything_is_served(tmp_path: Path) -> None:
     folder = run(tmp_path / "a", "[data]\nkind = 'toy'\n")
     with pytest.raises(AttlasError, match=r"a table \[model\]"):
         app(Backwards(facts={"run": folder}))

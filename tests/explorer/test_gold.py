@@ -41,7 +41,7 @@ class Opened:
         self.text = self.client.get("/api/texts/0").json()
         self.layers = [layer["name"] for layer in self.text["layers"]]
 
-    def asked(self, layer: str, **query: Any) -> Any:
+    def requested(self, layer: str, **query: Any) -> Any:
         place = self.layers.index(layer)
         return self.client.get(f"/api/maps/{self.text['map']}/{place}/alignment", params=query)
 
@@ -49,21 +49,26 @@ class Opened:
 def test_a_head_that_finds_the_links_has_the_numbers_worked_by_hand() -> None:
     opened = Opened(GOLD)
     assert opened.model["gold"] is True
-    told = opened.asked("decoder.0", head=0).json()
+    reported = opened.requested("decoder.0", head=0).json()
     # A = {die-the, Katze-cat, schläft-sleeps}; S has the first two, P the third and one more.
-    assert (told["precision"], told["recall"], told["error"], told["guessed"]) == (1, 1, 0, 3)
-    assert told["links"] == [
+    assert (reported["precision"], reported["recall"], reported["error"], reported["guessed"]) == (
+        1,
+        1,
+        0,
+        3,
+    )
+    assert reported["links"] == [
         {"source": [0, 1], "target": [0, 1], "sure": True, "guessed": True},
         {"source": [0, 1], "target": [1, 2], "sure": False, "guessed": False},
         {"source": [1, 3], "target": [1, 2], "sure": True, "guessed": True},
         {"source": [3, 4], "target": [2, 4], "sure": False, "guessed": True},
     ]
     # A = {die-the, die-cat, die-sleeps}: one is sure, one more is possible.
-    first = opened.asked("decoder.0", head=1).json()
+    first = opened.requested("decoder.0", head=1).json()
     assert (first["precision"], first["recall"]) == (pytest.approx(2 / 3), 1 / 2)
     assert first["error"] == pytest.approx(1 - (1 + 2) / (3 + 2))
     # The mean of both heads: what one of them says is as large as what the other says.
-    assert opened.asked("decoder.0").json()["guessed"] == 3
+    assert opened.requested("decoder.0").json()["guessed"] == 3
 
 
 @pytest.mark.parametrize(
@@ -81,10 +86,10 @@ def test_a_head_that_finds_the_links_has_the_numbers_worked_by_hand() -> None:
         (Reference(frozenset(), frozenset({(0, 0)})), "decoder.0", {}, "at least one sure link"),
     ],
 )
-def test_what_has_no_answer_is_told_in_a_sentence(
+def test_what_has_no_answer_is_reported_in_a_sentence(
     gold: Reference, layer: str, query: dict[str, Any], said: str
 ) -> None:
-    answer = Opened(gold).asked(layer, **query)
+    answer = Opened(gold).requested(layer, **query)
     assert answer.status_code == 400
     assert said in answer.json()["expected"]
 
@@ -92,7 +97,7 @@ def test_what_has_no_answer_is_told_in_a_sentence(
 def test_without_gold_links_there_is_no_such_route() -> None:
     opened = Opened()
     assert "gold" not in opened.model
-    assert opened.asked("decoder.0").status_code == 404
+    assert opened.requested("decoder.0").status_code == 404
 
 
 def test_there_are_as_many_sentences_as_texts() -> None:
@@ -126,7 +131,7 @@ def test_tokens_without_names_are_words_by_their_places(tmp_path: Path) -> None:
     gold = [Reference(frozenset({(0, 0), (2, 2)}), frozenset({(0, 0), (2, 2)}))]
     with TestClient(app(found, gold=gold), base_url="http://localhost") as client:
         name = client.get("/api/texts/0").json()["map"]
-        told = client.get(f"/api/maps/{name}/0/alignment").json()
-    assert (told["precision"], told["recall"]) == (pytest.approx(2 / 3), 1)
+        reported = client.get(f"/api/maps/{name}/0/alignment").json()
+    assert (reported["precision"], reported["recall"]) == (pytest.approx(2 / 3), 1)
     with pytest.raises(AttlasError):
         app(found, gold=[])

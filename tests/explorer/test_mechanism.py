@@ -39,13 +39,13 @@ class Asked:
     def __init__(self, shown: Any, text: str = TEXT) -> None:
         self.client = TestClient(app(shown), base_url="http://localhost")
         if isinstance(shown, Trace):
-            self.told = self.client.get("/api/texts/0").json()
+            self.reported = self.client.get("/api/texts/0").json()
         else:
-            self.told = self.client.post("/api/translate", json={"text": text}).json()
-        self.names = [layer["name"] for layer in self.told["layers"]]
+            self.reported = self.client.post("/api/translate", json={"text": text}).json()
+        self.names = [layer["name"] for layer in self.reported["layers"]]
 
     def get(self, layer: str, query: str) -> Any:
-        address = f"/api/maps/{self.told['map']}/{self.names.index(layer)}/mechanism?{query}"
+        address = f"/api/maps/{self.reported['map']}/{self.names.index(layer)}/mechanism?{query}"
         return self.client.get(address)
 
     def row(self, layer: str, head: int, row: int, key: int | None = None) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Asked:
 
         index = self.names.index(layer)
         part = f"heads={head}:{head + 1}&rows={row}:{row + 1}"
-        tile = self.client.get(f"/api/maps/{self.told['map']}/{index}?{part}")
+        tile = self.client.get(f"/api/maps/{self.reported['map']}/{index}?{part}")
         found: list[float] = unpack(tile.content)[0, 0].tolist()
         return found
 
@@ -100,8 +100,8 @@ def check(found: dict[str, Any], weights: list[float]) -> None:
         else:
             energy = torch.tensor(found["energy"], dtype=torch.float64)
             product = float(energy @ torch.tanh(query + key))
-        told = keys["product"][keys["index"].index(place)]
-        assert product == pytest.approx(told, abs=1e-4, rel=1e-4)
+        reported = keys["product"][keys["index"].index(place)]
+        assert product == pytest.approx(reported, abs=1e-4, rel=1e-4)
 
 
 def check_context(found: dict[str, Any]) -> None:
@@ -124,12 +124,12 @@ def check_context(found: dict[str, Any]) -> None:
     ],
 )
 def test_a_transformer_of_attlas_with_its_values(layer: str) -> None:
-    asked = Asked(translator("transformer"))
+    requested = Asked(translator("transformer"))
     for head, row in ((0, 0), (1, 3)):
-        found = asked.row(layer, head, row)
+        found = requested.row(layer, head, row)
         assert found["form"] == "scaled"
         assert found["scale"] == pytest.approx(8**-0.5)
-        check(found, asked.weights(layer, head, row))
+        check(found, requested.weights(layer, head, row))
         check_context(found)
         hidden = found["keys"]["hidden"]
         if layer.startswith("decoder.layers.0.self"):
@@ -140,7 +140,7 @@ def test_a_transformer_of_attlas_with_its_values(layer: str) -> None:
 
 def test_the_context_of_all_heads_is_what_the_output_projection_reads() -> None:
     shown = translator("transformer")
-    asked, layer = Asked(shown), "encoder.layers.0.self_attention"
+    requested, layer = Asked(shown), "encoder.layers.0.self_attention"
     read: list[torch.Tensor] = []
     module = shown.model.get_submodule(layer).out_proj
     handle = module.register_forward_pre_hook(lambda _, given: read.append(given[0]))
@@ -149,7 +149,7 @@ def test_the_context_of_all_heads_is_what_the_output_projection_reads() -> None:
     with torch.no_grad():
         run.logits(0)
     handle.remove()
-    contexts = [asked.row(layer, head, 2)["context"] for head in (0, 1)]
+    contexts = [requested.row(layer, head, 2)["context"] for head in (0, 1)]
     assert contexts[0] + contexts[1] == pytest.approx(read[0][0, 2].tolist(), abs=1e-5)
 
 
@@ -169,9 +169,9 @@ def test_additive_scores_and_luongs_are_read_while_the_model_runs_again(
     kind: str, settings: dict[str, Any]
 ) -> None:
     shown = translator(kind, **settings)
-    asked = Asked(shown)
+    requested = Asked(shown)
     for row in (0, 4):
-        found = asked.row("decoder.attention", 0, row)
+        found = requested.row("decoder.attention", 0, row)
         if kind != "local":
             assert found["form"] == kind
             assert found["keys"]["bias"] is None
@@ -179,7 +179,7 @@ def test_additive_scores_and_luongs_are_read_while_the_model_runs_again(
         elif row == 4:
             assert "outside of the local window" in found["keys"]["hidden"]
         assert (found["energy"] is not None) == (kind in ("additive", "concat"))
-        check(found, asked.weights("decoder.attention", 0, row))
+        check(found, requested.weights("decoder.attention", 0, row))
         check_context(found)
     assert "masked_scores" not in vars(shown.model.get_submodule("decoder.attention"))
 
@@ -191,10 +191,10 @@ def test_a_classifier(pooling: str) -> None:
     settings = {"embed_dim": 16, "num_heads": 2, "ffn_dim": 8, "pooling": pooling}
     model = build_classifier(ClassifierConfig.read(settings, "a test"), len(words), 2)
     labels = LabelledVocabularies(words, Labels(("bad", "good")))
-    asked = Asked(LabellingTranslator(TextClassifier.of(model, labels)))
+    requested = Asked(LabellingTranslator(TextClassifier.of(model, labels)))
     layer = "encoder.layers.0.self_attention" if pooling == "mean" else "pooling.attention"
-    found = asked.row(layer, 0, 0)
-    check(found, asked.weights(layer, 0, 0))
+    found = requested.row(layer, 0, 0)
+    check(found, requested.weights(layer, 0, 0))
     check_context(found)
 
 
@@ -236,28 +236,28 @@ def bloom(folder: Path) -> Path:
 def test_models_of_hugging_face(tmp_path: Path, kind: str) -> None:
     makers = {"gemma2": gemma2, "bloom": bloom}
     folder = makers[kind](tmp_path) if kind in makers else saved(tmp_path, kind)
-    asked = Asked(HuggingFaceModel(folder), "the cat sat on a mat")
-    for layer, described in zip(asked.names, asked.told["layers"], strict=True):
+    requested = Asked(HuggingFaceModel(folder), "the cat sat on a mat")
+    for layer, described in zip(requested.names, requested.reported["layers"], strict=True):
         for head, row in ((0, 1), (3 % described["heads"], described["queries"] - 1)):
-            found = asked.row(layer, head, row)
+            found = requested.row(layer, head, row)
             assert found["no_values"] == ""
-            check(found, asked.weights(layer, head, row))
+            check(found, requested.weights(layer, head, row))
             if found["keys"]["hidden"].count("") <= 24:
                 check_context(found)
-    first = asked.row(asked.names[0], 0, 1)
+    first = requested.row(requested.names[0], 0, 1)
     assert (first["softcap"] is not None) == (kind == "gemma2")
-    biased = [asked.row(layer, 0, 1)["keys"]["bias"] is not None for layer in asked.names]
+    biased = [requested.row(layer, 0, 1)["keys"]["bias"] is not None for layer in requested.names]
     assert any(biased) == (kind in ("t5", "bloom"))
     if kind == "gemma2":
-        last = asked.told["layers"][0]["queries"] - 1
-        hidden = [asked.row(layer, 0, last)["keys"]["hidden"] for layer in asked.names]
+        last = requested.reported["layers"][0]["queries"] - 1
+        hidden = [requested.row(layer, 0, last)["keys"]["hidden"] for layer in requested.names]
         assert sorted(row.count("") for row in hidden) == [3, last + 1]
 
 
 def test_a_model_of_hugging_face_without_its_head_has_no_values(tmp_path: Path) -> None:
-    asked = Asked(HuggingFaceModel(saved(tmp_path, "roberta")), "the cat sat")
-    found = asked.row(asked.names[0], 1, 2)
-    check(found, asked.weights(asked.names[0], 1, 2))
+    requested = Asked(HuggingFaceModel(saved(tmp_path, "roberta")), "the cat sat")
+    found = requested.row(requested.names[0], 1, 2)
+    check(found, requested.weights(requested.names[0], 1, 2))
     assert found["values"] is found["context"] is None
     assert found["no_values"] != ""
 
@@ -289,11 +289,11 @@ def traced(**how: Any) -> Trace:
     ],
 )
 def test_whatever_a_trace_holds_is_said_as_it_is(how: dict[str, Any], reason: str | None) -> None:
-    asked = Asked(traced(**how))
+    requested = Asked(traced(**how))
     reasons: set[str] = set()
     for row in range(7):
-        found = asked.row("layer", 1, row)
-        check(found, asked.weights("layer", 1, row))
+        found = requested.row("layer", 1, row)
+        check(found, requested.weights("layer", 1, row))
         reasons |= set(found["keys"]["hidden"])
         assert found["values"] is None
         assert found["no_values"] == "a trace holds queries and keys, no values"
@@ -305,8 +305,8 @@ def test_of_many_keys_those_that_matter_are_sent_and_the_rest_is_summed_up() -> 
     query, keys = torch.randn(1, 1, 1, 300, generator=generator), torch.randn(1, 1, 3000, 300)
     trace = Trace()
     trace.record("layer", FactoredAttentionMap(query, keys, 300**-0.5, everywhere, 0))
-    asked = Asked(trace)
-    found = asked.row("layer", 0, 0, key=2999)
+    requested = Asked(trace)
+    found = requested.row("layer", 0, 0, key=2999)
     assert len(found["keys"]["index"]) in (1024, 1025)
     assert found["left"]["seen"] == 3000 - len(found["keys"]["index"])
     assert 2999 in found["shown"]
@@ -360,15 +360,15 @@ def test_a_wrong_question_is_answered_with_what_there_is(query: str, said: str) 
     assert said in answer.json()["expected"]
 
 
-def test_a_layer_that_is_observed_without_attlas_is_told_the_same() -> None:
+def test_a_layer_that_is_observed_without_attlas_is_reported_the_same() -> None:
     torch.manual_seed(0)
     model = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
     x = torch.randn(1, 5, 8)
     with attlas.observe(model) as trace:
         model(x, x, x, need_weights=False)
-    asked = Asked(trace)
-    found = asked.row(asked.names[0], 1, 2)
-    check(found, asked.weights(asked.names[0], 1, 2))
+    requested = Asked(trace)
+    found = requested.row(requested.names[0], 1, 2)
+    check(found, requested.weights(requested.names[0], 1, 2))
     projected = (x @ model.in_proj_weight[:8].T + model.in_proj_bias[:8])[0, 2, 4:]
     assert found["query"] == pytest.approx(projected.tolist(), abs=1e-5)
     assert math.isclose(found["scale"], 0.5, rel_tol=1e-6)

@@ -67,19 +67,21 @@ def test_each_question_of_the_page_is_answered() -> None:
     words = ["a", "b", "c", "d"], ["v", "w", "x", "y", "z"]
     answers = TraceAnswers(trace_of(shown, *words), "mine")
     assert answers.answer({"ask": "model"})[0]["facts"] == {"name": "mine"}
-    told = answers.answer({"ask": "text", "row": 0})[0]
-    assert [(one["heads"], one["queries"], one["keys"]) for one in told["layers"]] == [(3, 4, 5)]
-    of_map: dict[str, Any] = {"map": told["map"], "layer": 0}
+    reported = answers.answer({"ask": "text", "row": 0})[0]
+    assert [(one["heads"], one["queries"], one["keys"]) for one in reported["layers"]] == [
+        (3, 4, 5)
+    ]
+    of_map: dict[str, Any] = {"map": reported["map"], "layer": 0}
     part = {"rows": "1:3", "keys": "0:5", "shape": "2,5", "heads": "2:3"}
     _, tile = answers.answer({"ask": "tile", **of_map, "query": part})
     assert tile is not None
     torch.testing.assert_close(unpack(tile), shown[2:, 1:3], atol=1e-5, rtol=0)
     named, _ = answers.answer({"ask": "tokens", **of_map, "query": {"rows": "1:3"}})
     assert (list(named["rows"]), list(named["keys"])) == (["b", "c"], words[1])
-    _, pictures = answers.answer({"ask": "overview", "map": told["map"]})
+    _, pictures = answers.answer({"ask": "overview", "map": reported["map"]})
     assert pictures is not None
     assert len(split_tiles(pictures)) == 1
-    numbers, _ = answers.answer({"ask": "statistics", "map": told["map"]})
+    numbers, _ = answers.answer({"ask": "statistics", "map": reported["map"]})
     assert set(numbers) == {"names", "layers", "first", "sampled"}
 
 

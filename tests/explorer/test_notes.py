@@ -54,7 +54,7 @@ def test_notes_that_are_added_at_the_same_time_are_all_kept(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "link", "told"),
+    ("text", "link", "reported"),
     [
         ("", "#v=1", "a text of 1 to 2,000 characters"),
         ("  ", "#v=1", "a text of 1 to 2,000 characters"),
@@ -65,8 +65,8 @@ def test_notes_that_are_added_at_the_same_time_are_all_kept(tmp_path: Path) -> N
         ("x", "https://example.org/", "a link that begins with #"),
     ],
 )
-def test_other_notes_are_refused(tmp_path: Path, text: str, link: str, told: str) -> None:
-    with pytest.raises(AttlasError, match=told):
+def test_other_notes_are_refused(tmp_path: Path, text: str, link: str, reported: str) -> None:
+    with pytest.raises(AttlasError, match=reported):
         NotesFile(tmp_path / "notes.json").add(text, link)
     assert not (tmp_path / "notes.json").exists()
 

@@ -90,8 +90,8 @@ def test_a_file_holds_every_weight_of_every_text(
         assert (answer["text"], answer["remarks"], answer["blank"]) == (None, [], "")
         for index, layer in enumerate(trace):
             tile = read_tile(base64.b64decode(answer["tiles"][index]))
-            wanted = trace[layer].weights()[row]
-            torch.testing.assert_close(tile.weights, wanted, atol=off, rtol=0)
+            expected = trace[layer].weights()[row]
+            torch.testing.assert_close(tile.weights, expected, atol=off, rtol=0)
             rows, keys = answer["tokens"][index]
             assert found["names"][rows] == found["names"][keys] == words[row]
         assert answer["overview"] is None  # the page pools the tiles
@@ -142,9 +142,9 @@ def test_a_file_for_144_heads_of_128_tokens_has_at_most_2_mb(tmp_path: Path, spr
     off = re.findall(r"off by at most ([\d.]+) % of the largest", " ".join(answer["remarks"]))
     share = float(off[0]) / 100 if off else 0.004  # what is rounded is said
     for tile, layer in zip(tiles, trace, strict=True):
-        wanted = trace[layer].weights()[0]
-        allowed = share * wanted.amax(dim=(1, 2), keepdim=True) + 1e-6
-        assert bool(((read_tile(tile).weights - wanted).abs() <= allowed).all())
+        expected = trace[layer].weights()[0]
+        allowed = share * expected.amax(dim=(1, 2), keepdim=True) + 1e-6
+        assert bool(((read_tile(tile).weights - expected).abs() <= allowed).all())
 
 
 def test_maps_that_are_too_long_are_pictures_and_the_file_says_so(
@@ -232,8 +232,8 @@ def test_a_layer_of_our_own_is_kept_as_it_was_observed(tmp_path: Path) -> None:
     trace.to_html(tmp_path / "x.html", precision="exact")
     (answer,) = held(tmp_path / "x.html")["answers"]
     tile = read_tile(base64.b64decode(answer["tiles"][0])).weights
-    wanted = layer(x, x, x, average_attn_weights=False)[1][0]
-    torch.testing.assert_close(tile, wanted, atol=1e-5, rtol=0)
+    expected = layer(x, x, x, average_attn_weights=False)[1][0]
+    torch.testing.assert_close(tile, expected, atol=1e-5, rtol=0)
     assert math.isfinite(answer["statistics"]["layers"][0]["distance"][0])
 
 

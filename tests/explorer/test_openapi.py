@@ -84,10 +84,10 @@ def test_a_request_as_it_is_described_gets_the_answer_that_is_described(server: 
     for path, method, operation in operations_of(server):
         address = path.replace("{id}", server.map).replace("{layer}", "0").replace("{row}", "0")
         needed = {one["name"]: 0 for one in operation["parameters"] if one["in"] == "query"}
-        asked = {name: 0 for name in needed if name in ("output", "row", "head")}
+        requested = {name: 0 for name in needed if name in ("output", "row", "head")}
         address = address.replace("{note}", server.note)
         text = {"text": "the cat"} | ({"link": "#v=1"} if path == "/notes" else {})
-        body = {"json": text} if method == "post" else {"params": asked}
+        body = {"json": text} if method == "post" else {"params": requested}
         response = server.client.request(method, f"/api{address}", **body)  # type: ignore[arg-type]
         if response.status_code == 204:  # nothing was read that a glance could show
             assert path.endswith("/glance")
@@ -116,14 +116,14 @@ def test_whatever_is_asked_the_answer_is_one_that_is_described(
         part = data.draw(st.one_of(st.just(usual), st.integers(0, 3).map(str)))
         address = address.replace(f"{{{name}}}", part)
     names = [one["name"] for one in operation["parameters"] if one["in"] == "query"] or ["x"]
-    asked = data.draw(st.dictionaries(st.sampled_from(names), TEXTS, max_size=4))
-    arguments: dict[str, Any] = {"params": asked}
+    requested = data.draw(st.dictionaries(st.sampled_from(names), TEXTS, max_size=4))
+    arguments: dict[str, Any] = {"params": requested}
     if method == "post":
         names = ["text", "prefix", "link", "x"]
         fields = st.dictionaries(st.sampled_from(names), TEXTS, max_size=2)
         arguments = {"json": data.draw(st.one_of(fields, TEXTS, st.none()))}
     response = server.client.request(method, f"/api{address}", **arguments)
     assert response.status_code < 500, response.text
-    assert str(response.status_code) in operation["responses"], (address, asked, response.text)
+    assert str(response.status_code) in operation["responses"], (address, requested, response.text)
     if response.status_code not in (200, 204):
         assert set(response.json()) == {"expected", "got", "hint"}

@@ -30,7 +30,7 @@ def client(trace: Trace) -> TestClient:
     return TestClient(app(trace), base_url="http://localhost")
 
 
-def asked(trace: Trace, query: str = "") -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+def requested(trace: Trace, query: str = "") -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """The tiles of the overview of the first text, its statistics, and what the text says."""
     with client(trace) as opened:
         text = opened.get("/api/texts/0").json()
@@ -83,7 +83,7 @@ def test_every_layer_comes_in_one_answer_as_it_is_deep_and_wide() -> None:
     sizes = [(2, 5, 5), (3, 5, 5), (1, 130, 5), (4, 130, 130)]
     for number, size in enumerate(sizes):
         trace.record(f"layer.{number}", DenseAttentionMap(random_weights(*size, seed=number)))
-    tiles, _, text = asked(trace)
+    tiles, _, text = requested(trace)
     for described, tile in zip(text["layers"], tiles, strict=True):
         weights = trace[described["name"]].weights()[0].numpy()
         expected = pooled(weights, 64)
@@ -135,7 +135,7 @@ def test_the_statistics_of_each_head_are_those_of_its_weights() -> None:
     trace.record("a", DenseAttentionMap(random_weights(3, 6, 6).double()))
     words = [["[CLS]", "the", "cat", "sat", "down", "[SEP]"]]
     trace.label(words, words)
-    _, numbers, _ = asked(trace)
+    _, numbers, _ = requested(trace)
     expected = statistics_by_hand(trace["a"].weights()[0].numpy())
     assert set(numbers["names"]) == set(STATISTICS) == set(expected)
     for name, values in expected.items():
@@ -146,7 +146,7 @@ def test_what_nobody_knows_is_null_and_not_a_number() -> None:
     trace = Trace()
     trace.record("across", DenseAttentionMap(random_weights(2, 3, 5)))
     trace.set_kind("across", cross_attention=True)
-    _, numbers, _ = asked(trace)
+    _, numbers, _ = requested(trace)
     (layer,) = numbers["layers"]
     unknown = {name for name, values in layer.items() if values is None}
     assert unknown == {
@@ -206,7 +206,7 @@ def planted() -> Trace:
 
 
 def test_the_first_head_is_neither_uniform_nor_one_that_looks_at_one_token() -> None:
-    _, numbers, _ = asked(planted())
+    _, numbers, _ = requested(planted())
     assert numbers["first"] == {"layer": 1, "head": 2}
     assert numbers["layers"][0]["information"] == pytest.approx([0, 0], abs=1e-6)
     assert numbers["layers"][1]["information"][2] == pytest.approx(math.log(8))
@@ -216,7 +216,7 @@ def test_where_a_target_looks_at_a_source_the_first_head_is_one_of_those() -> No
     trace = planted()
     trace.record("decoder.0", DenseAttentionMap(random_weights(2, 8, 5)))
     trace.set_kind("decoder.0", cross_attention=True)
-    _, numbers, text = asked(trace)
+    _, numbers, text = requested(trace)
     assert text["layers"][numbers["first"]["layer"]]["name"] == "decoder.0"
 
 
@@ -228,7 +228,7 @@ def test_a_text_too_long_to_be_read_now_is_sampled_and_says_so(
     trace = Trace()
     trace.record("a", FactoredAttentionMap(query, keys, 0.5, everywhere, 0))
     monkeypatch.setattr(overview, "_MOST_READ", 1_000)
-    (tile,), numbers, _ = asked(trace)
+    (tile,), numbers, _ = requested(trace)
     assert tile.sampled
     assert numbers["sampled"]
     weights = trace["a"].weights()[0]
@@ -308,5 +308,5 @@ def test_two_layers_never_have_the_same_title() -> None:
     trace = Trace()
     for path in ("text.encoder.0", "vision.encoder.0", "encoder.1"):
         trace.record(path, DenseAttentionMap(random_weights(1, 3, 3)))
-    titles = [layer["title"] for layer in asked(trace)[2]["layers"]]
+    titles = [layer["title"] for layer in requested(trace)[2]["layers"]]
     assert titles == ["text.encoder.0", "vision.encoder.0", "encoder 1"]

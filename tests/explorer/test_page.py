@@ -37,8 +37,8 @@ def node() -> None:
     with open(Path(tempfile.gettempdir()) / "attlas-explorer-ui.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         installed = SOURCE / "node_modules" / ".package-lock.json"
-        wanted = SOURCE / "package-lock.json"
-        if installed.is_file() and installed.stat().st_mtime >= wanted.stat().st_mtime:
+        expected = SOURCE / "package-lock.json"
+        if installed.is_file() and installed.stat().st_mtime >= expected.stat().st_mtime:
             return
         done = npm("ci", "--no-audit", "--no-fund")
     if done.returncode:

@@ -38,24 +38,29 @@ def made(size: int = 3_000, pattern: Any = causal) -> Trace:
 
 @pytest.mark.parametrize("pattern", [causal, everywhere, window(600), landmarks(3)])
 def test_a_reading_tells_the_share_that_was_read_and_ends_with_all(pattern: Pattern) -> None:
-    told: list[float] = []
+    reported: list[float] = []
     attention_map = made(pattern=pattern)["a"]
     found = largest_of_groups(
-        attention_map, (500, 2_500), (0, 3_000), (8, 8), stop=threading.Event(), told=told.append
+        attention_map,
+        (500, 2_500),
+        (0, 3_000),
+        (8, 8),
+        stop=threading.Event(),
+        report=reported.append,
     )
     torch.testing.assert_close(
         found, attention_map.pool(rows=(500, 2_500), shape=(8, 8), how="max")[0]
     )
-    assert told == sorted(told)
-    assert len(told) > 3
-    assert told[-1] == 1
+    assert reported == sorted(reported)
+    assert len(reported) > 3
+    assert reported[-1] == 1
 
 
 def test_a_reading_that_nobody_waits_for_ends() -> None:
     stop = threading.Event()
     with pytest.raises(PassCancelledError):
         largest_of_groups(
-            made()["a"], (0, 3_000), (0, 3_000), (8, 8), stop=stop, told=lambda _: stop.set()
+            made()["a"], (0, 3_000), (0, 3_000), (8, 8), stop=stop, report=lambda _: stop.set()
         )
 
 
@@ -94,8 +99,10 @@ def test_the_picture_that_was_asked_for_is_that_of_the_pyramid_made_coarser(size
     fine = largest_of_groups(
         attention_map, whole, whole, finer((size, size), shape), hidden=-torch.inf
     )
-    asked = largest_of_groups(attention_map, whole, whole, shape, hidden=-torch.inf)
-    torch.testing.assert_close(Pyramid(fine[0], (size, size)).coarser(shape), asked, rtol=0, atol=0)
+    requested = largest_of_groups(attention_map, whole, whole, shape, hidden=-torch.inf)
+    torch.testing.assert_close(
+        Pyramid(fine[0], (size, size)).coarser(shape), requested, rtol=0, atol=0
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,11 +245,11 @@ def test_the_page_can_ask_how_far_a_reading_is(few: None, monkeypatch: pytest.Mo
     begun, go_on = threading.Event(), threading.Event()
     whole = MapWindow.pyramid
 
-    def slowly(window: MapWindow, layer: Layer, stop: threading.Event, told: Any) -> Pyramid:
-        told(0.25)
+    def slowly(window: MapWindow, layer: Layer, stop: threading.Event, reported: Any) -> Pyramid:
+        reported(0.25)
         begun.set()
         go_on.wait(30)
-        return whole(window, layer, stop, told)
+        return whole(window, layer, stop, reported)
 
     client, layer = opened(made())
     with ThreadPoolExecutor(1) as pool, client:

@@ -155,16 +155,16 @@ def test_a_query_in_escapes_of_utf8_is_read(query: bytes) -> None:
 
 
 @pytest.mark.parametrize("query", BADLY_WRITTEN)
-def test_a_query_that_is_no_utf8_is_told(query: bytes) -> None:
-    status, told = status_of(b"/api/model", query)
-    assert (status, told["expected"]) == (400, "a query in ASCII, whose escapes are UTF-8")
+def test_a_query_that_is_no_utf8_is_reported(query: bytes) -> None:
+    status, reported = status_of(b"/api/model", query)
+    assert (status, reported["expected"]) == (400, "a query in ASCII, whose escapes are UTF-8")
     assert status_of(b"/api/maps/a/0", query)[0] == 400
 
 
 @pytest.mark.parametrize("path", [b"/\xff", b"/%ff", b"/api/texts/%C3", b"/%", b"/%zz", b"/a b"])
-def test_a_path_that_is_no_utf8_is_told(path: bytes) -> None:
-    status, told = status_of(path, b"")
-    assert (status, told["expected"]) == (400, "a path in ASCII, whose escapes are UTF-8")
+def test_a_path_that_is_no_utf8_is_reported(path: bytes) -> None:
+    status, reported = status_of(path, b"")
+    assert (status, reported["expected"]) == (400, "a path in ASCII, whose escapes are UTF-8")
 
 
 def test_what_comes_before_a_body_is_of_some_kilobytes_at_most(client: TestClient) -> None:
@@ -189,7 +189,7 @@ def test_a_page_from_elsewhere_cannot_ask(
     response = client.post("/api/translate", json={"text": "a"}, headers={"Origin": origin})
     assert response.status_code == 403
     assert origin in response.json()["got"]
-    assert translator.asked == []
+    assert translator.requested == []
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

@@ -99,7 +99,7 @@ def test_ctrl_c_lets_a_translation_finish_and_pressed_twice_does_not(
     assert (process.returncode, out, complaints) == (0, "ended\n", "")
 
 
-def test_a_port_in_use_is_told_before_anything_starts() -> None:
+def test_a_port_in_use_is_reported_before_anything_starts() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -138,7 +138,7 @@ def test_a_host_that_nobody_knows_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "reported"),
     [
         (
             errno.EADDRNOTAVAIL,
@@ -158,7 +158,7 @@ def test_a_host_that_nobody_knows_is_refused(
     ],
 )
 def test_a_host_and_port_that_cannot_be_listened_on_are_refused_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch, number: int, told: str
+    monkeypatch: pytest.MonkeyPatch, number: int, reported: str
 ) -> None:
     def bind(*_: object) -> None:
         raise OSError(number, "why not")
@@ -166,11 +166,11 @@ def test_a_host_and_port_that_cannot_be_listened_on_are_refused_with_the_reason(
     found = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("203.0.113.7", 80))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [found])
     monkeypatch.setattr(socket.socket, "bind", bind)
-    assert refused("lab.example", 80) == told
+    assert refused("lab.example", 80) == reported
 
 
 @pytest.mark.parametrize(
-    ("platform", "screen", "asked", "opens"),
+    ("platform", "screen", "requested", "opens"),
     [
         ("linux", {}, True, False),
         ("linux", {"DISPLAY": ":0"}, True, True),
@@ -180,7 +180,11 @@ def test_a_host_and_port_that_cannot_be_listened_on_are_refused_with_the_reason(
     ],
 )
 def test_the_page_is_opened_where_it_is_asked_for_and_there_is_a_screen(
-    monkeypatch: pytest.MonkeyPatch, platform: str, screen: dict[str, str], asked: bool, opens: bool
+    monkeypatch: pytest.MonkeyPatch,
+    platform: str,
+    screen: dict[str, str],
+    requested: bool,
+    opens: bool,
 ) -> None:
     opened: list[str] = []
     served: list[str] = []
@@ -195,15 +199,15 @@ def test_the_page_is_opened_where_it_is_asked_for_and_there_is_a_screen(
         monkeypatch.delenv(name, raising=False)
     for name, value in screen.items():
         monkeypatch.setenv(name, value)
-    told: list[str] = []
-    serve(Backwards(), port=0, open_browser=asked, ready=told.append)
+    reported: list[str] = []
+    serve(Backwards(), port=0, open_browser=requested, ready=reported.append)
     assert len(served) == 1
-    assert told == served
+    assert reported == served
     assert opened == (served if opens else [])
 
 
 @pytest.mark.parametrize(
-    ("host", "asked", "status"),
+    ("host", "requested", "status"),
     [
         ("0", "10.0.0.7", 200),  # an old spelling of every address
         ("0", "evil.example", 403),
@@ -211,9 +215,9 @@ def test_the_page_is_opened_where_it_is_asked_for_and_there_is_a_screen(
     ],
 )
 def test_who_may_come_in_follows_from_the_address_that_it_listens_on(
-    monkeypatch: pytest.MonkeyPatch, host: str, asked: str, status: int
+    monkeypatch: pytest.MonkeyPatch, host: str, requested: str, status: int
 ) -> None:
-    assert entered(monkeypatch, host, asked) == [status]
+    assert entered(monkeypatch, host, requested) == [status]
 
 
 class Mapped(socket.socket):
@@ -224,30 +228,30 @@ class Mapped(socket.socket):
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("requested", "status"),
     [("10.0.0.7", 200), ("[::ffff:a00:7]", 200), ("10.0.0.8", 403), ("[::ffff:a00:8]", 403)],
 )
 def test_an_address_of_ipv4_may_be_written_as_one_of_ipv6(
-    monkeypatch: pytest.MonkeyPatch, asked: str, status: int
+    monkeypatch: pytest.MonkeyPatch, requested: str, status: int
 ) -> None:
     monkeypatch.setattr(server, "_listen", lambda host, port: Mapped())
-    assert entered(monkeypatch, "::ffff:10.0.0.7", asked) == [status]
+    assert entered(monkeypatch, "::ffff:10.0.0.7", requested) == [status]
 
 
-def entered(monkeypatch: pytest.MonkeyPatch, host: str, asked: str) -> list[int]:
+def entered(monkeypatch: pytest.MonkeyPatch, host: str, requested: str) -> list[int]:
     """What a server of this host answers to who calls it so."""
     answers: list[int] = []
 
-    told: list[str] = []
+    reported: list[str] = []
 
     def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
         client = TestClient(server.config.app)
-        token = told[0].partition("?token=")[2]
-        headers = {"Host": asked} | ({"Authorization": f"Bearer {token}"} if token else {})
+        token = reported[0].partition("?token=")[2]
+        headers = {"Host": requested} | ({"Authorization": f"Bearer {token}"} if token else {})
         answers.append(client.get("/api/model", headers=headers).status_code)
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
-    serve(Backwards(), host=host, port=0, open_browser=False, ready=told.append)
+    serve(Backwards(), host=host, port=0, open_browser=False, ready=reported.append)
     return answers
 
 
@@ -257,20 +261,20 @@ def entered(monkeypatch: pytest.MonkeyPatch, host: str, asked: str) -> list[int]
 def test_only_an_address_that_others_can_reach_has_a_token(
     monkeypatch: pytest.MonkeyPatch, host: str, wants_token: bool
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     statuses: list[int] = []
 
     def run(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
         client = TestClient(server.config.app, base_url="http://127.0.0.1")
         statuses.append(client.get("/api/model").status_code)
-        statuses.append(client.get(told[-1][told[-1].index("/", 7) :]).status_code)
+        statuses.append(client.get(reported[-1][reported[-1].index("/", 7) :]).status_code)
         statuses.append(client.get("/api/model").status_code)  # by the cookie
 
     monkeypatch.setattr(uvicorn.Server, "run", run)
     for _ in range(2):
-        serve(Backwards(), host=host, port=0, open_browser=False, ready=told.append)
+        serve(Backwards(), host=host, port=0, open_browser=False, ready=reported.append)
     assert statuses == [401 if wants_token else 200, 200, 200] * 2
-    tokens = [url.partition("?token=")[2] for url in told]
+    tokens = [url.partition("?token=")[2] for url in reported]
     assert [len(token) >= 32 for token in tokens] == [wants_token] * 2
     assert (tokens[0] != tokens[1]) == wants_token  # a new one each time
 

@@ -23,9 +23,9 @@ def trace(word: str) -> Trace:
 
 
 def opened(
-    *sources: tuple[str, Callable[[], Any]], told: list[AttlasError] | None = None
+    *sources: tuple[str, Callable[[], Any]], reported: list[AttlasError] | None = None
 ) -> TestClient:
-    failed = None if told is None else told.append
+    failed = None if reported is None else reported.append
     apis, _ = apis_of([ExplorerSource(name, opens) for name, opens in sources], failed)
     return TestClient(site(apis), base_url="http://localhost")
 
@@ -38,9 +38,9 @@ def test_each_source_answers_at_its_own_address_and_the_first_one_at_the_usual_t
         assert [model["facts"]["name"] for model in models] == ["one", "one", "two"]
         assert [model["texts"] for model in models] == [["x b"], ["x b"], ["y b"]]
         assert all(model["sources"] == ["one", "two", "three"] for model in models)
-        asked = {"text": "red house"}
-        assert client.post("/api/sources/2/translate", json=asked).status_code == 200
-        assert client.post("/api/translate", json=asked).status_code == 404
+        requested = {"text": "red house"}
+        assert client.post("/api/sources/2/translate", json=requested).status_code == 200
+        assert client.post("/api/translate", json=requested).status_code == 404
         # The maps of one are none of another.
         name = client.get("/api/texts/0").json()["map"]
         assert client.get(f"/api/maps/{name}/0").status_code == 200
@@ -50,7 +50,7 @@ def test_each_source_answers_at_its_own_address_and_the_first_one_at_the_usual_t
 
 
 @pytest.mark.parametrize("number", ["3", "-1", "x", "00", ""])
-def test_a_source_that_is_not_there_is_told(number: str) -> None:
+def test_a_source_that_is_not_there_is_reported(number: str) -> None:
     with opened(("one", lambda: trace("x"))) as client:
         answer = client.get(f"/api/sources/{number}/model")
     assert (answer.status_code, set(answer.json())) == (404, {"expected", "got", "hint"})
@@ -81,21 +81,21 @@ def test_each_source_is_opened_once_and_when_it_is_asked_for() -> None:
         assert begun == ["x", "y"]
 
 
-def test_what_cannot_be_opened_is_told_to_each_who_asks_and_once_beside_it() -> None:
-    told: list[AttlasError] = []
+def test_what_cannot_be_opened_is_reported_to_each_who_asks_and_once_beside_it() -> None:
+    reported: list[AttlasError] = []
 
     def fail() -> Any:
         raise AttlasError("a run", "none", "train one")
 
-    with opened(("x", fail), ("y", lambda: trace("y")), told=told) as client:
+    with opened(("x", fail), ("y", lambda: trace("y")), reported=reported) as client:
         for _ in range(2):
             answer = client.get("/api/model")
             assert (answer.status_code, answer.json()["hint"]) == (400, "train one")
         assert client.get("/api/sources/1/model").status_code == 200
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
-def test_a_fault_of_ours_is_told_as_one() -> None:
+def test_a_fault_of_ours_is_reported_as_one() -> None:
     def fail() -> Any:
         raise RuntimeError("a bug")
 

@@ -98,7 +98,7 @@ def test_a_text_that_a_layer_lacks_has_no_map_of_it() -> None:
     assert [layer.name for layer in TextMaps.of(trace, 1).layers] == ["two"]
 
 
-def test_a_layer_that_is_not_there_is_told() -> None:
+def test_a_layer_that_is_not_there_is_reported() -> None:
     trace = Trace()
     trace.record("one", DenseAttentionMap(random(1, 1, 2, 2)))
     with pytest.raises(AttlasError, match="a layer from 0 to 0; got 1"):

@@ -61,7 +61,7 @@ def test_each_head_has_a_scale_of_its_own() -> None:
 
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("curve", ["linear", "root"])
-def test_where_no_query_may_look_is_told_apart_from_nothing(bits: int, curve: str) -> None:
+def test_where_no_query_may_look_is_reported_apart_from_nothing(bits: int, curve: str) -> None:
     weights = torch.tensor([[[1.0, 0.0, -torch.inf]], [[-torch.inf, -torch.inf, -torch.inf]]])
     back = read_tile(pack(weights, bits, curve=curve))
     assert back.hidden.tolist() == [[[False, False, True]], [[True, True, True]]]
@@ -105,9 +105,9 @@ def test_nothing_stays_exactly_nothing() -> None:
 
 def test_the_header_is_what_the_page_reads() -> None:
     tile = pack(torch.tensor([[[0.0, 0.5], [0.25, 1.0], [1.0, 0.0]]]), 8)
-    told = struct.unpack("<4sHBBIIIHHI", tile[:28])
-    assert told[:4] == (b"ATLT", 2, 8, 1)
-    assert told[4:] == (1, 3, 2, 0, 0, 4 + 6)
+    reported = struct.unpack("<4sHBBIIIHHI", tile[:28])
+    assert reported[:4] == (b"ATLT", 2, 8, 1)
+    assert reported[4:] == (1, 3, 2, 0, 0, 4 + 6)
     body = zlib.decompress(tile[28:])
     assert struct.unpack("<f", body[:4]) == (1.0,)
     assert list(body[4:]) == [0, 127, 64, 254, 254, 0]
@@ -149,6 +149,6 @@ def test_a_damaged_tile_is_refused_with_what_is_wrong_with_it(damage, reason: st
     with pytest.raises(AttlasError) as refused:
         unpack(damage(pack(torch.rand(1, 3, 3))))
     assert refused.value.expected == "a whole tile of version 2"
-    told = re.fullmatch(r"something else \((.*)\)", refused.value.got)
-    assert told
-    assert re.search(reason, told[1])
+    reported = re.fullmatch(r"something else \((.*)\)", refused.value.got)
+    assert reported
+    assert re.search(reason, reported[1])

@@ -38,8 +38,8 @@ def client(trace: Trace, name: str | None = None) -> TestClient:
 
 def test_a_trace_says_its_name_and_how_its_texts_begin() -> None:
     with client(seen(), "cat.safetensors") as opened:
-        told = opened.get("/api/model").json()
-    assert told == {
+        reported = opened.get("/api/model").json()
+    assert reported == {
         "facts": {"name": "cat.safetensors"},
         "texts": ["the cat sat down .", "a dog ran off !"],
         "notes": False,
@@ -51,20 +51,20 @@ def test_each_text_comes_with_every_layer_and_the_weights_of_it(row: int, tmp_pa
     trace = seen()
     trace.save(tmp_path / "t.safetensors")
     with client(Trace.load(tmp_path / "t.safetensors")) as opened:
-        told = opened.get(f"/api/texts/{row}").json()
-        assert (told["text"], told["remarks"], told["blank"]) == (None, [], "")
-        assert [layer["name"] for layer in told["layers"]] == list(trace)
+        reported = opened.get(f"/api/texts/{row}").json()
+        assert (reported["text"], reported["remarks"], reported["blank"]) == (None, [], "")
+        assert [layer["name"] for layer in reported["layers"]] == list(trace)
         for index, name in enumerate(trace):
             shape = {"within": True, "heads": 2, "queries": 5, "keys": 5}
             named = {"name": name, "title": f"layer {index} · self", "sheet": "self"}
-            assert told["layers"][index] == {**named, **shape}
-            tile = unpack(opened.get(f"/api/maps/{told['map']}/{index}").content)
+            assert reported["layers"][index] == {**named, **shape}
+            tile = unpack(opened.get(f"/api/maps/{reported['map']}/{index}").content)
             torch.testing.assert_close(tile, trace[name].weights()[row], atol=1e-5, rtol=0)
-            named = opened.get(f"/api/maps/{told['map']}/{index}/tokens?rows=1:3").json()
+            named = opened.get(f"/api/maps/{reported['map']}/{index}/tokens?rows=1:3").json()
             assert named["rows"] == list(trace.source[row][1:3])
 
 
-def test_texts_without_names_are_told_by_their_number_alone() -> None:
+def test_texts_without_names_are_reported_by_their_number_alone() -> None:
     trace = Trace()
     trace.record(
         "a",
@@ -72,11 +72,14 @@ def test_texts_without_names_are_told_by_their_number_alone() -> None:
     )
     with client(trace) as opened:
         assert opened.get("/api/model").json()["texts"] == ["", "", ""]
-        told = opened.get("/api/texts/2").json()
-        assert opened.get(f"/api/maps/{told['map']}/0/tokens").json() == {"rows": [], "keys": []}
+        reported = opened.get("/api/texts/2").json()
+        assert opened.get(f"/api/maps/{reported['map']}/0/tokens").json() == {
+            "rows": [],
+            "keys": [],
+        }
 
 
-def test_a_long_text_is_told_by_its_beginning() -> None:
+def test_a_long_text_is_reported_by_its_beginning() -> None:
     trace = Trace()
     trace.record(
         "a",
@@ -93,7 +96,7 @@ def test_a_long_text_is_told_by_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("row", ["2", "-1", "x", "9" * 5_000])
-def test_a_text_that_is_not_there_is_told(row: str) -> None:
+def test_a_text_that_is_not_there_is_reported(row: str) -> None:
     with client(seen()) as opened:
         answer = opened.get(f"/api/texts/{row}")
     assert answer.status_code == 404
@@ -117,9 +120,9 @@ def test_a_window_of_a_hundred_thousand_tokens_is_exact() -> None:
     trace = Trace()
     trace.record("a", FactoredAttentionMap(query, keys, 8**-0.5, everywhere, 0))
     with client(trace) as opened:
-        told = opened.get("/api/texts/0").json()
-        asked = "heads=1:2&rows=70000:70004&keys=99000:99008&shape=2,4"
-        tile = unpack(opened.get(f"/api/maps/{told['map']}/0?{asked}").content)
+        reported = opened.get("/api/texts/0").json()
+        requested = "heads=1:2&rows=70000:70004&keys=99000:99008&shape=2,4"
+        tile = unpack(opened.get(f"/api/maps/{reported['map']}/0?{requested}").content)
     scores = query[0, 1, 70_000:70_004].double() @ keys[0, 1].double().T / 8**0.5
     window = scores.softmax(-1)[:, 99_000:99_008].reshape(2, 2, 4, 2).amax((1, 3))
     torch.testing.assert_close(tile[0].double(), window, rtol=1e-3, atol=1e-9)
@@ -133,7 +136,7 @@ def test_a_pass_that_nobody_waits_for_ends_early(monkeypatch: pytest.MonkeyPatch
     application = app(trace)
     monkeypatch.setattr("attlas.explorer.maps._GLANCE", 0.02)
     with TestClient(application, base_url="http://localhost") as opened:
-        told = opened.get("/api/texts/0").json()
+        reported = opened.get("/api/texts/0").json()
     answers: list[Any] = []
     messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
 
@@ -146,7 +149,7 @@ def test_a_pass_that_nobody_waits_for_ends_early(monkeypatch: pytest.MonkeyPatch
     scope = {
         "type": "http",
         "method": "GET",
-        "path": f"/api/maps/{told['map']}/0",
+        "path": f"/api/maps/{reported['map']}/0",
         "query_string": b"shape=8,8",
         "headers": [(b"host", b"localhost")],
         "http_version": "1.1",
@@ -195,8 +198,8 @@ def test_rows_of_layers_with_other_numbers_of_rows_are_not_shown_as_one_text() -
         assert texts[2:] == [f"row {row} of 6" for row in range(6)]
         for number in range(8):
             layer, row = ("encoder", number) if number < 2 else ("decoder", number - 2)
-            told = opened.get(f"/api/texts/{number}").json()
-            assert [one["name"] for one in told["layers"]] == [layer]
-            tile = unpack(opened.get(f"/api/maps/{told['map']}/0").content)
+            reported = opened.get(f"/api/texts/{number}").json()
+            assert [one["name"] for one in reported["layers"]] == [layer]
+            tile = unpack(opened.get(f"/api/maps/{reported['map']}/0").content)
             torch.testing.assert_close(tile, weights[layer][row], atol=1e-4, rtol=0)
         assert opened.get("/api/texts/8").status_code == 404

@@ -18,22 +18,22 @@ def translator(attention: str) -> Translator:
 def test_the_page_gets_the_weights_of_the_trace(attention: str) -> None:
     speaking = translator(attention)
     with TestClient(app(speaking), base_url="http://localhost") as client:
-        told = client.post("/api/translate", json={"text": "quick fox"}).json()
-        tile = unpack(client.get(f"/api/maps/{told['map']}/0").content)
+        reported = client.post("/api/translate", json={"text": "quick fox"}).json()
+        tile = unpack(client.get(f"/api/maps/{reported['map']}/0").content)
     translation = speaking("quick fox")
     assert translation.trace is not None
-    assert told["text"] == translation.text
-    assert told["source"] == list(translation.source_tokens)
-    assert told["target"] == list(translation.tokens)
-    assert [layer["name"] for layer in told["layers"]] == ["decoder.attention"]
+    assert reported["text"] == translation.text
+    assert reported["source"] == list(translation.source_tokens)
+    assert reported["target"] == list(translation.tokens)
+    assert [layer["name"] for layer in reported["layers"]] == ["decoder.attention"]
     weights = translation.trace["decoder.attention"].weights()[0]
     torch.testing.assert_close(tile, weights.float(), atol=1e-5, rtol=0)
 
 
 def test_a_model_without_attention_is_translated_all_the_same() -> None:
     with TestClient(app(translator("none")), base_url="http://localhost") as client:
-        told = client.post("/api/translate", json={"text": "quick fox"}).json()
+        reported = client.post("/api/translate", json={"text": "quick fox"}).json()
         facts = client.get("/api/model").json()["facts"]
-    assert told["map"] is None
-    assert told["blank"] == "the model has no attention"
+    assert reported["map"] is None
+    assert reported["blank"] == "the model has no attention"
     assert facts["parameters"] > 0

@@ -72,10 +72,10 @@ def test_what_holds_translators_alone_names_what_holds_a_classifier(
     tmp_path: Path, format_: str, taker: str
 ) -> None:
     run = classifier_run(tmp_path / "run", small_classifier())
-    wanted = (
+    expected = (
         f"expected a model of kind \"transformer\" for {taker}.*; got 'classifier'; use --to onnx"
     )
-    with pytest.raises(AttlasError, match=wanted):
+    with pytest.raises(AttlasError, match=expected):
         export(run, format_, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 

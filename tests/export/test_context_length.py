@@ -30,8 +30,8 @@ def test_it_is_as_long_as_every_shorter_text_that_can_be_read_is_seen_as_a_whole
 ) -> None:
     model, config = first_pooled(*patterns, positions="learned", max_positions=longest)
     unseen = model.num_unreachable(range(1, longest))
-    wanted = next((length for length, count in enumerate(unseen) if count), None)
-    assert seen_whole(model, config) == wanted
+    expected = next((length for length, count in enumerate(unseen) if count), None)
+    assert seen_whole(model, config) == expected
 
 
 @pytest.mark.parametrize(

@@ -36,16 +36,16 @@ def probabilities(
     found = torch.tensor([score.log_probs for score in scores])
     begin, end = torch.full((3, 1), 2), torch.full((3, 1), 3)
     logits = logits_of(run.model(), source, token_mask, torch.cat([begin, target], 1))
-    wanted = logits.log_softmax(-1).gather(2, torch.cat([target, end], 1).unsqueeze(2)).squeeze(2)
-    return found, wanted
+    expected = logits.log_softmax(-1).gather(2, torch.cat([target, end], 1).unsqueeze(2)).squeeze(2)
+    return found, expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_probabilities_are_ours(tmp_path: Path, kind: str) -> None:
     run = run_of(tmp_path / "run", KINDS[kind])
     export(run, "ctranslate2", tmp_path / "out")
-    found, wanted = probabilities(run, tmp_path / "out")
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    found, expected = probabilities(run, tmp_path / "out")
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["pre", "post", "rms, swiglu, rotary"])
@@ -56,8 +56,8 @@ def test_8_bits_are_smaller_and_near(tmp_path: Path, kind: str) -> None:
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("int8", "whole")]
     assert sizes[0] < sizes[1]
     # In float32: not every CPU multiplies 8 bits as it should.
-    found, wanted = probabilities(run, tmp_path / "int8", "float32")
-    assert 0 < (found - wanted).abs().mean() < 0.02 * wanted.abs().mean()
+    found, expected = probabilities(run, tmp_path / "int8", "float32")
+    assert 0 < (found - expected).abs().mean() < 0.02 * expected.abs().mean()
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
@@ -77,8 +77,8 @@ def test_subwords_are_named_by_their_pieces_and_the_model_of_them_is_there(tmp_p
     assert names(vocabularies.source) == vocabularies.source.pieces(range(len(vocabularies.source)))
     read = Vocabularies.load(tmp_path / "out").source
     assert read.encode("The 3rd house") == vocabularies.source.encode("The 3rd house")
-    found, wanted = probabilities(run, tmp_path / "out")
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    found, expected = probabilities(run, tmp_path / "out")
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_names_that_would_repeat_carry_their_id(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_names_that_would_repeat_carry_their_id(tmp_path: Path) -> None:
     assert names(both)[4:] == ["a", "␣#5", "␣#6"]
     run = run_of(tmp_path / "run", small(tie_source=True), Vocabularies(both, both))
     export(run, "ctranslate2", tmp_path / "out")
-    found, wanted = probabilities(run, tmp_path / "out")
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    found, expected = probabilities(run, tmp_path / "out")
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_without_ctranslate2_the_error_says_what_to_install(

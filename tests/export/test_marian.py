@@ -34,8 +34,8 @@ def test_the_logits_are_ours(tmp_path: Path, kind: str) -> None:
     target = torch.cat([torch.full((4, 1), 2), torch.randint(4, sizes[1], (4, 30))], dim=1)
     with torch.no_grad():
         found = model(source, attention_mask=token_mask.long(), decoder_input_ids=target).logits
-    wanted = logits_of(ours, source, token_mask, target)
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    expected = logits_of(ours, source, token_mask, target)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", MARIAN)
@@ -89,9 +89,9 @@ def test_one_vocabulary_is_one_for_both_sides(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", small(norm="post", tie_source=True), joint)
     export(run, "huggingface", tmp_path / "out")
     tokenizer = MarianTokenizer.from_pretrained(tmp_path / "out")
-    wanted = [*joint.target.encode("The 3rd house"), END]
-    assert tokenizer("The 3rd house")["input_ids"] == wanted
-    assert tokenizer(text_target="The 3rd house")["input_ids"] == wanted
+    expected = [*joint.target.encode("The 3rd house"), END]
+    assert tokenizer("The 3rd house")["input_ids"] == expected
+    assert tokenizer(text_target="The 3rd house")["input_ids"] == expected
     assert not (tmp_path / "out" / "target_vocab.json").exists()
 
 

@@ -47,19 +47,19 @@ def test_transformers_finds_nothing_wrong_with_the_file(tmp_path: Path, kind: st
     )
     read = GenerationConfig.from_pretrained(tmp_path / "out")
     read.validate(strict=True)
-    wanted = DecodingConfig(**SEARCHES[kind])
-    assert read.num_return_sequences == wanted.n_best
-    assert read.do_sample == (wanted.method == "sample")
-    assert (read.min_new_tokens or 0) == wanted.min_length
-    assert (read.no_repeat_ngram_size or 0) == wanted.no_repeat_ngram
-    if wanted.method == "sample":
+    expected = DecodingConfig(**SEARCHES[kind])
+    assert read.num_return_sequences == expected.n_best
+    assert read.do_sample == (expected.method == "sample")
+    assert (read.min_new_tokens or 0) == expected.min_length
+    assert (read.no_repeat_ngram_size or 0) == expected.no_repeat_ngram
+    if expected.method == "sample":
         assert (read.temperature, read.top_k, read.top_p) == pytest.approx(
-            (wanted.temperature, wanted.top_k, wanted.top_p)
+            (expected.temperature, expected.top_k, expected.top_p)
         )
-    if wanted.method == "beam":
-        assert read.num_beams == wanted.num_beams
-        assert read.length_penalty == wanted.length_penalty
-        assert read.early_stopping == ("never" if wanted.exhaustive else False)
+    if expected.method == "beam":
+        assert read.num_beams == expected.num_beams
+        assert read.length_penalty == expected.length_penalty
+        assert read.early_stopping == ("never" if expected.exhaustive else False)
 
 
 @pytest.mark.parametrize("min_length", [0, 1, 5, 9])
@@ -102,7 +102,7 @@ def test_generate_writes_no_unknown_token_where_attlas_does_not(
     assert any(UNKNOWN in tokens for tokens in found) == (unknown == "keep")
 
 
-def test_that_generate_replaces_no_unknown_token_is_told() -> None:
+def test_that_generate_replaces_no_unknown_token_is_reported() -> None:
     assert "generate does not: it writes <unk>" in " ".join(searching(unknown="replace").remarks)
 
 
@@ -155,7 +155,9 @@ def test_no_translation_is_cut_that_attlas_would_not_cut(
         assert search.max_new_tokens == min(constant, POSITIONS - 1)
 
 
-def test_a_limit_that_grows_with_the_source_is_told_and_one_that_does_not_is_none_to_tell() -> None:
+def test_a_limit_that_grows_with_the_source_is_reported_and_one_that_does_not_is_none_to_tell() -> (
+    None
+):
     (said,) = [one for one in searching().remarks if "generate has one limit" in one]
     assert "after ⌊3.0 · n⌋ + 20 tokens" in said
     assert "max_new_tokens = 1,023 here" in said
@@ -170,7 +172,7 @@ def test_a_limit_that_grows_with_the_source_is_told_and_one_that_does_not_is_non
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({}, "log P / |Y|^α"),
         ({}, "a beam search may choose differently where length_penalty is not 0"),
@@ -179,13 +181,13 @@ def test_a_limit_that_grows_with_the_source_is_told_and_one_that_does_not_is_non
         ({"max_source_length": 40}, "attlas cuts a source to 40 tokens and the end"),
     ],
 )
-def test_what_generate_cannot_say_is_told(
-    tmp_path: Path, settings: dict[str, Any], told: str
+def test_what_generate_cannot_say_is_reported(
+    tmp_path: Path, settings: dict[str, Any], reported: str
 ) -> None:
     run = run_of(tmp_path / "run", small(norm="post"), **settings)
     exported = export(run, "huggingface", tmp_path / "out")
-    assert any(told in remark for remark in exported.remarks)
-    assert told in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert any(reported in remark for remark in exported.remarks)
+    assert reported in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_greedy_search_that_is_wholly_said_has_nothing_to_tell() -> None:

@@ -53,8 +53,8 @@ def test_every_step_has_our_logits(tmp_path: Path, kind: str) -> None:
             [torch.full((len(lengths), 1), 2), torch.randint(4, sizes[1], (len(lengths), 12))], 1
         )
         found = runtime.logits(source, token_mask, target)
-        wanted = logits_of(run.model(), source, token_mask, target)
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+        expected = logits_of(run.model(), source, token_mask, target)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_what_stands_in_the_padding_changes_nothing(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ def check(run: Run, runtime: Runtime, source: Tensor, token_mask: Tensor) -> Non
     """That the graph says what our model says."""
     logits, probabilities = runtime.read(source, token_mask)
     with torch.no_grad():
-        wanted = run.classifier()(source, token_mask)
-    torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(probabilities, wanted.softmax(-1), rtol=1e-4, atol=1e-4)
+        expected = run.classifier()(source, token_mask)
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(probabilities, expected.softmax(-1), rtol=1e-4, atol=1e-4)
 
 
 @st.composite
@@ -128,7 +128,7 @@ def test_batch_and_slots_are_free_and_the_labels_are_as_many_as_there_are(tmp_pa
     assert any("logits (batch, 5) float32" in remark for remark in exported.remarks)
 
 
-def test_the_limit_of_learned_positions_is_in_the_file_and_is_told(tmp_path: Path) -> None:
+def test_the_limit_of_learned_positions_is_in_the_file_and_is_reported(tmp_path: Path) -> None:
     config = small_classifier(positions="learned", max_positions=30)
     exported = export(classifier_run(tmp_path / "run", config), "onnx", tmp_path / "out")
     runtime = Runtime(tmp_path / "out")

@@ -65,28 +65,28 @@ def said(found: Sequence[Classification]) -> list[str]:
 def test_it_says_what_attlas_says(tmp_path: Path, kind: str) -> None:
     run = classifier_run(tmp_path / "run", small_classifier(), VOCABULARIES[kind])
     export(run, "onnx", tmp_path / "out")
-    wanted = list(TextClassifier(run).stream(TEXTS))
-    found, told = classified(tmp_path / "out", TEXTS)
-    assert [label for label, _ in found] == [one.label for one in wanted]
-    assert [sure for _, sure in found] == pytest.approx([o.probability for o in wanted], abs=1e-4)
-    assert told == said(wanted)
-    assert told.count("line 3: there is no word in it") == 1
+    expected = list(TextClassifier(run).stream(TEXTS))
+    found, reported = classified(tmp_path / "out", TEXTS)
+    assert [label for label, _ in found] == [one.label for one in expected]
+    assert [sure for _, sure in found] == pytest.approx([o.probability for o in expected], abs=1e-4)
+    assert reported == said(expected)
+    assert reported.count("line 3: there is no word in it") == 1
 
 
-def test_what_is_beyond_the_learned_positions_is_cut_as_attlas_cuts_it_and_told(
+def test_what_is_beyond_the_learned_positions_is_cut_as_attlas_cuts_it_and_reported(
     tmp_path: Path,
 ) -> None:
     config = small_classifier(positions="learned", max_positions=6)
     run = classifier_run(tmp_path / "run", config)
     export(run, "onnx", tmp_path / "out")
     texts = [" ".join(f"a{n % 17}" for n in range(length)) for length in (4, 5, 6, 40)]
-    wanted = list(TextClassifier(run).stream(texts))
-    found, told = classified(tmp_path / "out", texts)
-    assert [label for label, _ in found] == [one.label for one in wanted]
-    assert [sure for _, sure in found] == pytest.approx([o.probability for o in wanted], abs=1e-4)
-    assert told == said(wanted)
-    assert len(told) == 2
-    assert [one.unread for one in wanted] == [0, 0, 1, 35]
+    expected = list(TextClassifier(run).stream(texts))
+    found, reported = classified(tmp_path / "out", texts)
+    assert [label for label, _ in found] == [one.label for one in expected]
+    assert [sure for _, sure in found] == pytest.approx([o.probability for o in expected], abs=1e-4)
+    assert reported == said(expected)
+    assert len(reported) == 2
+    assert [one.unread for one in expected] == [0, 0, 1, 35]
 
 
 @pytest.fixture(scope="module")
@@ -118,32 +118,32 @@ def test_a_space_alone_makes_no_text_known(
     assert any(map(ours.knows, ours.encode(text))) == known
 
 
-def test_words_of_which_none_is_known_are_told_as_attlas_tells_them(tmp_path: Path) -> None:
+def test_words_of_which_none_is_known_are_reported_as_attlas_tells_them(tmp_path: Path) -> None:
     run = classifier_run(tmp_path / "run", small_classifier())
     export(run, "onnx", tmp_path / "out")
     texts = ["unheard", "a1 unheard", "", "of what", "a2"]
-    told = classified(tmp_path / "out", texts)[1]
-    assert told == said(list(TextClassifier(run).stream(texts)))
-    assert [line.partition(":")[0] for line in told] == ["line 1", "line 3", "line 4"]
+    reported = classified(tmp_path / "out", texts)[1]
+    assert reported == said(list(TextClassifier(run).stream(texts)))
+    assert [line.partition(":")[0] for line in reported] == ["line 1", "line 3", "line 4"]
 
 
 @pytest.mark.parametrize(
     "patterns", [("window(3)",), ("window(0)",), ("strided(2)",), ("causal", "everywhere")]
 )
-def test_a_text_that_the_first_token_may_not_see_as_a_whole_is_told(
+def test_a_text_that_the_first_token_may_not_see_as_a_whole_is_reported(
     tmp_path: Path, patterns: tuple[str, ...]
 ) -> None:
     config = small_classifier(pooling="first", patterns=patterns)
     run = classifier_run(tmp_path / "run", config)
     exported = export(run, "onnx", tmp_path / "out")
     texts = [" ".join(["a1"] * count) for count in range(1, 12)]
-    wanted = [one.unread for one in TextClassifier(run).stream(texts)]
-    told = classified(tmp_path / "out", texts)[1]
-    numbers = {int(line.partition(":")[0].removeprefix("line ")) for line in told}
-    overlooked = {number for number, unread in enumerate(wanted, 1) if unread}
+    expected = [one.unread for one in TextClassifier(run).stream(texts)]
+    reported = classified(tmp_path / "out", texts)[1]
+    numbers = {int(line.partition(":")[0].removeprefix("line ")) for line in reported}
+    overlooked = {number for number, unread in enumerate(expected, 1) if unread}
     assert numbers == set(range(min(overlooked, default=len(texts) + 1), len(texts) + 1))
-    assert all("what its first token sees, which may not be all of it" in line for line in told)
-    assert any("which of a text of more than" in one for one in exported.remarks) == bool(told)
+    assert all("what its first token sees, which may not be all of it" in line for line in reported)
+    assert any("which of a text of more than" in one for one in exported.remarks) == bool(reported)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_text_that_the_first_token_may_not_see_as_a_whole_is_told(
     ],
     ids=str,
 )
-def test_where_all_is_seen_nothing_is_told(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_where_all_is_seen_nothing_is_reported(tmp_path: Path, settings: dict[str, Any]) -> None:
     run = classifier_run(tmp_path / "run", small_classifier(**settings))
     export(run, "onnx", tmp_path / "out")
     assert classified(tmp_path / "out", [" ".join(["a1"] * 70)])[1] == []
@@ -170,7 +170,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     assert plain[0][0][1] != plain[0][1][1]  # elsewhere it is a character like others
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_line_after_the_lines_before(
+def test_bytes_that_are_not_utf8_are_reported_with_their_line_after_the_lines_before(
     folder: Path,
 ) -> None:
     texts = b"".join(b"a %d\n" % n for n in range(10)) + b"two \xff words\nmore\n"

@@ -63,12 +63,12 @@ def translated(folder: Path, text: str) -> tuple[str, list[str]]:
 def written(run: Run, texts: list[str]) -> tuple[str, list[str]]:
     """What attlas translates and tells."""
     found = list(Translator(run).stream(texts))
-    told = [
+    reported = [
         f"line {number}: {remark}"
         for number, one in enumerate(found, 1)
         for remark in translation_remarks(one.cut, one.finished, one.known)
     ]
-    return "".join(f"{one.text}\n" for one in found), told
+    return "".join(f"{one.text}\n" for one in found), reported
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
@@ -77,9 +77,9 @@ def test_it_writes_what_attlas_writes(tmp_path: Path, model: str, kind: str) -> 
     limits = {"max_len_a": 0.5, "max_len_b": 9}
     run = run_of(tmp_path / "run", MODELS[model], VOCABULARIES[kind], method="greedy", **limits)
     export(run, "onnx", tmp_path / "out")
-    wanted = written(run, TEXTS)
-    assert wanted[0].strip()
-    assert translated(tmp_path / "out", "".join(f"{text}\n" for text in TEXTS)) == wanted
+    expected = written(run, TEXTS)
+    assert expected[0].strip()
+    assert translated(tmp_path / "out", "".join(f"{text}\n" for text in TEXTS)) == expected
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -93,7 +93,7 @@ def test_more_lines_than_a_batch_come_out_in_order(tmp_path: Path, model: str) -
 
 
 @given(data=st.data())
-def test_what_the_limits_cut_is_cut_as_attlas_cuts_it_and_told(data: st.DataObject) -> None:
+def test_what_the_limits_cut_is_cut_as_attlas_cuts_it_and_reported(data: st.DataObject) -> None:
     longest = data.draw(st.integers(3, 12), "longest")
     learned = data.draw(st.booleans())
     most = min(4, longest - 1) if learned else 4  # tokens for which there is a position
@@ -110,15 +110,15 @@ def test_what_the_limits_cut_is_cut_as_attlas_cuts_it_and_told(data: st.DataObje
         run = run_of(folder / "run", small(**settings), WORDS, method="greedy", **limits)
         export(run, "onnx", folder / "out")
         translator = example(folder / "out").Translator(folder / "out")
-        told = io.StringIO()
-        with contextlib.redirect_stderr(told):
+        reported = io.StringIO()
+        with contextlib.redirect_stderr(reported):
             found = translator(texts)
-        wanted = written(run, texts)
-        assert "".join(f"{text}\n" for text in found) == wanted[0]
-        assert told.getvalue().splitlines() == wanted[1]
+        expected = written(run, texts)
+        assert "".join(f"{text}\n" for text in found) == expected[0]
+        assert reported.getvalue().splitlines() == expected[1]
 
 
-def test_the_limit_of_learned_positions_is_in_the_files_and_is_told(tmp_path: Path) -> None:
+def test_the_limit_of_learned_positions_is_in_the_files_and_is_reported(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", small(positions="learned", max_positions=7))
     exported = export(run, "onnx", tmp_path / "out")
     translator = example(tmp_path / "out").Translator(tmp_path / "out")
@@ -127,7 +127,7 @@ def test_the_limit_of_learned_positions_is_in_the_files_and_is_told(tmp_path: Pa
     assert any("reads and writes at most 7 tokens" in remark for remark in exported.remarks)
 
 
-def test_a_search_that_the_example_does_not_make_is_told(tmp_path: Path) -> None:
+def test_a_search_that_the_example_does_not_make_is_reported(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", small(), num_beams=4, no_repeat_ngram=3, autocast="bf16")
     said = " ".join(export(run, "onnx", tmp_path / "out").remarks)
     assert 'decoding.method = "beam", translate.py not' in said
@@ -143,14 +143,14 @@ def test_a_forbidden_unknown_token_is_not_written(tmp_path: Path, model: str) ->
         folder = tmp_path / unknown
         run = run_of(folder, MODELS[model], WORDS, method="greedy", **limits)
         export(leaning(run, UNKNOWN, 9.0), "onnx", folder / "out")
-        wanted = written(run, TEXTS)
-        assert translated(folder / "out", "".join(f"{text}\n" for text in TEXTS)) == wanted
-        said[unknown] = wanted[0].split()
+        expected = written(run, TEXTS)
+        assert translated(folder / "out", "".join(f"{text}\n" for text in TEXTS)) == expected
+        said[unknown] = expected[0].split()
     assert "<unk>" in said["keep"]
     assert "<unk>" not in said["forbid"]
 
 
-def test_that_the_example_replaces_no_unknown_token_is_told(tmp_path: Path) -> None:
+def test_that_the_example_replaces_no_unknown_token_is_reported(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", small(), method="greedy", unknown="replace")
     said = " ".join(export(run, "onnx", tmp_path / "out").remarks)
     assert "a word of the source for an unknown token (decoding.unknown), translate.py does" in said
@@ -176,7 +176,7 @@ def test_it_writes_subwords_as_attlas_does(folder: Path, data: st.DataObject) ->
     assert example(folder).vocabulary(folder, "target").decode(ids) == SUBWORDS.target.decode(ids)
 
 
-def test_an_export_without_vocabularies_is_told_by_name(folder: Path, tmp_path: Path) -> None:
+def test_an_export_without_vocabularies_is_reported_by_name(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"has neither source\.\* nor tokenizer\.\*"):
         example(folder).vocabulary(tmp_path, "source")
 
@@ -185,12 +185,12 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
     both = Characters("abc \ufeff")
     run = run_of(tmp_path / "run", small(), Vocabularies(both, both), method="greedy")
     export(run, "onnx", tmp_path / "out")
-    told = translated(tmp_path / "out", "\ufeffabc\n\ufeffabc\n")
-    assert told == translated(tmp_path / "out", "abc\n\ufeffabc\n")
-    assert told == written(run, ["abc", "\ufeffabc"])
+    reported = translated(tmp_path / "out", "\ufeffabc\n\ufeffabc\n")
+    assert reported == translated(tmp_path / "out", "abc\n\ufeffabc\n")
+    assert reported == written(run, ["abc", "\ufeffabc"])
 
 
-def test_bytes_that_are_not_utf8_are_told_with_their_line_after_the_lines_before(
+def test_bytes_that_are_not_utf8_are_reported_with_their_line_after_the_lines_before(
     folder: Path,
 ) -> None:
     texts = b"The 3th house\n" * 3 + b"two \xff words\nmore\n"
@@ -222,8 +222,8 @@ def test_a_text_is_read_in_the_form_in_which_attlas_reads_it(tmp_path: Path, for
             )
             tokenizer = MarianTokenizer.from_pretrained(tmp_path / "marian")
             for text in texts[:3]:
-                wanted = [*one.encode(text), END]
-                assert tokenizer(unicodedata.normalize("NFD", text))["input_ids"] == wanted
+                expected = [*one.encode(text), END]
+                assert tokenizer(unicodedata.normalize("NFD", text))["input_ids"] == expected
 
 
 @pytest.mark.parametrize("name", ["encoder.onnx", "decoder.onnx", "source.json", "attlas.json"])

@@ -54,8 +54,10 @@ def test_a_graph_lets_look_where_the_pattern_does(
     seen = allowed(GraphNumbers(graph), pattern, query, key)
     graph.output(seen, "seen", np.bool_, ("queries", "keys"))
     first = 10**6 if far else 0  # a hash of large positions overflows where it is not cut
-    asked, kept = torch.arange(queries).unsqueeze(1) + first, torch.arange(slots).unsqueeze(0)
-    assert torch.equal(run(graph, query=asked, key=kept), pattern(asked, kept).expand(-1, slots))
+    requested, kept = torch.arange(queries).unsqueeze(1) + first, torch.arange(slots).unsqueeze(0)
+    assert torch.equal(
+        run(graph, query=requested, key=kept), pattern(requested, kept).expand(-1, slots)
+    )
 
 
 @given(
@@ -81,8 +83,8 @@ def test_a_graph_reads_what_the_pattern_lets_it_see_and_zeros_where_that_is_noth
     q, k, v = torch.randn(3, 2, heads, slots, 3, generator=draw)
     token_mask = torch.rand(2, slots, generator=draw) < share
     found = run(graph, query=q, keys=k, values=v, token_mask=token_mask)
-    wanted = dense_attention(q, KeyValueCache(k, v, token_mask), pattern, 0, 1.0, 0.0)
-    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    expected = dense_attention(q, KeyValueCache(k, v, token_mask), pattern, 0, 1.0, 0.0)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_pattern_that_is_none_of_ours_is_refused() -> None:

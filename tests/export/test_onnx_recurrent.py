@@ -136,8 +136,8 @@ def check_steps(
     source, token_mask = sentences(vocabularies[0], lengths)
     target = begun(len(lengths), steps, vocabularies[1])
     found, weights = runtime.read(target, runtime.start(source, token_mask))
-    wanted = logits_of(model, source, token_mask, target)
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    expected = logits_of(model, source, token_mask, target)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     assert (weights is None) == isinstance(model.decoder, PlainDecoder)
     if weights is not None:
         with attlas.observe(model) as trace:
@@ -155,10 +155,10 @@ def check_greedy(
     """Whole greedy translations are the model's, in one batch and alone."""
     source, token_mask = sentences(sizes(model)[0], lengths)
     found = decode(model, source, token_mask, config)
-    wanted = [(list(best.tokens), best.finished) for (best,) in found]
+    expected = [(list(best.tokens), best.finished) for (best,) in found]
     rows = [row[: length - 1].tolist() for row, length in zip(source, lengths, strict=True)]
-    assert runtime.translator.search(rows) == wanted
-    assert [runtime.translator.search([row])[0] for row in rows] == wanted
+    assert runtime.translator.search(rows) == expected
+    assert [runtime.translator.search([row])[0] for row in rows] == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -222,8 +222,8 @@ def test_rows_can_be_chosen_again_after_any_step(tmp_path: Path, kind: str) -> N
     rows = [2, 2, 0]
     chosen = {name: value[rows] for name, value in state.items()}
     found, _ = runtime.read(target[rows, 4:], chosen)
-    wanted = logits_of(model, source, token_mask, target)[rows, 4:]
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    expected = logits_of(model, source, token_mask, target)[rows, 4:]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_behind_the_end_of_the_source_a_local_window_reads_zeros(tmp_path: Path) -> None:
@@ -254,8 +254,8 @@ def test_a_row_without_a_token_reads_as_ours_does(tmp_path: Path) -> None:
     token_mask[1] = False
     target = begun(2, 3, sizes(model)[1])
     found, _ = runtime.read(target, runtime.start(source, token_mask))
-    wanted = logits_of(model, source, token_mask, target)
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    expected = logits_of(model, source, token_mask, target)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def shapes(folder: Path, graph: str) -> dict[str, list[int | str]]:
@@ -289,8 +289,8 @@ def test_the_batch_and_the_slots_are_free(tmp_path: Path) -> None:
 
 def test_a_model_that_cannot_look_asks_for_its_state_alone(tmp_path: Path) -> None:
     export(run_of(tmp_path / "run", KINDS["none"]), "onnx", tmp_path / "out")
-    asked = {"tokens", "past_hidden"}
-    assert set(shapes(tmp_path / "out", "decoder.onnx")) == {*asked, "logits", "hidden"}
+    requested = {"tokens", "past_hidden"}
+    assert set(shapes(tmp_path / "out", "decoder.onnx")) == {*requested, "logits", "hidden"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

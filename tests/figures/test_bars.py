@@ -94,6 +94,6 @@ def test_a_long_pattern_is_dark_where_any_of_its_pairs_is_seen() -> None:
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(0, 1), (1, 0), (-1, None)])
-def test_a_pattern_of_nothing_is_told(queries: int, keys: int | None) -> None:
+def test_a_pattern_of_nothing_is_reported(queries: int, keys: int | None) -> None:
     with pytest.raises(AttlasError, match=r"at least one (query|key); got (0|-1)"):
         figures.plot_pattern(causal, queries, keys)

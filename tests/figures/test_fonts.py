@@ -68,7 +68,7 @@ def test_a_machine_without_a_font_for_it_says_which_command_brings_one(token: st
 
 
 @pytest.mark.usefixtures("bare_machine")
-def test_a_letter_that_no_font_has_is_shown_as_its_code_point_and_told() -> None:
+def test_a_letter_that_no_font_has_is_shown_as_its_code_point_and_reported() -> None:
     with pytest.warns(figures.MissingGlyphs, match=r"no installed font has .*U\+0928.*U\+1F44D"):
         figure = figures.heatmap([[1.0, 0.0]], ["न", "👍"], ["a"])
     with warnings.catch_warnings():

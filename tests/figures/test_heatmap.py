@@ -144,9 +144,9 @@ def test_readings_tensors_arrays_and_lists_are_the_same_map(dtype: torch.dtype) 
         tensor.detach().double().numpy(),
         tensor.tolist(),
     ]
-    wanted = tensor.detach().double().numpy()
+    expected = tensor.detach().double().numpy()
     for form in forms:
-        np.testing.assert_array_equal(HeadMap.of(form, source, target).rows(0, 2), wanted)
+        np.testing.assert_array_equal(HeadMap.of(form, source, target).rows(0, 2), expected)
 
 
 def test_a_row_and_a_head_are_chosen_by_their_numbers() -> None:
@@ -460,12 +460,12 @@ except AttlasError as error:
 """
 
 
-def test_a_trace_in_place_of_a_map_is_told_how_to_be_drawn() -> None:
+def test_a_trace_in_place_of_a_map_is_reported_how_to_be_drawn() -> None:
     # By itself: the tests run with a checker of types, which would speak first.
-    told = python(TRACE_AS_MAP).stdout
-    assert told.startswith("expected the weights of one map; got a whole trace; ")
-    assert "attlas.figures.plot_trace(trace)" in told
-    assert "trace['encoder']" in told
+    reported = python(TRACE_AS_MAP).stdout
+    assert reported.startswith("expected the weights of one map; got a whole trace; ")
+    assert "attlas.figures.plot_trace(trace)" in reported
+    assert "trace['encoder']" in reported
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_a_trace_in_place_of_a_map_is_told_how_to_be_drawn() -> None:
         (np.array([[0.5, -np.inf]]), ["a", "b"], ["x"], "numbers that are finite; got -inf"),
     ],
 )
-def test_what_does_not_fit_is_told(
+def test_what_does_not_fit_is_reported(
     given: object, source: list[str], target: list[str], message: str
 ) -> None:
     with pytest.raises(AttlasError) as error:
@@ -494,12 +494,12 @@ def test_what_does_not_fit_is_told(
     assert message in str(error.value)
 
 
-def test_a_row_or_head_that_is_not_there_is_told() -> None:
+def test_a_row_or_head_that_is_not_there_is_reported() -> None:
     with pytest.raises(AttlasError, match="expected a head from 0 to 1; got -1"):
         figures.heatmap(np.ones((2, 1, 1)), ["a"], ["x"], head=-1)
 
 
-def test_nothing_side_by_side_is_told() -> None:
+def test_nothing_side_by_side_is_reported() -> None:
     with pytest.raises(AttlasError, match="at least one map"):
         figures.heatmaps({})
     with pytest.raises(AttlasError, match="at least one column"):
@@ -511,18 +511,18 @@ def test_a_map_asks_for_no_other_head_and_no_other_text(monkeypatch: pytest.Monk
     attention_map = FactoredAttentionMap(
         torch.randn(3, 4, 6, 8), torch.randn(3, 2, 6, 8), 0.5, causal, 0
     )
-    asked = []
+    requested = []
     rows = FactoredAttentionMap.rows
 
     def listed(self: FactoredAttentionMap, start: int, stop: int) -> torch.Tensor:
-        asked.append(self.shape[:2])
+        requested.append(self.shape[:2])
         return rows(self, start, stop)
 
     monkeypatch.setattr(FactoredAttentionMap, "rows", listed)
     for each in (attention_map, DenseAttentionMap(attention_map.weights())):
         drawn = HeadMap.of(each, TOKENS[:6], TOKENS[:6], row=2, head=3).rows(1, 5)
         np.testing.assert_allclose(drawn, attention_map.weights()[2, 3, 1:5], atol=1e-6)
-    assert asked.count((1, 1)) == 1
+    assert requested.count((1, 1)) == 1
 
 
 def test_a_name_that_is_whole_is_not_the_beginning_of_another() -> None:
@@ -540,19 +540,19 @@ def test_a_name_that_is_whole_is_not_the_beginning_of_another() -> None:
         figures.maps_of(trace, layer="nose")
 
 
-def test_tokens_that_leave_the_padding_of_their_row_unnamed_are_told() -> None:
+def test_tokens_that_leave_the_padding_of_their_row_unnamed_are_reported() -> None:
     trace = Trace()
     trace.record("encoder", DenseAttentionMap(torch.rand(2, 1, 3, 3)))
     trace.label([["a", "b", "c"], ["a", "b"]])
     assert figures.maps_of(trace, row=0)["encoder"].source == ("a", "b", "c")
-    told = "row 1 has 2 tokens for 3 places"
-    with pytest.warns(figures.UnmatchedTokens, match=told):
+    reported = "row 1 has 2 tokens for 3 places"
+    with pytest.warns(figures.UnmatchedTokens, match=reported):
         assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")
     trace.label([["a", "b", "c"], []])  # nobody meant to name these
     assert figures.maps_of(trace, row=1)["encoder"].source == ("0", "1", "2")
 
 
-def test_tokens_of_other_maps_than_those_drawn_are_not_told() -> None:
+def test_tokens_of_other_maps_than_those_drawn_are_not_reported() -> None:
     trace = Trace()
     for layer, queries, keys in (("encoder", 7, 7), ("across", 5, 7)):
         trace.record(layer, DenseAttentionMap(torch.rand(2, 1, queries, keys)))
@@ -574,7 +574,7 @@ def test_calls_of_one_query_over_more_and_more_slots_are_not_of_padding() -> Non
     assert len(figures.maps_of(trace, row=0)) == 5
 
 
-def test_tokens_of_another_layer_are_not_told() -> None:
+def test_tokens_of_another_layer_are_not_reported() -> None:
     trace = Trace()
     for layer in ("a", "b"):
         trace.record(layer, DenseAttentionMap(torch.rand(2, 1, 3, 3)))

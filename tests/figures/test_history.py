@@ -31,8 +31,8 @@ def records():
 def test_each_cell_is_the_statistic_of_a_head_at_a_step():
     axes = figures.plot_history(records(), "entropy").axes[0]
     cells = axes.images[0].get_array()
-    wanted = np.array([[0, 1, 2], [0.1, 1.1, 2.1], [0, 1, 2], [0.1, math.nan, 2.1]])
-    np.testing.assert_allclose(cells.filled(math.nan), wanted)
+    expected = np.array([[0, 1, 2], [0.1, 1.1, 2.1], [0, 1, 2], [0.1, math.nan, 2.1]])
+    np.testing.assert_allclose(cells.filled(math.nan), expected)
     assert [text.get_text() for text in axes.get_yticklabels()] == [
         "encoder · 0", "encoder · 1", "decoder · 0", "decoder · 1",
     ]  # fmt: skip

@@ -84,7 +84,7 @@ def test_the_number_of_a_bar_lies_within_its_axes(heights: list[float]) -> None:
         assert box.y1 <= area.y1 + 1
 
 
-def test_panels_of_more_than_one_query_are_told() -> None:
+def test_panels_of_more_than_one_query_are_reported() -> None:
     with pytest.raises(AttlasError, match="one query in each panel; got 2 queries"):
         figures.bar_panels({"a": np.ones((2, 3))})
     with pytest.raises(AttlasError, match="at least one panel"):
@@ -93,7 +93,7 @@ def test_panels_of_more_than_one_query_are_told() -> None:
         figures.bar_panels({"a": [1.0]}, columns=0)
 
 
-def test_numbers_above_bars_that_have_no_room_are_told_where_a_format_asks_for_them() -> None:
+def test_numbers_above_bars_that_have_no_room_are_reported_where_a_format_asks_for_them() -> None:
     assert not figures.bars(np.full(200, 0.005)).axes[0].texts
     with pytest.raises(AttlasError, match="that fit above their bars; got 200 bars"):
         figures.bars(np.full(200, 0.005), fmt=".3f")
@@ -152,7 +152,7 @@ def test_the_x_axis_has_numbers_labels_or_positions() -> None:
         ({"a": [1.0]}, [float("inf")], "finite numbers in x"),
     ],
 )
-def test_lines_that_cannot_be_drawn_are_told(series: dict, x: list, message: str) -> None:
+def test_lines_that_cannot_be_drawn_are_reported(series: dict, x: list, message: str) -> None:
     with pytest.raises(AttlasError) as error:
         figures.lines(series, x)
     assert message in str(error.value)
@@ -186,9 +186,9 @@ def test_the_three_panels_are_the_numbers_of_numpy(
     assert [bar.get_height() for bar in above.patches] == list(expected[2])
     headings = ["entropy in nats", "largest weight", f"weights above {threshold:g}"]
     for axes, heading, numbers in zip(figure.axes, headings, expected, strict=True):
-        title, _, told = axes.get_title().partition("\n")
+        title, _, reported = axes.get_title().partition("\n")
         assert title == heading
-        _, mean, _, _, std = told.split()
+        _, mean, _, _, std = reported.split()
         assert float(mean) == pytest.approx(numbers.mean(), abs=0.0051)
         assert float(std) == pytest.approx(numbers.std(), abs=0.0051)
         assert [label.get_text() for label in axes.get_xticklabels()] == TOKENS[:queries]
@@ -233,7 +233,7 @@ def test_a_head_of_a_map_and_a_map_with_its_labels_have_the_same_statistics() ->
         (HeadMap.of([[1.0]]), {"row": 0}, "target, row or head beside it"),
     ],
 )
-def test_statistics_of_what_are_no_weights_are_told(
+def test_statistics_of_what_are_no_weights_are_reported(
     weights: object, chosen: dict, message: str
 ) -> None:
     with pytest.raises(AttlasError) as error:

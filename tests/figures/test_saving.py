@@ -44,7 +44,7 @@ def test_another_suffix_names_the_valid_ones(tmp_path: Path, name: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     with pytest.raises(AttlasError, match=r"expected to write .*choose a folder that exists"):
         figures.save(example(), tmp_path / "none" / "map.png")
 
@@ -135,7 +135,7 @@ def test_a_figure_that_fails_leaves_the_older_one_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_full_disk_is_told_with_what_to_do(
+def test_a_full_disk_is_reported_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(self: Path, content: object) -> None:

@@ -246,13 +246,13 @@ def test_numbers_in_a_format_that_would_be_left_out_are_an_error() -> None:
         ({"vmin": float("-inf")}, "vmin as a number; got -inf"),
     ],
 )
-def test_a_scale_that_is_none_is_told(settings: dict[str, object], message: str) -> None:
+def test_a_scale_that_is_none_is_reported(settings: dict[str, object], message: str) -> None:
     with pytest.raises(AttlasError) as error:
         figures.heatmap([[0.2, 0.8]], **settings)
     assert message in str(error.value)
 
 
-def test_labels_that_do_not_fit_the_matrix_are_told_wherever_they_stand() -> None:
+def test_labels_that_do_not_fit_the_matrix_are_reported_wherever_they_stand() -> None:
     matrix = np.ones((2, 3))
     for draw in (
         lambda: figures.heatmap(matrix, ["a", "b"], ["x", "y"]),
@@ -370,7 +370,7 @@ def test_a_layer_a_head_and_both_of_a_large_trace_are_drawn() -> None:
 
 
 @pytest.mark.parametrize(("layers", "heads", "tokens"), [(2, 4, 3), (2, 3, 30)])
-def test_the_size_that_is_told_is_about_that_of_the_figure(
+def test_the_size_that_is_reported_is_about_that_of_the_figure(
     layers: int, heads: int, tokens: int
 ) -> None:
     maps = figures.maps_of(large(layers, heads, tokens))

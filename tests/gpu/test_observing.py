@@ -30,11 +30,11 @@ def test_models_of_hugging_face_look_where_eager_attention_says(
         with observe(model) as trace:
             heard = model(ids, attention_mask=seen)[0]
         model.set_attn_implementation("eager")
-        told = model(ids, attention_mask=seen, output_attentions=True).attentions
+        reported = model(ids, attention_mask=seen, output_attentions=True).attentions
     assert torch.equal(heard, plain)
     tolerance = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
-    assert len(trace) == len(told)
-    for layer, expected in zip(trace, told, strict=True):
+    assert len(trace) == len(reported)
+    for layer, expected in zip(trace, reported, strict=True):
         weights = trace[layer].weights()
         assert weights.device.type == expected.device.type == "cuda"
         ours, theirs = weights.float(), expected.float()

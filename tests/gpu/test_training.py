@@ -79,9 +79,9 @@ def test_a_training_on_a_gpu_learns_as_one_on_the_cpu(name: str, tmp_path: Path)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_run_translates_on_a_gpu_as_on_the_cpu(name: str, method: str, tmp_path: Path) -> None:
     train(recipe(MODELS[name], 30), tmp_path / "run")
-    asked = {"method": method, **({"num_beams": 4, "n_best": 2} if method == "beam" else {})}
+    requested = {"method": method, **({"num_beams": 4, "n_best": 2} if method == "beam" else {})}
     there, here = (
-        Translator(tmp_path / "run", DecodingConfig.model_validate(asked), device=device)
+        Translator(tmp_path / "run", DecodingConfig.model_validate(requested), device=device)
         for device in ("cuda", "cpu")
     )
     texts = ["3 1 4 1 5", "", "9 2 6 5 3 5 8 9", "7"] * 5
@@ -122,8 +122,8 @@ def test_half_precision_learns_and_searches(name: str, autocast: str, tmp_path: 
 def test_a_training_that_was_stopped_goes_on_to_the_same_weights(
     optimizer: str, tmp_path: Path
 ) -> None:
-    wanted = {**MODELS["transformer"], "dropout": 0.1}
-    plan = recipe(wanted, 40, optimizer={"kind": optimizer}, averaging={"kind": "ema"})
+    expected = {**MODELS["transformer"], "dropout": 0.1}
+    plan = recipe(expected, 40, optimizer={"kind": optimizer}, averaging={"kind": "ema"})
 
     def stopped(event: object) -> None:
         if getattr(event, "update", 0) == 20:

@@ -40,8 +40,8 @@ def test_the_probabilities_are_those_of_the_model(classifier: TextClassifier) ->
     text = "the film was great"
     ids = torch.tensor([[*classifier.vocabularies.text.encode(text), 3]])
     with torch.no_grad():
-        wanted = classifier.model(ids).softmax(-1)[0].tolist()
-    assert list(classifier(text).probabilities.values()) == pytest.approx(wanted)
+        expected = classifier.model(ids).softmax(-1)[0].tolist()
+    assert list(classifier(text).probabilities.values()) == pytest.approx(expected)
 
 
 def test_many_texts_in_any_company_get_what_each_gets_alone(classifier: TextClassifier) -> None:
@@ -69,26 +69,26 @@ def test_a_long_text_is_read_whole(classifier: TextClassifier) -> None:
 def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked_for(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    classifier, asked = TextClassifier(run), list[tuple[str, str]]()
+    classifier, requested = TextClassifier(run), list[tuple[str, str]]()
     vocabulary = classifier.vocabularies.text
     for name in ("encode", "pieces_of"):
         token_mask = getattr(vocabulary, name)
-        counted = partial(_counted, asked, name, token_mask)
+        counted = partial(_counted, requested, name, token_mask)
         monkeypatch.setattr(vocabulary, name, counted)
     found = [classifier("a great film"), *classifier.stream(["dull", "a zebra"])]
-    assert asked == [("encode", text) for text in ("a great film", "dull", "a zebra")]
+    assert requested == [("encode", text) for text in ("a great film", "dull", "a zebra")]
     assert [one.tokens for one in found] == [
         ("a", "great", "film", "</s>"),
         ("dull", "</s>"),
         ("a", "<unk:zebra>", "</s>"),
     ]
-    assert asked[3:] == [("pieces_of", "a zebra")]  # which alone has an unknown word
+    assert requested[3:] == [("pieces_of", "a zebra")]  # which alone has an unknown word
 
 
 def _counted(
-    asked: list[tuple[str, str]], name: str, token_mask: Callable[[str], list[Any]], text: str
+    requested: list[tuple[str, str]], name: str, token_mask: Callable[[str], list[Any]], text: str
 ) -> list[Any]:
-    asked.append((name, text))
+    requested.append((name, text))
     return token_mask(text)
 
 
@@ -117,11 +117,11 @@ def test_a_text_is_known_where_the_vocabulary_has_anything_of_it(tmp_path: Path,
 def made(folder: Path, **tables_: dict[str, Any]) -> TextClassifier:
     """A classifier that has learned little, of these settings."""
     lines = write_lines(folder / "reviews.jsonl", reviews(60))
-    asked = tables(lines)
+    requested = tables(lines)
     for name, table in tables_.items():
-        asked[name] = (asked[name] if name == "model" else {}) | table
-    asked["batching"] = {"max_tokens": 512, "max_length": 256}
-    return TextClassifier(train(Recipe.read(asked, "the test"), folder / "run").path)
+        requested[name] = (requested[name] if name == "model" else {}) | table
+    requested["batching"] = {"max_tokens": 512, "max_length": 256}
+    return TextClassifier(train(Recipe.read(requested, "the test"), folder / "run").path)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_model_at_hand_answers_as_the_run_does(run: Path, classifier: TextClas
     assert classifier.facts["run"] == str(run)
 
 
-def test_a_model_in_training_mode_is_told(run: Path) -> None:
+def test_a_model_in_training_mode_is_reported(run: Path) -> None:
     classifier = TextClassifier(run)
     classifier.model.train()
     with pytest.raises(AttlasError, match="a model in evaluation mode; got one in training mode"):

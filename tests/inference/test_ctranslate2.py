@@ -142,10 +142,10 @@ def test_the_score_and_the_probability_are_those_of_the_hypothesis(
             sure = logits.log_softmax(-1).gather(1, torch.tensor(ids[1:]).unsqueeze(1)).sum()
             assert found.log_probability == pytest.approx(float(sure), abs=1e-3)
             token_mask = torch.ones(1, 1, dtype=torch.bool)
-            wanted = Penalties(config.length_penalty, 0.0).score(
+            expected = Penalties(config.length_penalty, 0.0).score(
                 torch.tensor([found.log_probability]), len(ids) - 1, None, token_mask
             )
-            assert found.score == pytest.approx(float(wanted), rel=1e-5)
+            assert found.score == pytest.approx(float(expected), rel=1e-5)
             assert len(found.tokens) - int(found.finished) <= 6
 
 
@@ -193,7 +193,7 @@ def test_with_a_prefix_attlas_searches(exported: Callable[..., tuple[Run, Path]]
     assert found.text.startswith("b3")
 
 
-def test_a_text_beyond_the_learned_positions_is_cut_and_the_cut_is_told(
+def test_a_text_beyond_the_learned_positions_is_cut_and_the_cut_is_reported(
     exported: Callable[..., tuple[Run, Path]],
 ) -> None:
     learned = FastTranslator(*exported(positions="learned", max_positions=8))
@@ -296,7 +296,7 @@ def by_the_trace(one: Translation) -> str:
 
 
 @pytest.mark.parametrize(
-    ("known", "wanted"),
+    ("known", "expected"),
     [
         ({"architecture": "x86_64", "avx2": True}, "float32"),
         ({"architecture": "x86_64", "avx512_f": True, "avx512_vnni": False}, "float32"),
@@ -308,13 +308,13 @@ def by_the_trace(one: Translation) -> str:
     ids=str,
 )
 def test_8_bits_are_computed_with_in_32_where_their_products_would_be_cut_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], wanted: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], expected: str
 ) -> None:
     run = run_of(tmp_path / "run", small(tie_source=True))
     export(run, "ctranslate2", tmp_path / "int8", quantization="int8")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
     engine = FastTranslator(run, tmp_path / "int8")._engine
-    assert engine.compute_type.split("_")[0] == wanted
+    assert engine.compute_type.split("_")[0] == expected
 
 
 def test_the_folder_has_to_be_an_export_of_this_checkpoint(
@@ -340,17 +340,17 @@ def test_what_attlas_never_writes_is_left_to_its_own_search(
 ) -> None:
     run, folder = exported()
     config = DecodingConfig(num_beams=3, n_best=3)
-    wanted = list(Translator(run, config).stream(TEXTS))
+    expected = list(Translator(run, config).stream(TEXTS))
     monkeypatch.setattr("attlas.inference.ctranslate2._is_unwritable", lambda one: True)
     token_mask, own = Translator.search, list[object]()
     monkeypatch.setattr(
         Translator,
         "search",
-        lambda self, *asked: (own.extend(asked[0]), token_mask(self, *asked))[1],
+        lambda self, *requested: (own.extend(requested[0]), token_mask(self, *requested))[1],
     )
     found = list(FastTranslator(run, folder, config).stream(TEXTS))
     assert len(own) == sum(map(bool, TEXTS))
-    assert [one.text for one in found] == [one.text for one in wanted]
+    assert [one.text for one in found] == [one.text for one in expected]
 
 
 @pytest.mark.parametrize("name", ["model.bin", "config.json", "tokenizer.json"])

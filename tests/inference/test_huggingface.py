@@ -42,8 +42,8 @@ def test_an_encoder_reads_and_its_maps_are_those_that_it_returns(
     assert read.trace is not None
     found = [call for layer in read.trace for call in read.trace.calls(layer)]
     assert len(found) == len(maps)
-    for one, wanted in zip(found, maps, strict=True):
-        torch.testing.assert_close(one.weights(), wanted, atol=1e-5, rtol=0)
+    for one, expected in zip(found, maps, strict=True):
+        torch.testing.assert_close(one.weights(), expected, atol=1e-5, rtol=0)
     assert read.trace.source == read.trace.target == (read.source_tokens,)
 
 
@@ -65,8 +65,8 @@ def test_a_decoder_goes_on_with_a_prompt_as_generate_does(
     assert read.text == tokenizer().decode(new, skip_special_tokens=True)
     assert read.finished == (int(new[-1]) == 3)
     assert read.trace is not None
-    for layer, wanted in zip(read.trace, maps, strict=True):
-        torch.testing.assert_close(read.trace[layer].weights(), wanted, atol=1e-5, rtol=0)
+    for layer, expected in zip(read.trace, maps, strict=True):
+        torch.testing.assert_close(read.trace[layer].weights(), expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("kind", ["bart", "t5"])
@@ -89,12 +89,12 @@ def test_an_encoder_decoder_answers_and_shows_all_three_kinds_of_maps(
         keys, queries = read.trace.tokens(layer)
         assert keys[0][:1] == (("[CLS]",) if place != "decoder" else keys[0][:1])
         assert queries[0] == (read.source_tokens if place == "encoder" else read.tokens)
-    for place, wanted in (
+    for place, expected in (
         ("encoder", said.encoder_attentions),
         ("decoder", said.decoder_attentions),
         ("cross", said.cross_attentions),
     ):
-        for one, own in zip(found[place], wanted, strict=True):
+        for one, own in zip(found[place], expected, strict=True):
             torch.testing.assert_close(one, own, atol=1e-5, rtol=0)
 
 

@@ -59,16 +59,18 @@ def test_a_text_is_segmented_once_and_its_tokens_named_only_where_they_are_asked
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     translator = recurrent(num_beams=2, n_best=2)
-    asked: list[str] = []
+    requested: list[str] = []
     token_mask = SUBWORDS._pieced
-    monkeypatch.setattr(SUBWORDS, "_pieced", lambda text: (asked.append(text), token_mask(text))[1])
+    monkeypatch.setattr(
+        SUBWORDS, "_pieced", lambda text: (requested.append(text), token_mask(text))[1]
+    )
     found = list(translator.stream(["a dog", "cat", "  "]))
-    assert asked == ["a dog", "cat"]
+    assert requested == ["a dog", "cat"]
     for one in (found[0], *found[0].alternatives):
         assert one.source_tokens == (*SUBWORDS.pieces(SUBWORDS.encode("a dog")), "</s>")
         assert one.trace
         assert one.trace.source == (one.source_tokens,)
-    assert asked == ["a dog", "cat", *["a dog"] * 2]  # by this test itself
+    assert requested == ["a dog", "cat", *["a dog"] * 2]  # by this test itself
     assert found[2].source_tokens == ()
 
 
@@ -86,17 +88,17 @@ def test_many_gives_one_translation_per_line_in_the_order_of_the_lines(
 
 
 def test_many_streams_a_window_at_a_time() -> None:
-    asked = []
+    requested = []
 
     def lines():  # type: ignore[no-untyped-def]
         for text in ["a b", "", "c", "d"]:
-            asked.append(text)
+            requested.append(text)
             yield text
 
     stream = table().stream(lines(), window=2)
-    assert asked == []
+    assert requested == []
     next(stream)
-    assert asked == ["a b", ""]
+    assert requested == ["a b", ""]
     assert len(list(stream)) == 3
 
 
@@ -649,7 +651,7 @@ def test_a_setting_of_one_method_alone_chooses_that_method(own: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"num_beam": 5}, r"a known setting in the call; got `num_beam`; did you mean `num_beams`"),
         ({"num_return_sequences": 5}, r"did you mean `n_best`"),
@@ -661,8 +663,8 @@ def test_a_setting_of_one_method_alone_chooses_that_method(own: str) -> None:
         ({"n_best": 7}, r"n_best of at most 5"),
     ],
 )
-def test_a_setting_of_a_call_that_there_is_not_is_told(settings: dict, told: str) -> None:  # type: ignore[type-arg]
-    with pytest.raises(AttlasError, match=told):
+def test_a_setting_of_a_call_that_there_is_not_is_reported(settings: dict, reported: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(AttlasError, match=reported):
         recurrent()(TEXTS[0], **settings)
 
 

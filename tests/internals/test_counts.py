@@ -8,7 +8,7 @@ from attlas.data.corpus import FilterReport
     ("number", "text"),
     [(0, "0 batches"), (1, "1 batch"), (2, "2 batches"), (1000, "1,000 batches")],
 )
-def test_one_is_told_from_many(number, text):
+def test_one_is_reported_from_many(number, text):
     assert count_noun(number, "batch", "batches") == text
 
 

@@ -39,7 +39,7 @@ def test_a_value_that_is_short_is_quoted_as_python_writes_it(text: str, most: in
     assert (shortened(text, most) == text) == (len(text) <= most)
 
 
-def test_a_long_value_is_told_by_its_beginning_and_its_length() -> None:
+def test_a_long_value_is_reported_by_its_beginning_and_its_length() -> None:
     assert quoted(LONG) == f"'{'x' * 80}'… (1,000,000 characters)"
     assert quoted(list(string.ascii_letters * 9), 9) == "['a', 'b'… (2,340 characters)"
     assert quoted(12) == "12"
@@ -57,7 +57,7 @@ def test_no_part_of_an_error_is_longer_than_a_person_reads(part: str) -> None:
 @pytest.mark.parametrize(
     "table", [{"number": LONG}, {LONG: 1}, {"number": [LONG]}, {"text": {LONG: LONG}}], ids=range(4)
 )
-def test_a_setting_of_a_million_letters_is_told_in_a_few(table: dict[str, object]) -> None:
+def test_a_setting_of_a_million_letters_is_reported_in_a_few(table: dict[str, object]) -> None:
     with pytest.raises(AttlasError) as caught:
         Settings.read(table, "the test")
     assert len(str(caught.value)) < 400

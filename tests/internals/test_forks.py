@@ -75,8 +75,10 @@ def test_threads_that_map_at_once_get_their_own_answers() -> None:
         return 2 * item
 
     with ForkPool(work, 2) as forks, ThreadPoolExecutor(4) as pool:
-        asked = [list(range(n, n + 9)) for n in range(30)]
-        assert list(pool.map(forks.map, asked)) == [[2 * i for i in items] for items in asked]
+        requested = [list(range(n, n + 9)) for n in range(30)]
+        assert list(pool.map(forks.map, requested)) == [
+            [2 * i for i in items] for items in requested
+        ]
 
 
 def test_where_no_process_can_be_had_the_parent_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +136,7 @@ def test_a_mistake_of_the_caller_is_raised_as_it_is_and_the_parent_does_the_rest
         assert forks.map([1, 2, 4]) == [1, 2, 4]
 
 
-def test_an_exception_that_cannot_travel_is_told_in_words() -> None:
+def test_an_exception_that_cannot_travel_is_reported_in_words() -> None:
     class LocalError(Exception):
         pass
 
@@ -145,7 +147,7 @@ def test_an_exception_that_cannot_travel_is_told_in_words() -> None:
         forks.map([1, 2])
 
 
-def test_a_killed_child_is_told_and_the_others_end() -> None:
+def test_a_killed_child_is_reported_and_the_others_end() -> None:
     def work(item: int) -> int:
         if item == 1:
             os.kill(os.getpid(), signal.SIGKILL)

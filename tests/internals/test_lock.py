@@ -19,7 +19,7 @@ with held(Path(sys.argv[1])) as ours:
 """
 
 
-def test_who_comes_second_is_told_and_who_comes_after_it_holds_it(tmp_path: Path) -> None:
+def test_who_comes_second_is_reported_and_who_comes_after_it_holds_it(tmp_path: Path) -> None:
     for _ in range(2):
         with held(tmp_path / "lock") as first, held(tmp_path / "lock") as second:
             assert (first, second) == (True, False)

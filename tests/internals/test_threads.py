@@ -69,9 +69,9 @@ def test_they_find_what_one_thread_finds(attention_map: AttentionMap) -> None:
     found = answers(attention_map)
     count = torch.get_num_threads()
     torch.set_num_threads(1)
-    wanted = answers(attention_map)
+    expected = answers(attention_map)
     torch.set_num_threads(count)
-    for name, values in wanted.items():
+    for name, values in expected.items():
         assert found[name].dtype == values.dtype, name
         torch.testing.assert_close(found[name], values, rtol=1e-5, atol=1e-6, msg=name)
 

@@ -141,12 +141,12 @@ def test_with_gradients_a_tanh_is_torchs_own(make, capability):
     assert torch.equal(keys, kept)
     error = 3e-7 * mechanism.score_proj.weight.abs().sum().item()
     torch.testing.assert_close(without, scores.detach(), rtol=0, atol=error)
-    asked = (
+    requested = (
         mechanism.q_proj(query)
         if isinstance(mechanism, AdditiveAttention)
         else query @ mechanism.pair_proj.weight[:, :3].t()
     )
-    pairs = asked.unsqueeze(2) + keys.unsqueeze(1)
+    pairs = requested.unsqueeze(2) + keys.unsqueeze(1)
     torch.testing.assert_close(scores, pairs.tanh() @ mechanism.score_proj.weight[0])
 
 
@@ -166,17 +166,17 @@ def test_whoever_differentiates_from_outside_gets_its_gradient(make, monkeypatch
     wanted = torch.func.grad(lambda all_: sum(total(one) for one in all_))(query)
     of_all = torch.func.vmap(total)
     torch.testing.assert_close(torch.func.grad(lambda all_: of_all(all_).sum())(query), wanted)
-    asked = query.clone().requires_grad_()
-    of_all(asked).sum().backward()
-    torch.testing.assert_close(asked.grad, wanted)
+    requested = query.clone().requires_grad_()
+    of_all(requested).sum().backward()
+    torch.testing.assert_close(requested.grad, wanted)
     curved = torch.func.jacrev(torch.func.jacfwd(total))(query[0])
     other = torch.func.jacfwd(torch.func.jacrev(total))(query[0])
     torch.testing.assert_close(curved, other)
     with torch.no_grad():
         traced = make_fx(total)(query[0])
-    asked = query[0].clone().requires_grad_()
-    traced(asked).backward()
-    torch.testing.assert_close(asked.grad, wanted[0])
+    requested = query[0].clone().requires_grad_()
+    traced(requested).backward()
+    torch.testing.assert_close(requested.grad, wanted[0])
 
 
 def test_what_is_too_large_or_no_number_scores_as_its_tanh_does():
@@ -337,7 +337,7 @@ for wrong in (
 
 
 @pytest.mark.slow
-def test_what_is_of_another_type_is_told_without_a_checker_of_types():
+def test_what_is_of_another_type_is_reported_without_a_checker_of_types():
     # The tests run with one, which would speak first; an installed attlas has none.
     done = python(WRONG_TYPES)
     assert done.stderr == ""
@@ -358,5 +358,5 @@ def test_what_is_of_another_type_is_told_without_a_checker_of_types():
     assert done.stdout.splitlines() == [
         *(f"expected {n} as a whole number ≥ 1; got {v}; choose such a size" for n, v in sizes),
         *(f"expected a {n} that is a tensor; got a {of}; {advice}" for n, of in tensors),
-        *(f"expected a model, a torch.nn.Module; got {told}" for told in models),
+        *(f"expected a model, a torch.nn.Module; got {reported}" for reported in models),
     ]

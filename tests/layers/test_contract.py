@@ -87,10 +87,11 @@ def test_step_by_step_is_at_once(mechanism, layout):
     start = layout.num_keys - layout.queries if layout.query_offset is None else layout.query_offset
     steps = range(layout.queries)
 
-    def stepped(asked):
-        memory = asked.memory
+    def stepped(requested):
+        memory = requested.memory
         contexts = [
-            asked.attention.attend(asked.query[:, t, None], memory, start + t) for t in steps
+            requested.attention.attend(requested.query[:, t, None], memory, start + t)
+            for t in steps
         ]
         return torch.cat(contexts, 1)
 
@@ -108,8 +109,8 @@ def test_an_extended_memory_is_one_remembered_at_once(mechanism, layout, cut):
     scene = layout.on(mechanism)
     cut = min(cut, layout.num_keys)
 
-    def extended(asked):
-        older, newer = asked.project_kv(0, cut), asked.project_kv(cut, layout.num_keys)
+    def extended(requested):
+        older, newer = requested.project_kv(0, cut), requested.project_kv(cut, layout.num_keys)
         if older.token_mask is not None and older.token_mask.all():
             older = replace(older, token_mask=None)  # what is all real may say so by None
         memory = older.append(newer)
@@ -325,7 +326,7 @@ def test_a_query_that_does_not_fit_is_named(mechanism, change, ask):
         (torch.ones(4, dtype=torch.bool), "bool of shape (4,)"),
     ],
 )
-def test_padding_is_told_by_one_bool_per_slot(mechanism, token_mask, came):
+def test_padding_is_reported_by_one_bool_per_slot(mechanism, token_mask, came):
     attention = mechanism.build(0)
     source = torch.zeros(2, 4, mechanism.key_dim, dtype=torch.float64)
     while isinstance(attention, LocalAttention):

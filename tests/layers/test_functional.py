@@ -100,9 +100,11 @@ def expected(arrays, options):
             k = h // (heads // num_kv_heads)
             # q · k with a bias is the product of longer vectors: [q, bias row] · [k, one-hot key].
             longer = width + slots
-            asked = np.concatenate([query[b, h] * scale, bias[b, h]], -1) * np.sqrt(longer)
+            requested = np.concatenate([query[b, h] * scale, bias[b, h]], -1) * np.sqrt(longer)
             keys = np.concatenate([key[b, k], np.eye(slots)], -1)
-            contexts[b, h], weights[b, h] = scaled_dot_product(asked, keys, value[b, k], seen[b, h])
+            contexts[b, h], weights[b, h] = scaled_dot_product(
+                requested, keys, value[b, k], seen[b, h]
+            )
     axes = arrays[0].ndim
     kept = {2: (0, 0), 3: (slice(None), 0), 4: ()}[axes]
     return contexts[kept], weights[kept]
@@ -780,10 +782,10 @@ def test_a_mask_of_the_numbers_0_and_1_is_added_with_a_warning(read):
     mask = torch.tril(torch.ones(3, 3))
     for array, cure in ((query, "pass mask.bool()"), (query.numpy(), "pass mask.astype(bool)")):
         numbers = mask if array is query else mask.numpy()
-        with pytest.warns(UserWarning, match="0 and 1 alone, and they are added") as told:
+        with pytest.warns(UserWarning, match="0 and 1 alone, and they are added") as reported:
             found = read(array, array, array, numbers)
-        assert len(told) == 1
-        assert cure in str(told[0].message)
+        assert len(reported) == 1
+        assert cure in str(reported[0].message)
         context = found if read is sdpa else found[0]
         close(context, F.scaled_dot_product_attention(query, query, query, mask), 1e-6)
 

@@ -208,15 +208,15 @@ def test_rotary_attention_depends_on_distances_alone():
 @pytest.fixture
 def calls(monkeypatch):
     """What the fused kernel was asked, call by call."""
-    asked = []
+    requested = []
     kernel = F.scaled_dot_product_attention
 
     def counting(*tensors, **options):
-        asked.append(options)
+        requested.append(options)
         return kernel(*tensors, **options)
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", counting)
-    return asked
+    return requested
 
 
 def test_observing_keeps_the_fused_kernel_and_intervening_leaves_it(calls):

@@ -88,13 +88,13 @@ def test_every_call_of_torchs_module_has_the_same_result(bias, more, dims, batch
             continue  # torch warns that it will refuse this
         for average in (True, False):
             options = {"attn_mask": mask, "key_padding_mask": padding}
-            wanted, weights = theirs(*given, **options, average_attn_weights=average)
+            expected, weights = theirs(*given, **options, average_attn_weights=average)
             output, found = ours(*given, **options, average_attn_weights=average)
-            close(output, wanted)
+            close(output, expected)
             close(found, weights)
             alone, nothing = ours(*given, **options, need_weights=False)
             assert nothing is None
-            close(alone, wanted)
+            close(alone, expected)
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -162,10 +162,10 @@ def test_is_causal_counts_both_from_the_first_position():
     _, ours = twins(batch_first=True)
     given = inputs(True, True)
     hidden = torch.ones(QUERIES, KEYS).triu(1).bool()
-    wanted = ours(*given, attn_mask=hidden)
-    close(ours(*given, is_causal=True), wanted)
-    close(ours(*given, is_causal=True, attn_mask=hidden), wanted)
-    close(ours(*given, is_causal=True, need_weights=False)[0], wanted[0])
+    expected = ours(*given, attn_mask=hidden)
+    close(ours(*given, is_causal=True), expected)
+    close(ours(*given, is_causal=True, attn_mask=hidden), expected)
+    close(ours(*given, is_causal=True, need_weights=False)[0], expected[0])
 
 
 def test_a_pattern_counts_the_queries_as_the_newest_positions():
@@ -349,19 +349,19 @@ def test_the_function_is_torchs_for_any_axes(lead, heads, queries, keys, masked,
     added = noise(*lead, 1, queries, keys, seed=seed)
     mask = {"bool": added < 0.5, "float": added}.get(masked)
     options = {"is_causal": masked == "causal", "enable_gqa": heads[1] > 1}
-    wanted = F.scaled_dot_product_attention(
+    expected = F.scaled_dot_product_attention(
         q, k if heads[1] > 1 else k.expand(*lead, heads[0], keys, 4),
         v if heads[1] > 1 else v.expand(*lead, heads[0], keys, 3), mask, **options,
     )  # fmt: skip
-    close(attlas.scaled_dot_product_attention(q, k, v, mask, **options), wanted)
+    close(attlas.scaled_dot_product_attention(q, k, v, mask, **options), expected)
     context, weights = attlas.scaled_dot_product_attention_with_weights(q, k, v, mask, **options)
-    close(context, wanted)
+    close(context, expected)
     assert weights.shape == (*lead, heads[0], queries, keys)
     arrays = [one.numpy() for one in (q, k, v)]
     of_numpy = attlas.scaled_dot_product_attention(
         *arrays, None if mask is None else mask.numpy(), **options
     )
-    close(torch.from_numpy(of_numpy), wanted)
+    close(torch.from_numpy(of_numpy), expected)
 
 
 @pytest.mark.parametrize("options", [{}, {"pattern": window(1)}, {"softcap": 5.0}, {"mask": True}])

@@ -48,9 +48,9 @@ def test_a_confidence_that_is_none_is_an_error() -> None:
 def test_each_text_is_counted_once_where_it_belongs(pairs: list[tuple[str, str]]) -> None:
     found = confusion([w for w, _ in pairs], [g for _, g in pairs], "abc")
     assert sum(sum(row.values()) for row in found.values()) == len(pairs)
-    for wanted in "abc":
+    for expected in "abc":
         for given_label in "abc":
-            assert found[wanted][given_label] == pairs.count((wanted, given_label))
+            assert found[expected][given_label] == pairs.count((expected, given_label))
 
 
 def test_unequal_counts_are_an_error() -> None:

@@ -12,8 +12,8 @@ LABELS = ("a", "b", "c", "d")
 
 @given(st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), max_size=30))
 def test_each_label_is_counted_over_all_texts(pairs: list[tuple[str, str]]) -> None:
-    wanted, found = [own for own, _ in pairs], [other for _, other in pairs]
-    scores = label_scores(wanted, found, LABELS)
+    expected, found = [own for own, _ in pairs], [other for _, other in pairs]
+    scores = label_scores(expected, found, LABELS)
     means = []
     for label in LABELS:
         true = sum(pair == (label, label) for pair in pairs)

@@ -73,12 +73,12 @@ def test_several_references_are_counted_in_the_signatures():
 
 def test_asian_text_without_spaces_has_a_ter_of_its_characters():
     hypotheses, references = ["私は猫が好きです。"], ["私は犬が好きです。"]
-    wanted = sacrebleu.TER(normalized=True, asian_support=True)
+    expected = sacrebleu.TER(normalized=True, asian_support=True)
     assert corpus_score(hypotheses, references).ter.value == 100
     for tokenizer in ("char", "zh"):
         ter = corpus_score(hypotheses, references, tokenizer).ter
-        assert 0 < ter.value == wanted.corpus_score(hypotheses, [references]).score < 30
-        assert ter.signature == str(wanted.get_signature())
+        assert 0 < ter.value == expected.corpus_score(hypotheses, [references]).score < 30
+        assert ter.signature == str(expected.get_signature())
         assert "asian:yes" in ter.signature
 
 
@@ -113,13 +113,13 @@ def test_other_text_without_spaces_has_a_ter_of_its_characters_too(hypothesis, r
         ("", ()),
     ],
 )
-def test_a_script_without_spaces_is_told_by_its_letters(text, fitting):
+def test_a_script_without_spaces_is_reported_by_its_letters(text, fitting):
     assert better_tokenizers([text] * 3, "13a") == fitting
     assert better_tokenizers([text] * 3, "intl") == fitting
     assert better_tokenizers([text] * 3, "char") == ()
 
 
-def test_real_japanese_is_told_where_it_is_not_divided_into_words(shared_data):
+def test_real_japanese_is_reported_where_it_is_not_divided_into_words(shared_data):
     divided = read_lines(shared_data / "tanaka-en-ja" / "dev.ja.gz").texts[:200]
     whole = [line.replace(" ", "") for line in divided]
     assert better_tokenizers(divided, "13a") == ()

@@ -56,12 +56,12 @@ def test_every_parameter_gets_a_finite_gradient(
 def test_the_poolings_are_their_formulas_over_the_tokens() -> None:
     vectors = torch.randn(3, 4, 5)
     token_mask = torch.tensor([[True, True, False, False], [False, True, True, True], [False] * 4])
-    wanted = {
+    expected = {
         MeanPooling(): [vectors[0, :2].mean(0), vectors[1, 1:].mean(0)],
         MaxPooling(): [vectors[0, :2].amax(0), vectors[1, 1:].amax(0)],
         FirstPooling(): [vectors[0, 0], vectors[1, 1]],
     }
-    for pooling, rows in wanted.items():
+    for pooling, rows in expected.items():
         torch.testing.assert_close(
             pooling(vectors, token_mask), torch.stack([*rows, torch.zeros(5)]), msg=str(pooling)
         )
@@ -93,8 +93,8 @@ def test_the_attentive_pooling_is_its_formula_over_the_tokens(
     for row in range(len(lengths)):
         x = vectors[row][token_mask[row]].numpy()
         powers = np.exp(np.tanh(w @ u + x @ v.T) @ energy)
-        wanted = (powers / powers.sum()) @ x if len(x) else np.zeros(width)
-        torch.testing.assert_close(found[row], torch.from_numpy(wanted))
+        expected = (powers / powers.sum()) @ x if len(x) else np.zeros(width)
+        torch.testing.assert_close(found[row], torch.from_numpy(expected))
 
 
 def test_what_it_looks_at_can_be_observed(source: Tensor, token_mask: Tensor) -> None:

@@ -69,8 +69,8 @@ def test_the_bridge_is_bahdanaus(cell: str) -> None:
         for layer in range(2):
             of = bridge.matrices[2 * index + layer]
             assert isinstance(of, nn.Linear)
-            wanted = torch.tanh(part[:, layer, 1] @ of.weight.T + of.bias)
-            torch.testing.assert_close(made[:, layer], wanted)
+            expected = torch.tanh(part[:, layer, 1] @ of.weight.T + of.bias)
+            torch.testing.assert_close(made[:, layer], expected)
 
 
 def test_a_bridge_of_two_directions_reads_forward_beside_backward() -> None:

@@ -44,7 +44,7 @@ def test_bahdanaus_decoder(coverage: bool) -> None:
     h, s = encoded(model)
     a, rnn = decoder.attention, decoder.recurrence.rnn
     covered = torch.zeros(5, dtype=torch.float64)
-    wanted = []
+    expected = []
     for y in model.target_embedding(TARGET)[0]:
         inside = [a.q_proj(s) + a.k_proj(h_j) for h_j in h]
         if decoder.coverage is not None:
@@ -56,8 +56,8 @@ def test_bahdanaus_decoder(coverage: bool) -> None:
         s = gru(rnn, torch.cat([y, c]), s)
         t = decoder.readout.proj(torch.cat([s, y, c]))
         t = torch.stack([torch.maximum(t[0], t[2]), torch.maximum(t[1], t[3])])
-        wanted.append(model.output.weight @ t + model.output.bias)
-    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(wanted))
+        expected.append(model.output.weight @ t + model.output.bias)
+    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(expected))
 
 
 @pytest.mark.parametrize("feeding", [False, True])
@@ -67,14 +67,14 @@ def test_luongs_decoder(feeding: bool) -> None:
     assert isinstance(decoder, LuongDecoder)
     source, h = encoded(model)
     attended = torch.zeros(6, dtype=torch.float64)
-    wanted = []
+    expected = []
     for y in model.target_embedding(TARGET)[0]:
         h = gru(decoder.recurrence.rnn, torch.cat([y, attended]) if feeding else y, h)
         a = torch.softmax(torch.stack([h @ h_s for h_s in source]), dim=0)
         c = sum(a_s * h_s for a_s, h_s in zip(a, source, strict=True))
         attended = torch.tanh(decoder.concat_proj.weight @ torch.cat([c, h]))
-        wanted.append(model.output.weight @ attended + model.output.bias)
-    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(wanted))
+        expected.append(model.output.weight @ attended + model.output.bias)
+    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(expected))
 
 
 def test_the_plain_decoder_gets_its_initial_state_alone() -> None:
@@ -83,11 +83,11 @@ def test_the_plain_decoder_gets_its_initial_state_alone() -> None:
     annotations = model.encoder.rnn(model.source_embedding(SOURCE))[0][0]
     (bridge,) = model.decoder.bridge.matrices
     s = torch.tanh(bridge(torch.cat([annotations[-1, :3], annotations[0, 3:]])))
-    wanted = []
+    expected = []
     for y in model.target_embedding(TARGET)[0]:
         s = gru(model.decoder.recurrence.rnn, y, s)
-        wanted.append(model.output.weight @ s + model.output.bias)
-    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(wanted))
+        expected.append(model.output.weight @ s + model.output.bias)
+    torch.testing.assert_close(model(SOURCE, TARGET)[0], torch.stack(expected))
 
 
 def test_the_tanh_readout() -> None:
@@ -113,13 +113,13 @@ def test_a_linear_readout_is_the_vocabulary_layer_alone(kind: str, cell: str) ->
         _, state = model.step(TARGET[:, t], state)
         tops.append(state.hidden[0][0, -1])
         contexts.append(alpha @ state.source.layers[0].values[0])
-    wanted = torch.stack(tops)
+    expected = torch.stack(tops)
     if kind == "linear":
-        wanted = torch.cat([wanted, torch.stack(contexts)], dim=1)
-    torch.testing.assert_close(read[0][0], wanted)
-    linear = nn.Linear(wanted.shape[1], 13).double()
+        expected = torch.cat([expected, torch.stack(contexts)], dim=1)
+    torch.testing.assert_close(read[0][0], expected)
+    linear = nn.Linear(expected.shape[1], 13).double()
     linear.load_state_dict({"weight": model.output.weight, "bias": model.output.bias})
-    torch.testing.assert_close(logits[0], linear(wanted))
+    torch.testing.assert_close(logits[0], linear(expected))
     assert not list(model.decoder.readout.parameters())
 
 
@@ -158,5 +158,5 @@ def test_a_tied_output_reads_the_embedding_behind_its_bottleneck() -> None:
     features = torch.randn(3, 4, dtype=torch.float64)
     bottleneck = model.output.bottleneck
     assert bottleneck is not None
-    wanted = features @ bottleneck.weight.T @ model.target_embedding.weight.T + model.output.bias
-    torch.testing.assert_close(model.logits(features), wanted)
+    expected = features @ bottleneck.weight.T @ model.target_embedding.weight.T + model.output.bias
+    torch.testing.assert_close(model.logits(features), expected)

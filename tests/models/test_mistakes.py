@@ -20,7 +20,7 @@ from attlas.patterns import causal, everywhere
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (
             lambda: Transformer(TransformerConfig(), 100, 100),
@@ -36,8 +36,8 @@ from attlas.patterns import causal, everywhere
         ),
     ],
 )
-def test_settings_in_place_of_the_parts_of_a_model_are_sent_to_what_builds_it(make, told):
-    with pytest.raises(AttlasError, match=told):
+def test_settings_in_place_of_the_parts_of_a_model_are_sent_to_what_builds_it(make, reported):
+    with pytest.raises(AttlasError, match=reported):
         make()
 
 
@@ -54,8 +54,10 @@ def test_a_model_is_copied_and_pickled_as_any_module():
 def test_a_pattern_that_is_called_as_a_function_is_to_be_passed_itself(pattern, given):
     call = type(pattern).__call__
     call = getattr(call, "__wrapped__", call)
-    told = rf"{pattern} itself, without parentheses; got {pattern}\(.*write pattern={pattern}; its"
-    with pytest.raises(AttlasError, match=told):
+    reported = (
+        rf"{pattern} itself, without parentheses; got {pattern}\(.*write pattern={pattern}; its"
+    )
+    with pytest.raises(AttlasError, match=reported):
         call(pattern, *given)
     assert pattern.mask(2, 3).tolist() == [
         [True, True, pattern == everywhere],
@@ -67,10 +69,10 @@ def test_a_pattern_that_is_called_as_a_function_is_to_be_passed_itself(pattern, 
     ("written", "name"), [("bahdanau", "additive"), ("Bahdanau", "additive"), ("luong", "general")]
 )
 def test_the_author_of_a_mechanism_is_answered_with_its_name(written, name):
-    told = f"write attention = '{name}'; decoder = '{written.lower()}' names the decoder"
-    with pytest.raises(AttlasError, match=told):
+    reported = f"write attention = '{name}'; decoder = '{written.lower()}' names the decoder"
+    with pytest.raises(AttlasError, match=reported):
         RecurrentConfig(attention=written)
-    with pytest.raises(AttlasError, match=told):
+    with pytest.raises(AttlasError, match=reported):
         RecurrentConfig.read({"attention": written}, "mine.toml")
     assert RecurrentConfig(attention=name, decoder=written.lower()).attention == name
 

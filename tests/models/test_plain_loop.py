@@ -179,15 +179,15 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "told"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_told_in_one_sentence(
-    model: SequenceToSequence[Any], given: dict[str, Any], told: str
+@pytest.mark.parametrize(("given", "reported"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_reported_in_one_sentence(
+    model: SequenceToSequence[Any], given: dict[str, Any], reported: str
 ) -> None:
-    with pytest.raises(AttlasError, match=told):
+    with pytest.raises(AttlasError, match=reported):
         model(**({"source": SOURCE, "target": TARGET} | given))
 
 
-def test_the_order_of_arguments_of_before_is_told(model: SequenceToSequence[Any]) -> None:
+def test_the_order_of_arguments_of_before_is_reported(model: SequenceToSequence[Any]) -> None:
     with pytest.raises(AttlasError, match="token_mask=mask"):
         model(SOURCE, MASK)
 

@@ -122,14 +122,14 @@ def test_luong_without_feeding_is_one_rnn_call_and_one_read(
 ) -> None:
     model = build(RecurrentConfig(decoder="luong"), 11, 13)
     state = model.encode(source, token_mask)
-    asked, called = [], []
+    requested, called = [], []
     score, forward = model.decoder.attention.score, model.decoder.recurrence.rnn.forward
     monkeypatch.setattr(
-        model.decoder.attention, "score", lambda q, k: asked.append(q.shape) or score(q, k)
+        model.decoder.attention, "score", lambda q, k: requested.append(q.shape) or score(q, k)
     )
     monkeypatch.setattr(
         model.decoder.recurrence.rnn, "forward", lambda *a: called.append(1) or forward(*a)
     )
     model.decode(target, state)
-    assert asked == [(3, 6, 512)]
+    assert requested == [(3, 6, 512)]
     assert called == [1]

@@ -156,9 +156,9 @@ def test_the_rows_of_two_states_go_on_as_they_would_have(
     _, other = model.step(tokens[:3], model.encode(source, None))  # padding and all
     one = one.select(rows) if shared else one
     both = one.concat(other)
-    wanted = [model.step(tokens[: one.rows], one)[0], model.step(tokens[:3], other)[0]]
+    expected = [model.step(tokens[: one.rows], one)[0], model.step(tokens[:3], other)[0]]
     found, _ = model.step(torch.cat([tokens[: one.rows], tokens[:3]]), both)
-    torch.testing.assert_close(found, torch.cat(wanted))
+    torch.testing.assert_close(found, torch.cat(expected))
     with pytest.raises(AttlasError, match="as many tokens, 1; got one that has read 0"):
         one.concat(model.encode(source, token_mask))
 

@@ -54,11 +54,11 @@ def test_unrolled_is_one_call_with_both_inputs_side_by_side(
         top, after = recurrence.step(entering, after)
         alone.append(top)
     torch.testing.assert_close(torch.stack(alone, dim=1), whole)
-    wanted = [inputs, *recurrence.parameters()]
+    expected = [inputs, *recurrence.parameters()]
     weight = torch.randn_like(whole)
     torch.testing.assert_close(
-        torch.autograd.grad((by_steps * weight).sum(), wanted),
-        torch.autograd.grad((whole * weight).sum(), wanted),
+        torch.autograd.grad((by_steps * weight).sum(), expected),
+        torch.autograd.grad((whole * weight).sum(), expected),
     )
 
 
@@ -75,8 +75,8 @@ def test_a_graph_may_be_walked_back_twice_and_in_part(cell: str) -> None:
     for part in (outputs[:, 0], outputs, outputs):
         found = torch.autograd.grad(part.sum(), parameters, retain_graph=True, allow_unused=True)
         upto = 1 if part.dim() == 2 else 3
-        wanted = torch.autograd.grad(whole[:, :upto].sum(), parameters, retain_graph=True)
-        torch.testing.assert_close(list(found), list(wanted))
+        expected = torch.autograd.grad(whole[:, :upto].sum(), parameters, retain_graph=True)
+        torch.testing.assert_close(list(found), list(expected))
 
 
 def test_dropout_between_layers_keeps_the_mean_in_the_loop_too() -> None:
@@ -111,7 +111,7 @@ def test_second_derivatives_of_a_whole_model_are_those_of_plain_linear_maps(
 ) -> None:
     model = made(small(cell=cell, decoder="bahdanau")).double()
     source, target = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[2, 7], [2, 8]])
-    wanted = [
+    expected = [
         parameter
         for name, parameter in model.named_parameters()
         if name.startswith(("target_embedding", "decoder.recurrence", "decoder.attention"))
@@ -121,5 +121,5 @@ def test_second_derivatives_of_a_whole_model_are_those_of_plain_linear_maps(
         monkeypatch.setattr("attlas.models.rnn.cells.DeferredLinear", linear)
         loss = model(source, target).sin().sum()
         of_words = torch.autograd.grad(loss, model.target_embedding.weight, create_graph=True)[0]
-        found.append(torch.autograd.grad(of_words.square().sum(), wanted))
+        found.append(torch.autograd.grad(of_words.square().sum(), expected))
     torch.testing.assert_close(found[0], found[1])

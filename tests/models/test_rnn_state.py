@@ -34,11 +34,11 @@ def test_each_row_has_the_memory_of_its_source_however_often_rows_are_selected()
     for rows in ([2, 0, 1], [1, 1, 0, 2], [1, 0, 2, 3], [3, 0], [1, 0, 1], [2, 1, 0]):
         chosen = torch.tensor(rows)
         origin, moved = origin[chosen], moved.select(chosen)
-        wanted = first.source.expand_rows(0).select(origin)
+        expected = first.source.expand_rows(0).select(origin)
         assert moved.source is not None
         found = moved.source.expand_rows(0)
-        assert torch.equal(found.keys, wanted.keys)
-        assert torch.equal(found.values, wanted.values)
+        assert torch.equal(found.keys, expected.keys)
+        assert torch.equal(found.values, expected.values)
         assert found.token_mask is not None
-        assert wanted.token_mask is not None
-        assert torch.equal(found.token_mask, wanted.token_mask)
+        assert expected.token_mask is not None
+        assert torch.equal(found.token_mask, expected.token_mask)

@@ -38,12 +38,12 @@ def translator(request: pytest.FixtureRequest) -> SequenceToSequence[Any]:
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (0, 0)])
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("reported", [True, False])
 def test_an_empty_batch_and_an_empty_source_are_no_source(
-    translator: SequenceToSequence[Any], shape: tuple[int, int], told: bool
+    translator: SequenceToSequence[Any], shape: tuple[int, int], reported: bool
 ) -> None:
     source = torch.zeros(shape, dtype=torch.long)
-    token_mask = torch.ones(shape, dtype=torch.bool) if told else None
+    token_mask = torch.ones(shape, dtype=torch.bool) if reported else None
     with pytest.raises(AttlasError) as caught:
         translator.encode(source, token_mask)
     assert str(caught.value) == (
@@ -99,5 +99,5 @@ def test_rows_that_share_a_source_may_have_a_target_each(
     rows = torch.tensor([0, 0, 1, 1, 2, 2])
     targets = target[[0, 1, 2, 0, 1, 2]]
     found = translator.decode(targets, translator.encode(source, token_mask).select(rows))
-    wanted = translator.decode(targets, translator.encode(source[rows], token_mask[rows]))
-    torch.testing.assert_close(found, wanted)
+    expected = translator.decode(targets, translator.encode(source[rows], token_mask[rows]))
+    torch.testing.assert_close(found, expected)

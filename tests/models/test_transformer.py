@@ -216,7 +216,7 @@ def test_long_texts_through_windows_are_what_their_masks_make_of_them(monkeypatc
     assert len(used) == len(model.encoder.layers) + len(model.decoder.layers)
 
 
-def test_a_decoder_told_to_look_back_is_the_default_spelt_out() -> None:
+def test_a_decoder_reported_to_look_back_is_the_default_spelt_out() -> None:
     for pattern, wanted in (
         ("everywhere", causal),
         ("causal", causal),

@@ -19,14 +19,14 @@ HEALTHY = HeadStatistics(
 )  # fmt: skip
 
 
-def told(heads, **thresholds):
+def reported(heads, **thresholds):
     """The kinds of alarm that begin at each reading of a head."""
     state = AlarmState(Thresholds(**thresholds))
     return [[alarm.kind for alarm in state.advance(n, [head])] for n, head in enumerate(heads, 1)]
 
 
 def test_a_healthy_head_has_no_alarm():
-    assert told([HEALTHY] * 20) == [[]] * 20
+    assert reported([HEALTHY] * 20) == [[]] * 20
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def test_a_healthy_head_has_no_alarm():
         ("sink_growth", "first_share", 0.9),
     ],
 )
-def test_an_alarm_is_told_once_until_it_clears(kind, name, figure):
+def test_an_alarm_is_reported_once_until_it_clears(kind, name, figure):
     sick = replace(HEALTHY, **{name: figure})
-    assert told([HEALTHY, sick, sick, HEALTHY, sick]) == [[], [kind], [], [], [kind]]
+    assert reported([HEALTHY, sick, sick, HEALTHY, sick]) == [[], [kind], [], [], [kind]]
 
 
 @pytest.mark.parametrize(
@@ -48,26 +48,26 @@ def test_an_alarm_is_told_once_until_it_clears(kind, name, figure):
 )
 def test_a_head_is_dead_after_several_readings_in_a_row(kind, change):
     dead = replace(HEALTHY, **change)
-    assert told([dead, dead, HEALTHY, dead, dead, dead, dead], dead_readings=3) == [
+    assert reported([dead, dead, HEALTHY, dead, dead, dead, dead], dead_readings=3) == [
         [], [], [], [], [], [kind], [],
     ]  # fmt: skip
 
 
 def test_a_sink_that_was_there_from_the_beginning_is_no_growth():
-    assert told([replace(HEALTHY, first_share=0.9)] * 3) == [[], [], []]
+    assert reported([replace(HEALTHY, first_share=0.9)] * 3) == [[], [], []]
 
 
 def test_a_narrow_head_that_was_so_from_the_beginning_is_no_collapse():
-    assert told([replace(HEALTHY, normalized_entropy=0.01)] * 3) == [[], [], []]
+    assert reported([replace(HEALTHY, normalized_entropy=0.01)] * 3) == [[], [], []]
 
 
 def test_what_is_unknown_is_no_alarm():
     blind = HeadStatistics("encoder.0", 2, 100)
-    assert told([blind] * 3) == [[], [], []]
+    assert reported([blind] * 3) == [[], [], []]
 
 
 def test_thresholds_can_be_set_and_are_checked():
-    assert told([replace(HEALTHY, max_logit=60.0)], max_logit=50.0) == [["logit_growth"]]
+    assert reported([replace(HEALTHY, max_logit=60.0)], max_logit=50.0) == [["logit_growth"]]
     with pytest.raises(AttlasError, match="min_entropy"):
         attlas.watch(nn.Linear(2, 2), thresholds={"min_entropy": 2.0})
 
@@ -92,7 +92,7 @@ def model():
     return nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).train()
 
 
-def test_what_is_not_finite_is_told_for_the_layer_where_it_began(tmp_path: Path):
+def test_what_is_not_finite_is_reported_for_the_layer_where_it_began(tmp_path: Path):
     broken = model()
     alarms = []
     watch = attlas.watch(broken, every=1, on_alarm=alarms.append, path=tmp_path / "watch.jsonl")
@@ -124,9 +124,11 @@ def test_an_alarm_is_a_warning_of_python_by_default():
     broken = model()
     watch = attlas.watch(broken, thresholds={"max_logit": 1e-6})
     broken(torch.randn(2, 5, 16))
-    with pytest.warns(AttentionWarning) as told:
+    with pytest.warns(AttentionWarning) as reported:
         watch.step()
-    assert str(told[0].message).startswith("step 1, layer 'layers.0.self_attn', head 0: the large")
+    assert str(reported[0].message).startswith(
+        "step 1, layer 'layers.0.self_attn', head 0: the large"
+    )
 
 
 # The file.

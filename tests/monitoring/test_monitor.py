@@ -221,7 +221,7 @@ def test_a_mask_given_to_a_block_says_which_queries_are_tokens():
     same(padded, watch.step())
 
 
-def test_a_step_without_attention_is_told_once():
+def test_a_step_without_attention_is_reported_once():
     model = layer()
     watch = attlas.watch(model, every=1)
     with pytest.warns(AttentionWarning, match="no forward pass of TransformerEncoderLayer"):
@@ -237,7 +237,7 @@ def test_a_step_without_attention_is_told_once():
     assert watch.history == []
 
 
-def test_a_compiled_model_is_refused_or_told():
+def test_a_compiled_model_is_refused_or_reported():
     compiled = torch.compile(layer(), backend="eager")
     with pytest.raises(UnsupportedError, match=r"torch\.compile"):
         attlas.watch(compiled)

@@ -27,6 +27,6 @@ def test_two_processes_have_the_reading_of_one_large_batch(tmp_path: Path, sprea
     alone = watch.step()
     assert alone is not None
     assert alone.heads[0].queries == sum(watched_processes.LENGTHS)
-    for found, wanted in zip(first["heads"], alone.record()["heads"], strict=True):
-        assert found.pop("layer") == wanted.pop("layer")
-        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+    for found, expected in zip(first["heads"], alone.record()["heads"], strict=True):
+        assert found.pop("layer") == expected.pop("layer")
+        assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)

@@ -74,10 +74,10 @@ def brute(weights, visible, counted, position=None, *, scores=None):
     return found
 
 
-def check(reading, layer, wanted, *, without=()):
+def check(reading, layer, expected, *, without=()):
     heads = [head for head in reading.heads if head.layer == layer]
-    assert len(heads) == len(wanted), [head.layer for head in reading.heads]
-    for number, (head, figures) in enumerate(zip(heads, wanted, strict=True)):
+    assert len(heads) == len(expected), [head.layer for head in reading.heads]
+    for number, (head, figures) in enumerate(zip(heads, expected, strict=True)):
         assert head.head == number
         assert head.nonfinite == 0
         for name, value in figures.items():
@@ -177,8 +177,8 @@ def test_t5_with_biases_and_cross_attention(kernel):
         check(reading, path, brute(weights, visible, wrote, 0))
     for number, weights in enumerate(output.cross_attentions):
         path = f"decoder.block.{number}.layer.1.EncDecAttention"
-        wanted = brute(weights, seen[:, None, None, :], wrote, 0)
-        check(reading, path, wanted, without=("self_share",))
+        expected = brute(weights, seen[:, None, None, :], wrote, 0)
+        check(reading, path, expected, without=("self_share",))
         assert all(h.self_share is None for h in reading.heads if h.layer == path)
 
 
@@ -210,8 +210,8 @@ def test_the_transformer_of_torch(norm_first):
         visible = keys[:, None, None, :]
         if layer.startswith("decoder") and not is_cross:
             visible = visible & np.tri(5, dtype=bool)
-        wanted = brute(trace[layer].weights(), visible, counted, 0)
-        check(reading, layer, wanted, without=("self_share",) if is_cross else ())
+        expected = brute(trace[layer].weights(), visible, counted, 0)
+        check(reading, layer, expected, without=("self_share",) if is_cross else ())
 
 
 class Capped(nn.Module):
@@ -274,8 +274,8 @@ def test_the_mechanisms_of_attlas(kind):
         model(query, source, token_mask)
     (layer,) = trace
     seen = token_mask.numpy()
-    wanted = brute(trace[layer].weights(), seen[:, None, None, :], seen, 0)
-    check(reading, layer, wanted)
+    expected = brute(trace[layer].weights(), seen[:, None, None, :], seen, 0)
+    check(reading, layer, expected)
     scored = [head.max_logit is not None for head in reading.heads]
     assert all(scored) is (kind == "multihead")  # of the others only the weights are kept
 
@@ -317,6 +317,6 @@ def test_the_steps_of_a_recurrent_decoder_are_one_text():
     with attlas.observe(model) as trace:
         model(True)
     (layer,) = trace
-    wanted = brute(trace[layer].weights(), np.ones((1, 1, 1, LENGTH), bool), everyone)
-    check(whole, layer, wanted)
-    check(steps, layer, wanted)
+    expected = brute(trace[layer].weights(), np.ones((1, 1, 1, LENGTH), bool), everyone)
+    check(whole, layer, expected)
+    check(steps, layer, expected)

@@ -51,9 +51,9 @@ def test_the_band_is_exact_in_output_and_gradient(
     memory = KeyValueCache(keys, values, token_mask)
     seen = pattern.mask(queries, slots, query_offset)[None, None]
     seen = seen if token_mask is None else seen & token_mask[:, None, None]
-    wanted = [query, keys, values]
+    expected = [query, keys, values]
     banded, dense, explicit = (
-        (context, *torch.autograd.grad(context.sin().sum(), wanted))
+        (context, *torch.autograd.grad(context.sin().sum(), expected))
         for context in (
             banded_attention(query, memory, pattern, query_offset, 0.7, 0.0),
             dense_attention(query, memory, pattern, query_offset, 0.7, 0.0),
@@ -181,9 +181,9 @@ def test_dropout_is_a_mask_on_the_explicit_weights_in_output_and_gradient(
     kept = scales > 0.5
     torch.testing.assert_close(scales, kept.double() / (1 - p))
     assert abs(kept.double().mean().item() - (1 - p)) < 0.03
-    wanted = [query, keys, values]
+    expected = [query, keys, values]
     found, explicit = (
-        (context, *torch.autograd.grad(context.sin().sum(), wanted))
+        (context, *torch.autograd.grad(context.sin().sum(), expected))
         for context in (dropped(values), weighted_values(weights * left, values))
     )
     torch.testing.assert_close(found, explicit, rtol=1e-9, atol=1e-11)

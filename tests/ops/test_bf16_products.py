@@ -51,7 +51,7 @@ def test_outputs_and_gradients_are_those_of_float32_to_eight_bits(
         y = linear(*given_)
     found = torch.autograd.grad(y, given_, toward)
     exact = nn.functional.linear(*given_)
-    wanted = torch.autograd.grad(exact, given_, toward)
+    expected = torch.autograd.grad(exact, given_, toward)
     # Both factors are off by so much at the most, and so is what comes out.
     sizes = [
         x.abs() @ weight.abs().t() + (bias.abs() if biased else 0.0),
@@ -60,7 +60,7 @@ def test_outputs_and_gradients_are_those_of_float32_to_eight_bits(
         toward.abs().sum(0),
     ]
     assert len(sizes) >= 1 + len(given_)
-    for one, other, size in zip((y, *found), (exact, *wanted), sizes, strict=False):
+    for one, other, size in zip((y, *found), (exact, *expected), sizes, strict=False):
         assert one.dtype == torch.float32
         assert ((one - other).abs() <= 3.1 * EIGHT_BITS * size + 1e-6).all()
 
@@ -68,11 +68,11 @@ def test_outputs_and_gradients_are_those_of_float32_to_eight_bits(
 def test_it_is_what_torch_makes_of_rounded_numbers() -> None:
     x, weight, bias = (part.detach() for part in drawn((20, 6), (5, 6), (5,)))
     half = torch.bfloat16
-    wanted = nn.functional.linear(x.to(half), weight.to(half), bias.to(half)).float()
+    expected = nn.functional.linear(x.to(half), weight.to(half), bias.to(half)).float()
     with bf16_matmul():
-        assert torch.equal(Linear.forward(layer(weight, bias), x), wanted)
-    assert torch.equal(bf16_linear(x, weight, bias), wanted)
-    assert not torch.equal(linear(x, weight, bias), wanted)
+        assert torch.equal(Linear.forward(layer(weight, bias), x), expected)
+    assert torch.equal(bf16_linear(x, weight, bias), expected)
+    assert not torch.equal(linear(x, weight, bias), expected)
 
 
 def layer(weight: Tensor, bias: Tensor) -> Linear:
@@ -191,7 +191,7 @@ def test_parameters_are_rounded_once_in_a_block_and_anew_when_they_have_changed(
 
 
 @pytest.mark.parametrize(
-    ("machine", "instructions", "told"),
+    ("machine", "instructions", "reported"),
     [
         ("x86_64", (), False),
         ("AMD64", ("_is_avx512_bf16_supported",), True),
@@ -200,13 +200,16 @@ def test_parameters_are_rounded_once_in_a_block_and_anew_when_they_have_changed(
     ],
 )
 def test_whether_it_is_quicker_is_asked_of_the_processor(
-    machine: str, instructions: tuple[str, ...], told: bool | None, monkeypatch: pytest.MonkeyPatch
+    machine: str,
+    instructions: tuple[str, ...],
+    reported: bool | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module.platform, "machine", lambda: machine)
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.setattr(torch.cpu, name, lambda name=name: name in instructions)
     has_bf16_instructions.cache_clear()
-    assert has_bf16_instructions() is told
+    assert has_bf16_instructions() is reported
     for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
         monkeypatch.delattr(torch.cpu, name)  # they are torch's own
     has_bf16_instructions.cache_clear()

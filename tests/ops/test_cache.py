@@ -154,11 +154,11 @@ def test_learned_queries_step_by_step_over_frozen_keys_have_the_gradient_of_all_
         steps.append(attention(new, past))
     at_once = attention.attend(source, attention.project_kv(source))
     learned = [parameter for parameter in attention.parameters() if parameter.requires_grad]
-    by_steps, wanted = (
+    by_steps, expected = (
         torch.autograd.grad(context.sin().sum(), learned)
         for context in (torch.cat(steps, dim=1), at_once)
     )
-    torch.testing.assert_close(by_steps, wanted)
+    torch.testing.assert_close(by_steps, expected)
 
 
 def test_a_memory_that_grows_without_gradients_leaves_those_of_an_earlier_read_alone() -> None:

@@ -73,17 +73,17 @@ def test_evaluation_and_zero_change_nothing_and_one_drops_all() -> None:
 
 
 def test_on_another_device_than_a_cpu_it_is_torchs_own(monkeypatch) -> None:
-    asked = []
+    requested = []
     torchs = torch.nn.functional.dropout
 
     def heard(x, p):
-        asked.append((x, p))
+        requested.append((x, p))
         return torchs(x, p)
 
     monkeypatch.setattr(torch.nn.functional, "dropout", heard)
     x = torch.empty(3, 4, device="meta")
     assert Dropout(0.3)(x).shape == (3, 4)
-    ((given_, p),) = asked
+    ((given_, p),) = requested
     assert given_ is x  # so that no mask of numbers is made and kept
     assert p == 0.3
     assert Dropout(0.3).eval()(x) is x

@@ -52,9 +52,9 @@ def test_output_and_gradients_are_those_of_torch(
         found = torch.autograd.grad(y.sin().sum(), [x, weight, *bias])
     assert len(products) == 3  # forwards, and twice on the way back
     exact = [part.detach().double().requires_grad_() for part in (x, weight, *bias)]
-    wanted = F.linear(*exact)
-    torch.testing.assert_close(y.double(), wanted, rtol=1e-5, atol=1e-4)
-    for one, other in zip(found, torch.autograd.grad(wanted.sin().sum(), exact), strict=True):
+    expected = F.linear(*exact)
+    torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-4)
+    for one, other in zip(found, torch.autograd.grad(expected.sin().sum(), exact), strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-3)
 
 
@@ -97,13 +97,13 @@ def test_the_gradient_of_a_weight_is_that_product_whichever_side_is_wider(
 @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # by torch itself
 def test_it_is_torchs_own_wherever_torch_must_see_it() -> None:
     x, weight, bias = (part.detach() for part in drawn(4, (8, 6), (5, 6), (5,)))
-    wanted = F.linear(x, weight, bias)
+    expected = F.linear(x, weight, bias)
     with by_onednn() as products:
         linear(x.double(), weight.double(), bias.double())
         with torch.autocast("cpu", torch.bfloat16):
             assert linear(x, weight, bias).dtype == torch.bfloat16
         each = torch.func.vmap(lambda row: linear(row.unsqueeze(0), weight, bias))(x)
-        torch.testing.assert_close(each.squeeze(1), wanted)
+        torch.testing.assert_close(each.squeeze(1), expected)
         _, along = torch.func.jvp(lambda one: linear(one, weight, bias), (x,), (x,))
         torch.testing.assert_close(along, x @ weight.t())
         with torch.autograd.forward_ad.dual_level():
@@ -120,7 +120,7 @@ def test_it_is_torchs_own_wherever_torch_must_see_it() -> None:
             torch._C._set_mkldnn_enabled(True)
     assert not products
     with by_onednn(chosen=False) as products:
-        assert torch.equal(linear(x, weight, bias), wanted)
+        assert torch.equal(linear(x, weight, bias), expected)
     assert not products
 
 

@@ -104,11 +104,13 @@ def test_output_and_gradients_are_those_of_the_definition(
     exact = [one.detach().double().requires_grad_() for one in given_]
     if kind == "causal":
         mask = torch.ones(queries, keys, dtype=torch.bool).tril()
-    wanted = exactly(*exact, mask, 0.7)
+    expected = exactly(*exact, mask, 0.7)
     toward = torch.randn(y.shape, generator=torch.Generator().manual_seed(seed))
-    torch.testing.assert_close(y.double(), wanted, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-5)
     found = torch.autograd.grad(y, given_, toward)
-    for one, other in zip(found, torch.autograd.grad(wanted, exact, toward.double()), strict=True):
+    for one, other in zip(
+        found, torch.autograd.grad(expected, exact, toward.double()), strict=True
+    ):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-5)
 
 
@@ -133,13 +135,13 @@ def test_what_dropout_leaves_is_what_its_twin_reads(keys: int, learns: tuple[int
 def test_its_gradient_can_be_differentiated(keys: int, dropout: float) -> None:
     given_, mask = drawn(6, 2, 2, 1, 3, keys, (4, 5)), masked(7, 2, 3, keys)
     given_[1].requires_grad_(False)
-    asked = [given_[0], given_[2]]
+    requested = [given_[0], given_[2]]
 
     def second(read: Any) -> tuple[Tensor, ...]:
         torch.manual_seed(8)
         y = read(*given_, mask, 0.5, dropout, False)
-        query_offset = torch.autograd.grad(y.tanh().sum(), asked, create_graph=True)
-        return torch.autograd.grad(sum(one.square().sum() for one in query_offset), asked)
+        query_offset = torch.autograd.grad(y.tanh().sum(), requested, create_graph=True)
+        return torch.autograd.grad(sum(one.square().sum() for one in query_offset), requested)
 
     for one, other in zip(second(fused_attention), second(_attend_with_dropout), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
@@ -165,8 +167,8 @@ def test_scores_far_apart_and_far_from_zero_are_weighed_as_by_the_kernel(keys: i
     q, k, v = (one.detach() for one in drawn(10, 20, 2, 2, 8, keys, (4, 4)))
     for scale in (1e-3, 1.0, 300.0, -1e4):
         found = math_attention(q, k, v, scale=scale)
-        wanted = F.scaled_dot_product_attention(q, k, v, scale=scale)
-        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+        expected = F.scaled_dot_product_attention(q, k, v, scale=scale)
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
 
 
 def test_a_layer_reads_short_texts_so_and_long_ones_by_the_kernel(
@@ -250,15 +252,15 @@ def test_a_layer_in_float32_reads_as_its_explicit_twin(pattern: Pattern, length:
     source = torch.randn(3, length, 24, requires_grad=True)
     token_mask = torch.arange(length) < torch.tensor([[length], [length - 4], [1]])
     toward = torch.randn(3, length, 24)
-    for query_offset, asked in (
+    for query_offset, requested in (
         (None, source),
         (length - 3, source[:, -3:]),
     ):  # all, and those of a cache
 
         def read(
-            by: Any, asked: Tensor = asked, query_offset: int | None = query_offset
+            by: Any, requested: Tensor = requested, query_offset: int | None = query_offset
         ) -> tuple[Tensor, ...]:
-            y = by(asked, layer.project_kv(source, token_mask), query_offset)
+            y = by(requested, layer.project_kv(source, token_mask), query_offset)
             learnt = [source, *layer.parameters()]
             gradients = torch.autograd.grad(y, learnt, toward[:, : y.shape[1]], allow_unused=True)
             return (y, *(one for one in gradients if one is not None))
@@ -276,9 +278,9 @@ def test_attend_reads_short_texts_so_and_they_are_those_of_its_twin(
     q, k, v = (one.detach() for one in drawn(15, 3, 2, 2, 7, 9, (4, 5)))
     token_mask = torch.arange(9) < torch.tensor([[9], [4], [0]])
     found = sdpa(q, k, v, pattern=causal, token_mask=token_mask)
-    wanted, _ = sdpa_with_weights(q, k, v, pattern=causal, token_mask=token_mask)
+    expected, _ = sdpa_with_weights(q, k, v, pattern=causal, token_mask=token_mask)
     assert made
-    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     assert not found[2].any()
 
 
@@ -356,12 +358,12 @@ def test_who_traces_or_counts_finds_the_kernel() -> None:
     assert not math_is_faster(*(one.double() for one in given_), 0.0)
     assert not math_is_faster(*(one.bfloat16() for one in given_), 0.3)
     assert not math_is_faster(given_[0][:, :, :0], *given_[1:], 0.0)
-    asked: list[bool] = []
+    requested: list[bool] = []
 
     def one_text(q: Tensor) -> Tensor:
-        asked.append(math_is_faster(q[None], *(one[:1] for one in given_[1:]), 0.0))
+        requested.append(math_is_faster(q[None], *(one[:1] for one in given_[1:]), 0.0))
         return q
 
     torch.func.vmap(one_text)(given_[0])
     torch.jit.trace(one_text, (given_[0][0],), check_trace=False)
-    assert asked == [False, False]
+    assert requested == [False, False]

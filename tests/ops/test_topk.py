@@ -19,9 +19,9 @@ def test_the_first_of_equals_comes_first(
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
     values = torch.randint(kinds, (rows, columns), generator=generator).float()
-    wanted, order = values.sort(dim=1, descending=True, stable=True)
+    expected, order = values.sort(dim=1, descending=True, stable=True)
     best, found = largest(values, count)
-    assert torch.equal(best, wanted[:, :count])
+    assert torch.equal(best, expected[:, :count])
     assert torch.equal(found, order[:, :count])
 
 
@@ -38,9 +38,9 @@ def test_of_many_columns_the_first_of_equals_comes_first_too(
     generator = torch.Generator().manual_seed(seed)
     values = torch.randint(kinds, (3, columns), generator=generator).float()
     values[torch.rand(values.shape, generator=generator) < hidden] = float("-inf")
-    wanted, order = values.sort(dim=1, descending=True, stable=True)
+    expected, order = values.sort(dim=1, descending=True, stable=True)
     best, found = largest(values, count)
-    assert torch.equal(best, wanted[:, :count])
+    assert torch.equal(best, expected[:, :count])
     assert torch.equal(found[~best.isneginf()], order[:, :count][~best.isneginf()])
     assert torch.equal(values.gather(1, found), best)
 

@@ -178,10 +178,12 @@ def test_masks_and_numbers_of_numpy_and_torch_are_indices(attention_map):
     "index", [2, (0, -5), (0, [1, 9]), (0,) * 5, "head", 1.5, {}, slice(None, None, -1)]
 )
 def test_an_index_that_a_map_has_not_is_an_error_of_both_kinds(attention_map, index):
-    with pytest.raises(AttlasError, match=r"an index into a map of shape \(2, 4, 5, 7\)") as told:
+    with pytest.raises(
+        AttlasError, match=r"an index into a map of shape \(2, 4, 5, 7\)"
+    ) as reported:
         attention_map[index]
-    assert isinstance(told.value, IndexError)
-    assert str(told.value).startswith("expected an index")
+    assert isinstance(reported.value, IndexError)
+    assert str(reported.value).startswith("expected an index")
 
 
 def test_of_a_map_of_any_length_a_part_is_computed_and_the_whole_refused():
@@ -270,9 +272,9 @@ def test_an_array_of_xarray_has_named_axes_and_the_tokens():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("extra", "asked"), [("pandas", "to_dataframe()"), ("xarray", "to_xarray('a')")]
+    ("extra", "requested"), [("pandas", "to_dataframe()"), ("xarray", "to_xarray('a')")]
 )
-def test_what_is_not_installed_is_named_with_the_command_that_installs_it(extra, asked):
+def test_what_is_not_installed_is_named_with_the_command_that_installs_it(extra, requested):
     code = f"""
 import sys
 sys.modules[{extra!r}] = None
@@ -280,7 +282,7 @@ import torch
 from attlas.recording import DenseAttentionMap, Trace
 trace = Trace()
 trace.record("a", DenseAttentionMap(torch.rand(1, 1, 2, 2)))
-trace.{asked}
+trace.{requested}
 """
     done = python(code)
     assert (

@@ -34,7 +34,7 @@ class HeadsFirst(nn.Module):
         return read.permute(1, 2, 0, 3).reshape(batch, places, WIDTH)
 
 
-def test_how_one_layer_folds_its_heads_is_not_told_of_another():
+def test_how_one_layer_folds_its_heads_is_not_reported_of_another():
     class Both(nn.Module):
         def __init__(self):
             super().__init__()
@@ -57,7 +57,7 @@ def test_how_one_layer_folds_its_heads_is_not_told_of_another():
 
 
 @pytest.mark.parametrize("queries", [1, 5])
-def test_heads_behind_their_queries_are_told_by_the_number_that_a_layer_names(queries):
+def test_heads_behind_their_queries_are_reported_by_the_number_that_a_layer_names(queries):
     class Shared(nn.Module):
         """One key head, as GPTBigCode has written it."""
 
@@ -67,8 +67,8 @@ def test_heads_behind_their_queries_are_told_by_the_number_that_a_layer_names(qu
 
         def forward(self, query, key, value):
             texts, places, heads, width = query.shape
-            asked = query.reshape(texts, places * heads, width)
-            weights = (asked @ key.mT).view(texts, places, heads, -1).softmax(-1)
+            requested = query.reshape(texts, places * heads, width)
+            weights = (requested @ key.mT).view(texts, places, heads, -1).softmax(-1)
             return weights.view(texts, places * heads, -1) @ value
 
     key, value = torch.randn(2, 2, 6, 4)
@@ -103,8 +103,8 @@ def test_heads_that_lie_among_the_queries_are_not_taken_for_queries():
 
     def written(query, key, value):
         texts, places, heads, width = 2, 5, 3, 4
-        asked = query.reshape(texts, places * heads, width)
-        weights = (asked @ key.mT).view(texts, places, heads, -1).softmax(-1)
+        requested = query.reshape(texts, places * heads, width)
+        weights = (requested @ key.mT).view(texts, places, heads, -1).softmax(-1)
         return weights.view(texts, places * heads, -1) @ value
 
     class Model(nn.Module):

@@ -360,7 +360,7 @@ def test_a_softmax_that_is_multiplied_with_nothing_is_no_attention():
         model(torch.randn(1, 3, 4))
 
 
-def test_attention_that_cannot_be_read_is_told():
+def test_attention_that_cannot_be_read_is_reported():
     class SlidingAttention(nn.Module):
         def forward(self, source):
             weights = torch.einsum("bqd,bsd->bqs", source, source).softmax(-1)
@@ -441,21 +441,24 @@ for heads in (1, np.int64(1), torch.tensor(1), [1], range(1, 2), np.array([1]), 
 
 
 @pytest.mark.slow
-def test_what_is_no_path_and_no_number_of_a_head_is_told():
+def test_what_is_no_path_and_no_number_of_a_head_is_reported():
     """Where nobody checks types; a mask of heads, which would be heads 1 and 0, is none either."""
     done = subprocess.run([sys.executable, "-c", CHOICES], capture_output=True, text=True)
-    told = done.stdout.splitlines()
-    assert len(told) == 10 + 2 + 7, done.stderr
-    assert [line.split("; ")[1] for line in told[:10]] == [
+    reported = done.stdout.splitlines()
+    assert len(reported) == 10 + 2 + 7, done.stderr
+    assert [line.split("; ")[1] for line in reported[:10]] == [
         *["heads by number, as whole numbers"] * 5,
         *["paths of layers, or patterns of them, as text"] * 2,
         *["a whole number of calls of each layer to keep, at least one"] * 3,
     ]
-    assert "; heads='0'; count them from 0, such as heads=0 or heads=[0, 3]" in told[0]
-    assert "; layers=1; name them" in told[5]
-    assert "; last_calls=1.5; leave it out for all" in told[7]
-    assert told[10:12] == ["paths of layers, or patterns of them, as text", "one of the layers []"]
-    assert told[12:] == ["(1,)"] * 7
+    assert "; heads='0'; count them from 0, such as heads=0 or heads=[0, 3]" in reported[0]
+    assert "; layers=1; name them" in reported[5]
+    assert "; last_calls=1.5; leave it out for all" in reported[7]
+    assert reported[10:12] == [
+        "paths of layers, or patterns of them, as text",
+        "one of the layers []",
+    ]
+    assert reported[12:] == ["(1,)"] * 7
 
 
 def test_an_intervention_that_never_acted_is_an_error():
@@ -563,7 +566,7 @@ class Own(nn.Module):
     ("context", "relation", "causal"),
     [(None, "self", True), ("same", None, True), ("other", "cross", False)],
 )
-def test_what_is_looked_at_beside_hidden_states_is_told_apart(context, relation, causal):
+def test_what_is_looked_at_beside_hidden_states_is_reported_apart(context, relation, causal):
     text, model = torch.randn(2, 1, 8), Own()
     given = {None: None, "same": text, "other": torch.randn(2, 1, 8)}[context]
     with observe(model) as trace:

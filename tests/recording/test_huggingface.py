@@ -95,14 +95,14 @@ def kernel():
     del AttentionInterface._global_mapping["sinking"]
 
 
-def test_a_kernel_that_is_given_sinks_is_told_with_the_way_to_read_them(kernel):
+def test_a_kernel_that_is_given_sinks_is_reported_with_the_way_to_read_them(kernel):
     model, text = gpt_oss(), torch.randint(1, 40, (2, 7))
     with torch.no_grad():
         plain = model(text).logits
         model.set_attn_implementation(kernel)
         seen = []
-        told = r"layers.0.self_attn', 'model.layers.1.self_attn'\] \(1 × each\).*sinks.*'eager'"
-        with pytest.raises(AttlasError, match=told), observe(model):
+        reported = r"layers.0.self_attn', 'model.layers.1.self_attn'\] \(1 × each\).*sinks.*'eager'"
+        with pytest.raises(AttlasError, match=reported), observe(model):
             seen.append(model(text).logits)
         torch.testing.assert_close(seen[0], plain, atol=1e-5, rtol=0)
         with pytest.raises(AttlasError, match="logits of sinks"), intervene(model, uniform):
@@ -170,7 +170,7 @@ LONG = {
     ("name", "looks_everywhere"),
     [("Longformer", False), ("LED", False), ("Longformer", True), ("LED", True)],
 )
-def test_local_attention_is_told_by_its_layer_and_all_else_is_read(name, looks_everywhere):
+def test_local_attention_is_reported_by_its_layer_and_all_else_is_read(name, looks_everywhere):
     torch.manual_seed(0)
     make, path = LONG[name]
     model, text = make().eval(), torch.randint(3, 40, (1, 16))
@@ -181,15 +181,15 @@ def test_local_attention_is_told_by_its_layer_and_all_else_is_read(name, looks_e
     if looks_everywhere:
         named["global_attention_mask"] = torch.zeros_like(text)
         named["global_attention_mask"][0, [0, 3]] = 1
-    told, seen = f"{local} (1 × each): a softmax that is not multiplied with values", []
+    reported, seen = f"{local} (1 × each): a softmax that is not multiplied with values", []
     with torch.no_grad():
         plain = model(**named)
         if name == "Longformer" and not looks_everywhere:
-            with pytest.raises(AttlasError, match=re.escape(told)), observe(model):
+            with pytest.raises(AttlasError, match=re.escape(reported)), observe(model):
                 seen.append(model(**named))
             trace = None
         else:
-            with pytest.warns(UserWarning, match=re.escape(told)), observe(model) as trace:
+            with pytest.warns(UserWarning, match=re.escape(reported)), observe(model) as trace:
                 seen.append(model(**named))
     assert torch.equal(plain[0], seen[0][0])
     if trace is None:
@@ -306,9 +306,9 @@ def test_a_padded_generation_is_one_map_whatever_cache_and_numbers_it_has(
         assert attention_map.shape == (2, 4, 8, 8)
         assert attention_map.pattern == causal
         close = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}[kind]
-        asked = seen.bool()[:, None, :, None]
+        requested = seen.bool()[:, None, :, None]
         torch.testing.assert_close(
-            attention_map.weights() * asked, expected * asked, atol=close, rtol=0
+            attention_map.weights() * requested, expected * requested, atol=close, rtol=0
         )
         assert not attention_map.weights()[0, :, :2].any()  # padding, which sees nothing
 
@@ -343,11 +343,11 @@ def test_a_text_that_is_read_in_pieces_through_a_window_is_one_map(implementatio
         whole = model(
             written[:, :-1], attention_mask=seen, position_ids=positions, output_attentions=True
         )
-    asked = seen.bool()[:, None, :, None]
+    requested = seen.bool()[:, None, :, None]
     for layer, expected in zip(trace, whole.attentions, strict=True):
         assert len(trace.calls(layer)) == 1
         weights = trace[layer].weights()
-        torch.testing.assert_close(weights * asked, expected * asked, atol=1e-5, rtol=0)
+        torch.testing.assert_close(weights * requested, expected * requested, atol=1e-5, rtol=0)
 
 
 STATIC = {

@@ -101,7 +101,7 @@ def test_weights_of_another_shape_are_refused(attention):
 
 
 @pytest.mark.parametrize("change", ["uniform", torch.ones(2, 2), None])
-def test_what_is_no_function_is_told_before_a_model_runs(attention, change):
+def test_what_is_no_function_is_reported_before_a_model_runs(attention, change):
     config.update("jaxtyping_disable", True)  # whose own error would come first
     with (
         pytest.raises(AttlasError, match=r"expected a function of .*; got .*; pass such as"),
@@ -146,7 +146,7 @@ def test_an_observer_hears_the_layers_own_weights_beside_an_intervention():
     torch.testing.assert_close(trace[""].weights(), dot.attention_weights(source, memory))
 
 
-def test_a_change_that_returns_nothing_is_told():
+def test_a_change_that_returns_nothing_is_reported():
     query, key, value = vectors(1, 2, QUERIES, 4)
     model = Calling(F.scaled_dot_product_attention)
     with (
@@ -190,16 +190,16 @@ def test_new_weights_that_are_no_numbers_are_refused_with_the_layer(number):
         weights[0, 1, 2, 3] = number
         return weights
 
-    told = r"that are numbers for layer ''; got NaN or infinity, 1 of 50 as float32; .*division"
-    with pytest.raises(AttlasError, match=told), intervene(model, broken):
+    reported = r"that are numbers for layer ''; got NaN or infinity, 1 of 50 as float32; .*division"
+    with pytest.raises(AttlasError, match=reported), intervene(model, broken):
         model(*given)
 
 
 def test_new_weights_that_overflow_the_numbers_of_the_model_are_refused():
     given = torch.randn(3, 1, 2, 5, 8)
-    told = r"got NaN or infinity, 50 of 50 as float32"
+    reported = r"got NaN or infinity, 50 of 50 as float32"
     model = Called()
-    with pytest.raises(AttlasError, match=told), intervene(model, _enormous):
+    with pytest.raises(AttlasError, match=reported), intervene(model, _enormous):
         model(*given)
 
 

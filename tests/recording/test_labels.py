@@ -100,7 +100,7 @@ def test_other_tokenizers_are_asked_in_their_own_way():
 
 
 @pytest.mark.parametrize(
-    ("ids", "told"),
+    ("ids", "reported"),
     [
         ([[1, 2], [3]], r"texts of 1 to 2 ids; pass the padded ids"),
         ([[5, -100]], r"got -100; numbers below 0, such as −100, are no token"),
@@ -112,8 +112,8 @@ def test_other_tokenizers_are_asked_in_their_own_way():
         (None, r"whole numbers; got None"),
     ],
 )
-def test_ids_that_are_none_are_told(of_bytes, ids, told):
-    with pytest.raises(AttlasError, match=told):
+def test_ids_that_are_none_are_reported(of_bytes, ids, reported):
+    with pytest.raises(AttlasError, match=reported):
         tokens_of(of_bytes, ids)
 
 
@@ -124,7 +124,7 @@ def traced(batch=2, length=5):
     return trace
 
 
-def test_wrong_lengths_and_what_is_no_tokenizer_are_told(of_bytes):
+def test_wrong_lengths_and_what_is_no_tokenizer_are_reported(of_bytes):
     ids = torch.full((2, 6), 40)
     with pytest.raises(AttlasError, match=r"got 6 of them; .*as in ids\[:, :-1\]"):
         traced().label(of_bytes, ids)

@@ -51,7 +51,7 @@ def test_a_trace_is_the_mapping_that_a_dictionary_of_its_maps_is(trace):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requested", "reported"),
     [
         ("layers.0.self_atn", r"did you mean 'layers.0.self_attn'"),
         ("layers.1", r"did you mean 'layers.1.self_attn'\?"),
@@ -63,13 +63,13 @@ def test_a_trace_is_the_mapping_that_a_dictionary_of_its_maps_is(trace):
         (["layers.0.self_attn"], "name a layer of the trace"),
     ],
 )
-def test_an_unknown_path_is_told_with_those_that_are_near_as_an_error_of_both_kinds(
-    trace, asked, told
+def test_an_unknown_path_is_reported_with_those_that_are_near_as_an_error_of_both_kinds(
+    trace, requested, reported
 ):
     config.update("jaxtyping_disable", True)  # whose own error would come first
     for door in (trace.__getitem__, trace.calls, trace.kind):
-        with pytest.raises(AttlasError, match=told) as error:
-            door(asked)
+        with pytest.raises(AttlasError, match=reported) as error:
+            door(requested)
         assert isinstance(error.value, KeyError)
         assert str(error.value).startswith("expected one of the layers ['layers.0.self_attn'")
         assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
@@ -82,15 +82,15 @@ def test_an_empty_trace_says_that_the_model_has_to_be_called(encoder):
         encoder(torch.randn(2, 5, 16))
 
 
-def test_a_layer_with_several_maps_is_told_of_and_does_not_count_as_missing(encoder):
+def test_a_layer_with_several_maps_is_reported_of_and_does_not_count_as_missing(encoder):
     with torch.no_grad(), observe(encoder) as trace:
         encoder(torch.randn(2, 5, 16))
         encoder(torch.randn(2, 7, 16))
-    told = (
+    reported = (
         r"2 calls.*choose one of trace.calls\('layers.0.self_attn'\), or observe with last_calls=1"
     )
     for door in (lambda: trace.get("layers.0.self_attn"), lambda: list(trace.items())):
-        with pytest.raises(AttlasError, match=told) as error:
+        with pytest.raises(AttlasError, match=reported) as error:
             door()
         assert not isinstance(error.value, KeyError)
     assert "layers.0.self_attn" in trace

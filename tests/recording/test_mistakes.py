@@ -48,7 +48,7 @@ def test_a_block_that_was_not_entered_says_so_whatever_is_asked_of_it(model, use
     assert repr(block) == "<write: with attlas.observe(model) as trace:>"
 
 
-def test_a_block_that_nobody_entered_is_told_of_when_it_is_dropped(model):
+def test_a_block_that_nobody_entered_is_reported_of_when_it_is_dropped(model):
     def drop(make):
         block = make()
         model(torch.randn(1, 3, 8))
@@ -86,7 +86,7 @@ class Pipeline:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (lambda model: nn.Transformer, r"the class Transformer; make a model of it first: Transf"),
         (lambda model: model.forward, r"its method 'forward'; pass the model itself, and call"),
@@ -100,15 +100,15 @@ class Pipeline:
         (lambda model: [model], r"a list; pass the model itself"),
     ],
 )
-def test_what_is_no_model_is_told_at_once_with_what_was_meant(model, make, told):
+def test_what_is_no_model_is_reported_at_once_with_what_was_meant(model, make, reported):
     given = make(model)
     for door in (UNCHECKED[0], lambda one: UNCHECKED[1](one, uniform)):
-        with pytest.raises(AttlasError, match=f"a model, a torch.nn.Module; got {told}"):
+        with pytest.raises(AttlasError, match=f"a model, a torch.nn.Module; got {reported}"):
             door(given)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (without, r"got without, which makes one; call it, as in without\(0\)"),
         (permuted, r"got permuted, which makes one; call it, as in permuted\(seed=1\)"),
@@ -118,10 +118,12 @@ def test_what_is_no_model_is_told_at_once_with_what_was_meant(model, make, told)
         (None, r"got a NoneType; pass such as"),
     ],
 )
-def test_a_change_that_cannot_be_called_with_weights_is_told_before_the_model_runs(
-    model, change, told
+def test_a_change_that_cannot_be_called_with_weights_is_reported_before_the_model_runs(
+    model, change, reported
 ):
-    with pytest.raises(AttlasError, match=rf"a function of \(weights, allowed, layer\).*{told}"):
+    with pytest.raises(
+        AttlasError, match=rf"a function of \(weights, allowed, layer\).*{reported}"
+    ):
         UNCHECKED[1](model, change)
 
 

@@ -219,7 +219,7 @@ DIFFERENCES += [one_softmax_of_halves, one_softmax_of_pairs, one_softmax_of_five
 
 
 @pytest.mark.parametrize("weights", DIFFERENCES)
-def test_a_map_that_is_made_of_two_softmaxes_is_one_map_and_nothing_is_told(weights):
+def test_a_map_that_is_made_of_two_softmaxes_is_one_map_and_nothing_is_reported(weights):
     def written(query, key, value):
         return F.rms_norm(weights(query, key) @ value, (4,))
 
@@ -240,13 +240,13 @@ def test_slots_of_two_softmaxes_may_be_joined():
     check(written, expected, query, key, value, kind=DenseAttentionMap)
 
 
-def test_a_softmax_that_goes_nowhere_is_told_beside_one_that_is_subtracted():
+def test_a_softmax_that_goes_nowhere_is_reported_beside_one_that_is_subtracted():
     def written(query, key, value):
         return subtracted(query, key) @ value, softmax(value, key).sum()
 
     model = Calling(written)
-    told = r"\[''\] \(1 × each\): a softmax of the product of two tensors"
-    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+    reported = r"\[''\] \(1 × each\): a softmax of the product of two tensors"
+    with pytest.warns(UserWarning, match=reported), observe(model) as trace:
         model(*vectors(2, 2, QUERIES, 4))
     assert len(trace.calls("")) == 1
 

@@ -291,14 +291,14 @@ MIXERS = {
 
 
 @pytest.mark.parametrize("mix", MIXERS.values(), ids=MIXERS)
-def test_a_model_without_a_softmax_is_told_what_is_heard_and_not_to_load_another(mix):
+def test_a_model_without_a_softmax_is_reported_what_is_heard_and_not_to_load_another(mix):
     class Mixer(torch.nn.Module):
         def forward(self, x):
             return mix(x)
 
     model = Mixer()
-    told = r"got no attention by softmax in PyTorch's functions, although Mixer ran; .*sigmoids"
-    with pytest.raises(AttlasError, match=told), observe(model):
+    reported = r"got no attention by softmax in PyTorch's functions, although Mixer ran; .*sigmoids"
+    with pytest.raises(AttlasError, match=reported), observe(model):
         model(torch.randn(1, 5, 8))
 
 
@@ -314,10 +314,12 @@ class GraphAttention(torch.nn.Module):
         return torch.softmax(torch.nn.functional.leaky_relu(scores, 0.2), -1) @ x
 
 
-def test_weights_of_two_axes_that_may_be_of_classes_are_told_and_how_they_are_read():
+def test_weights_of_two_axes_that_may_be_of_classes_are_reported_and_how_they_are_read():
     model, nodes = GraphAttention(), torch.randn(5, 8)
-    told = r"a softmax of two axes in \[''\] .*; if its axes are queries and keys, .*scores\[None\]"
-    with pytest.raises(AttlasError, match=told), observe(model):
+    reported = (
+        r"a softmax of two axes in \[''\] .*; if its axes are queries and keys, .*scores\[None\]"
+    )
+    with pytest.raises(AttlasError, match=reported), observe(model):
         model(nodes)
     with torch.no_grad(), observe(model) as trace:
         model(nodes[None])

@@ -269,9 +269,9 @@ def test_an_exported_program_is_read(decomposed):
     torch.testing.assert_close(trace[""].weights(), wanted)
 
 
-def test_a_kernel_that_is_called_by_its_own_name_is_told():
+def test_a_kernel_that_is_called_by_its_own_name_is_reported():
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     model = Calling(lambda *given: kernel(*given)[0])
-    told = "_scaled_dot_product_flash_attention_for_cpu, a kernel of torch"
-    with pytest.raises(AttlasError, match=told), observe(model):
+    reported = "_scaled_dot_product_flash_attention_for_cpu, a kernel of torch"
+    with pytest.raises(AttlasError, match=reported), observe(model):
         model(*vectors(2, 2, QUERIES, 8))

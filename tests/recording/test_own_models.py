@@ -268,14 +268,14 @@ def test_what_torch_compile_has_made_around_an_own_model_runs_as_written_in_the_
     assert trace == plain
 
 
-def test_an_own_model_that_did_not_run_is_told_and_other_threads_are_not_heard():
+def test_an_own_model_that_did_not_run_is_reported_and_other_threads_are_not_heard():
     own = transformer_kinds.made(transformer_kinds.KINDS["pre"]).eval()
-    told = "none: no attention layer of Transformer ran; call this model inside the block"
+    reported = "none: no attention layer of Transformer ran; call this model inside the block"
 
     def elsewhere():
         other = threading.Thread(target=own, args=(SOURCE, TARGET), kwargs={"token_mask": TOKENS})
         other.start()
         other.join()
 
-    with pytest.raises(AttlasError, match=told), observe(own):
+    with pytest.raises(AttlasError, match=reported), observe(own):
         elsewhere()

@@ -86,19 +86,19 @@ class Folding(nn.Module):
         self.to_all = nn.Linear(9, 27)
 
     def forward(self, source):
-        asked, keys, values = (self.fold(x, 3) for x in self.to_all(source).chunk(3, -1))
+        requested, keys, values = (self.fold(x, 3) for x in self.to_all(source).chunk(3, -1))
         if self.way == "fused":
-            return F.scaled_dot_product_attention(asked, keys, values)
-        scores = asked @ keys.mT / 3**0.5
+            return F.scaled_dot_product_attention(requested, keys, values)
+        scores = requested @ keys.mT / 3**0.5
         if self.way == "held":
             scores = scores + torch.sin(scores)  # what is read is the map itself
         return F.softmax(scores, -1) @ values
 
     def expected(self, source):
-        asked, keys, _ = (
+        requested, keys, _ = (
             x.unflatten(-1, (3, 3)).transpose(1, 2) for x in self.to_all(source).chunk(3, -1)
         )
-        scores = asked @ keys.mT / 3**0.5
+        scores = requested @ keys.mT / 3**0.5
         return F.softmax(scores + torch.sin(scores) if self.way == "held" else scores, -1)
 
 
@@ -177,8 +177,10 @@ class Looking(nn.Module):
 
     def forward(self, x, other=None, mask=None):
         asking = self.latents.expand(len(x), -1, -1) if other is None and mask is not None else x
-        asked = x if other is None else other
-        return F.scaled_dot_product_attention(asking[:, None], asked[:, None], asked[:, None])
+        requested = x if other is None else other
+        return F.scaled_dot_product_attention(
+            asking[:, None], requested[:, None], requested[:, None]
+        )
 
 
 @pytest.mark.parametrize(
@@ -201,8 +203,8 @@ def test_queries_and_keys_of_one_memory_are_of_one_text_whatever_the_values_are(
 
     class Bottled(nn.Module):
         def forward(self, query_tensor, key_tensor, value_tensor):
-            asking, asked = query_tensor[:, None] * 2, key_tensor[:, None] * 3
-            return helped(self, asking, asked, value_tensor[:, None])
+            asking, requested = query_tensor[:, None] * 2, key_tensor[:, None] * 3
+            return helped(self, asking, requested, value_tensor[:, None])
 
     def helped(module, query, key, value):
         return F.scaled_dot_product_attention(query, key, value)
@@ -245,7 +247,7 @@ def test_what_is_called_a_cache_joins_no_calls_unless_it_is_one():
 @pytest.mark.parametrize("hollow", [lambda: torch.device("meta"), FakeTensorMode])
 @pytest.mark.parametrize("written", [False, True])
 @pytest.mark.parametrize("inference", [False, True])
-def test_tensors_without_numbers_run_as_they_would_and_are_told(hollow, written, inference):
+def test_tensors_without_numbers_run_as_they_would_and_are_reported(hollow, written, inference):
     def function(query, key, value):
         if not written:
             return F.scaled_dot_product_attention(query, key, value, torch.zeros(QUERIES, QUERIES))
@@ -300,20 +302,22 @@ def test_another_thread_goes_on_to_run_what_it_compiled():
     assert stances == ["default", "force_eager"]
 
 
-def test_a_softmax_of_a_product_that_goes_another_way_is_told_whatever_its_module_is_called():
+def test_a_softmax_of_a_product_that_goes_another_way_is_reported_whatever_its_module_is_called():
     def summed(query, key, value):
         weights = (query @ key.mT).softmax(-1)
         return (weights.unsqueeze(-1) * value.unsqueeze(-3)).sum(-2)
 
     model = nn.ModuleList([Calling(F.scaled_dot_product_attention), Calling(summed)])
     model.forward = lambda *given: [layer(*given) for layer in model]
-    told = r"\['1'\] \(1 × each\): a softmax of the product of two tensors, without a product with"
-    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+    reported = (
+        r"\['1'\] \(1 × each\): a softmax of the product of two tensors, without a product with"
+    )
+    with pytest.warns(UserWarning, match=reported), observe(model) as trace:
         model(*vectors(1, 2, QUERIES, 4))
     assert tuple(trace) == ("0",)
 
 
-def test_a_softmax_over_a_table_of_words_is_not_told(recwarn):
+def test_a_softmax_over_a_table_of_words_is_not_reported(recwarn):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()

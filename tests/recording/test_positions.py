@@ -271,7 +271,7 @@ CHOICES = {
     st.integers(1, 3),
 )
 def test_a_place_that_is_known_is_right_whatever_was_done_to_queries_and_keys(
-    asking, asked, fused, projected, batch
+    asking, requested, fused, projected, batch
 ):
     """Of the places of a text, each its own number, those that ask and those that are asked."""
     torch.manual_seed(0)
@@ -283,17 +283,17 @@ def test_a_place_that_is_known_is_right_whatever_was_done_to_queries_and_keys(
 
         def forward(self, x):
             query, keys = (self.q_proj(x), self.of_keys(x)) if projected else (x, x)
-            return self.look(CHOICES[asking](query)[:, None], CHOICES[asked](keys)[:, None])
+            return self.look(CHOICES[asking](query)[:, None], CHOICES[requested](keys)[:, None])
 
     trace = seen_by(Choosing(), torch.randn(batch, LENGTH, WIDTH))
     first = trace[""].position
     numbers = torch.arange(LENGTH)[None]
-    ask, slots = (CHOICES[one](numbers)[0] for one in (asking, asked))
+    ask, slots = (CHOICES[one](numbers)[0] for one in (asking, requested))
     if first is not None:
         assert torch.equal(slots[first : first + len(ask)], ask)
         later = torch.ones(len(ask), len(slots)).triu(first + 1).bool()
         assert trace.causal("") is not bool(later.any())
-    if asking == asked == "whole":
+    if asking == requested == "whole":
         assert first == 0
 
 
@@ -386,9 +386,9 @@ def test_roles_of_ones_own_place_are_not_shown_by_who_stands_nowhere():
 
 
 def test_words_say_nothing_of_places_that_nobody_knows():
-    told = describe(class_trace().calls("")[0], row=0, head=0, cross_attention=False)
-    assert "own place" not in told
-    assert "back" not in told.replace("backward", "")
+    reported = describe(class_trace().calls("")[0], row=0, head=0, cross_attention=False)
+    assert "own place" not in reported
+    assert "back" not in reported.replace("backward", "")
 
 
 def test_what_counts_on_places_refuses_a_square_map_that_has_none():
@@ -411,8 +411,8 @@ def test_unknown_places_are_saved_and_read_again(tmp_path):
     trace.record("factored", FactoredAttentionMap(query, keys, 1.0, everywhere, None))
     trace.save(tmp_path / "trace.safetensors")
     again = Trace.load(tmp_path / "trace.safetensors")
-    wanted = {"dense": None, "given": 3, "square": 0, "nowhere": None, "factored": None}
-    assert {layer: again[layer].position for layer in again} == wanted
+    expected = {"dense": None, "given": 3, "square": 0, "nowhere": None, "factored": None}
+    assert {layer: again[layer].position for layer in again} == expected
     assert again.causal("factored") is None
 
 
@@ -465,8 +465,8 @@ class Parts(nn.Module):
     def forward(self, text):
         for first in range(0, LENGTH, 2):
             slots, mask = LOOKING_AHEAD[self.way](first)
-            asking, asked = text[:, None, first : first + 2], text[:, None, slots]
-            F.scaled_dot_product_attention(asking, asked, asked, attn_mask=mask)
+            asking, requested = text[:, None, first : first + 2], text[:, None, slots]
+            F.scaled_dot_product_attention(asking, requested, requested, attn_mask=mask)
         return text
 
 

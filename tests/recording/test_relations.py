@@ -31,8 +31,8 @@ class Looking(nn.Module):
         self.q_proj, self.k_proj = nn.Linear(8, 8), nn.Linear(8, 8)
 
     def forward(self, x, context):
-        asked, keys = self.q_proj(x).unsqueeze(1), self.k_proj(context).unsqueeze(1)
-        return F.scaled_dot_product_attention(asked, keys, keys)
+        requested, keys = self.q_proj(x).unsqueeze(1), self.k_proj(context).unsqueeze(1)
+        return F.scaled_dot_product_attention(requested, keys, keys)
 
 
 def test_a_text_that_looks_at_one_of_another_length_looks_across():
@@ -54,7 +54,7 @@ def test_the_end_of_a_text_that_looks_at_all_of_it_does_not():
     assert trace.kind("") is None
 
 
-def test_two_texts_of_one_length_are_told_apart():
+def test_two_texts_of_one_length_are_reported_apart():
     assert relations(Looking(), torch.randn(2, 9, 8), torch.randn(2, 9, 8)) == ["cross"]
 
 
@@ -172,7 +172,7 @@ class Joint(nn.Module):
         return image + self.across(image * (1 + scale), text * (1 + scale))
 
 
-def test_joint_attention_looks_at_its_own_texts_and_what_follows_is_told_apart():
+def test_joint_attention_looks_at_its_own_texts_and_what_follows_is_reported_apart():
     model = Joint()
     with torch.no_grad(), observe(model) as trace:
         model(TEXT, LONGER, torch.randn(2, WIDTH))

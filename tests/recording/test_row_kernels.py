@@ -397,7 +397,7 @@ def test_a_watch_reads_the_same_of_kernels_and_of_blocks(on_cpu: Given, without:
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_scores_that_are_no_numbers_are_told_and_stay_in_their_rows(number: float) -> None:
+def test_scores_that_are_no_numbers_are_reported_and_stay_in_their_rows(number: float) -> None:
     attention_map = example(queries=5, keys=18)
     attention_map.query[0, 1, 3, 0] = number
     attention_map.keys[..., 0].abs_()
@@ -479,7 +479,7 @@ def test_what_needs_every_weight_is_asked_of_the_blocks_beside_them(
     torch.testing.assert_close(found.entropy, twin.entropy)
 
 
-def test_a_machine_that_cannot_compile_is_told_once_and_uses_the_blocks(
+def test_a_machine_that_cannot_compile_is_reported_once_and_uses_the_blocks(
     monkeypatch: pytest.MonkeyPatch, without: Any
 ) -> None:
     def fail(*arguments: Any, **named: Any) -> None:

@@ -36,8 +36,8 @@ def test_the_letters_of_a_sum_say_what_is_a_query(way, listed):
         pair = (value, weights) if context.startswith("bk") else (weights, value)
         return einsum(context, *pair)
 
-    asked, keys = (t if axes == "bhnd" else t.transpose(1, 2) for t in (query, key))
-    expected = (asked @ keys.mT).softmax(-1)
+    requested, keys = (t if axes == "bhnd" else t.transpose(1, 2) for t in (query, key))
+    expected = (requested @ keys.mT).softmax(-1)
     model = Calling(written)
     plain = model(query, key, value)
     with observe(model) as trace:

@@ -133,7 +133,7 @@ def test_a_pattern_in_a_file_cannot_run_code(tmp_path):
         Trace.load(tmp_path / "trace")
 
 
-def test_a_file_of_the_old_format_is_told_from_a_damaged_one(tmp_path):
+def test_a_file_of_the_old_format_is_reported_from_a_damaged_one(tmp_path):
     metadata = {"format": "attlas trace 1", "readings": "[]", "source": "[]", "target": "[]"}
     save_sealed({"x": torch.zeros(1)}, tmp_path / "trace", metadata)
     with pytest.raises(
@@ -289,7 +289,7 @@ def dense(*shape, kind=torch.float32):
 
 
 @pytest.mark.parametrize(
-    ("tensors", "attention_maps", "wanted"),
+    ("tensors", "attention_maps", "expected"),
     [
         (dense(1, 3, 4), facts_of("dense"), "weights shaped (batch, heads, queries, keys)"),
         (dense(1, 1, 1, 3, 4), facts_of("dense"), "weights shaped (batch, heads, queries, keys)"),
@@ -358,16 +358,16 @@ def dense(*shape, kind=torch.float32):
     ],
 )
 def test_a_reading_that_does_not_fit_together_is_an_error_that_names_the_file(
-    tmp_path, tensors, attention_maps, wanted
+    tmp_path, tensors, attention_maps, expected
 ):
     path = written(tmp_path / "trace", tensors, attention_maps)
-    with pytest.raises(AttlasError, match=re.escape(wanted)) as caught:
+    with pytest.raises(AttlasError, match=re.escape(expected)) as caught:
         Trace.load(path)
     assert str(path) in caught.value.got
 
 
 @pytest.mark.parametrize(
-    ("labels", "wanted"),
+    ("labels", "expected"),
     [
         ({"source": "[[1, 2, 3, 4]]"}, "labels as lists of strings"),
         ({"source": '["abcd"]'}, "labels as lists of strings"),
@@ -386,9 +386,9 @@ def test_a_reading_that_does_not_fit_together_is_an_error_that_names_the_file(
         ({"axes": "[]"}, "a whole trace file"),
     ],
 )
-def test_labels_that_name_no_axis_are_an_error_that_names_the_file(tmp_path, labels, wanted):
+def test_labels_that_name_no_axis_are_an_error_that_names_the_file(tmp_path, labels, expected):
     path = written(tmp_path / "trace", dense(1, 1, 3, 4), facts_of("dense"), **labels)
-    with pytest.raises(AttlasError, match=re.escape(wanted)) as caught:
+    with pytest.raises(AttlasError, match=re.escape(expected)) as caught:
         Trace.load(path)
     assert str(path) in caught.value.got
 
@@ -410,7 +410,7 @@ def test_a_label_that_is_no_string_is_refused_where_it_is_given(source, target):
 
 
 @pytest.mark.parametrize(
-    ("rows", "wanted"),
+    ("rows", "expected"),
     [
         ([["a", "b", "c"]] * 2, "one to each place of an axis, which has 4 or 5; got 3"),
         ([["a"] * 6] * 2, "one to each place of an axis, which has 4 or 5; got 6"),
@@ -419,15 +419,15 @@ def test_a_label_that_is_no_string_is_refused_where_it_is_given(source, target):
     ],
 )
 def test_labels_that_do_not_fit_are_refused_where_they_are_given_and_leave_the_old_ones(
-    rows, wanted
+    rows, expected
 ):
     trace = Trace()
     trace.record("a", DenseAttentionMap(torch.ones(2, 1, 4, 5) / 5))
     source, target = [list("abcde")] * 2, [list("wxyz")] * 2
     trace.label(source, target)
-    with pytest.raises(AttlasError, match=re.escape(wanted)):
+    with pytest.raises(AttlasError, match=re.escape(expected)):
         trace.label(source, rows)
-    with pytest.raises(AttlasError, match=re.escape(wanted)):
+    with pytest.raises(AttlasError, match=re.escape(expected)):
         trace.label(rows, target)
     assert trace.tokens("a") == ((tuple("abcde"),) * 2, (tuple("wxyz"),) * 2)
 

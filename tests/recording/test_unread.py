@@ -36,7 +36,7 @@ def test_a_softmax_that_is_a_module_is_its_holders():
     assert tuple(trace) == ("other",)
 
 
-def test_layers_that_were_not_heard_are_told():
+def test_layers_that_were_not_heard_are_reported():
     model = nn.Sequential(Calling(F.scaled_dot_product_attention))
     model.forward = lambda *given: model[0](*given)
     with (
@@ -61,7 +61,7 @@ def test_a_forward_that_was_compiled_says_so():
         pass
 
 
-def test_a_softmax_that_no_product_follows_is_told():
+def test_a_softmax_that_no_product_follows_is_reported():
     model = Calling(lambda scores, values: (scores.softmax(-1)[..., None] * values).sum(-2))
     with pytest.raises(AttlasError, match="without a product with values after it"), observe(model):
         model(torch.randn(2, 3, 5), torch.randn(2, 3, 5, 4))
@@ -101,16 +101,16 @@ class LocalAttention(nn.Module):
 
 @pytest.mark.parametrize("known", [0, 1, 2])
 @pytest.mark.parametrize("unknown", [1, 3])
-def test_how_many_softmaxes_of_a_module_could_not_be_read_is_told(known, unknown):
+def test_how_many_softmaxes_of_a_module_could_not_be_read_is_reported(known, unknown):
     model = nn.ModuleList([Calling(F.scaled_dot_product_attention), LocalAttention(known, unknown)])
     model.forward = lambda *given: [layer(*given) for layer in model]
-    told = rf"not in the trace: \['1'\] \({unknown} × each\): a softmax that is not multiplied"
-    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+    reported = rf"not in the trace: \['1'\] \({unknown} × each\): a softmax that is not multiplied"
+    with pytest.warns(UserWarning, match=reported), observe(model) as trace:
         model(*vectors(1, 2, QUERIES, 4))
     assert [len(trace.calls(layer)) for layer in trace] == [1, known][: 1 + bool(known)]
 
 
-def test_what_was_read_is_not_told_as_unread_whoever_was_to_keep_it(recwarn):
+def test_what_was_read_is_not_reported_as_unread_whoever_was_to_keep_it(recwarn):
     model = nn.ModuleList([LocalAttention(2, 0), LocalAttention(1, 1)])
     model.forward = lambda *given: [layer(*given) for layer in model]
     with observe(model, layers="0", last_calls=1):
@@ -142,14 +142,14 @@ def fused(query, key, value):
 @pytest.mark.parametrize("function", [written, fused])
 @pytest.mark.parametrize("derived", [False, True])
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
-def test_a_call_inside_vmap_runs_as_it_would_and_is_told(function, derived):
+def test_a_call_inside_vmap_runs_as_it_would_and_is_reported(function, derived):
     model = Calling(function)
     given = vectors(3, 2, QUERIES, 4)
     called = grad(lambda *given: model(*given).sum()) if derived else model
     plain = torch.func.vmap(called)(*given)
     seen = []
-    told = r"\[''\] \(1 × each\): a call inside torch.func.vmap.*call it without vmap"
-    with pytest.raises(AttlasError, match=told), observe(model):
+    reported = r"\[''\] \(1 × each\): a call inside torch.func.vmap.*call it without vmap"
+    with pytest.raises(AttlasError, match=reported), observe(model):
         seen.append(torch.func.vmap(called)(*given))
     assert torch.equal(seen[0], plain)
     with pytest.raises(AttlasError, match="in layer ''; got a call inside"), intervene(model, same):
@@ -207,7 +207,7 @@ def nested(*lengths, width=8, **named):
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_nested_tensors_run_as_they_would_and_are_told():
+def test_nested_tensors_run_as_they_would_and_are_reported():
     texts = nested(3, 5, layout=torch.jagged).unflatten(-1, (2, 4)).transpose(1, 2)
     plain = F.scaled_dot_product_attention(texts, texts, texts)
     model, seen = Calling(F.scaled_dot_product_attention), []
@@ -218,7 +218,7 @@ def test_nested_tensors_run_as_they_would_and_are_told():
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_nested_tensors_in_attention_that_is_written_out_are_told():
+def test_nested_tensors_in_attention_that_is_written_out_are_reported():
     texts = nested(3, 5)
     model, seen = Calling(lambda text: (text @ text.transpose(1, 2)).softmax(-1) @ text), []
     with pytest.raises(AttlasError, match="a call with nested tensors; pad them"), observe(model):
@@ -272,10 +272,10 @@ class TurnedSlots(Slots):
 
 
 @pytest.mark.parametrize("other", [OverQueries, Slots, TurnedSlots])
-def test_a_softmax_over_queries_is_told(other):
+def test_a_softmax_over_queries_is_reported(other):
     model = Beside(other())
-    told = r"\['other'\] .*a softmax of the product of two tensors"
-    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+    reported = r"\['other'\] .*a softmax of the product of two tensors"
+    with pytest.warns(UserWarning, match=reported), observe(model) as trace:
         model(torch.randn(1, 5, 8), *torch.randn(3, 1, 2, 4, 8))
     assert tuple(trace) == ("read",)
 
@@ -307,7 +307,7 @@ class DeformableAttention(nn.Module):
 
 
 @pytest.mark.parametrize("read", [summed, by_einsum])
-def test_attention_to_sampled_points_is_told_to_have_no_axis_of_keys(read):
+def test_attention_to_sampled_points_is_reported_to_have_no_axis_of_keys(read):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
@@ -319,13 +319,15 @@ def test_attention_to_sampled_points_is_told_to_have_no_axis_of_keys(read):
 
     given = torch.randn(2, 5, 8), torch.randn(2, 12, 8)
     alone = DeformableAttention(read)
-    told = (
+    reported = (
         r"cannot read: \[''\] \(1 × each\): .*sampled points \(deformable attention\).*no axis of"
     )
-    with pytest.raises(AttlasError, match=told), observe(alone):
+    with pytest.raises(AttlasError, match=reported), observe(alone):
         alone(*given)
     model = Model()
-    told = r"cannot read.*\['sampling'\] \(1 × each\): .*sampled points \(deformable attention\)"
-    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+    reported = (
+        r"cannot read.*\['sampling'\] \(1 × each\): .*sampled points \(deformable attention\)"
+    )
+    with pytest.warns(UserWarning, match=reported), observe(model) as trace:
         model(*given, *vectors(1, 2, QUERIES, 4))
     assert tuple(trace) == ("plain",)

@@ -198,7 +198,7 @@ def test_weights_whose_heads_were_put_elsewhere_are_read_where_they_meet_values(
         assert not model(query, key, value)[:, 1].any()
 
 
-def test_slots_that_are_taken_apart_are_told_where_some_are_read_in_another_way():
+def test_slots_that_are_taken_apart_are_reported_where_some_are_read_in_another_way():
     """As Longformer does with those that look everywhere."""
 
     def written(query, key, value):
@@ -444,7 +444,7 @@ def test_the_logits_of_a_sink_may_be_cut_off_by_other_names(cut):
     )
 
 
-def test_weights_that_are_dropped_before_they_are_told_apart_are_those_before():
+def test_weights_that_are_dropped_before_they_are_reported_apart_are_those_before():
     def written(query, key, value):
         weights = torch.bmm(query, key.mT).view(-1, 6).log_softmax(-1).exp()
         return F.dropout(weights, 0.5, training=True).view(3, -1, 6) @ value

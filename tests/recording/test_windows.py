@@ -248,9 +248,9 @@ def test_sums_with_keys_that_heads_share_have_the_heads_that_the_module_names(wa
     torch.manual_seed(0)
     scores, context, heads, axes = SHARED[way]
     sizes = {"b": texts, "q": QUERIES, "s": 6, "d": 8, "g": 2, "r": 3, "h": 3}
-    asking, asked = scores.partition("->")[0].split(",")
+    asking, requested = scores.partition("->")[0].split(",")
     query = torch.randn([sizes[axis] for axis in asking])
-    key, value = torch.randn([2, *(sizes[axis] for axis in asked)])
+    key, value = torch.randn([2, *(sizes[axis] for axis in requested)])
 
     def function(query, key, value):
         return torch.einsum(context, torch.einsum(scores, query, key).softmax(-1), value)
@@ -312,8 +312,8 @@ class Around(nn.Module):
 @pytest.mark.parametrize("places", [5, 8, 16, 24])  # 8 is as wide as a head, 16 as a vector
 def test_attention_of_channels_is_not_shown_as_of_tokens(layer, function, places):
     model, x = Around(layer(function)), torch.randn(2, places, 16)
-    told = r"\['layer'\] \(1 × each\): attention of channels: its 8 rows and columns"
-    with pytest.warns(UserWarning, match=told), observe(model) as trace:
+    reported = r"\['layer'\] \(1 × each\): attention of channels: its 8 rows and columns"
+    with pytest.warns(UserWarning, match=reported), observe(model) as trace:
         model(x)
     assert tuple(trace) == ("other",)
     with pytest.raises(AttlasError, match="attention of channels"), intervene(model, same):

@@ -211,12 +211,12 @@ def test_within_a_block_every_call_has_weights_though_none_asks_for_them():
     for layer in model.layers:
         layer.self_attn.register_forward_hook(lambda module, _, outputs: seen.append(outputs[1]))
     with torch.no_grad():
-        asked = model(**inputs, output_attentions=True).attentions
+        requested = model(**inputs, output_attentions=True).attentions
         seen.clear()
         with attlas.attention_weights_in_every_call():
             assert model(**inputs).attentions is None
         within = seen[:]
         model(**inputs)
     assert seen[2:] == [None, None]
-    for weights, expected in zip(within, asked, strict=True):
+    for weights, expected in zip(within, requested, strict=True):
         torch.testing.assert_close(weights, expected, rtol=0, atol=0)

@@ -380,18 +380,20 @@ def test_a_beams_queries_of_the_source_go_with_the_hypothesis_that_asked(name, t
     for parameter in model.parameters():
         parameter.data.mul_(4 if parameter.ndim > 1 else 1)
     source = torch.randint(3, 90, (texts, 8))
-    asked: list[torch.Tensor] = []  # what each row has been asked so far, as the search moves it
+    requested: list[
+        torch.Tensor
+    ] = []  # what each row has been asked so far, as the search moves it
     last: list[torch.Tensor] = []  # the same when the model was asked last
     kind = transformers.EncoderDecoderCache
     reorder = kind.reorder_cache
 
     def moved(cache, rows):
-        asked[0] = asked[0][rows]
+        requested[0] = requested[0][rows]
         reorder(cache, rows)
 
     def heard(module, args, kwargs):
         tokens = kwargs["input_ids"]
-        asked[:] = last[:] = [torch.cat((asked[0], tokens), 1) if asked else tokens]
+        requested[:] = last[:] = [torch.cat((requested[0], tokens), 1) if requested else tokens]
 
     monkeypatch.setattr(kind, "reorder_cache", moved)
     hook = model.get_decoder().register_forward_pre_hook(heard, with_kwargs=True)
@@ -400,7 +402,7 @@ def test_a_beams_queries_of_the_source_go_with_the_hypothesis_that_asked(name, t
     hook.remove()
     model.set_attn_implementation("eager")
     with torch.no_grad():
-        told = model(
+        reported = model(
             source.repeat_interleave(3, 0),
             decoder_input_ids=last[0],
             output_attentions=True,
@@ -408,5 +410,5 @@ def test_a_beams_queries_of_the_source_go_with_the_hypothesis_that_asked(name, t
         )
     crossing = [layer for layer in trace if trace.kind(layer) == "cross"]
     assert len(crossing) == 2
-    for layer, expected in zip(crossing, told.cross_attentions, strict=True):
+    for layer, expected in zip(crossing, reported.cross_attentions, strict=True):
         torch.testing.assert_close(trace[layer].weights(), expected, atol=1e-5, rtol=1e-4)

@@ -78,10 +78,10 @@ def test_what_comes_out_and_every_gradient_are_those_of_llama(
     token_mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     found = ours(x, None if bool(token_mask.all()) else token_mask)[token_mask]
     known = theirs(inputs_embeds=x, attention_mask=token_mask.long(), use_cache=False)
-    wanted = known.last_hidden_state[token_mask]
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+    expected = known.last_hidden_state[token_mask]
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     mine = torch.autograd.grad(found.sin().sum(), [own for own, _, _ in both])
-    others = torch.autograd.grad(wanted.sin().sum(), [other for _, other, _ in both])
+    others = torch.autograd.grad(expected.sin().sum(), [other for _, other, _ in both])
     for (_, _, reordered), own, other in zip(both, mine, others, strict=True):
         torch.testing.assert_close(
             in_halves(own) if reordered else own, other, rtol=1e-3, atol=1e-4

@@ -101,9 +101,9 @@ def test_the_logits_are_marians(pair, batch) -> None:
     mine, marian = pair
     source, token_mask = batch
     target = torch.cat([torch.full((4, 1), 2), torch.randint(4, SIZE, (4, 5))], dim=1)
-    wanted = marian(source, attention_mask=token_mask.long(), decoder_input_ids=target).logits
+    expected = marian(source, attention_mask=token_mask.long(), decoder_input_ids=target).logits
     torch.testing.assert_close(
-        mine(source, target, token_mask=token_mask), wanted, rtol=1e-9, atol=1e-9
+        mine(source, target, token_mask=token_mask), expected, rtol=1e-9, atol=1e-9
     )
 
 

@@ -97,16 +97,16 @@ def test_features_and_gradients_are_those_of_torch(placement, activation, length
         memory_key_padding_mask=(~token_mask).double().masked_fill(~token_mask, -torch.inf),
         tgt_is_causal=True,
     )
-    wanted = hidden @ ours.target_embedding.weight.T + ours.output.bias
+    expected = hidden @ ours.target_embedding.weight.T + ours.output.bias
     found = ours(source, target, token_mask=token_mask)
-    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
     both = list(pairs(ours, theirs))
     shared = [ours.source_embedding.weight, ours.target_embedding.weight, ours.output.bias]
     assert len(both) + len(shared) == len(list(ours.parameters()))
     mine = torch.autograd.grad(found.square().sum(), [own for own, _, _ in both] + shared)
     # A packed parameter comes thrice among theirs, once for each third.
-    others = torch.autograd.grad(wanted.square().sum(), [its for _, its, _ in both] + shared)
+    others = torch.autograd.grad(expected.square().sum(), [its for _, its, _ in both] + shared)
     thirds = [third for _, _, third in both] + [None] * len(shared)
     for own, its, third in zip(mine, others, thirds, strict=True):
         torch.testing.assert_close(own, part_of(its, third), rtol=1e-8, atol=1e-8)

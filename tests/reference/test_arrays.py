@@ -26,15 +26,15 @@ def test_float32_and_tensors_are_computed_in_float64():
     for given in (Q[0].astype(np.float32), torch.from_numpy(Q[0].astype(np.float32))):
         context, weights = reference.scaled_dot_product(given, given, given)
         assert (context.dtype, weights.dtype) == (np.float64, np.float64)
-        wanted = reference.scaled_dot_product(exact, exact, exact)
-        np.testing.assert_array_equal(context, wanted[0])
+        expected = reference.scaled_dot_product(exact, exact, exact)
+        np.testing.assert_array_equal(context, expected[0])
 
 
 def test_a_mask_may_be_0_and_1_and_broadcast():
     scores = [[1.0, 2.0, 3.0]] * 2
-    wanted = reference.softmax(scores, np.array([[True, False, True]] * 2))
+    expected = reference.softmax(scores, np.array([[True, False, True]] * 2))
     for mask in ([1, 0, 1], [[1, 0, 1]], np.array([True, False, True])):
-        np.testing.assert_array_equal(reference.softmax(scores, mask), wanted)
+        np.testing.assert_array_equal(reference.softmax(scores, mask), expected)
 
 
 def test_parameters_may_be_lists_too():

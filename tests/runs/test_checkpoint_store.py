@@ -71,7 +71,7 @@ def test_a_single_checkpoint_that_nothing_names_is_no_beginning(tmp_path: Path) 
     assert store.begun()
 
 
-def test_pruning_keeps_what_it_is_told_to_and_the_average(store: CheckpointStore) -> None:
+def test_pruning_keeps_what_it_is_reported_to_and_the_average(store: CheckpointStore) -> None:
     store.write(AVERAGED, Checkpoint({}))
     store.prune({3, 100})
     assert store.names() == ["00000003", "00000100", "averaged"]

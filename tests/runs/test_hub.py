@@ -79,19 +79,19 @@ def test_a_run_of_the_hub_is_read_from_its_snapshot_and_executes_nothing(run, tm
 
 
 def test_only_the_files_of_a_run_are_fetched(run, tmp_path, monkeypatch):
-    asked = {}
+    requested = {}
 
     def snapshot_download(name, **given):
-        asked.update(given, name=name)
+        requested.update(given, name=name)
         return str(run.path)
 
     monkeypatch.setattr(hub, "snapshot_download", snapshot_download)
     Run.from_pretrained("me/demo", revision="v1")
-    assert (asked["name"], asked["revision"]) == ("me/demo", "v1")
+    assert (requested["name"], requested["revision"]) == ("me/demo", "v1")
     files = {path.name for path in run.path.iterdir() if path.is_file()} - {"last"}
-    assert files <= set(asked["allow_patterns"])
+    assert files <= set(requested["allow_patterns"])
     assert not any(
-        one.endswith((".py", ".bin", ".pt", ".pkl", "*")) for one in asked["allow_patterns"]
+        one.endswith((".py", ".bin", ".pt", ".pkl", "*")) for one in requested["allow_patterns"]
     )
 
 
@@ -142,7 +142,7 @@ def test_a_classifier_is_saved_and_read_likewise(tmp_path):
     assert found.probabilities == expected.probabilities
 
 
-def test_without_huggingface_hub_the_command_that_installs_it_is_told():
+def test_without_huggingface_hub_the_command_that_installs_it_is_reported():
     code = """
 import sys
 sys.modules["huggingface_hub"] = None

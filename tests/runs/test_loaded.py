@@ -32,14 +32,16 @@ def test_any_other_pattern_is_named(settings: dict[str, tuple[str, ...]]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({"ffn_dim": 0}, "ffn_dim = 0"),
         ({"norm_type": "none"}, 'norm_type = "none"'),
         ({"residual": False}, "residual = false"),
     ],
 )
-def test_a_layer_without_one_of_its_parts_is_refused(settings: dict[str, Any], told: str) -> None:
+def test_a_layer_without_one_of_its_parts_is_refused(
+    settings: dict[str, Any], reported: str
+) -> None:
     check_whole_layers("Marian", TransformerConfig())
-    with pytest.raises(AttlasError, match=told):
+    with pytest.raises(AttlasError, match=reported):
         check_whole_layers("Marian", TransformerConfig(**settings))

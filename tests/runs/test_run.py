@@ -49,7 +49,7 @@ def test_a_run_gives_its_model_its_vocabularies_and_its_tables(folder: Path) -> 
 
 
 @pytest.mark.parametrize("which", [BEST, LAST])
-def test_checkpoints_that_are_gone_are_told_by_who_uses_a_run(folder: Path, which: str) -> None:
+def test_checkpoints_that_are_gone_are_reported_by_who_uses_a_run(folder: Path, which: str) -> None:
     (folder / "checkpoints" / "00000005.safetensors").unlink()
     for ask in (lambda: run_at(folder, which), lambda: Run(folder).store.read(which)):
         with pytest.raises(AttlasError, match=r"put the checkpoints back, .*: none is left$"):
@@ -72,8 +72,8 @@ def test_a_line_cut_short_by_a_kill_is_no_event(folder: Path) -> None:
 )
 def test_a_line_counts_once_it_has_an_end(folder: Path, content: bytes, events: int) -> None:
     (folder / "metrics.jsonl").write_bytes(content)
-    wanted = [{"event": "started"}, {"event": "trained"}]
-    assert Run(folder).events() == wanted[:events]
+    expected = [{"event": "started"}, {"event": "trained"}]
+    assert Run(folder).events() == expected[:events]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_provenance_that_holds_something_else_is_an_error(folder: Path, conten
         Run(folder).provenance()
 
 
-def test_a_byte_that_is_not_utf_8_is_told_with_its_file_and_line(folder: Path) -> None:
+def test_a_byte_that_is_not_utf_8_is_reported_with_its_file_and_line(folder: Path) -> None:
     """In each of the text files of a run, as an editor counts."""
     whole = {name: (folder / name).read_bytes() for name in ("config.toml", "provenance.json")}
     whole |= {"metrics.jsonl": b'{"event": "a"}\n{"event": "b"}\n', "last": b"00000001\n"}
@@ -112,8 +112,8 @@ def test_a_byte_that_is_not_utf_8_is_told_with_its_file_and_line(folder: Path) -
         number = content[:place].count(b"\n") + 1
         (folder / name).write_bytes(content[:place] + b"\xff" + content[place + 1 :])
         within = place - (content[:place].rfind(b"\n") + 1) + 1
-        told = f"{name}.*byte 0xff, which is not UTF-8, at byte {within} of line {number};"
-        with pytest.raises(AttlasError, match=told) as caught:
+        reported = f"{name}.*byte 0xff, which is not UTF-8, at byte {within} of line {number};"
+        with pytest.raises(AttlasError, match=reported) as caught:
             _read_all(Run(folder))
         assert "codec" not in str(caught.value)
         (folder / name).write_bytes(content)
@@ -123,7 +123,7 @@ def _read_all(run: Run) -> None:
     _ = run.config, run.provenance(), run.events(), run.store.named("last")
 
 
-def test_a_damaged_event_is_told_with_its_line(folder: Path) -> None:
+def test_a_damaged_event_is_reported_with_its_line(folder: Path) -> None:
     (folder / "metrics.jsonl").write_text('{"event": "a"}\n[]\n', encoding="utf-8")
     with pytest.raises(AttlasError, match=r"metrics\.jsonl; got something else in line 2;"):
         Run(folder).events()

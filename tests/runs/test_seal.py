@@ -145,7 +145,7 @@ def test_a_vocabulary_that_is_gone_is_named(tmp_path: Path) -> None:
         (translating, "vocabulary", {"kind": "characters"}, r"vocabulary\.kind = 'characters' in"),
     ],
 )
-def test_settings_of_the_model_that_were_changed_by_hand_are_told_with_what_they_were(
+def test_settings_of_the_model_that_were_changed_by_hand_are_reported_with_what_they_were(
     tmp_path: Path,
     make: Callable[[Path], Path],
     table: str,
@@ -192,9 +192,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 )
 def test_a_provenance_of_another_recipe_is_refused(tmp_path: Path, key: str, value: object) -> None:
     folder = translating(tmp_path / "run")
-    told = json.loads((folder / "provenance.json").read_text())
-    told["recipe"][key] = value
-    (folder / "provenance.json").write_text(json.dumps(told))
+    reported = json.loads((folder / "provenance.json").read_text())
+    reported["recipe"][key] = value
+    (folder / "provenance.json").write_text(json.dumps(reported))
     with pytest.raises(
         AttlasError, match=r"expected the recipe with which .* began in .*provenance"
     ):
@@ -203,9 +203,9 @@ def test_a_provenance_of_another_recipe_is_refused(tmp_path: Path, key: str, val
 
 def test_a_provenance_may_tell_of_other_machines_or_be_lost(tmp_path: Path) -> None:
     folder = translating(tmp_path / "run")
-    told = json.loads((folder / "provenance.json").read_text())
-    told["recipe"]["decoding"] = {"num_beams": 9}
-    (folder / "provenance.json").write_text(json.dumps(told | {"commit": "a" * 40}))
+    reported = json.loads((folder / "provenance.json").read_text())
+    reported["recipe"]["decoding"] = {"num_beams": 9}
+    (folder / "provenance.json").write_text(json.dumps(reported | {"commit": "a" * 40}))
     opened(folder)
     (folder / "provenance.json").unlink()
     opened(folder)

@@ -50,8 +50,8 @@ def test_a_run_says_at_its_end_which_data_was_not_there(tmp_path: Path, there: b
     assert done.returncode == 0, done.stdout
     missing = "the shared data folder is not beside this checkout"
     end = done.stdout.split("short test summary info")[1].splitlines()
-    told = [line for line in end if line.startswith("left out")]
-    assert told == [
+    reported = [line for line in end if line.startswith("left out")]
+    assert reported == [
         f"left out: 2 tests: {missing}: corpus",
         *([] if there else [f"left out: 1 test: {missing}: here"]),
     ]

@@ -64,7 +64,7 @@ def test_translations_and_classifiers_have_a_table_each(results: ModuleType) -> 
     assert results.tables([one]).startswith("| run | parameters | trained in | threads | texts/s |")
 
 
-def test_a_run_that_is_not_there_is_told_as_attlas_tells_it(tmp_path: Path) -> None:
+def test_a_run_that_is_not_there_is_reported_as_attlas_tells_it(tmp_path: Path) -> None:
     run = tmp_path / "nothere"
     command = [sys.executable, str(SCRIPT), "record", str(run)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)

@@ -75,9 +75,9 @@ def test_a_decoder_without_padding_reads_sentences_of_different_length(
     one.save_pretrained(folder)
     sentences = treebank(tmp_path / "two.conllu", 8, 3)
     assert script["main"]([str(folder), str(sentences), "--least", "1"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("2 sentences, 0 pairs left out")
-    assert "dep                 9 " in told
+    reported = capsys.readouterr().out
+    assert reported.startswith("2 sentences, 0 pairs left out")
+    assert "dep                 9 " in reported
 
 
 def test_of_an_encoder_decoder_the_encoder_reads(
@@ -91,7 +91,7 @@ def test_of_an_encoder_decoder_the_encoder_reads(
     assert all(" layers.0.self_attn " in line for line in lines[2:])
 
 
-def test_what_is_wrong_is_told_in_one_sentence(
+def test_what_is_wrong_is_reported_in_one_sentence(
     script: dict[str, Any],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -100,20 +100,20 @@ def test_what_is_wrong_is_told_in_one_sentence(
     folder = saved(tmp_path / "bert", "bert")
     capsys.readouterr()  # of bars that show how a model is saved
 
-    def told(*lengths: int) -> str:
+    def reported(*lengths: int) -> str:
         sentences = treebank(tmp_path / "some.conllu", *lengths)
         assert script["main"]([str(folder), str(sentences), "--batch", "2"]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1
         return error
 
-    error = told(4, 4, 30)
+    error = reported(4, 4, 30)
     assert (
         "sentences of at most 24 tokens, which this model can read; got 38 in sentence 3" in error
     )
     assert error.endswith("name another model, or what comes before: --sentences 2\n")
-    assert told(30).endswith("; name another model\n")
+    assert reported(30).endswith("; name another model\n")
     (folder / "model.safetensors").write_bytes(b"\xff" * 64)
-    assert "transformers itself can read" in told(4)
+    assert "transformers itself can read" in reported(4)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert "run: pip install transformers" in told(4)
+    assert "run: pip install transformers" in reported(4)

@@ -28,12 +28,12 @@ class Backwards:
 
     heads: int = 3
     looks: bool = True
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requested: list[tuple[str, str]] = field(default_factory=list)
     fails: Exception | None = None
     facts: dict[str, str | int | float | None] = field(default_factory=lambda: {"parameters": 12})
 
     def __call__(self, text: str, prefix: str = "") -> Watched:
-        self.asked.append((text, prefix))
+        self.requested.append((text, prefix))
         if self.fails:
             raise self.fails
         source = (*(f"▁{word}" for word in text.split()), "</s>")

@@ -29,7 +29,7 @@ def log(context):
     return context.clamp(min=1e-30).log()
 
 
-def told(weights, token_mask=None):
+def reported(weights, token_mask=None):
     """The output distribution is these weights themselves."""
     weights = torch.as_tensor(weights, dtype=torch.float64)
     values = torch.eye(weights.shape[1], dtype=torch.float64).expand(len(weights), -1, -1)

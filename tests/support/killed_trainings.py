@@ -86,9 +86,9 @@ def ended(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def whole(folder: Path, wanted: Recipe) -> dict[str, Any]:
+def whole(folder: Path, expected: Recipe) -> dict[str, Any]:
     """Train to the end and return everything that a run consists of, without times."""
-    train(wanted, folder)
+    train(expected, folder)
     run = Run(folder)
     last = run.store.read("last")
     facts = {k: v for k, v in last.facts.items() if k not in ("seconds", "journal", "window")}
@@ -115,8 +115,8 @@ def void(value: object) -> None:
     """Nothing."""
 
 
-def differences(found: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
-    return [key for key in wanted if found[key] != wanted[key]]
+def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    return [key for key in expected if found[key] != expected[key]]
 
 
 def at_moments(folder: Path, kills: int) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def after_operations(folder: Path) -> dict[str, Any]:
     raise SystemExit("a training of two updates takes more than a thousand operations")
 
 
-def dying_after(n: int, run: Path, wanted: Recipe, log: Path) -> None:
+def dying_after(n: int, run: Path, expected: Recipe, log: Path) -> None:
     """Train, and die at the n-th operation on files."""
     done = 0
     token_mask = {name: getattr(os, name) for name in _OPERATIONS}
@@ -192,7 +192,7 @@ def dying_after(n: int, run: Path, wanted: Recipe, log: Path) -> None:
 
     for name in _OPERATIONS:
         setattr(os, name, counted(name))
-    train(wanted, run)
+    train(expected, run)
 
 
 def unreadable(folder: Path) -> list[str]:

@@ -87,7 +87,7 @@ def main(run: Path, place: Path) -> None:
         rows = (" ".join(chance.choices("0123456", k=chance.randrange(6))) for _ in range(lines))
         source.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
     work(translator, sources, place / "undisturbed")
-    wanted = contents(place / "undisturbed")
+    expected = contents(place / "undisturbed")
     wrong: list[list[Any]] = []
     names: list[str] = []
     for n in range(1, 1000):
@@ -103,10 +103,10 @@ def main(run: Path, place: Path) -> None:
             raise SystemExit(f"the translation with {n} operations ended with {code}")
         names.append(log.read_text())
         early = {p.name: p.read_bytes() for p in folder.glob("*.*") if p.is_file()}
-        wrong += [[n, names[-1], k, "in part"] for k in early if early[k] != wanted[k]]
+        wrong += [[n, names[-1], k, "in part"] for k in early if early[k] != expected[k]]
         work(translator, sources, folder)
         found = contents(folder)
-        wrong += [[n, names[-1], k] for k in wanted | found if found.get(k) != wanted.get(k)]
+        wrong += [[n, names[-1], k] for k in expected | found if found.get(k) != expected.get(k)]
     print(json.dumps({"killed": len(names), "wrong": wrong, "operations": sorted(set(names))}))
 
 

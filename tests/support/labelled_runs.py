@@ -16,11 +16,11 @@ def reviews(count: int, seed: int = 1, negated: bool = False) -> list[dict[str, 
     for _ in range(count):
         good, turned = draw.random() < 0.5, negated and draw.random() < 0.5
         words = [draw.choice(WORDS) for _ in range(draw.randint(2, 20))]
-        told = ["not"] * turned + [draw.choice(GOOD if good else BAD)]
+        reported = ["not"] * turned + [draw.choice(GOOD if good else BAD)]
         if negated and not turned:  # somewhere else it turns nothing round
             words.append("not")
         place = draw.randrange(len(words))
-        words[place:place] = told
+        words[place:place] = reported
         found.append({"text": " ".join(words), "label": "pos" if good != turned else "neg"})
     return found
 

@@ -99,10 +99,10 @@ def well_behaved(driver: Driver, url: str) -> Iterator[None]:
         if entry["level"] in ("SEVERE", "WARNING")
     ]
     assert [said for said in complaints if "status of 400" not in said] == []
-    asked = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
+    requested = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
     requests = [
         event["params"]["request"]["url"]
-        for event in asked
+        for event in requested
         if event["method"] == "Network.requestWillBeSent"
         and event["params"]["documentURL"].startswith(url)  # not the browser's own first page
     ]

@@ -207,7 +207,7 @@ def browser() -> Iterator[Driver]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process, port = _started(found[0])
         try:
-            wanted = {
+            expected = {
                 "browserName": "chrome",
                 "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
                 "goog:chromeOptions": {
@@ -215,7 +215,7 @@ def browser() -> Iterator[Driver]:
                     "args": [*FLAGS, f"--user-data-dir={profile}"],
                 },
             }
-            body = {"capabilities": {"alwaysMatch": wanted}}
+            body = {"capabilities": {"alwaysMatch": expected}}
             session = _ask(port, "POST", "/session", body)["sessionId"]
             driver = Driver(port, session)
             try:

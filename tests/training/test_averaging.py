@@ -16,9 +16,9 @@ Rows = st.lists(
 @given(Rows)
 def test_the_mean_of_weights_is_the_arithmetic_mean(rows: list[list[float]]) -> None:
     found = mean_weights([{"w": torch.tensor(row).reshape(2, 2)} for row in rows])["w"]
-    wanted = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+    expected = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
     assert found.dtype == torch.float32
-    assert found.flatten().tolist() == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+    assert found.flatten().tolist() == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_what_is_not_a_float_is_that_of_the_last() -> None:
@@ -36,12 +36,12 @@ def test_a_moving_average_follows_its_formula() -> None:
     model = nn.Linear(1, 1, bias=False)
     average = {"weight": torch.tensor([[0.0]])}
     settings = MovingAveraging(decay=0.9)
-    wanted = 0.0
+    expected = 0.0
     for update, weight in enumerate([1.0, 2.0, 4.0], 1):
         with torch.no_grad():
             model.weight.fill_(weight)
         update_average(average, model, settings.share(update))
         decay = min(0.9, (1 + update) / (10 + update))
-        wanted = decay * wanted + (1 - decay) * weight
-    assert average["weight"].item() == pytest.approx(wanted)
+        expected = decay * expected + (1 - decay) * weight
+    assert average["weight"].item() == pytest.approx(expected)
     assert settings.share(10**6) == pytest.approx(0.1)

@@ -49,24 +49,26 @@ def test_a_folder_holds_everything_that_a_classifiers_run_is(lines: Path, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("rdrop_alpha", [0.0, 1.0])
 def test_it_learns_what_one_word_tells(lines: Path, tmp_path: Path, rdrop_alpha: float) -> None:
-    told: list[Event] = []
-    asked = recipe(lines, 250, rdrop_alpha=rdrop_alpha)
-    outcome = train(asked, tmp_path, report=told.append)
+    reported: list[Event] = []
+    requested = recipe(lines, 250, rdrop_alpha=rdrop_alpha)
+    outcome = train(requested, tmp_path, report=reported.append)
     assert outcome.best is not None
     assert outcome.best >= 0.9
-    scored = [event for event in told if isinstance(event, Validated)]
+    scored = [event for event in reported if isinstance(event, Validated)]
     assert scored[-1].loss < scored[0].loss
 
 
-def test_what_is_told_speaks_of_texts(lines: Path, tmp_path: Path) -> None:
+def test_what_is_reported_speaks_of_texts(lines: Path, tmp_path: Path) -> None:
     import io
 
     from rich.console import Console
 
-    told: list[Event] = []
+    reported: list[Event] = []
     console = Console(file=io.StringIO(), width=200)
     with Progress(console) as report:
-        train(recipe(lines), tmp_path, report=lambda event: (told.append(event), report(event))[1])
+        train(
+            recipe(lines), tmp_path, report=lambda event: (reported.append(event), report(event))[1]
+        )
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert "170 of 200 texts kept; 30 texts held back" in shown
@@ -74,9 +76,9 @@ def test_what_is_told_speaks_of_texts(lines: Path, tmp_path: Path) -> None:
     assert "texts/s" in shown
     assert "of 30 right" in shown
     assert "exactly" not in shown
-    (started,) = (event for event in told if isinstance(event, Started))
+    (started,) = (event for event in reported if isinstance(event, Started))
     assert (started.pairs, started.example, started.counted) == (170, "text", "text")
-    events = [event for event in told if isinstance(event, Trained)]
+    events = [event for event in reported if isinstance(event, Trained)]
     assert {event.teacher_forcing for event in events} == {None}
 
 
@@ -92,21 +94,21 @@ def _ctrl_c() -> Iterator[None]:
 def test_a_run_that_was_stopped_goes_on_to_the_same_bits(
     lines: Path, tmp_path: Path, stop: int, rdrop_alpha: float
 ) -> None:
-    def asked(updates: int, **more: int) -> Recipe:
+    def requested(updates: int, **more: int) -> Recipe:
         return recipe(lines, updates, rdrop_alpha=rdrop_alpha, **more)
 
-    undisturbed = whole(tmp_path / "undisturbed", asked(12))
-    train(asked(stop), tmp_path / "raised")
-    assert differences(whole(tmp_path / "raised", asked(12)), undisturbed) == []
+    undisturbed = whole(tmp_path / "undisturbed", requested(12))
+    train(requested(stop), tmp_path / "raised")
+    assert differences(whole(tmp_path / "raised", requested(12)), undisturbed) == []
 
     def press(event: Event) -> None:
         if isinstance(event, Trained) and event.update == stop:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        train(asked(12, log_every=1), tmp_path / "pressed", report=press)
+        train(requested(12, log_every=1), tmp_path / "pressed", report=press)
     assert Run(tmp_path / "pressed").store.numbered()[-1] == stop
-    found = whole(tmp_path / "pressed", asked(12))
+    found = whole(tmp_path / "pressed", requested(12))
     assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
 
 
@@ -150,9 +152,9 @@ def test_the_measure_is_that_of_each_text_alone_whatever_its_length(
     for text, label in zip(valid.texts, valid.labels, strict=True):
         with torch.no_grad():
             logits = model(torch.tensor([[*vocabularies.text.encode(text), 3]]))
-        wanted = torch.tensor([vocabularies.labels.names.index(label)])
-        losses.append(torch.nn.functional.cross_entropy(logits, wanted).item())
-        right += int(logits.argmax() == wanted)
+        expected = torch.tensor([vocabularies.labels.names.index(label)])
+        losses.append(torch.nn.functional.cross_entropy(logits, expected).item())
+        right += int(logits.argmax() == expected)
     assert found.loss == pytest.approx(sum(losses) / len(losses))
     assert found.accuracy == right / len(losses)
     assert found.texts == len(losses) == 30
@@ -166,10 +168,10 @@ def test_the_loss_is_the_smoothed_cross_entropy_summed_over_the_texts(
     batches = task.batches(0)
     batch = batches.batch(batches.epoch(0)[0])
     loss = task.loss(model, batch, 1, 1.0, torch.Generator(), list(model.parameters()))
-    wanted = torch.nn.functional.cross_entropy(
+    expected = torch.nn.functional.cross_entropy(
         model(batch.source, batch.source_mask), batch.labels, label_smoothing=0.1
     )
-    assert loss.item() == pytest.approx(wanted.item() * batch.tokens, rel=1e-5)
+    assert loss.item() == pytest.approx(expected.item() * batch.tokens, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_a_recipe_written_is_the_recipe_read(lines: Path, tmp_path: Path) -> Non
         assert Recipe.read(read_toml(tmp_path / "config.toml"), "there") == begun
 
 
-def test_a_text_longer_than_the_learned_positions_is_told_before_the_training(
+def test_a_text_longer_than_the_learned_positions_is_reported_before_the_training(
     lines: Path, tmp_path: Path
 ) -> None:
     begun = tables(lines)
@@ -241,10 +243,12 @@ def pooling_first(lines: Path, patterns: list[str], layers: int = 1) -> Recipe:
     return Recipe.read(begun, "the test")
 
 
-def notes(asked: Recipe, folder: Path) -> list[str]:
-    told: list[Event] = []
-    train(asked, folder, report=told.append)
-    return [n for event in told if isinstance(event, Started) for n in event.notes if "first" in n]
+def notes(requested: Recipe, folder: Path) -> list[str]:
+    reported: list[Event] = []
+    train(requested, folder, report=reported.append)
+    return [
+        n for event in reported if isinstance(event, Started) for n in event.notes if "first" in n
+    ]
 
 
 @pytest.mark.parametrize(
@@ -255,11 +259,11 @@ def notes(asked: Recipe, folder: Path) -> list[str]:
 def test_a_first_token_that_sees_hardly_any_text_whole_is_trained_after_a_loud_note(
     lines: Path, tmp_path: Path, patterns: list[str], layers: int
 ) -> None:
-    asked = pooling_first(lines, patterns, layers)
+    requested = pooling_first(lines, patterns, layers)
     reach = 0 if patterns == ["causal"] else int(patterns[0][7:-1]) * layers
     lengths = [len(entry["text"].split()) for entry in reviews(200)]
     unseen = [max(0, length - 1 - reach) for length in lengths]
-    (note,) = notes(asked, tmp_path / "blind")
+    (note,) = notes(requested, tmp_path / "blind")
     assert Run(tmp_path / "blind").store.named("last") == "00000003"
     assert note.startswith(f"WARNING: {sum(map(bool, unseen))} of 200 texts are not read whole.")
     assert f"it never sees {sum(unseen):,} of {sum(lengths):,} tokens" in note
@@ -268,7 +272,7 @@ def test_a_first_token_that_sees_hardly_any_text_whole_is_trained_after_a_loud_n
     assert notes(pooling_first(lines, [advised.strip("[']")], layers), tmp_path / "seeing") == []
 
 
-def test_a_first_token_that_misses_the_end_of_some_texts_is_told_with_their_number(
+def test_a_first_token_that_misses_the_end_of_some_texts_is_reported_with_their_number(
     lines: Path, tmp_path: Path
 ) -> None:
     longer = sum(len(entry["text"].split()) > 18 for entry in reviews(200))
@@ -291,10 +295,10 @@ def test_texts_that_are_not_trained_on_are_not_counted_among_the_unread(
         assert isinstance(task, ClassificationTask)
         valid = sum(len(text.split()) > 10 for text in task.splits.valid.texts)
         assert valid
-        told = task.notes(task.batches(0))[-1]
-        assert f"{valid:,} of " in told
+        reported = task.notes(task.batches(0))[-1]
+        assert f"{valid:,} of " in reported
         kept = 200 if overlong == "cut" else 30 + task.batches(0).report.kept
-        assert f"of {kept} texts are not read whole" in told
+        assert f"of {kept} texts are not read whole" in reported
 
 
 def test_a_label_that_is_held_back_alone_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -315,9 +319,9 @@ def test_one_label_alone_is_an_error(tmp_path: Path) -> None:
 
 def test_a_classifiers_run_is_none_that_translates_and_the_other_way_round(tmp_path: Path) -> None:
     run = Run(trained(tmp_path))
-    for asked in (run.model, run.vocabularies, lambda: run.table("decoding")):
+    for requested in (run.model, run.vocabularies, lambda: run.table("decoding")):
         with pytest.raises(AttlasError, match="a run that translates; got a classifier at"):
-            asked()
+            requested()
 
 
 def unbalanced(folder: Path, counts: dict[str, int]) -> Path:
@@ -333,23 +337,25 @@ def unbalanced(folder: Path, counts: dict[str, int]) -> Path:
 WEIGHTED = [("none", None), ("balanced", None), ({"few": 3, "some": 0.5}, (3.0, 1.0, 0.5))]
 
 
-@pytest.mark.parametrize(("weights", "wanted"), WEIGHTED)
+@pytest.mark.parametrize(("weights", "expected"), WEIGHTED)
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
 def test_an_update_follows_the_weighted_mean_that_torch_defines(
-    tmp_path: Path, weights: Any, wanted: tuple[float, ...] | None, label_smoothing: float
+    tmp_path: Path, weights: Any, expected: tuple[float, ...] | None, label_smoothing: float
 ) -> None:
     path = unbalanced(tmp_path, {"few": 4, "many": 40, "some": 16})
     given = tables(path, class_weights=weights, label_smoothing=label_smoothing, max_grad_norm=0.0)
     given["model"] |= {"dropout": 0.0, "word_dropout": 0.0}
     given["data"]["held_back"] = 6
-    asked = Recipe.read(given, "the test")
-    splits = asked.data.load()
-    task = ClassificationTask(asked, splits, ClassificationTask.vocabularies_of(asked, splits))
+    requested = Recipe.read(given, "the test")
+    splits = requested.data.load()
+    task = ClassificationTask(
+        requested, splits, ClassificationTask.vocabularies_of(requested, splits)
+    )
     names = task.vocabularies.labels.names
     if weights == "balanced":
         labels = splits.train.labels
-        wanted = tuple(len(labels) / (3 * labels.count(name)) for name in names)
-    weight = None if wanted is None else torch.tensor(wanted)
+        expected = tuple(len(labels) / (3 * labels.count(name)) for name in names)
+    weight = None if expected is None else torch.tensor(expected)
     assert names == ("few", "many", "some")
     torch.manual_seed(1)
     model = task.build()
@@ -360,7 +366,7 @@ def test_an_update_follows_the_weighted_mean_that_torch_defines(
     loss = criterion(model(whole_batch.source, whole_batch.source_mask), whole_batch.labels)
     right = torch.autograd.grad(loss, list(model.parameters()))
 
-    learner = Learner(model, asked.training, 1, torch.device("cpu"), task.loss)
+    learner = Learner(model, requested.training, 1, torch.device("cpu"), task.loss)
     found: list[torch.Tensor] = []
     learner.optimizer.step = lambda: found.extend(  # type: ignore[method-assign]
         p.grad.clone() for p in learner.parameters
@@ -377,11 +383,11 @@ def test_two_threads_share_a_weighted_update(tmp_path: Path) -> None:
     path = unbalanced(tmp_path, {"few": 6, "many": 60})
     losses: list[list[float]] = []
     for threads in (1, 2):
-        told: list[Event] = []
+        reported: list[Event] = []
         given = tables(path, class_weights="balanced", threads=threads, max_steps=4, log_every=1)
         given["model"] |= {"dropout": 0.0, "word_dropout": 0.0}
-        train(Recipe.read(given, "the test"), tmp_path / str(threads), report=told.append)
-        losses.append([event.loss for event in told if isinstance(event, Trained)])
+        train(Recipe.read(given, "the test"), tmp_path / str(threads), report=reported.append)
+        losses.append([event.loss for event in reported if isinstance(event, Trained)])
     assert len(losses[0]) == 4
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
@@ -389,14 +395,14 @@ def test_two_threads_share_a_weighted_update(tmp_path: Path) -> None:
 def test_a_weighted_run_that_was_stopped_goes_on_to_the_same_bits(
     lines: Path, tmp_path: Path
 ) -> None:
-    def asked(updates: int) -> Recipe:
+    def requested(updates: int) -> Recipe:
         return recipe(
             lines, updates, class_weights={"pos": 2.5}, rdrop_alpha=1.0, label_smoothing=0.1
         )
 
-    undisturbed = whole(tmp_path / "undisturbed", asked(9))
-    train(asked(4), tmp_path / "stopped")
-    assert differences(whole(tmp_path / "stopped", asked(9)), undisturbed) == []
+    undisturbed = whole(tmp_path / "undisturbed", requested(9))
+    train(requested(4), tmp_path / "stopped")
+    assert differences(whole(tmp_path / "stopped", requested(9)), undisturbed) == []
     with pytest.raises(AttlasError, match=r"training\.class_weights"):
         train(recipe(lines, 12, rdrop_alpha=1.0, label_smoothing=0.1), tmp_path / "stopped")
 
@@ -406,32 +412,32 @@ def test_the_readings_of_a_weighted_batch_are_weighted_alike() -> None:
     logits, labels = torch.randn(5, 2, 3, dtype=torch.float64), torch.tensor([0, 1, 2, 1, 0])
     weights = torch.tensor([0.5, 2.0, 1.5], dtype=torch.float64)
     loss = rdrop_cross_entropy(logits, labels, 0.1, 3.0, weights)
-    wanted = 0.0
+    expected = 0.0
     for row, label in zip(logits, labels.tolist(), strict=True):
         p, q = row.log_softmax(-1)
         for reading in row:
-            wanted += 0.5 * float(
+            expected += 0.5 * float(
                 torch.nn.functional.cross_entropy(
                     reading[None], torch.tensor([label]), weights, reduction="sum",
                     label_smoothing=0.1,
                 )
             )  # fmt: skip
         apart = (p.exp() * (p - q)).sum() + (q.exp() * (q - p)).sum()
-        wanted += 0.25 * 3.0 * float(weights[label] * apart)
-    assert loss.item() == pytest.approx(wanted)
+        expected += 0.25 * 3.0 * float(weights[label] * apart)
+    assert loss.item() == pytest.approx(expected)
 
 
 def test_the_best_checkpoint_may_be_chosen_by_the_mean_f1(tmp_path: Path) -> None:
-    told: list[Event] = []
+    reported: list[Event] = []
     path = unbalanced(tmp_path, {"few": 10, "many": 90})
-    asked = Recipe.read(
+    requested = Recipe.read(
         tables(path, max_steps=8, class_weights="balanced", validation={"criterion": "macro_f1"}),
         "the test",
     )
-    outcome = train(asked, tmp_path / "run", report=told.append)
-    scores = [event.macro_f1 for event in told if isinstance(event, TextsValidated)]
+    outcome = train(requested, tmp_path / "run", report=reported.append)
+    scores = [event.macro_f1 for event in reported if isinstance(event, TextsValidated)]
     assert outcome.best == pytest.approx(max(scores))
-    (started,) = (event for event in told if isinstance(event, Started))
+    (started,) = (event for event in reported if isinstance(event, Started))
     assert any(note.startswith("class weights: few ") for note in started.notes)
 
 

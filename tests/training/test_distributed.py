@@ -329,7 +329,7 @@ def child(torchrun: int, rank: int, folder: Path, update: int) -> int:
 
 
 @pytest.mark.slow
-def test_a_mistake_is_told_as_ever_and_ends_all_processes(recipe: Path, tmp_path: Path) -> None:
+def test_a_mistake_is_reported_as_ever_and_ends_all_processes(recipe: Path, tmp_path: Path) -> None:
     process = torchrun(
         "--nproc-per-node", 2, "-m", "attlas", "train", recipe, "--out", tmp_path / "run",
         "--set", "model.num_heads=3",
@@ -406,7 +406,7 @@ def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         (
             {"gradient_accumulation_steps": 3},
@@ -416,11 +416,11 @@ def test_more_processes_than_gpus_are_an_error_that_says_how_many_to_start(
     ],
 )
 def test_a_process_with_another_recipe_than_the_first_is_refused(
-    tmp_path: Path, settings: dict[str, Any], told: str
+    tmp_path: Path, settings: dict[str, Any], reported: str
 ) -> None:
     train(tiny(1), tmp_path)
     assert join_run(tiny(1, threads=1, log_every=7), tmp_path).recipe.training.log_every == 7
-    with pytest.raises(AttlasError, match=told):
+    with pytest.raises(AttlasError, match=reported):
         join_run(tiny(1, **settings), tmp_path)
 
 

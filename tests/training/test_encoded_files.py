@@ -82,9 +82,9 @@ def in_memory(table: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 def steps_of(recipe: Recipe, folder: Path) -> list[str]:
     """What a session reports before it starts."""
-    told: list[Event] = []
-    train(recipe, folder, report=told.append)
-    return [event.what for event in told if isinstance(event, Preparing)]
+    reported: list[Event] = []
+    train(recipe, folder, report=reported.append)
+    return [event.what for event in reported if isinstance(event, Preparing)]
 
 
 def unread(data: FilesData, split: SplitName) -> Corpus:
@@ -160,7 +160,7 @@ def test_data_that_has_moved_is_read_and_its_files_are_used(
 
 @pytest.mark.usefixtures("_little_memory")
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "reported"),
     [
         (lambda folder: (folder / "00002.ids").unlink(), "00002.ids: no such file"),
         (lambda folder: (folder / "00002.ids").write_bytes(b"12"), "00002.ids has another size"),
@@ -174,15 +174,15 @@ def test_damaged_files_are_named_and_made_again(
     tmp_path: Path,
     in_memory: dict[str, Any],
     damage: Callable[[Path], object],
-    told: str,
+    reported: str,
 ) -> None:
     train(recipe(table, 4), tmp_path / "run")
     folder = tmp_path / "run" / ENCODED
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     damage(folder)
     steps = steps_of(recipe(table, 6), tmp_path / "run")
-    if told:
-        assert told in steps[0]
+    if reported:
+        assert reported in steps[0]
         assert "encoding the training pairs again" in steps[0]
     assert steps[-2] == "encoding the 392 training pairs"
     assert steps[-1].startswith("encoding in 1 process, into ")

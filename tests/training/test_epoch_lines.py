@@ -33,19 +33,19 @@ def epochs(folder: Path) -> list[dict[str, Any]]:
 def test_an_epoch_tells_the_mean_loss_of_its_updates_and_the_scores_of_its_validation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, made, told = Learner.update, list[Update](), list[Event]()
+    plain, made, reported = Learner.update, list[Update](), list[Event]()
 
     def recorded(self: Learner[Any, Any], shares: Any, number: int) -> Update:
         made.append(plain(self, shares, number))
         return made[-1]
 
     monkeypatch.setattr(Learner, "update", recorded)
-    train(recipe(11, log_every=3, averaging={"kind": "none"}), tmp_path, report=told.append)
+    train(recipe(11, log_every=3, averaging={"kind": "none"}), tmp_path, report=reported.append)
     found = epochs(tmp_path)
     assert [event["epoch"] for event in found] == list(range(len(found)))
     assert len(found) >= 2
     start = 0
-    validated = {event.update: event for event in told if isinstance(event, Validated)}
+    validated = {event.update: event for event in reported if isinstance(event, Validated)}
     for event in found:
         part = made[start : event["update"]]
         start = event["update"]
@@ -62,7 +62,7 @@ def test_an_epoch_tells_the_mean_loss_of_its_updates_and_the_scores_of_its_valid
         assert event["peak_gpu_memory"] is None
 
 
-def test_where_no_validation_ends_an_epoch_the_last_one_is_told_with_its_update(
+def test_where_no_validation_ends_an_epoch_the_last_one_is_reported_with_its_update(
     tmp_path: Path,
 ) -> None:
     every = {"validation": {"every": 3, "decoding": {"max_len_a": 1.0}}}
@@ -95,8 +95,8 @@ def test_what_is_measured_without_forcing_is_what_the_model_does_alone(tmp_path:
             scores, state = model.step(fed, state)
             fed = scores.argmax(1)
             logits.append(scores)
-    wanted = batch.expected.masked_fill(~batch.expected_mask, PAD)
-    loss = F.cross_entropy(torch.stack(logits, 2), wanted, ignore_index=PAD)
+    expected = batch.expected.masked_fill(~batch.expected_mask, PAD)
+    loss = F.cross_entropy(torch.stack(logits, 2), expected, ignore_index=PAD)
     assert measured.free_running_loss == pytest.approx(loss.item())
     assert free_running_loss(model, task.valid_batches, 0) is None
     decoding = begun.training.validation.decoding
@@ -173,10 +173,10 @@ def test_the_peak_of_memory_is_that_of_the_system() -> None:
 
 
 def test_the_journal_tells_the_memory_of_a_whole_run(tmp_path: Path) -> None:
-    told: list[Any] = []
-    train(recipe(2), tmp_path, report=told.append)
-    assert Run(tmp_path).peak_memory() == {"cpu": told[-1].peak_memory}
-    assert "peak memory" in _told(told[-1])
+    reported: list[Any] = []
+    train(recipe(2), tmp_path, report=reported.append)
+    assert Run(tmp_path).peak_memory() == {"cpu": reported[-1].peak_memory}
+    assert "peak memory" in _told(reported[-1])
 
 
 def _told(event: Event) -> str:

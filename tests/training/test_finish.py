@@ -25,24 +25,24 @@ def test_an_average_that_is_better_than_every_checkpoint_is_the_best(
         keep_last=4,
         validation={"every": 100, "translate": False},
     )
-    told: list[Event] = []
-    outcome = train(begun, tmp_path, report=told.append)
-    last, average = (event for event in told if isinstance(event, Validated))
+    reported: list[Event] = []
+    outcome = train(begun, tmp_path, report=reported.append)
+    last, average = (event for event in reported if isinstance(event, Validated))
     assert average.checkpoint == "averaged"
     assert average.loss < last.loss
     assert (last.best, average.best) == (True, True)
     assert (outcome.best, outcome.checkpoint) == (average.loss, "averaged")
     run = Run(tmp_path)
     assert run.store.named("best") == "averaged"
-    best, wanted = run.model("best").state_dict(), run.model("averaged").state_dict()
-    assert all(torch.equal(best[name], wanted[name]) for name in wanted)
+    best, expected = run.model("best").state_dict(), run.model("averaged").state_dict()
+    assert all(torch.equal(best[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize(
     ("updates", "saved", "what"),
     [(6, [2, 4, 6], None), (4, [2, 4], "alone are averaged"), (2, [2], "there is no average")],
 )
-def test_an_average_says_of_which_checkpoints_it_is_and_is_told_where_they_are_too_few(
+def test_an_average_says_of_which_checkpoints_it_is_and_is_reported_where_they_are_too_few(
     tmp_path: Path, updates: int, saved: list[int], what: str | None
 ) -> None:
     begun = recipe(

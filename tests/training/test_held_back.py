@@ -35,9 +35,9 @@ def test_a_run_with_pairs_held_back_says_so_and_goes_on_to_the_same_bits(
     table: Path, tmp_path: Path
 ) -> None:
     undisturbed = whole(tmp_path / "undisturbed", recipe(table, 9))
-    told: list[Event] = []
-    train(recipe(table, 4), tmp_path / "stopped", report=told.append)
-    (started,) = (event for event in told if isinstance(event, Started))
+    reported: list[Event] = []
+    train(recipe(table, 4), tmp_path / "stopped", report=reported.append)
+    (started,) = (event for event in reported if isinstance(event, Started))
     assert any("20 pairs held back" in note for note in started.notes)
     assert started.pairs == 80
     assert differences(whole(tmp_path / "stopped", recipe(table, 9)), undisturbed) == []
@@ -72,5 +72,5 @@ def test_a_training_of_a_classifier_begins_with_its_labels(tmp_path: Path) -> No
     labels = task.splits.train.labels
     counts = {label: labels.count(label) for label in ("neg", "pos")}
     first, second = sorted(counts, key=lambda label: (-counts[label], label))
-    told = f"labels: {first} ({counts[first]}), {second} ({counts[second]})"
-    assert told in task.notes(task.batches(0))
+    reported = f"labels: {first} ({counts[first]}), {second} ({counts[second]})"
+    assert reported in task.notes(task.batches(0))

@@ -52,16 +52,16 @@ def test_the_first_update_goes_on_from_those_weights(
 ) -> None:
     named = Run(first).store.number_of("best")
     path = first if which == "best" else first / "checkpoints" / f"{named}.safetensors"
-    told: list[Event] = []
+    reported: list[Event] = []
     still = {"learning_rate": 1e-30, "averaging": {"kind": "none"}, "save_every": 1}
-    outcome = train(beginning(path, 1, **still), tmp_path / "run", report=told.append)
+    outcome = train(beginning(path, 1, **still), tmp_path / "run", report=reported.append)
     for name, tensor in of_checkpoint(outcome.path, "last").items():
         torch.testing.assert_close(tensor, of_checkpoint(first, named)[name], rtol=0, atol=1e-12)
     ours, theirs = Run(outcome.path), Run(first)
     assert ours.vocabularies().source.tokens == theirs.vocabularies().source.tokens
     facts = ours.provenance()["initial"]
     assert (facts["run"], facts["checkpoint"]) == (str(first), named)
-    said = [event.what for event in told if isinstance(event, Preparing)]
+    said = [event.what for event in reported if isinstance(event, Preparing)]
     assert f"begun with the weights of {first}, checkpoint {named}" in said
 
 
@@ -133,20 +133,20 @@ def test_weights_that_are_not_there_any_more_are_an_error(first: Path, tmp_path:
 def test_a_classifier_begins_with_another_where_its_labels_are_known(
     classifier: Path, first: Path, tmp_path: Path
 ) -> None:
-    def asked(labels: tuple[str, str], run: Path) -> Recipe:
+    def requested(labels: tuple[str, str], run: Path) -> Recipe:
         entries = [{"text": f"a film {n}", "label": labels[n % 2]} for n in range(80)]
         lines = write_lines(tmp_path / f"{labels[1]}.jsonl", entries)
         return Recipe.read(tables(lines, init_from=str(run), max_steps=2), "the test")
 
-    outcome = train(asked(("neg", "pos"), classifier), tmp_path / "run")
+    outcome = train(requested(("neg", "pos"), classifier), tmp_path / "run")
     found = Run(outcome.path).labelled_vocabularies()
     before = Run(classifier).labelled_vocabularies()
     assert found.text.encode("great awful film") == before.text.encode("great awful film")
     assert found.labels == before.labels
     with pytest.raises(AttlasError, match=r"with the labels neg, pos, .* with 'other'; train with"):
-        train(asked(("neg", "other"), classifier), tmp_path / "other")
+        train(requested(("neg", "other"), classifier), tmp_path / "other")
     with pytest.raises(AttlasError, match=r"a run to begin with that classifies, .* translates"):
-        train(asked(("neg", "pos"), first), tmp_path / "third")
+        train(requested(("neg", "pos"), first), tmp_path / "third")
 
 
 def test_a_moving_average_begins_with_those_weights(first: Path, tmp_path: Path) -> None:

@@ -383,31 +383,31 @@ def test_bfloat16_autocast_learns_in_float32_weights(size: int, halves: list[int
 def test_bfloat16_on_a_cpu_is_for_the_products_of_linear_maps_and_for_nothing_else(
     autocast: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, kept = [], []
+    requested, kept = [], []
     one = learner(autocast=autocast)
     own = one.loss
 
     def heard(*given):
-        asked.append(is_bf16_matmul())
+        requested.append(is_bf16_matmul())
         kept.append(torch.is_autocast_enabled("cpu"))
         return own(*given)
 
     monkeypatch.setattr(one, "loss", heard)
     one.update([[batch(0, 1)], [batch(2)]], 1)
-    assert asked == [autocast == "bf16"] * 2
+    assert requested == [autocast == "bf16"] * 2
     assert kept == [False] * 2
     assert not is_bf16_matmul()
 
 
 @pytest.mark.parametrize("instructions", [False, True, None])
-def test_bfloat16_without_instructions_for_it_is_told_and_not_chosen(
+def test_bfloat16_without_instructions_for_it_is_reported_and_not_chosen(
     instructions: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precision, "has_bf16_instructions", lambda: instructions)
     here, alone = torch.device("cpu"), ProcessGroup()
     assert Precision("none", here).slower is None
-    told = Precision("bf16", here).slower
-    assert "no instructions for bfloat16" in told if instructions is False else told is None
+    reported = Precision("bf16", here).slower
+    assert "no instructions for bfloat16" in reported if instructions is False else reported is None
     chosen = Precision.settled("auto", here, alone)
     assert chosen.numbers == ("bfloat16" if instructions else "float32")
     assert chosen.slower is None
@@ -446,8 +446,8 @@ def test_a_training_keeps_the_numbers_in_which_it_began(
     assert other.precision.numbers == ("float32" if begun else "bfloat16")
     other.restore(checkpoint, Path("here"))
     assert other.precision.numbers == ("bfloat16" if begun else "float32")
-    told = other.precision.slower
-    assert "in which this training began" in told if begun else told is None
+    reported = other.precision.slower
+    assert "in which this training began" in reported if begun else reported is None
     # Before it was noted, what is chosen now is all that is known.
     older = {"scaler": checkpoint.facts["scaler"]}
     again = learner(autocast="auto")

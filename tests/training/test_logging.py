@@ -18,14 +18,14 @@ from attlas.training.trainer import fraction_done
 from support.killed_trainings import recipe
 
 
-def trained(told: list[Event]) -> list[Trained]:
-    return [event for event in told if isinstance(event, Trained)]
+def trained(reported: list[Event]) -> list[Trained]:
+    return [event for event in reported if isinstance(event, Trained)]
 
 
-def test_what_is_told_of_a_training_is_what_its_updates_came_to(
+def test_what_is_reported_of_a_training_is_what_its_updates_came_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token_mask, made, told = Learner.update, list[Update](), list[Event]()
+    token_mask, made, reported = Learner.update, list[Update](), list[Event]()
 
     def recorded(self: Learner[Any, Any], shares: Any, number: int) -> Update:
         made.append(token_mask(self, shares, number))
@@ -40,8 +40,8 @@ def test_what_is_told_of_a_training_is_what_its_updates_came_to(
     begun = recipe(
         6, log_every=2, scheduled_sampling=scheduled_sampling, validation={"translate": False}
     )
-    train(begun, tmp_path, report=told.append)
-    events = trained(told)
+    train(begun, tmp_path, report=reported.append)
+    events = trained(reported)
     assert [event.update for event in events] == [2, 4, 6]
     assert len({update.tokens for update in made}) > 1  # or a mean of means would do as well
     for event, first, second in zip(events, made[::2], made[1::2], strict=True):
@@ -106,12 +106,12 @@ def test_the_minutes_of_a_training_are_those_of_all_its_sittings(tmp_path: Path)
     assert last.facts["update"] == 3
     assert 0.0 < last.facts["seconds"] < 3000.0
     store.write(numbered(3), replace(last, facts={**last.facts, "seconds": 3600.0}))
-    told: list[Event] = []
-    outcome = train(recipe(9, save_every=3, max_minutes=59.0), tmp_path, report=told.append)
+    reported: list[Event] = []
+    outcome = train(recipe(9, save_every=3, max_minutes=59.0), tmp_path, report=reported.append)
     assert (outcome.reason, outcome.update) == ("max_minutes", 3)
     assert outcome.seconds >= 3600.0
-    assert [event.seconds >= 3600.0 for event in told if isinstance(event, Started)] == [True]
-    assert not trained(told)
+    assert [event.seconds >= 3600.0 for event in reported if isinstance(event, Started)] == [True]
+    assert not trained(reported)
     assert train(recipe(5, save_every=3, max_minutes=100.0), tmp_path).update == 5
     assert store.read("last").facts["seconds"] >= 3600.0
 
@@ -131,7 +131,7 @@ def test_a_training_whose_time_ran_out_while_it_saved_is_finished(
     outcome = train(timed, tmp_path)
     assert (outcome.reason, outcome.update) == ("max_minutes", 3)
     monkeypatch.setattr(Clock, "seconds", seconds)  # a machine that is quick again
-    told: list[Event] = []
-    again = train(timed, tmp_path, report=told.append)
+    reported: list[Event] = []
+    again = train(timed, tmp_path, report=reported.append)
     assert (again.reason, again.update) == ("max_minutes", 3)
-    assert not trained(told)
+    assert not trained(reported)

@@ -39,17 +39,17 @@ def test_the_loss_and_its_gradients_are_those_of_torch_over_the_real_tokens(
     torch.manual_seed(seed)
     layer = Layer(5, vocabulary).double()
     features = torch.randn(rows, length, 5, dtype=torch.double, requires_grad=True)
-    wanted = torch.randint(vocabulary, (rows, length))
+    expected = torch.randint(vocabulary, (rows, length))
     token_mask = torch.rand(rows, length) < 0.7
     token_mask[0, 0] = True
     parameters = list(layer.parameters())
     used = [p for p in parameters if p is not layer.idle]
 
-    loss = sequence_loss(layer, features, wanted, token_mask, smoothing, parameters)
+    loss = sequence_loss(layer, features, expected, token_mask, smoothing, parameters)
     ours = torch.autograd.grad(loss / 3, [features, *used])
     theirs = F.cross_entropy(
         layer(features).flatten(0, 1),
-        wanted.masked_fill(~token_mask, -100).flatten(),
+        expected.masked_fill(~token_mask, -100).flatten(),
         ignore_index=-100,
         label_smoothing=smoothing,
         reduction="sum",
@@ -62,18 +62,18 @@ def test_the_loss_and_its_gradients_are_those_of_torch_over_the_real_tokens(
 def test_without_gradients_the_loss_is_the_same() -> None:
     torch.manual_seed(0)
     layer = Layer(4, 7)
-    features, wanted = torch.randn(2, 600, 4), torch.randint(7, (2, 600))
+    features, expected = torch.randn(2, 600, 4), torch.randint(7, (2, 600))
     token_mask = torch.rand(2, 600) < 0.5
     with torch.no_grad():
-        apart = sequence_loss(layer, features, wanted, token_mask, 0.1, [])
-    together = sequence_loss(layer, features, wanted, token_mask, 0.1, list(layer.parameters()))
+        apart = sequence_loss(layer, features, expected, token_mask, 0.1, [])
+    together = sequence_loss(layer, features, expected, token_mask, 0.1, list(layer.parameters()))
     assert apart.item() == pytest.approx(together.item(), rel=1e-6)
 
 
 def test_junk_in_padding_changes_neither_loss_nor_gradient() -> None:
     torch.manual_seed(0)
     layer = Layer(4, 7)
-    features, wanted = torch.randn(2, 5, 4), torch.randint(7, (2, 5))
+    features, expected = torch.randn(2, 5, 4), torch.randint(7, (2, 5))
     token_mask = torch.tensor(
         [[True, True, True, False, False], [True, False, False, False, False]]
     )
@@ -81,7 +81,7 @@ def test_junk_in_padding_changes_neither_loss_nor_gradient() -> None:
     losses, gradients = [], []
     for some in (features, junk):
         some = some.clone().requires_grad_()
-        loss = sequence_loss(layer, some, wanted, token_mask, 0.1, list(layer.parameters()))
+        loss = sequence_loss(layer, some, expected, token_mask, 0.1, list(layer.parameters()))
         losses.append(loss.item())
         gradients.append(torch.autograd.grad(loss, some)[0])
     assert losses[0] == losses[1]
@@ -100,8 +100,8 @@ def test_no_tensor_of_all_tokens_by_the_vocabulary_is_ever_made() -> None:
     layer = Watched(4, 7)
     features = torch.randn(4, 1000, 4, requires_grad=True)
     token_mask = torch.ones(4, 1000, dtype=torch.bool)
-    wanted = torch.randint(7, (4, 1000))
-    loss = sequence_loss(layer, features, wanted, token_mask, 0.0, list(layer.parameters()))
+    expected = torch.randint(7, (4, 1000))
+    loss = sequence_loss(layer, features, expected, token_mask, 0.0, list(layer.parameters()))
     torch.autograd.backward(loss)
     assert sum(sizes) == 4000  # each token once: nothing is computed again for the gradient
     assert max(sizes) < 1000
@@ -122,8 +122,8 @@ def test_as_many_rows_are_taken_at_a_time_as_the_budget_of_logits_allows(
         return layer(features)
 
     features, token_mask = torch.randn(1, 500, 4), torch.ones(1, 500, dtype=torch.bool)
-    wanted = torch.randint(vocabulary, (1, 500))
-    sequence_loss(logits, features, wanted, token_mask, 0.0, list(layer.parameters()))
+    expected = torch.randint(vocabulary, (1, 500))
+    sequence_loss(logits, features, expected, token_mask, 0.0, list(layer.parameters()))
     taken = [size for size in sizes if size]  # it may be asked of no row how many words there are
     assert taken[:-1] == [rows] * (500 // rows)
     assert sum(taken) == 500
@@ -142,8 +142,8 @@ def test_a_device_beside_the_cpu_has_a_budget_of_its_own(
         return layer(features)
 
     features = torch.zeros(650, 4, device=device, requires_grad=True)
-    wanted = torch.zeros(650, dtype=torch.long, device=device)
-    loss = chunked(logits, cross_entropy_and_gradient, features, wanted, list(layer.parameters()))
+    expected = torch.zeros(650, dtype=torch.long, device=device)
+    loss = chunked(logits, cross_entropy_and_gradient, features, expected, list(layer.parameters()))
     torch.autograd.backward(loss)
     assert sizes == [0, *[rows] * (650 // rows), 50]
     assert features.grad is not None
@@ -156,7 +156,7 @@ def test_the_budget_of_another_device_gives_the_same_loss_and_gradients(
     torch.manual_seed(0)
     layer, sizes = Layer(4, 7).double(), list[int]()
     features = torch.randn(2, 300, 4, dtype=torch.double, requires_grad=True)
-    wanted, token_mask = torch.randint(7, (2, 300)), torch.rand(2, 300) < 0.8
+    expected, token_mask = torch.randint(7, (2, 300)), torch.rand(2, 300) < 0.8
     used = [p for p in layer.parameters() if p is not layer.idle]
 
     def logits(some: torch.Tensor) -> torch.Tensor:
@@ -164,7 +164,7 @@ def test_the_budget_of_another_device_gives_the_same_loss_and_gradients(
         return layer(some)
 
     def outcome() -> list[torch.Tensor]:
-        loss = sequence_loss(logits, features, wanted, token_mask, 0.1, list(layer.parameters()))
+        loss = sequence_loss(logits, features, expected, token_mask, 0.1, list(layer.parameters()))
         return [loss.detach(), *torch.autograd.grad(loss, [features, *used])]
 
     in_chunks = outcome()
@@ -177,7 +177,7 @@ def test_the_budget_of_another_device_gives_the_same_loss_and_gradients(
 def test_two_parameters_that_autograd_gives_one_gradient_have_each_the_sum_of_all_chunks() -> None:
     torch.manual_seed(0)
     weight, *biases = (nn.Parameter(torch.randn(shape)) for shape in ((4, 7), (7,), (7,)))
-    features, wanted = torch.randn(1, 500, 4), torch.randint(7, (1, 500))
+    features, expected = torch.randn(1, 500, 4), torch.randint(7, (1, 500))
     token_mask = torch.ones(1, 500, dtype=torch.bool)
 
     def logits(some: torch.Tensor) -> torch.Tensor:
@@ -185,9 +185,9 @@ def test_two_parameters_that_autograd_gives_one_gradient_have_each_the_sum_of_al
 
     parameters = [weight, *biases]
     ours = torch.autograd.grad(
-        sequence_loss(logits, features, wanted, token_mask, 0.0, parameters), parameters
+        sequence_loss(logits, features, expected, token_mask, 0.0, parameters), parameters
     )
-    plain = F.cross_entropy(logits(features)[0], wanted[0], reduction="sum")
+    plain = F.cross_entropy(logits(features)[0], expected[0], reduction="sum")
     for our, their in zip(ours, torch.autograd.grad(plain, parameters), strict=True):
         assert torch.allclose(our, their, rtol=1e-4, atol=1e-4)
 
@@ -195,11 +195,11 @@ def test_two_parameters_that_autograd_gives_one_gradient_have_each_the_sum_of_al
 def test_under_bfloat16_autocast_the_gradient_reaches_the_weights_in_float32() -> None:
     torch.manual_seed(0)
     layer = Layer(4, 7)
-    features, wanted = torch.randn(2, 600, 4, requires_grad=True), torch.randint(7, (2, 600))
+    features, expected = torch.randn(2, 600, 4, requires_grad=True), torch.randint(7, (2, 600))
     token_mask = torch.ones(2, 600, dtype=torch.bool)
-    exact = sequence_loss(layer, features, wanted, token_mask, 0.1, list(layer.parameters()))
+    exact = sequence_loss(layer, features, expected, token_mask, 0.1, list(layer.parameters()))
     with torch.autocast("cpu", torch.bfloat16):
-        loss = sequence_loss(layer, features, wanted, token_mask, 0.1, list(layer.parameters()))
+        loss = sequence_loss(layer, features, expected, token_mask, 0.1, list(layer.parameters()))
     torch.autograd.backward(loss)
     assert layer.out.weight.grad is not None
     assert layer.out.weight.grad.dtype == torch.float32
@@ -214,7 +214,7 @@ def test_gradients_that_vanish_in_float16_are_taken_at_the_scale_they_will_have(
     torch.manual_seed(0)
     weight = torch.randn(7, 4) * 1e-9
     features = torch.randn(2, 300, 4, dtype=torch.float16, requires_grad=True)
-    wanted, token_mask = torch.randint(7, (2, 300)), torch.ones(2, 300, dtype=torch.bool)
+    expected, token_mask = torch.randint(7, (2, 300)), torch.ones(2, 300, dtype=torch.bool)
 
     def logits(some: torch.Tensor) -> torch.Tensor:
         return some.float() @ weight.T
@@ -223,18 +223,18 @@ def test_gradients_that_vanish_in_float16_are_taken_at_the_scale_they_will_have(
         return torch.autograd.grad(loss * scale, features)[0]
 
     plain = gradient(
-        F.cross_entropy(logits(features[token_mask]), wanted[token_mask], reduction="sum")
+        F.cross_entropy(logits(features[token_mask]), expected[token_mask], reduction="sum")
     )
     assert plain.abs().max() > 0
-    chunked = gradient(sequence_loss(logits, features, wanted, token_mask, 0.0, [], scale))
+    chunked = gradient(sequence_loss(logits, features, expected, token_mask, 0.0, [], scale))
     assert torch.allclose(chunked, plain, rtol=1e-2, atol=1e-6)
-    late = gradient(sequence_loss(logits, features, wanted, token_mask, 0.0, []))
+    late = gradient(sequence_loss(logits, features, expected, token_mask, 0.0, []))
     assert not torch.allclose(late, plain, rtol=1e-2, atol=1e-6)
 
 
 def test_a_gradient_that_is_to_be_differentiated_is_refused() -> None:
     layer, rows = torch.nn.Linear(4, 7), torch.randn(1, 5, 4, requires_grad=True)
-    wanted, token_mask = torch.randint(7, (1, 5)), torch.ones(1, 5, dtype=torch.bool)
-    loss = sequence_loss(layer, rows, wanted, token_mask, 0.0, list(layer.parameters()), 1.0)
+    expected, token_mask = torch.randint(7, (1, 5)), torch.ones(1, 5, dtype=torch.bool)
+    loss = sequence_loss(layer, rows, expected, token_mask, 0.0, list(layer.parameters()), 1.0)
     with pytest.raises(AttlasError, match="not differentiated again; got create_graph=True"):
         torch.autograd.grad(loss, rows, create_graph=True)

@@ -116,12 +116,12 @@ def test_all_that_is_no_hidden_matrix_goes_where_adamw_takes_it() -> None:
         one.step()
         other.step()
     turned = set(map(id, hidden_weights(ours)))
-    found, wanted = dict(ours.named_parameters()), dict(theirs.named_parameters())
+    found, expected = dict(ours.named_parameters()), dict(theirs.named_parameters())
     for name, parameter in found.items():
         if id(parameter) in turned:
-            assert not torch.allclose(parameter, wanted[name])
+            assert not torch.allclose(parameter, expected[name])
         else:
-            torch.testing.assert_close(parameter, wanted[name], msg=name)
+            torch.testing.assert_close(parameter, expected[name], msg=name)
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,8 @@ def test_its_state_goes_on_by_the_names_of_the_parameters() -> None:
     for model, one in ((whole, optimizer), (cut, second)):
         gradients(model, 9)
         one.step()
-    found, wanted = weights(cut), weights(whole)
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    found, expected = weights(cut), weights(whole)
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_a_model_of_vectors_alone_is_stepped_too() -> None:

@@ -33,13 +33,13 @@ def read(**optimizer: Any) -> Any:
 @pytest.mark.parametrize("kind", REFERENCES)
 def test_every_setting_reaches_the_optimiser_of_that_name(kind: str) -> None:
     found = trained(lambda model: read(kind=kind, **SETTINGS).build(model, 0.01))
-    wanted = {
+    expected = {
         name: trained(lambda model, of=of: of(model.parameters(), lr=0.01, **SETTINGS))
         for name, of in REFERENCES.items()
     }
-    torch.testing.assert_close(found, wanted[kind])
+    torch.testing.assert_close(found, expected[kind])
     (other,) = REFERENCES.keys() - {kind}
-    assert (found - wanted[other]).abs().max() > 1e-3
+    assert (found - expected[other]).abs().max() > 1e-3
 
 
 def test_it_is_adam_unless_another_name_is_said() -> None:
@@ -49,7 +49,7 @@ def test_it_is_adam_unless_another_name_is_said() -> None:
     assert read(kind="muon", iterations=3) == MuonConfig(iterations=3)
 
 
-def test_a_setting_of_another_optimiser_is_told() -> None:
+def test_a_setting_of_another_optimiser_is_reported() -> None:
     with pytest.raises(AttlasError, match=r"optimizer\.momentum"):
         read(momentum=0.9)
     with pytest.raises(AttlasError, match="'adam', 'adamw', 'muon'"):

@@ -53,7 +53,7 @@ def shown(*events: Event) -> str:
     return console.file.getvalue()
 
 
-def test_a_text_is_told_as_it_is() -> None:
+def test_a_text_is_reported_as_it_is() -> None:
     text = ":x: /a:b:c.tsv [bold]"
     assert shown(Preparing(update=0, epoch=0, seconds=0.0, what=text)) == f"{text}\n"
     assert shown(replace(started(), notes=(text,))).startswith(f"{text}\n")
@@ -67,7 +67,7 @@ def finished(update: int, reason: str, planned: int | None) -> Outcome:
     )  # fmt: skip
 
 
-def test_one_of_a_thing_is_not_told_as_many() -> None:
+def test_one_of_a_thing_is_not_reported_as_many() -> None:
     one = replace(started(), parameters=1, pairs=1, batches=1)
     assert shown(one) == "1 parameter on cpu; 1 pair in 1 batch\n"
     half = replace(one, numbers="bfloat16")
@@ -77,9 +77,9 @@ def test_one_of_a_thing_is_not_told_as_many() -> None:
 
 
 def test_a_training_that_the_time_ends_says_how_far_it_came_and_how_to_go_on() -> None:
-    told = shown(finished(56, "max_minutes", 1000))
-    assert "the time is over: 56 of 1,000 planned updates made" in told
-    assert "to go on, raise training.max_minutes" in told
+    reported = shown(finished(56, "max_minutes", 1000))
+    assert "the time is over: 56 of 1,000 planned updates made" in reported
+    assert "to go on, raise training.max_minutes" in reported
     assert "(the time is over; to go on, raise training.max_minutes)" in shown(
         finished(56, "max_minutes", None)
     )

@@ -35,10 +35,10 @@ CASES = given(
 )
 
 
-def by_torch(logits: Tensor, wanted: Tensor, smoothing: float, alpha: float) -> Tensor:
+def by_torch(logits: Tensor, expected: Tensor, smoothing: float, alpha: float) -> Tensor:
     """As the paper writes it, halved."""
     total = logits.new_zeros(())
-    for (ours, theirs), token in zip(logits, wanted, strict=True):
+    for (ours, theirs), token in zip(logits, expected, strict=True):
         p, q = (one.log_softmax(-1) for one in (ours, theirs))
         for one in (ours, theirs):
             total = total + 0.5 * F.cross_entropy(one, token, label_smoothing=smoothing)
@@ -53,9 +53,9 @@ def test_it_is_the_formula_of_the_paper_halved(
 ) -> None:
     torch.manual_seed(seed)
     logits = torch.randn(predictions, 2, classes, dtype=torch.double)
-    wanted = torch.randint(classes, (predictions,))
-    ours = rdrop_cross_entropy(logits, wanted, smoothing, alpha)
-    assert torch.allclose(ours, by_torch(logits, wanted, smoothing, alpha), rtol=1e-12)
+    expected = torch.randint(classes, (predictions,))
+    ours = rdrop_cross_entropy(logits, expected, smoothing, alpha)
+    assert torch.allclose(ours, by_torch(logits, expected, smoothing, alpha), rtol=1e-12)
 
 
 @CASES
@@ -64,10 +64,10 @@ def test_the_gradient_is_that_of_autograd(
 ) -> None:
     torch.manual_seed(seed)
     logits = 3 * torch.randn(predictions, 2, classes, dtype=torch.double)
-    wanted = torch.randint(classes, (predictions,))
-    loss, gradient = rdrop_cross_entropy_and_gradient(logits, wanted, smoothing, alpha)
+    expected = torch.randint(classes, (predictions,))
+    loss, gradient = rdrop_cross_entropy_and_gradient(logits, expected, smoothing, alpha)
     logits.requires_grad_()
-    plain = rdrop_cross_entropy(logits, wanted, smoothing, alpha)
+    plain = rdrop_cross_entropy(logits, expected, smoothing, alpha)
     (theirs,) = torch.autograd.grad(plain, logits)
     assert torch.allclose(loss, plain, rtol=1e-12)
     assert torch.allclose(gradient, theirs, rtol=1e-9, atol=1e-13)
@@ -79,12 +79,12 @@ def test_a_sequence_is_the_sum_over_its_real_positions(alpha: float, length: int
     torch.manual_seed(length)
     layer = nn.Linear(5, 7).double()
     features = torch.randn(4, length, 5, dtype=torch.double, requires_grad=True)
-    wanted, token_mask = torch.randint(7, (2, length)), torch.rand(2, length) < 0.7
+    expected, token_mask = torch.randint(7, (2, length)), torch.rand(2, length) < 0.7
     parameters = list(layer.parameters())
-    loss = rdrop_sequence_loss(layer, features, wanted, token_mask, 0.1, alpha, parameters)
+    loss = rdrop_sequence_loss(layer, features, expected, token_mask, 0.1, alpha, parameters)
     first, second = layer(features).split(2)
     pairs = torch.stack([first[token_mask], second[token_mask]], dim=1)
-    plain = rdrop_cross_entropy(pairs, wanted[token_mask], 0.1, alpha)
+    plain = rdrop_cross_entropy(pairs, expected[token_mask], 0.1, alpha)
     assert torch.allclose(loss, plain, rtol=1e-12)
     ours = torch.autograd.grad(loss / 3, [features, *parameters])
     theirs = torch.autograd.grad(plain / 3, [features, *parameters])
@@ -95,12 +95,12 @@ def test_a_sequence_is_the_sum_over_its_real_positions(alpha: float, length: int
 def test_two_equal_readings_lose_what_one_loses() -> None:
     torch.manual_seed(0)
     layer = nn.Linear(5, 7)
-    features, wanted = torch.randn(2, 9, 5), torch.randint(7, (2, 9))
+    features, expected = torch.randn(2, 9, 5), torch.randint(7, (2, 9))
     token_mask = torch.rand(2, 9) < 0.7
     twice = rdrop_sequence_loss(
-        layer, features.repeat(2, 1, 1), wanted, token_mask, 0.1, 5.0, list(layer.parameters())
+        layer, features.repeat(2, 1, 1), expected, token_mask, 0.1, 5.0, list(layer.parameters())
     )
-    once = sequence_loss(layer, features, wanted, token_mask, 0.1, list(layer.parameters()))
+    once = sequence_loss(layer, features, expected, token_mask, 0.1, list(layer.parameters()))
     assert torch.allclose(twice, once, rtol=1e-5)
 
 
@@ -219,8 +219,8 @@ def test_in_training_both_readings_of_a_task_differ_and_what_parts_them_is_in_it
     apart = sum(F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((p, q), (q, p)))
     assert apart > 1e-3 * reading.batch.tokens
     for alpha in alphas[1:]:
-        wanted = losses[1e-9] + 0.25 * alpha * float(apart)
-        assert losses[alpha] == pytest.approx(wanted, rel=1e-5)
+        expected = losses[1e-9] + 0.25 * alpha * float(apart)
+        assert losses[alpha] == pytest.approx(expected, rel=1e-5)
     assert losses[5.0] > losses[2.0] > losses[1e-9]
 
 
@@ -258,19 +258,19 @@ def test_the_gradient_of_a_task_draws_both_readings_together(
 def test_half_precise_logits_lose_what_precise_ones_lose() -> None:
     torch.manual_seed(0)
     logits = torch.randn(500, 2, 3).bfloat16()
-    wanted = torch.randint(3, (500,))
-    found = rdrop_cross_entropy(logits, wanted, 0.1, 5.0)
+    expected = torch.randint(3, (500,))
+    found = rdrop_cross_entropy(logits, expected, 0.1, 5.0)
     assert found.dtype == torch.float32
-    assert torch.equal(found, rdrop_cross_entropy(logits.float(), wanted, 0.1, 5.0))
+    assert torch.equal(found, rdrop_cross_entropy(logits.float(), expected, 0.1, 5.0))
 
 
 def test_the_gradient_under_autocast_is_that_of_float32() -> None:
     torch.manual_seed(0)
-    logits, wanted = torch.randn(300, 2, 50), torch.randint(50, (300,))
-    logits.scatter_add_(2, wanted[:, None, None].expand(-1, 2, 1), torch.full((300, 2, 1), 12.0))
-    exact = rdrop_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
+    logits, expected = torch.randn(300, 2, 50), torch.randint(50, (300,))
+    logits.scatter_add_(2, expected[:, None, None].expand(-1, 2, 1), torch.full((300, 2, 1), 12.0))
+    exact = rdrop_cross_entropy_and_gradient(logits, expected, 0.1, 5.0)
     with torch.autocast("cpu", torch.bfloat16):
-        found = rdrop_cross_entropy_and_gradient(logits, wanted, 0.1, 5.0)
+        found = rdrop_cross_entropy_and_gradient(logits, expected, 0.1, 5.0)
     assert torch.equal(found[0], exact[0])
     assert torch.equal(found[1], exact[1])
 

@@ -159,7 +159,7 @@ def test_a_text_with_a_label_may_fill_a_batch_where_nothing_else_bounds_it(
 
 
 @pytest.mark.parametrize(("tokens", "most"), [(3, 1), (200, 198), (257, 255)])
-def test_a_pair_that_fits_into_no_batch_is_told_also_where_its_length_is_left_out(
+def test_a_pair_that_fits_into_no_batch_is_reported_also_where_its_length_is_left_out(
     tokens: int, most: int
 ) -> None:
     said = rf"batching\.max_length of {most} or less, .* max_tokens = {tokens} \(the test\); got "
@@ -283,20 +283,20 @@ def test_one_setting_of_the_validations_search_leaves_the_others_as_they_are() -
     assert read_recipe("demo", wide).training.validation.decoding == DecodingConfig(num_beams=3)
 
 
-def test_a_tokenizer_that_is_not_installed_is_told_before_the_training(
+def test_a_tokenizer_that_is_not_installed_is_reported_before_the_training(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bleu_tokenizer, "find_spec", lambda name: None)
     with pytest.raises(AttlasError, match=r"pip install 'sacrebleu\[ja\]'"):
         read_recipe("demo", ["training.validation.bleu_tokenizer=ja-mecab"])
-    asked = read_recipe("demo", ["training.validation.bleu_tokenizer=char"])
-    assert asked.training.validation.bleu_tokenizer == "char"
+    requested = read_recipe("demo", ["training.validation.bleu_tokenizer=char"])
+    assert requested.training.validation.bleu_tokenizer == "char"
 
 
 def test_a_validation_scores_with_the_tokenizer_of_its_recipe(tmp_path: Path) -> None:
-    told: list[Event] = []
-    train(recipe(2, validation={"bleu_tokenizer": "char"}), tmp_path, report=told.append)
-    scored = [event for event in told if isinstance(event, Validated)]
+    reported: list[Event] = []
+    train(recipe(2, validation={"bleu_tokenizer": "char"}), tmp_path, report=reported.append)
+    scored = [event for event in reported if isinstance(event, Validated)]
     assert scored
     assert all("tok:char" in (event.signature or "") for event in scored)
 

@@ -88,10 +88,10 @@ def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
     tmp_path: Path, undisturbed: dict[str, Any], stop: int, number: signal.Signals
 ) -> None:
     before = signal.getsignal(number)
-    told: list[Event] = []
+    reported: list[Event] = []
 
     def press(event: Event) -> None:
-        told.append(event)
+        reported.append(event)
         if isinstance(event, Trained) and event.update == stop:
             os.kill(os.getpid(), number)
 
@@ -99,7 +99,7 @@ def test_ctrl_c_saves_this_very_update_and_the_run_goes_on_to_the_same_bits(
         train(recipe(12, log_every=1), tmp_path, report=press)
     assert signal.getsignal(number) == before
     assert Run(tmp_path).store.numbered()[-1] == stop
-    assert [type(event) for event in told].count(Interrupted) == 1
+    assert [type(event) for event in reported].count(Interrupted) == 1
     found = whole(tmp_path, recipe(12))
     assert set(differences(found, undisturbed)) <= {"events"}  # it was told more often
 
@@ -109,11 +109,11 @@ def test_a_run_goes_on_in_the_numbers_it_began_in_on_whatever_processor(
 ) -> None:
     monkeypatch.setattr(linear, "_LEAST_HALVES", 0)
     monkeypatch.setattr(precision, "has_bf16_instructions", lambda: True)
-    wanted = whole(tmp_path / "whole", recipe(12, autocast="auto"))
+    expected = whole(tmp_path / "whole", recipe(12, autocast="auto"))
     train(recipe(5, autocast="auto"), tmp_path / "run")
     monkeypatch.setattr(precision, "has_bf16_instructions", lambda: False)
     found = whole(tmp_path / "run", recipe(12, autocast="auto"))
-    assert differences(found, wanted) == []
+    assert differences(found, expected) == []
     assert "last" in differences(found, undisturbed)
     started = [event for event in Run(tmp_path / "run").events() if event["event"] == "started"]
     assert [event["numbers"] for event in started] == ["bfloat16"] * 2
@@ -182,10 +182,10 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
 
 
 def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(tmp_path: Path) -> None:
-    told: list[Event] = []
+    reported: list[Event] = []
 
     def press(event: Event) -> None:
-        told.append(event)
+        reported.append(event)
         os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -196,7 +196,7 @@ def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(tmp_path: Path) -> No
         pytest.fail("Ctrl-C was heard")
     finally:
         signal.signal(signal.SIGINT, before)
-    assert not any(isinstance(event, Interrupted) for event in told)
+    assert not any(isinstance(event, Interrupted) for event in reported)
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, print])
@@ -227,10 +227,10 @@ def test_a_finished_run_that_another_limit_ends_now_tells_that_one(tmp_path: Pat
 
 def test_training_leaves_the_random_numbers_of_the_caller_alone(tmp_path: Path) -> None:
     torch.manual_seed(5)
-    wanted = torch.rand(3)
+    expected = torch.rand(3)
     torch.manual_seed(5)
     train(recipe(2), tmp_path)
-    assert torch.equal(torch.rand(3), wanted)
+    assert torch.equal(torch.rand(3), expected)
 
 
 def changed(settings: dict[str, Any]) -> Recipe:
@@ -270,13 +270,13 @@ def test_a_folder_in_which_nothing_was_trained_begins_anew_with_another_recipe(
     wrong["data"] = {**tables["data"], "length": [4, 5]}
     with pytest.raises(AttlasError, match="at least one pair of at most 1 token in"):
         train(Recipe.model_validate(wrong), tmp_path / "run")
-    found, told = tmp_path / "run", []
-    train(recipe(3), found, report=told.append)
-    assert told[0].what == f"no checkpoint yet in {found}: starting over"
+    found, reported = tmp_path / "run", []
+    train(recipe(3), found, report=reported.append)
+    assert reported[0].what == f"no checkpoint yet in {found}: starting over"
     assert differences(whole(found, recipe(3)), whole(tmp_path / "alone", recipe(3))) == []
-    wanted = Run(tmp_path / "alone")
-    assert Run(found).config == wanted.config
-    assert Run(found).provenance()["data"] == wanted.provenance()["data"]
+    expected = Run(tmp_path / "alone")
+    assert Run(found).config == expected.config
+    assert Run(found).provenance()["data"] == expected.provenance()["data"]
 
 
 def test_a_run_killed_before_its_first_checkpoint_says_that_it_starts_over(tmp_path: Path) -> None:
@@ -287,14 +287,14 @@ def test_a_run_killed_before_its_first_checkpoint_says_that_it_starts_over(tmp_p
     with pytest.raises(SystemExit):
         train(recipe(3), tmp_path, report=die)
     assert Run(tmp_path).events()
-    told: list[Event] = []
-    train(recipe(3), tmp_path, report=told.append)
-    notes = [event.what for event in told if isinstance(event, Preparing)]
+    reported: list[Event] = []
+    train(recipe(3), tmp_path, report=reported.append)
+    notes = [event.what for event in reported if isinstance(event, Preparing)]
     assert notes[0] == f"no checkpoint yet in {tmp_path}: starting over"
     assert [event["event"] for event in Run(tmp_path).events()].count("started") == 1
-    told.clear()
-    train(recipe(4), tmp_path, report=told.append)
-    assert not any("no checkpoint" in e.what for e in told if isinstance(e, Preparing))
+    reported.clear()
+    train(recipe(4), tmp_path, report=reported.append)
+    assert not any("no checkpoint" in e.what for e in reported if isinstance(e, Preparing))
 
 
 def test_data_that_cannot_be_read_leaves_no_folder_behind(tmp_path: Path) -> None:
@@ -312,8 +312,8 @@ def test_what_is_saved_against_a_kill_counts_neither_for_the_average_nor_for_wha
     tmp_path: Path, averaging: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validation = {"every": 4, "translate": False}
-    wanted = recipe(11, averaging=averaging, validation=validation)
-    alone = whole(tmp_path / "alone", wanted)  # eleven updates are too few for one
+    expected = recipe(11, averaging=averaging, validation=validation)
+    alone = whole(tmp_path / "alone", expected)  # eleven updates are too few for one
     monkeypatch.setattr("attlas.training.trainer.SAFETY", 3)
     store, there = Run(tmp_path / "alone").store, {}
 
@@ -331,9 +331,9 @@ def test_what_is_saved_against_a_kill_counts_neither_for_the_average_nor_for_wha
     assert there[4] == [3]
     assert 3 not in there[5]
     assert there[10][-1] == 9
-    assert set(differences(whole(found, wanted), alone)) <= {"events"}  # it was told more often
+    assert set(differences(whole(found, expected), alone)) <= {"events"}  # it was told more often
     assert Run(tmp_path / "killed").store.named("last") == "00000009"
-    assert set(differences(whole(tmp_path / "killed", wanted), alone)) <= {"events"}
+    assert set(differences(whole(tmp_path / "killed", expected), alone)) <= {"events"}
 
 
 def test_saving_as_often_as_the_recipe_says_counts_for_the_average(

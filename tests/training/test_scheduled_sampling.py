@@ -53,14 +53,14 @@ def test_with_probability_one_it_is_teacher_forcing(
     training: bool,
 ) -> None:
     model.train(training)
-    found, wanted = (
+    found, expected = (
         (logits, torch.autograd.grad(logits.sin().sum(), [*model.parameters()]))
         for logits in (
             scheduled_sampling_logits(model, batch, 1.0, token, generator()),
             model.logits(teacher_forced(model, batch)),
         )
     )
-    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_with_probability_zero_and_argmax_it_is_greedy_free_running(

@@ -81,11 +81,11 @@ def test_a_schedule_that_comes_to_nothing_says_how_many_updates_teach_nothing(
 ) -> None:
     schedule = kind(warmup=400, total_steps=2367)
     assert schedule.factor(23_670) == 0.0
-    told = schedule.misfit(23_670)
-    assert told is not None
-    assert "falls to about 0 at update 2,367" in told
-    assert "ends after about 23,670: 21,303 updates would teach nothing" in told
-    assert "Set training.schedule.total_steps" in told
+    reported = schedule.misfit(23_670)
+    assert reported is not None
+    assert "falls to about 0 at update 2,367" in reported
+    assert "ends after about 23,670: 21,303 updates would teach nothing" in reported
+    assert "Set training.schedule.total_steps" in reported
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_schedule_that_comes_to_nothing_says_how_many_updates_teach_nothing(
         (InverseSquareRootSchedule(warmup=1), 10**9),
     ],
 )
-def test_a_schedule_that_leaves_a_rate_until_the_end_is_not_told(
+def test_a_schedule_that_leaves_a_rate_until_the_end_is_not_reported(
     schedule: Schedule, planned: int | None
 ) -> None:
     assert schedule.misfit(planned) is None

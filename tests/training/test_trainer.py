@@ -63,27 +63,27 @@ def test_a_folder_holds_everything_that_a_run_is(tmp_path: Path) -> None:
     run.model("averaged")
 
 
-def test_what_is_told_is_what_is_written_down(tmp_path: Path) -> None:
-    told: list[Event] = []
-    train(recipe(6), tmp_path, report=told.append)
-    assert told.pop(0).kind == "preparing"  # for people alone
+def test_what_is_reported_is_what_is_written_down(tmp_path: Path) -> None:
+    reported: list[Event] = []
+    train(recipe(6), tmp_path, report=reported.append)
+    assert reported.pop(0).kind == "preparing"  # for people alone
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == [
-        json.loads(json.dumps(event.record())) for event in told
+        json.loads(json.dumps(event.record())) for event in reported
     ]
-    assert told[0].kind == "started"
-    assert [event.update for event in told if isinstance(event, Trained)] == [2, 4, 6]
-    scored = [event for event in told if isinstance(event, Validated)]
+    assert reported[0].kind == "started"
+    assert [event.update for event in reported if isinstance(event, Trained)] == [2, 4, 6]
+    scored = [event for event in reported if isinstance(event, Validated)]
     assert all("tok:13a" in (event.signature or "") for event in scored)
 
 
 def test_the_best_checkpoint_is_the_one_with_the_best_validation(tmp_path: Path) -> None:
-    told: list[Event] = []
+    reported: list[Event] = []
     begun = recipe(
         12, averaging=PLAIN, validation={"every": 2, "translate": False}, learning_rate=0.05
     )
-    outcome = train(begun, tmp_path, report=told.append)
-    scored = [event for event in told if isinstance(event, Validated)]
+    outcome = train(begun, tmp_path, report=reported.append)
+    scored = [event for event in reported if isinstance(event, Validated)]
     assert len(scored) == 6
     best = min(scored, key=lambda event: event.loss)
     assert outcome.best == best.loss
@@ -110,10 +110,10 @@ def test_the_last_checkpoints_and_the_best_are_kept_and_no_more(tmp_path: Path) 
 
 def test_training_stops_when_validation_no_longer_gets_better(tmp_path: Path) -> None:
     validation = {"every": 1, "translate": False, "patience": 3}
-    told: list[Event] = []
+    reported: list[Event] = []
     begun = recipe(200, averaging=PLAIN, learning_rate=2.0, validation=validation)
-    outcome = train(begun, tmp_path, report=told.append)
-    scored = [event for event in told if isinstance(event, Validated)]
+    outcome = train(begun, tmp_path, report=reported.append)
+    scored = [event for event in reported if isinstance(event, Validated)]
     assert outcome.reason == "patience"
     assert outcome.update < 200
     assert [event.best for event in scored[-4:]] == [True, False, False, False]
@@ -124,15 +124,15 @@ def test_the_measured_average_is_the_mean_of_the_last_checkpoints(tmp_path: Path
         6, save_every=2, keep_last=3, averaging={"kind": "last", "count": 2},
         validation={"every": 3, "translate": False},
     )  # fmt: skip
-    told: list[Event] = []
-    train(begun, tmp_path, report=told.append)
+    reported: list[Event] = []
+    train(begun, tmp_path, report=reported.append)
     store = Run(tmp_path).store
     assert store.numbered()[-2:] == [4, 6]
     one, two = (store.read(f"{update:08d}").model for update in (4, 6))
     average = store.read("averaged").model
     for name, tensor in average.items():
         assert torch.allclose(tensor, (one[name] + two[name]) / 2, atol=1e-7)
-    measured = [e for e in told if isinstance(e, Validated) and e.checkpoint == "averaged"]
+    measured = [e for e in reported if isinstance(e, Validated) and e.checkpoint == "averaged"]
     assert len(measured) == 1
     vocabularies = Run(tmp_path).vocabularies()
     task = TranslationTask(begun, begun.data.load(), vocabularies)
@@ -149,8 +149,8 @@ def test_validation_loss_is_the_mean_over_all_real_tokens(tmp_path: Path) -> Non
         logits = model(batch.source, batch.decoder_input, token_mask=batch.source_mask)[
             batch.expected_mask
         ]
-    wanted = torch.nn.functional.cross_entropy(logits, batch.expected[batch.expected_mask])
-    assert validation_loss(model, task.valid_batches) == pytest.approx(wanted.item())
+    expected = torch.nn.functional.cross_entropy(logits, batch.expected[batch.expected_mask])
+    assert validation_loss(model, task.valid_batches) == pytest.approx(expected.item())
     assert not model.training
 
 
@@ -190,9 +190,9 @@ def test_a_time_limit_stops_without_changing_the_way(tmp_path: Path) -> None:
 
 
 def notes(begun: Recipe, folder: Path) -> str:
-    told: list[Event] = []
-    train(begun, folder, report=told.append)
-    (first,) = (event for event in told if isinstance(event, Started))
+    reported: list[Event] = []
+    train(begun, folder, report=reported.append)
+    (first,) = (event for event in reported if isinstance(event, Started))
     return "\n".join(first.notes)
 
 
@@ -202,11 +202,11 @@ def test_the_pairs_that_a_training_begins_with_are_those_that_are_trained_on(
     tables = recipe(1).tables()
     tables["batching"] |= {"max_length": 4, "overlong": "skip"}
     begun = Recipe.model_validate(tables)
-    task, told = prepare_run(begun, tmp_path), list[Event]()
+    task, reported = prepare_run(begun, tmp_path), list[Event]()
     trained = sum(map(len, task.batches(0).epoch(0)))
     assert 0 < trained < len(task.splits.train)
-    train(begun, tmp_path, report=told.append)
-    (first,) = (event for event in told if isinstance(event, Started))
+    train(begun, tmp_path, report=reported.append)
+    (first,) = (event for event in reported if isinstance(event, Started))
     assert first.pairs == trained
 
 
@@ -218,8 +218,8 @@ def test_targets_without_spaces_between_words_are_noted_at_the_start(tmp_path: P
     tables["data"] = {"kind": "files", "train": str(path), "valid": str(path)}
     tables["vocabulary"] = {"kind": "characters"}
     unfit = prepare_run(Recipe.model_validate(tables), tmp_path / "words")
-    told = "\n".join(unfit.notes(unfit.batches(0)))
-    assert 'set training.validation.bleu_tokenizer = "char"' in told
+    reported = "\n".join(unfit.notes(unfit.batches(0)))
+    assert 'set training.validation.bleu_tokenizer = "char"' in reported
     tables["training"]["validation"] = {"bleu_tokenizer": "char"}
     fit = prepare_run(Recipe.model_validate(tables), tmp_path / "characters")
     assert "bleu_tokenizer" not in "\n".join(fit.notes(fit.batches(0)))
@@ -231,19 +231,21 @@ def test_a_schedule_that_is_longer_than_the_training_is_noted_at_the_start(tmp_p
     linear = {"kind": "linear", "warmup": 2, "total_steps": 5000}
     validation = {"translate": False}
     begun = recipe(10**6, max_epochs=2, schedule=linear, validation=validation)
-    told = notes(begun, tmp_path / "linear")
+    reported = notes(begun, tmp_path / "linear")
     assert train(begun, tmp_path / "linear").update == whole
     assert train(begun, tmp_path / "linear").planned == whole
     assert (
         "WARNING: training.schedule.total_steps = 5000, but the training ends after about "
         f"{whole} updates. Set it lower"
-    ) in told
+    ) in reported
     warm = {"kind": "inverse-square-root", "warmup": 4000}
-    told = notes(recipe(3, schedule=warm, validation=validation), tmp_path / "warm")
-    assert "training.schedule.warmup = 4000, but the training ends after about 3 updates" in told
+    reported = notes(recipe(3, schedule=warm, validation=validation), tmp_path / "warm")
+    assert (
+        "training.schedule.warmup = 4000, but the training ends after about 3 updates" in reported
+    )
 
 
-def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_nothing(
+def test_a_run_that_goes_on_beyond_its_schedule_is_reported_how_many_updates_teach_nothing(
     tmp_path: Path,
 ) -> None:
     plain: dict[str, Any] = {
@@ -255,27 +257,29 @@ def test_a_run_that_goes_on_beyond_its_schedule_is_told_how_many_updates_teach_n
     )
 
 
-def test_r_drop_that_begins_after_the_end_is_told(tmp_path: Path) -> None:
+def test_r_drop_that_begins_after_the_end_is_reported(tmp_path: Path) -> None:
     twice: dict[str, Any] = {
         "rdrop_alpha": 1.0, "scheduled_sampling": {"kind": "constant", "p": 1.0},
         "validation": {"translate": False},
     }  # fmt: skip
     tables = recipe(4, **twice).tables()
-    for after, told in ((3, False), (4, True)):
+    for after, reported in ((3, False), (4, True)):
         tables["training"]["rdrop_after"] = after
         begun = Recipe.read(tables, "the test")
         said = "begins after update 4 of about 4, so it has no effect"
-        assert (said in notes(begun, tmp_path / str(after))) is told
+        assert (said in notes(begun, tmp_path / str(after))) is reported
 
 
-def test_sources_that_a_validation_cuts_are_told_and_need_no_positions(tmp_path: Path) -> None:
+def test_sources_that_a_validation_cuts_are_reported_and_need_no_positions(tmp_path: Path) -> None:
     sizes = {"embed_dim": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1, "decoder_layers": 1}
     cut = {"method": "greedy", "max_source_length": 2}
     tables = recipe(2, validation={"sentences": 5, "decoding": cut}).tables()
     tables["batching"]["max_length"] = 3
     tables["model"] = {"kind": "transformer", "positions": "learned", "max_positions": 4, **sizes}
-    told = notes(Recipe.read(tables, "the test"), tmp_path / "cut")
-    assert "longer than training.validation.decoding.max_source_length = 2: a validation" in told
+    reported = notes(Recipe.read(tables, "the test"), tmp_path / "cut")
+    assert (
+        "longer than training.validation.decoding.max_source_length = 2: a validation" in reported
+    )
     tables["training"]["validation"]["decoding"]["max_source_length"] = 4
     with pytest.raises(AttlasError, match=r"model\.max_positions of 5 at least.*max_source_length"):
         train(Recipe.read(tables, "the test"), tmp_path / "whole")
@@ -311,11 +315,11 @@ def test_a_training_that_only_the_time_limits_has_no_planned_length(tmp_path: Pa
     assert (outcome.reason, outcome.planned) == ("max_minutes", None)
 
 
-def test_an_update_that_ends_an_epoch_is_told_as_of_that_epoch(tmp_path: Path) -> None:
-    told: list[Event] = []
+def test_an_update_that_ends_an_epoch_is_reported_as_of_that_epoch(tmp_path: Path) -> None:
+    reported: list[Event] = []
     begun = recipe(10**6, max_epochs=2, log_every=1, validation={"translate": False})
-    train(begun, tmp_path, report=told.append)
-    events = [event for event in told if isinstance(event, Trained)]
+    train(begun, tmp_path, report=reported.append)
+    events = [event for event in reported if isinstance(event, Trained)]
     epochs, done = [event.epoch for event in events], [event.done for event in events]
     assert sorted(set(epochs)) == [0, 1]
     assert epochs.count(0) == epochs.count(1)
@@ -378,7 +382,7 @@ def test_curves_without_tensorboard_are_an_error_that_says_what_to_install(
     assert not (tmp_path / "run").exists()
 
 
-def test_progress_shows_what_is_to_be_told_at_the_end(tmp_path: Path) -> None:
+def test_progress_shows_what_is_to_be_reported_at_the_end(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=120)
     begun = recipe(
         2, keep_last=4, averaging={"kind": "last", "count": 4}, validation={"translate": False}
@@ -408,8 +412,8 @@ def test_progress_shows_each_validation_and_the_end(tmp_path: Path, terminal: bo
 def test_a_validation_in_numbers_that_the_device_lacks_is_refused_before_the_first_update(
     tmp_path: Path,
 ) -> None:
-    told = r"training\.validation\.decoding\.autocast = 'bf16' or 'none'"
-    with pytest.raises(AttlasError, match=told):
+    reported = r"training\.validation\.decoding\.autocast = 'bf16' or 'none'"
+    with pytest.raises(AttlasError, match=reported):
         train(recipe(2, validation={"decoding": {"autocast": "fp16"}}), tmp_path)
     assert Run(tmp_path).checkpoints() == []
     assert train(recipe(2), tmp_path).update == 2
@@ -474,16 +478,16 @@ def test_a_small_model_learns_a_toy_task_from_end_to_end(tmp_path: Path, task: s
 
 
 @pytest.mark.parametrize("translate", [True, False])
-def test_a_pair_longer_than_the_learned_positions_is_told_before_the_training(
+def test_a_pair_longer_than_the_learned_positions_is_reported_before_the_training(
     tmp_path: Path, translate: bool
 ) -> None:
     tables = recipe(2).tables()
     sizes = {"embed_dim": 8, "num_heads": 2, "ffn_dim": 8, "encoder_layers": 1, "decoder_layers": 1}
     tables["model"] = {"kind": "transformer", "positions": "learned", "max_positions": 3, **sizes}
     tables["training"]["validation"] |= {"translate": translate, "criterion": "loss"}
-    with pytest.raises(AttlasError, match=r"model\.max_positions of \d+ at least") as told:
+    with pytest.raises(AttlasError, match=r"model\.max_positions of \d+ at least") as reported:
         train(Recipe.read(tables, "the test"), tmp_path / "short")
-    needed = int(re.search(r"max_positions of (\d+)", str(told.value)).group(1))  # type: ignore[union-attr]
+    needed = int(re.search(r"max_positions of (\d+)", str(reported.value)).group(1))  # type: ignore[union-attr]
     tables["model"]["max_positions"] = needed
     assert train(Recipe.read(tables, "the test"), tmp_path / "long").update == 2
 

@@ -122,7 +122,9 @@ def test_the_settings_of_a_watch_may_change_between_sessions(tmp_path: Path) -> 
     assert [record["step"] for record in read_history(tmp_path / "watch.jsonl")] == [4, 6]
 
 
-def test_alarms_are_told_on_the_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_alarms_are_reported_on_the_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from attlas.training.progress import Progress
 
     with Progress() as report:

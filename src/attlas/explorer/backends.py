@@ -502,8 +502,8 @@ class TranslatorBackend:
     def _of(self, looked: TranslationProtocol, question: TranslationRequest) -> dict[str, Any]:
         text_maps = TextMaps.of(looked.trace) if looked.trace is not None else None
         if text_maps is not None and isinstance(looked, RepeatableProtocol):
-            asked = question if can_search(self._translator) else None
-            text_maps = replace(text_maps, forward_pass=looked.forward_pass, asked=asked)
+            requested = question if can_search(self._translator) else None
+            text_maps = replace(text_maps, forward_pass=looked.forward_pass, requested=requested)
         return {
             "text": looked.text,
             "score": looked.score if math.isfinite(looked.score) else None,
@@ -511,7 +511,7 @@ class TranslatorBackend:
             "target": list(looked.tokens),
             "remarks": translation_remarks(looked.cut, looked.finished, looked.known),
             "blank": looked.blank,
-            "beams": bool(text_maps and text_maps.forward_pass and text_maps.asked),
+            "beams": bool(text_maps and text_maps.forward_pass and text_maps.requested),
             "doubt": what_can_be_doubted(text_maps) if text_maps is not None else None,
             **self._maps.map_message(text_maps),
         }

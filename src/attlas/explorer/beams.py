@@ -73,13 +73,13 @@ _TOP = 5
 
 
 def beams_message(
-    translator: BeamSearchProtocol, asked: TranslationRequest, run: ForwardPass
+    translator: BeamSearchProtocol, requested: TranslationRequest, run: ForwardPass
 ) -> dict[str, Any]:
     """The hypotheses of a text; and for each token that was written, the most probable ones.
 
     `open` says whether a translation can go on with this token.
     """
-    found = translator.beams(asked.text, asked.prefix)
+    found = translator.beams(requested.text, requested.prefix)
     return {
         "num_beams": translator.num_beams,
         "hypotheses": [
@@ -102,12 +102,12 @@ def alternatives(run: ForwardPass, closed: frozenset[int] = frozenset()) -> list
         log_p = run.all_logits().log_softmax(-1)
     most = log_p.topk(min(_TOP, log_p.shape[-1]))
     names = run.names(most.indices.flatten().tolist())
-    told = []
+    reported = []
     for place, output in enumerate(run.outputs):
         ids, values = most.indices[place].tolist(), most.values[place].exp().tolist()
         label = ids[0] if output.label is None else output.label
         own = names[place * len(ids) : (place + 1) * len(ids)]
-        told.append(
+        reported.append(
             {
                 "token": output.name,
                 "id": label,
@@ -118,7 +118,7 @@ def alternatives(run: ForwardPass, closed: frozenset[int] = frozenset()) -> list
                 ],
             }
         )
-    return told
+    return reported
 
 
 def _finite(number: float) -> float | None:
@@ -142,8 +142,8 @@ class BeamRoutes:
     async def _beams(self, request: Request) -> Response:
         text_maps = self._maps.text_maps(request)
         check_parameters(request, ())
-        run, asked = text_maps.forward_pass, text_maps.asked
-        if run is None or asked is None:
+        run, requested = text_maps.forward_pass, text_maps.requested
+        if run is None or requested is None:
             raise AttlasError(
                 "a text whose model searches for what it writes",
                 "one whose model reads, or goes on word by word",
@@ -154,6 +154,6 @@ class BeamRoutes:
             with self._turns.taken(stop) as next_turn:
                 translator = self._bounded(next_turn)
                 assert isinstance(translator, BeamSearchProtocol)  # else nothing was kept of it
-                return beams_message(translator, asked, run)
+                return beams_message(translator, requested, run)
 
         return json_no_store(await self._maps.answer(request, work))

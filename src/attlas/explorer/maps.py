@@ -28,7 +28,7 @@ from attlas.explorer.readings import (
     Pyramid,
     Pyramids,
     Readings,
-    Told,
+    Report,
     cut_out,
     largest_of_groups,
     largest_of_known_rows,
@@ -82,7 +82,7 @@ class TextMaps:
 
     layers: tuple[Layer, ...]
     forward_pass: ForwardPass | None = None
-    asked: TranslationRequest | None = None
+    requested: TranslationRequest | None = None
     gold: Reference | None = None
 
     @classmethod
@@ -288,7 +288,7 @@ class MapWindow:
         stop: threading.Event | None = None,
         *,
         hidden: float = 0.0,
-        told: Told = lambda _: None,
+        report: Report = lambda _: None,
         log_sums: Float[Tensor, " queries"] | None = None,
     ) -> Float[Tensor, "heads height width"]:
         """The weights in this window: exact ones, or the largest of each group.
@@ -307,15 +307,21 @@ class MapWindow:
         part = None if log_sums is None else cut_out(attention_map, self.rows, self.key_range)
         if part is not None and log_sums is not None:
             sums = log_sums[slice(*self.rows)]
-            return largest_of_known_rows(part, sums, shape, hidden=hidden, stop=stop, told=told)
+            return largest_of_known_rows(part, sums, shape, hidden=hidden, stop=stop, report=report)
         return largest_of_groups(
-            attention_map, self.rows, self.key_range, shape, hidden=hidden, stop=stop, told=told
+            attention_map,
+            self.rows,
+            self.key_range,
+            shape,
+            hidden=hidden,
+            stop=stop,
+            report=report,
         )
 
-    def pyramid(self, layer: Layer, stop: threading.Event, told: Told) -> Pyramid:
+    def pyramid(self, layer: Layer, stop: threading.Event, report: Report) -> Pyramid:
         """The reading of the whole map of the head of this window."""
         shape = self.height, self.width
-        return Pyramid.read(self._chosen(layer), shape, stop=stop, told=told)
+        return Pyramid.read(self._chosen(layer), shape, stop=stop, report=report)
 
     def _chosen(self, layer: Layer) -> AttentionMap:
         if self.heads == (0, layer.heads):
@@ -483,27 +489,27 @@ class MapRoutes:
     async def _tile(self, request: Request) -> Response:
         layer, view = self._requested(request)
         name = _layer_name(request)
-        with self._readings.under_way((name, view)) as told:
+        with self._readings.under_way((name, view)) as report:
             packed = await self.answer(
-                request, lambda stop: self._read(name, layer, view, stop, told)
+                request, lambda stop: self._read(name, layer, view, stop, report)
             )
         return no_store(Response(packed, media_type=MEDIA_TYPE))
 
     def _read(
-        self, name: LayerName, layer: Layer, view: MapWindow, stop: threading.Event, told: Told
+        self, name: LayerName, layer: Layer, view: MapWindow, stop: threading.Event, report: Report
     ) -> bytes:
         """A tile; of a whole map that is long, a pyramid is kept, with which parts of it are read
         in less time."""
         head = view.heads[0]
         if view.is_long(layer):
-            pyramid = view.pyramid(layer, stop, told)
+            pyramid = view.pyramid(layer, stop, report)
             self._pyramids.put((name, head), pyramid)
             if self._answers is not None:
                 self._keep(self._answers, _pyramid_name(name, head), pyramid)
             return view.packed(pyramid.coarser((view.height, view.width)))
         known = self._pyramid(name, layer, head) if view.is_of_one(layer) else None
         log_sums = None if known is None else known.log_sums
-        return view.packed(view.of(layer, stop, hidden=-math.inf, told=told, log_sums=log_sums))
+        return view.packed(view.of(layer, stop, hidden=-math.inf, report=report, log_sums=log_sums))
 
     def _keep(self, answers: AnswerFolder, name: str, pyramid: Pyramid) -> None:
         answers.write(name, Answer(MEDIA_TYPE, pack(pyramid.cells.unsqueeze(0), 16, effort=1)))

@@ -97,13 +97,15 @@ async def json_object(request: Request, names: Sequence[str]) -> dict[str, str]:
     """The body of a request, an object with these fields, each a text; `AttlasError` for others."""
     expected = "{" + ", ".join(f'"{name}": "…"' for name in names) + "}"
     try:
-        asked = parse_json((await _body(request)).decode(), _fields)
+        requested = parse_json((await _body(request)).decode(), _fields)
     except ValueError:
         raise AttlasError(f"{expected} as JSON", "something else", "send JSON in UTF-8") from None
-    is_text = isinstance(asked, dict) and all(isinstance(value, str) for value in asked.values())
-    if not is_text or set(asked) != set(names):
-        raise AttlasError(expected, _named(asked), "send these fields, each a text")
-    return dict(asked)
+    is_text = isinstance(requested, dict) and all(
+        isinstance(value, str) for value in requested.values()
+    )
+    if not is_text or set(requested) != set(names):
+        raise AttlasError(expected, _named(requested), "send these fields, each a text")
+    return dict(requested)
 
 
 async def _body(request: Request) -> bytes:
@@ -125,20 +127,20 @@ async def _body(request: Request) -> bytes:
 
 def _parsed(body: bytes) -> tuple[str, str | tuple[int, ...]]:
     try:
-        asked = parse_json(body.decode(), _fields)
+        requested = parse_json(body.decode(), _fields)
     except ValueError:
         raise AttlasError('{"text": "…"} as JSON', "something else", "send JSON in UTF-8") from None
     if (
-        not isinstance(asked, dict)
-        or not {"text"} <= set(asked) <= {"text", "prefix"}
-        or not isinstance(asked["text"], str)
-        or not (isinstance(asked.get("prefix", ""), str) or _are_ids(asked["prefix"]))
+        not isinstance(requested, dict)
+        or not {"text"} <= set(requested) <= {"text", "prefix"}
+        or not isinstance(requested["text"], str)
+        or not (isinstance(requested.get("prefix", ""), str) or _are_ids(requested["prefix"]))
     ):
         raise AttlasError(
-            '{"text": "…"}, beside it "prefix" at most', _named(asked), "send one text"
+            '{"text": "…"}, beside it "prefix" at most', _named(requested), "send one text"
         )
-    prefix = asked.get("prefix", "")
-    return asked["text"], prefix if isinstance(prefix, str) else tuple(prefix)
+    prefix = requested.get("prefix", "")
+    return requested["text"], prefix if isinstance(prefix, str) else tuple(prefix)
 
 
 def _are_ids(value: object) -> bool:
@@ -167,9 +169,9 @@ def _check(text: str) -> None:
         ) from None
 
 
-def _named(asked: object) -> str:
+def _named(requested: object) -> str:
     """What came instead, said shortly."""
-    if isinstance(asked, dict):
-        keys = ", ".join(repr(str(key)[:20]) for key in list(asked)[:5])
+    if isinstance(requested, dict):
+        keys = ", ".join(repr(str(key)[:20]) for key in list(requested)[:5])
         return f"an object with {keys or 'nothing in it'}"
-    return f"a JSON {type(asked).__name__}"
+    return f"a JSON {type(requested).__name__}"

@@ -132,11 +132,11 @@ class TraceAnswers:
     def answer(self, question: Any) -> tuple[Any, bytes | None]:
         """The answer to one question."""
         try:
-            asked = question.get("ask") if isinstance(question, Mapping) else None
-            if not isinstance(asked, str) or asked not in self._known:
+            requested = question.get("ask") if isinstance(question, Mapping) else None
+            if not isinstance(requested, str) or requested not in self._known:
                 expected = f"a question of {', '.join(self._known)}"
                 raise AttlasError(expected, quoted(question), "load the page again")
-            return self._known[asked](question)
+            return self._known[requested](question)
         except AttlasError as error:
             return {"error": error_body(error)}, None
 

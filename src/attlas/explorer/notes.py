@@ -133,8 +133,10 @@ class NotesRoutes:
         return _answer(await run_in_threadpool(self._file.read))
 
     async def _add(self, request: Request) -> Response:
-        asked = await json_object(request, ("text", "link"))
-        return _answer(await run_in_threadpool(self._file.add, asked["text"], asked["link"]))
+        requested = await json_object(request, ("text", "link"))
+        return _answer(
+            await run_in_threadpool(self._file.add, requested["text"], requested["link"])
+        )
 
     async def _remove(self, request: Request) -> Response:
         try:

@@ -26,7 +26,7 @@ from attlas.recording.maps.reductions import (
     reduce_map,
 )
 
-Told = Callable[[float], None]
+Report = Callable[[float], None]
 """Is told the share that was read."""
 
 # How far a reading is.
@@ -40,10 +40,10 @@ class ProgressReduction(CancelCheck):
         stop: threading.Event,
         attention_map: AttentionMap,
         rows: tuple[int, int],
-        told: Told,
+        report: Report,
     ) -> None:
         super().__init__(stop)
-        self._whole, self._told = _weights_of(attention_map, rows), told
+        self._whole, self._report = _weights_of(attention_map, rows), report
         self._read = 0
         self._lock = threading.Lock()
 
@@ -51,7 +51,7 @@ class ProgressReduction(CancelCheck):
         super().update(block)
         with self._lock:
             self._read += block.weights.numel()
-            self._told(min(self._read / self._whole, 1.0))
+            self._report(min(self._read / self._whole, 1.0))
 
 
 def _weights_of(attention_map: AttentionMap, rows: tuple[int, int]) -> int:
@@ -76,7 +76,7 @@ def largest_of_groups(
     *,
     hidden: float = 0.0,
     stop: threading.Event | None = None,
-    told: Told = lambda _: None,
+    report: Report = lambda _: None,
 ) -> Float[Tensor, "heads height width"]:
     """The largest weight of each group of a part of a map; see `maps.MapWindow`.
 
@@ -92,7 +92,7 @@ def largest_of_groups(
         "pooled": PoolReduction(attention_map, rows, keys, shape, "max", hidden=hidden)
     }
     if stop is not None:
-        reductions["stop"] = ProgressReduction(stop, attention_map, rows, told)
+        reductions["stop"] = ProgressReduction(stop, attention_map, rows, report)
     pooled: Tensor = reduce_map(attention_map, reductions, rows=rows)["pooled"]
     return pooled[0]
 
@@ -169,7 +169,7 @@ def largest_of_known_rows(
     *,
     hidden: float = 0.0,
     stop: threading.Event | None = None,
-    told: Told = lambda _: None,
+    report: Report = lambda _: None,
 ) -> Float[Tensor, "1 height width"]:
     """The largest weight of each group of a part of a map of one head, see `cut_out`.
 
@@ -182,7 +182,7 @@ def largest_of_known_rows(
     """
     reductions: dict[str, Reduction] = {"pooled": _RescaledPool(part, shape, log_sums, hidden)}
     if stop is not None:
-        reductions["stop"] = ProgressReduction(stop, part, (0, part.shape[2]), told)
+        reductions["stop"] = ProgressReduction(stop, part, (0, part.shape[2]), report)
     pooled: Tensor = reduce_map(part, reductions)["pooled"]
     return pooled[0]
 
@@ -196,20 +196,20 @@ class Readings:
         self._count = 0
 
     @contextmanager
-    def under_way(self, what: Hashable) -> Iterator[Told]:
+    def under_way(self, what: Hashable) -> Iterator[Report]:
         """Of one reading; the function is to be told how far it is."""
         with self._lock:
             self._count += 1
             number = self._count
             self._shares.setdefault(what, {})[number] = 0.0
 
-        def told(share: float) -> None:
+        def report(share: float) -> None:
             with self._lock:
                 if number in self._shares.get(what, ()):
                     self._shares[what][number] = share
 
         try:
-            yield told
+            yield report
         finally:
             with self._lock:
                 del self._shares[what][number]
@@ -249,7 +249,7 @@ class Pyramid:
         shape: tuple[int, int],
         *,
         stop: threading.Event | None = None,
-        told: Told = lambda _: None,
+        report: Report = lambda _: None,
     ) -> Self:
         """Read the whole map of one head, with cells of which a picture of this shape can be made.
 
@@ -266,7 +266,7 @@ class Pyramid:
             **log_sums_of(attention_map),
         }
         if stop is not None:
-            reductions["stop"] = ProgressReduction(stop, attention_map, (0, queries), told)
+            reductions["stop"] = ProgressReduction(stop, attention_map, (0, queries), report)
         found = reduce_map(attention_map, reductions)
         log_sums = None
         if "max_logit" in found:
@@ -300,9 +300,9 @@ class Pyramid:
         first = np.searchsorted(edges, low, "right") - 1
         last = np.searchsorted(edges, high, "left")
         groups = min(most, int(last - first))
-        asked = low + np.arange(groups + 1, dtype=np.int64) * (high - low) // groups
-        firsts = np.searchsorted(edges, asked[:-1], "right") - 1
-        lasts = np.searchsorted(edges, asked[1:], "left")
+        requested = low + np.arange(groups + 1, dtype=np.int64) * (high - low) // groups
+        firsts = np.searchsorted(edges, requested[:-1], "right") - 1
+        lasts = np.searchsorted(edges, requested[1:], "left")
         parts = np.moveaxis(cells, axis, 0)
         pooled = np.stack(
             [parts[i:j].max(0) for i, j in zip(firsts.tolist(), lasts.tolist(), strict=True)]

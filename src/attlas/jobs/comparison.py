@@ -184,7 +184,7 @@ def translation_scores(
 
 
 def label_comparison(
-    wanted: Sequence[str], systems: Sequence[Sequence[str]], labels: Sequence[str]
+    expected: Sequence[str], systems: Sequence[Sequence[str]], labels: Sequence[str]
 ) -> tuple[list[dict[str, dict[str, Any]]], dict[str, str]]:
     """Accuracy (Wilson's interval, McNemar's exact test) and macro-F1 of each classifier.
 
@@ -198,10 +198,12 @@ def label_comparison(
     """
     scores: list[dict[str, dict[str, Any]]] = []
     first_correct = [
-        predicted == right for predicted, right in zip(systems[0], wanted, strict=True)
+        predicted == right for predicted, right in zip(systems[0], expected, strict=True)
     ]
     for index, predictions in enumerate(systems):
-        correct = [predicted == label for predicted, label in zip(predictions, wanted, strict=True)]
+        correct = [
+            predicted == label for predicted, label in zip(predictions, expected, strict=True)
+        ]
         low, high = wilson_interval(sum(correct), len(correct), _CONFIDENCE)
         scores.append(
             {
@@ -211,7 +213,7 @@ def label_comparison(
                     "high": 100 * high,
                     "p": None if index == 0 else mcnemar(first_correct, correct),
                 },
-                "macro-F1": {"value": 100 * macro_f1(label_scores(wanted, predictions, labels))},
+                "macro-F1": {"value": 100 * macro_f1(label_scores(expected, predictions, labels))},
             }
         )
     return scores, {

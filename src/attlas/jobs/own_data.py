@@ -376,7 +376,7 @@ def _labelled_texts(paths: list[str], settings: Mapping[str, Any]) -> tuple[Data
 
 
 def _rows(
-    path: str, data_settings: Mapping[str, Any], wanted: str
+    path: str, data_settings: Mapping[str, Any], expected: str
 ) -> tuple[list[list[str]], TableFormat, list[Choice]]:
     """The rows of a table, and its separator where the name of the file does not say it.
 
@@ -412,9 +412,9 @@ def _rows(
         return *ragged, []
     form = candidates[0]
     if not lines.rows:
-        raise DataError(f"{wanted} in {path}", "an empty file", "check the file")
+        raise DataError(f"{expected} in {path}", "an empty file", "check the file")
     raise DataError(
-        f"{wanted} in {path}",
+        f"{expected} in {path}",
         f"one column: {quoted(lines.rows[0])} in line 1",
         f"put {'a comma' if form.separator == ',' else 'a tab'} between the two",
     )

@@ -270,14 +270,14 @@ class GraphPatternAttention:
         context = self._of_blocks(query, heads, bound.back, bound.ahead)
         return self._with_marks(context, query, heads) if self.marks else context
 
-    def _of_all(self, asked: str, heads: Heads, positions: str) -> str:
+    def _of_all(self, requested: str, heads: Heads, positions: str) -> str:
         """What queries at these places (queries,) read of all keys."""
         n = self.n
         query, key = n.apart(positions, 1), n.apart(n.up_to(self.count), 0)
         mask = n.of("And", allowed(n, self.pattern, query, key), n.apart(self.token_mask, 1, 2))
-        return attended(self.graph, asked, heads, mask)
+        return attended(self.graph, requested, heads, mask)
 
-    def _of_blocks(self, asked: str, heads: Heads, back: int, ahead: int) -> str:
+    def _of_blocks(self, requested: str, heads: Heads, back: int, ahead: int) -> str:
         """What all queries read of the strips and the marks."""
         graph, n = self.graph, self.n
         last = n.of("Sub", self.count, 1)
@@ -294,7 +294,7 @@ class GraphPatternAttention:
         token_mask = graph.node("Gather", self.token_mask, positions, axis=1)
         context = attended(
             graph,
-            graph.node("Gather", asked, n.of("Min", query, last), axis=2),
+            graph.node("Gather", requested, n.of("Min", query, last), axis=2),
             Heads(
                 *(
                     graph.node("Gather", tensor, positions, axis=2)
@@ -305,7 +305,7 @@ class GraphPatternAttention:
             axes=5,  # (batch, heads, blocks, queries or keys, width)
         )
         outer, width = (
-            graph.node("Shape", asked, start=start, end=end) for start, end in ((0, 2), (3, 4))
+            graph.node("Shape", requested, start=start, end=end) for start, end in ((0, 2), (3, 4))
         )
         shape = graph.node("Concat", outer, graph.integers(-1), width, axis=0)
         joined = graph.node("Reshape", context, shape)
