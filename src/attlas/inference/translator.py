@@ -303,7 +303,7 @@ class Translator(FromRun):
         """For how many texts a search has ended, of all calls so far, also in child processes.
 
         It grows while a call is under way, so that another thread can show how far it is. A text
-        that is searched for once more counts twice, an empty one not at all.
+        that is searched for once more counts twice; an empty one, or one alone, not at all.
         """
         return self._ended.total
 
@@ -631,9 +631,9 @@ class Translator(FromRun):
         return self._decode_all(inputs)
 
     def _decode_all(self, inputs: Sequence[SearchInput]) -> list[list[list[Hypothesis]]]:
-        return decode_all(
-            self.model, inputs, self.config, self._bounds, self._surface, self._ended.add
-        )
+        is_alone = sum(len(one.source) for one in inputs) == 1  # nobody counts to one
+        on_ended = None if is_alone else self._ended.add
+        return decode_all(self.model, inputs, self.config, self._bounds, self._surface, on_ended)
 
     def _with_alternatives(
         self, line: Line, prefix_ids: Sequence[int], hypotheses: Sequence[Hypothesis]

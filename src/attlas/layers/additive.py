@@ -86,8 +86,8 @@ def additive_scores(
 def _is_recomputed(query: Tensor, keys: Tensor, energy: nn.Linear) -> bool:
     """Return True if there is a gradient to come, and no tanh should be kept for it."""
     return (
-        reads_are_long(keys, query, energy.weight)
-        and torch.is_grad_enabled()
+        torch.is_grad_enabled()
+        and reads_are_long(keys, query, energy.weight)
         and any(tensor.requires_grad for tensor in (query, keys, energy.weight))
         and type(energy) is nn.Linear
         and energy.bias is None

@@ -350,7 +350,9 @@ class ScoredAttention(SingleHeadAttention):
         weights = applied = masked_softmax(scores, allowed)
         if self.hook.is_patched:
             applied = self.hook.patch(weights.clone(), allowed)  # it may write into them
-        context = weighted_mean(self.attn_dropout(applied).squeeze(1), cache.values)
+        dropped = self.attn_dropout(applied).squeeze(1)
+        with_gradient = torch.is_grad_enabled()
+        context = weighted_mean(dropped, cache.values) if with_gradient else dropped @ cache.values
         return AttentionOutput(context, weights, applied)
 
 
