@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MADE = ("*.egg-info", "__pycache__", "node_modules", ".*_cache", ".hypothesis", "_build")
 # Tests that print paths, look for them in what is printed, or read files of the checkout.
 ON_PATHS = (
-    "tests/training/test_distributed.py::test_a_mistake_is_told_as_ever_and_ends_all_processes",
+    "tests/training/test_distributed.py::test_a_mistake_is_reported_as_ever_and_ends_all_processes",
     "tests/recording/test_mistakes.py::"
     "test_the_warning_of_a_pattern_of_no_layer_names_the_line_of_the_block",
     "tests/cli/test_errors.py",
