@@ -38,6 +38,8 @@ export interface Reading {
   readonly keySpans: readonly Span[];
 }
 
+type Requested = Pick<State, "layer" | "head" | "view">;
+
 type Now = { readonly [Name in keyof State]: ReadonlySignal<State[Name]> };
 
 /** Takes what the reader does to the door, and what comes back into the state, which panels show. */
@@ -86,7 +88,7 @@ export class Explorer {
   private answerRequest = new AbortController();
   private sheetRequest = new AbortController();
   private openingRow: number | null = null;
-  private pendingHead: { layer: number; head: number | null } | null = null;
+  private pending: Requested | null = null;
   private readonly sheets: Sheets;
   private readonly stopFetching: () => void;
 
@@ -127,19 +129,24 @@ export class Explorer {
   }
 
   chooseLayer(layer: number): void {
-    this.see(layer, this.requestedHead.head);
+    this.see(layer, this.requested.head);
   }
 
   chooseHead(head: number | null): void {
-    this.see(this.requestedHead.layer, head);
+    this.see(this.requested.layer, head);
   }
 
   openText(row: number): void {
     void this.open(row);
   }
 
-  view(excerpt: Excerpt): void {
-    void this.show(this.state.layer, this.state.head, excerpt);
+  /** Show a part of what is shown or on its way. `from`: the layer whose places these are. */
+  view(excerpt: Excerpt, from = change.layer(this.state)): void {
+    const { requested: { layer, head }, state } = this;
+    const to = state.answer?.layers[layer];
+    const there = from === change.layer(state) && this.shows(state.layer, state.head, excerpt);
+    if (there) this.set({ view: excerpt }); // what is on its way comes to the same part
+    if (to !== undefined) void this.show(layer, head, carried(excerpt, from, to));
   }
 
   /** Select a head beside the one that is shown, or let it go. */
@@ -286,13 +293,13 @@ export class Explorer {
 
   /** Show a head: of the weights that are there, or of others. */
   see(layer: number, head: number | null): void {
+    const { pending } = this;
     const chosen = { ...this.state, chosen: true };
-    if (layer === this.state.layer && change.holds(this.state, head)) {
-      this.update({ ...chosen, head });
-    } else {
-      this.current.value = chosen;
-      void this.show(layer, head);
-    }
+    const held = layer === chosen.layer && change.holds(chosen, head);
+    if (held) this.update({ ...chosen, head });
+    else this.current.value = chosen;
+    // The latest choice counts: what was chosen before does not take its place when it comes.
+    if (pending ? pending.layer !== layer || pending.head !== head : !held) void this.show(layer, head);
   }
 
   /** A head that may be chosen next, because the reader points at it. */
@@ -307,9 +314,9 @@ export class Explorer {
     else this.sheets.expect(answer, { ...head, excerpt: around(view, layer) });
   }
 
-  /** The head that is shown, or the one that is on its way. */
-  private get requestedHead(): { layer: number; head: number | null } {
-    return this.pendingHead ?? this.state;
+  /** The head and the part that are shown, or those that are on their way. */
+  private get requested(): Requested {
+    return this.pending ?? this.state;
   }
 
   /** Other weights of the same answer. */
@@ -326,18 +333,19 @@ export class Explorer {
     const { answer } = this.state;
     const layer = answer?.layers[index];
     if (answer === null || layer === undefined) return;
-    const view = excerpt ?? carried(this.state.view, change.layer(this.state), layer);
+    const { requested } = this;
+    const view = excerpt ?? carried(requested.view, answer.layers[requested.layer] ?? null, layer);
     this.sheetRequest.abort();
+    this.pending = null;
     if (this.shows(index, head, view)) {
       return this.update(change.viewed(this.state, head, view), remembered);
     }
     const wanted = { layer: index, head, excerpt: around(view, layer) };
     const ready = this.sheets.ready(answer, wanted);
     if (ready !== null) {
-      this.pendingHead = null;
       return this.update(change.withSheet(this.state, head, ready, view), remembered);
     }
-    this.pendingHead = { layer: index, head };
+    this.pending = { layer: index, head, view };
     const { signal } = (this.sheetRequest = new AbortController());
     const small = takesLong(layer, view) ? early(this.state.overview, layer, index, head) : null;
     const held = this.state.sheet?.layer === index && change.holds(this.state, head);
@@ -356,7 +364,7 @@ export class Explorer {
       },
       remembered,
     );
-    if (!signal.aborted) this.pendingHead = null;
+    if (!signal.aborted) this.pending = null;
   }
 
   /** Show what an earlier reading says of a part, and how far its own is. */
@@ -388,7 +396,7 @@ export class Explorer {
   /** Stop the reading of weights; less exact ones stay in view. */
   halt(): void {
     this.sheetRequest.abort();
-    this.pendingHead = null;
+    this.pending = null;
     this.update({ ...this.state, reading: false, slow: false, share: null });
   }
 
@@ -477,7 +485,7 @@ export class Explorer {
     this.answerRequest.abort();
     this.sheetRequest.abort();
     this.sheets.stop();
-    [this.openingRow, this.pendingHead] = [null, null];
+    [this.openingRow, this.pending] = [null, null];
     this.answerRequest = new AbortController();
     return this.answerRequest.signal;
   }

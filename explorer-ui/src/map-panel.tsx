@@ -186,7 +186,7 @@ function MapCanvas({ label }: { label: string }) {
         if (spoken) explorer.spoken.value = readout(explorer, place(cell));
       },
       click: (cell) => explorer.pin(place(cell)),
-      view: (excerpt) => explorer.view(excerpt),
+      view: (excerpt, from) => explorer.view(excerpt, from),
       here: () => active(explorer.state),
       leave: () => {
         const last = explorer.state.pointed;

@@ -42,7 +42,7 @@ export interface Handlers {
   point(cell: Cell, spoken: boolean): void;
   click(cell: Cell): void;
   /** Another part, when the reader stays there. */
-  view(excerpt: Excerpt): void;
+  view(excerpt: Excerpt, from?: Layer): void;
   leave(): void;
   /** Where the crosshair is now, which may be later than what is drawn. */
   here(): Place | null;
@@ -271,7 +271,8 @@ export class MapView {
     this.shown = excerpt;
     this.redraw();
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.handlers.view(touched(excerpt)), SETTLED);
+    const layer = this.picture?.layer; // another one may be shown by then
+    this.settling = setTimeout(() => this.handlers.view(touched(excerpt), layer), SETTLED);
   }
 
   private redraw(): void {

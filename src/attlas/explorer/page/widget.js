@@ -1961,7 +1961,7 @@ var ei = 80, ti = {
 				selected: n.value,
 				sheet: r.value
 			});
-		}), this.others = G(/* @__PURE__ */ new Map()), this.othersOf = null, this.othersRequest = new AbortController(), this.answerRequest = new AbortController(), this.sheetRequest = new AbortController(), this.openingRow = null, this.pendingHead = null, this.sheets = new Dn(e), this.beside = new pr(e);
+		}), this.others = G(/* @__PURE__ */ new Map()), this.othersOf = null, this.othersRequest = new AbortController(), this.answerRequest = new AbortController(), this.sheetRequest = new AbortController(), this.openingRow = null, this.pending = null, this.sheets = new Dn(e), this.beside = new pr(e);
 		let r = [
 			ur(() => this.fetchOthers(this.heads.value, this.now.sheet.value)),
 			ur(() => this.followPlace(this.now.pinned.value, this.now.pointed.value, this.now.sheet.value)),
@@ -1988,16 +1988,17 @@ var ei = 80, ti = {
 		this.update(Ir(this.state));
 	}
 	chooseLayer(e) {
-		this.see(e, this.requestedHead.head);
+		this.see(e, this.requested.head);
 	}
 	chooseHead(e) {
-		this.see(this.requestedHead.layer, e);
+		this.see(this.requested.layer, e);
 	}
 	openText(e) {
 		this.open(e);
 	}
-	view(e) {
-		this.show(this.state.layer, this.state.head, e);
+	view(e, t = Br(this.state)) {
+		let { requested: { layer: n, head: r }, state: i } = this, a = i.answer?.layers[n];
+		t === Br(i) && this.shows(i.layer, i.head, e) && this.set({ view: e }), a !== void 0 && this.show(n, r, o(e, t, a));
 	}
 	toggle(e) {
 		this.update(Ur(this.state, e));
@@ -2110,14 +2111,14 @@ var ei = 80, ti = {
 		!e.aborted && t?.preview && i !== null && await this.show(n, r, i);
 	}
 	see(e, t) {
-		let n = {
+		let { pending: n } = this, r = {
 			...this.state,
 			chosen: !0
-		};
-		e === this.state.layer && Vr(this.state, t) ? this.update({
-			...n,
+		}, i = e === r.layer && Vr(r, t);
+		i ? this.update({
+			...r,
 			head: t
-		}) : (this.current.value = n, this.show(e, t));
+		}) : this.current.value = r, (n ? n.layer !== e || n.head !== t : !i) && this.show(e, t);
 	}
 	expect(e) {
 		let { answer: t } = this.state, n = t?.layers[e?.layer ?? -1];
@@ -2128,8 +2129,8 @@ var ei = 80, ti = {
 			excerpt: c(r, n)
 		});
 	}
-	get requestedHead() {
-		return this.pendingHead ?? this.state;
+	get requested() {
+		return this.pending ?? this.state;
 	}
 	async show(e, t, n, r = !0) {
 		if (this.openingRow !== null) return this.current.value = {
@@ -2139,30 +2140,31 @@ var ei = 80, ti = {
 		}, this.open(this.openingRow);
 		let { answer: i } = this.state, a = i?.layers[e];
 		if (i === null || a === void 0) return;
-		let s = n ?? o(this.state.view, Br(this.state), a);
-		if (this.sheetRequest.abort(), this.shows(e, t, s)) return this.update(Nr(this.state, t, s), r);
-		let l = {
+		let { requested: s } = this, l = n ?? o(s.view, i.layers[s.layer] ?? null, a);
+		if (this.sheetRequest.abort(), this.pending = null, this.shows(e, t, l)) return this.update(Nr(this.state, t, l), r);
+		let u = {
 			layer: e,
 			head: t,
-			excerpt: c(s, a)
-		}, u = this.sheets.ready(i, l);
-		if (u !== null) return this.pendingHead = null, this.update(Mr(this.state, t, u, s), r);
-		this.pendingHead = {
+			excerpt: c(l, a)
+		}, d = this.sheets.ready(i, u);
+		if (d !== null) return this.update(Mr(this.state, t, d, l), r);
+		this.pending = {
 			layer: e,
-			head: t
+			head: t,
+			view: l
 		};
-		let { signal: d } = this.sheetRequest = new AbortController(), f = pn(a, s) ? ri(this.state.overview, a, e, t) : null, p = this.state.sheet?.layer === e && Vr(this.state, t);
-		if (f !== null && !p && this.update(Mr(this.state, t, f, s), r), this.update(kr(this.state), r), i.map !== null && pn(a, s)) {
+		let { signal: f } = this.sheetRequest = new AbortController(), p = pn(a, l) ? ri(this.state.overview, a, e, t) : null, m = this.state.sheet?.layer === e && Vr(this.state, t);
+		if (p !== null && !m && this.update(Mr(this.state, t, p, l), r), this.update(kr(this.state), r), i.map !== null && pn(a, l)) {
 			let n = {
-				excerpt: l.excerpt,
-				head: xn(a, t, l.excerpt)
+				excerpt: u.excerpt,
+				head: xn(a, t, u.excerpt)
 			};
-			this.meanwhile(i.map, e, t, s, n, d);
+			this.meanwhile(i.map, e, t, l, n, f);
 		}
-		await this.wait(d, ti.weights, async () => {
-			let e = await this.sheets.get(i, l, d);
-			return (n) => e === null ? n : Mr(n, t, e, s);
-		}, r), d.aborted || (this.pendingHead = null);
+		await this.wait(f, ti.weights, async () => {
+			let e = await this.sheets.get(i, u, f);
+			return (n) => e === null ? n : Mr(n, t, e, l);
+		}, r), f.aborted || (this.pending = null);
 	}
 	async meanwhile(e, t, n, r, i, a) {
 		let { door: o } = this, s = () => a.aborted || !this.state.reading, c = () => null, l = await o.glance?.(e, t, i, a).catch(c) ?? null;
@@ -2184,7 +2186,7 @@ var ei = 80, ti = {
 		}
 	}
 	halt() {
-		this.sheetRequest.abort(), this.pendingHead = null, this.update({
+		this.sheetRequest.abort(), this.pending = null, this.update({
 			...this.state,
 			reading: !1,
 			slow: !1,
@@ -2274,7 +2276,7 @@ var ei = 80, ti = {
 		}
 	}
 	restart() {
-		return this.answerRequest.abort(), this.sheetRequest.abort(), this.sheets.stop(), [this.openingRow, this.pendingHead] = [null, null], this.answerRequest = new AbortController(), this.answerRequest.signal;
+		return this.answerRequest.abort(), this.sheetRequest.abort(), this.sheets.stop(), [this.openingRow, this.pending] = [null, null], this.answerRequest = new AbortController(), this.answerRequest.signal;
 	}
 	pause() {
 		this.answerRequest.abort(), this.sheetRequest.abort(), this.othersRequest.abort(), this.beside.stop(), this.sheets.stop();
@@ -5301,7 +5303,9 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		});
 	}
 	go(e) {
-		this.shown = e, this.redraw(), clearTimeout(this.settling), this.settling = setTimeout(() => this.handlers.view(Cs(e)), js);
+		this.shown = e, this.redraw(), clearTimeout(this.settling);
+		let t = this.picture?.layer;
+		this.settling = setTimeout(() => this.handlers.view(Cs(e), t), js);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -5647,7 +5651,7 @@ function Vs({ label: t }) {
 				n.point(e(t)), r && (n.spoken.value = Hs(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
-			view: (e) => n.view(e),
+			view: (e, t) => n.view(e, t),
 			here: () => Lr(n.state),
 			leave: () => {
 				let e = n.state.pointed;
