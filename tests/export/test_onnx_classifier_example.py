@@ -101,21 +101,36 @@ def test_it_reads_subwords_as_attlas_does(folder: Path, text: str) -> None:
     vocabulary = loaded(folder / "classify.py").vocabulary(folder)
     ids = SUBWORDS.encode(text)
     assert vocabulary.encode(text) == ids
-    assert any(map(vocabulary.knows, ids)) == any(map(SUBWORDS.knows, ids))
+    assert vocabulary.knows(text, ids) == SUBWORDS.knows(text, ids)
+
+
+@pytest.mark.parametrize("text", ["Привет, мир!", "Здравствуй?"])
+def test_punctuation_makes_no_text_known_to_subwords(text: str) -> None:
+    assert not SUBWORDS.knows(text, SUBWORDS.encode(text))
+    assert SUBWORDS.knows(f"a1 {text}", SUBWORDS.encode(f"a1 {text}"))
 
 
 @pytest.mark.parametrize(
-    ("text", "known"), [("日 日", False), (" ", False), ("日 b", True), ("a b", True)]
+    ("text", "known"),
+    [
+        ("日 日", False),
+        (" ", False),
+        ("日 b", True),
+        ("a b", True),
+        ("日, b", True),
+        ("日 ,", False),
+        (",", True),
+    ],
 )
 @pytest.mark.parametrize("kind", [Characters, Words])
-def test_a_space_alone_makes_no_text_known(
+def test_a_space_or_a_comma_alone_makes_no_text_known(
     tmp_path: Path, kind: type[Characters | Words], text: str, known: bool
 ) -> None:
-    ours = kind.built(["a b"], 99)
+    ours = kind.built(["a b ,"], 99)
     ours.save(tmp_path / "tokenizer.json")
     theirs = onnx_classifier_example.Listed(tmp_path / "tokenizer.json")
-    assert any(map(theirs.knows, theirs.encode(text))) == known
-    assert any(map(ours.knows, ours.encode(text))) == known
+    assert theirs.knows(text, theirs.encode(text)) == known
+    assert ours.knows(text, ours.encode(text)) == known
 
 
 def test_words_of_which_none_is_known_are_reported_as_attlas_tells_them(tmp_path: Path) -> None:

@@ -121,8 +121,11 @@ class Subwords(Vocabulary):
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._labels[id_] for id_ in ids]
 
-    def knows(self, id_: int) -> bool:
-        return not self._processor.is_byte(id_) and self._labels[id_] != SPACE
+    def knows(self, text: str, ids: Sequence[int]) -> bool:
+        pieces = [self._labels[id_] for id_ in ids if not self._processor.is_byte(id_)]
+        if any(map(str.isalnum, text)):
+            return any(any(map(str.isalnum, piece)) for piece in pieces)
+        return any(piece != SPACE for piece in pieces)
 
     @property
     def spellings(self) -> Sequence[bytes]:

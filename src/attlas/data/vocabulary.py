@@ -41,11 +41,12 @@ class Vocabulary(Protocol):
         """As `pieces(encode(text))`, but an unknown token is shown as it stands in the text."""
         return self.pieces(self.encode(text))
 
-    def knows(self, id_: int) -> bool:
-        """Return True if a token is more than unknown, a space or a byte of a character.
+    def knows(self, text: str, ids: Sequence[int]) -> bool:
+        """Return True if a word of a text, of which these ids are read, is known at least in part.
 
-        Bytes stand for characters that were rare in training: a text of bytes alone is in another
-        script.
+        Punctuation is no word, and a byte of a character is no part of one: bytes stand for
+        characters that were rare in training. Of a text without letters and digits any token but a
+        space counts.
         """
 
     def save(self, path: Path) -> None:
@@ -140,8 +141,11 @@ class ListVocabulary(Vocabulary, ABC):
     def encode(self, text: str) -> list[int]:
         return [self._ids.get(token, UNKNOWN) for token in self.tokens_of(text)]
 
-    def knows(self, id_: int) -> bool:
-        return id_ != UNKNOWN and self.decode([id_]) != " "
+    def knows(self, text: str, ids: Sequence[int]) -> bool:
+        tokens = [self.decode([id_]) for id_ in ids if id_ != UNKNOWN]
+        if any(map(str.isalnum, text)):
+            return any(any(map(str.isalnum, token)) for token in tokens)
+        return any(token != " " for token in tokens)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.between.join(

@@ -249,7 +249,7 @@ class TextClassifier(FromRun):
             row[best],
             dict(zip(self.labels, row, strict=True)),
             num_unread,
-            any(map(vocabulary.knows, line.ids)),
+            vocabulary.knows(line.text, line.ids),
             partial(_as_tokens, vocabulary, line),
             partial(_traced, self.model, line.ids),
             partial(classification_pass, self.model, line.ids, labels=self.labels, first=best),

@@ -693,7 +693,7 @@ class Translator(FromRun):
             log_probability=hypothesis.log_probability,
             finished=hypothesis.finished,
             cut=line.cut,
-            known=any(map(source.knows, line.ids)),
+            known=source.knows(line.text, line.ids),
             alternatives=tuple(alternatives),
             _source_tokens=partial(line.tokens, source),
             _trace_teacher_forced=partial(

@@ -50,9 +50,12 @@ class Subwords:
             ids += [*self.of_space, *self.model.encode(other)]
         return ids
 
-    def knows(self, id_: int) -> bool:
-        """Whether it is more than a space, or a byte of a character that was hardly ever met."""
-        return not (self.model.is_byte(id_) or self.model.id_to_piece(id_) == "▁")
+    def knows(self, text: str, ids: Sequence[int]) -> bool:
+        """Whether a word of the text is known at least in part; a byte of a character is none."""
+        pieces = [self.model.id_to_piece(id_) for id_ in ids if not self.model.is_byte(id_)]
+        if any(map(str.isalnum, text)):
+            return any(any(map(str.isalnum, piece)) for piece in pieces)
+        return any(piece != "▁" for piece in pieces)
 
 
 class Listed:
@@ -72,9 +75,12 @@ class Listed:
         tokens = normalized_text.split() if self.words else self.one.findall(normalized_text)
         return [self.ids.get(token, UNKNOWN) for token in tokens]
 
-    def knows(self, id_: int) -> bool:
-        """Whether it is in the list, and more than a space."""
-        return id_ not in (UNKNOWN, self.ids.get(" "))
+    def knows(self, text: str, ids: Sequence[int]) -> bool:
+        """Whether a word of the text is in the list; punctuation is none."""
+        tokens = [token for token, id_ in self.ids.items() if id_ in ids]
+        if any(map(str.isalnum, text)):
+            return any(any(map(str.isalnum, token)) for token in tokens)
+        return any(token != " " for token in tokens)
 
 
 def vocabulary(folder: Path) -> "Subwords | Listed":
@@ -143,7 +149,7 @@ class Classifier:
         """What a reader has to know of a line, of whose ids some are kept and some cut off."""
         if not line:
             yield "there is no word in it"
-        elif not any(map(self.vocabulary.knows, ids_read)):
+        elif not self.vocabulary.knows(line, ids_read):
             yield "none of its words is in the vocabulary, so its label says nothing about it"
         if cut:
             tokens = "1 token" if cut == 1 else f"{cut:,} tokens"

@@ -49,9 +49,12 @@ class Subwords:
             ids += [*self.of_space, *self.model.encode(other)]
         return ids
 
-    def knows(self, id_: int) -> bool:
-        """Whether it is more than a space, or a byte of a character that was hardly ever met."""
-        return not (self.model.is_byte(id_) or self.model.id_to_piece(id_) == "▁")
+    def knows(self, text: str, ids: Sequence[int]) -> bool:
+        """Whether a word of the text is known at least in part; a byte of a character is none."""
+        pieces = [self.model.id_to_piece(id_) for id_ in ids if not self.model.is_byte(id_)]
+        if any(map(str.isalnum, text)):
+            return any(any(map(str.isalnum, piece)) for piece in pieces)
+        return any(piece != "▁" for piece in pieces)
 
     def decode(self, ids: list[int]) -> str:
         """The text of these ids; "\N{REPLACEMENT CHARACTER}" is an unknown one."""
@@ -89,9 +92,12 @@ class Listed:
         tokens = normalized_text.split() if self.words else self.one.findall(normalized_text)
         return [self.ids.get(token, UNKNOWN) for token in tokens]
 
-    def knows(self, id_: int) -> bool:
-        """Whether it is in the list, and more than a space."""
-        return id_ not in (UNKNOWN, self.ids.get(" "))
+    def knows(self, text: str, ids: Sequence[int]) -> bool:
+        """Whether a word of the text is in the list; punctuation is none."""
+        tokens = [token for token, id_ in self.ids.items() if id_ in ids]
+        if any(map(str.isalnum, text)):
+            return any(any(map(str.isalnum, token)) for token in tokens)
+        return any(token != " " for token in tokens)
 
     def decode(self, ids: list[int]) -> str:
         """The text of these ids."""
@@ -159,7 +165,7 @@ class Translator:
         hypotheses = self.search(list(sources.values())) if sources else []
         for (row, source), (ids, finished) in zip(sources.items(), hypotheses, strict=True):
             translations[row] = self.target.decode(ids).replace("\n", " ")
-            known = any(map(self.source.knows, source))
+            known = self.source.knows(texts[row], source)
             for remark in remarks(len(encoded[row]) - len(source), finished, known):
                 print(f"line {first + row}: {remark}", file=sys.stderr)
         return translations
