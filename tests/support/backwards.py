@@ -24,7 +24,7 @@ class Watched:
 
 @dataclass
 class Backwards:
-    """Writes every word backwards; what it was asked, in order, is in `asked`."""
+    """Writes every word backwards; what it was asked, in order, is in `requested`."""
 
     heads: int = 3
     looks: bool = True

@@ -296,7 +296,7 @@ class MapWindow:
         Args:
             stop: Set by another thread when no request waits for them any more.
             hidden: The number for a cell in which no query may look at any key.
-            told: Called with the share that was read.
+            report: Called with the share that was read.
             log_sums: Of one head, for each query of the map log Σ e^score, by which fewer keys have
                 to be read; None = not known.
 

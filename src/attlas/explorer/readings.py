@@ -27,7 +27,7 @@ from attlas.recording.maps.reductions import (
 )
 
 Report = Callable[[float], None]
-"""Is told the share that was read."""
+"""Called with the share that was read."""
 
 # How far a reading is.
 
@@ -83,7 +83,7 @@ def largest_of_groups(
     Args:
         hidden: The number for a group in which no query may look at any key.
         stop: Set by another thread when no request waits for the result any more.
-        told: Called with the share that was read, again and again, from any thread.
+        report: Called with the share that was read, again and again, from any thread.
 
     Raises:
         PassCancelledError: Soon after `stop` is set.
@@ -175,7 +175,7 @@ def largest_of_known_rows(
 
     Args:
         log_sums: Of the queries of the part, over all keys of the whole map.
-        hidden, stop, told: As of `largest_of_groups`.
+        hidden, stop, report: As of `largest_of_groups`.
 
     Raises:
         PassCancelledError: Soon after `stop` is set.

@@ -170,7 +170,7 @@ def teacher_forced_attention(
 def _observed(
     model: SequenceToSequence[S], source: Sequence[int], target_ids: Sequence[int]
 ) -> Trace:
-    """One pass over all positions; query t is the one that predicts token t of `wanted`."""
+    """One pass over all positions; query t is the one that predicts token t of `target_ids`."""
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     ids = torch.tensor([[*source, END]], device=device)
     decoder_input = torch.tensor([[BEGIN, *target_ids[:-1]]], device=device)

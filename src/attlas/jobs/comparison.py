@@ -189,7 +189,7 @@ def label_comparison(
     """Accuracy (Wilson's interval, McNemar's exact test) and macro-F1 of each classifier.
 
     Args:
-        wanted: The right label of each text.
+        expected: The right label of each text.
         systems: The labels that each classifier gives.
         labels: All labels.
 

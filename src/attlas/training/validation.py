@@ -128,7 +128,7 @@ def average_length(translations: Sequence[Translation]) -> float:
 def exactly_right(
     translations: Sequence[Translation], references: Sequence[Sequence[int]], vocabulary: Vocabulary
 ) -> list[bool]:
-    """Which translations have the tokens of their reference, whose ids are `wanted`, and ended
+    """Which translations have the tokens of their reference in `references`, and ended
     there.
 
     What was cut off is not right, whatever its text, and a word that the vocabulary does not know
