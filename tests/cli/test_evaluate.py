@@ -230,6 +230,13 @@ def test_sources_that_were_cut_and_translations_that_did_not_end_are_reported_ap
     assert "not read to the end" not in error
 
 
+def test_one_reference_file_twice_is_an_error(run: Path, files: tuple[Path, Path]) -> None:
+    both = ("--reference", files[1]) * 2
+    code, _, error = evaluate(run, "--source", files[0], *both)
+    assert code == 2
+    assert f"expected --reference files that differ; got {files[1]} twice; name each once" in error
+
+
 def test_sources_of_which_no_word_is_known_are_counted(run: Path, files: tuple[Path, Path]) -> None:
     files[0].write_text("1 2 3\n\nПривет\n", encoding="utf-8")
     _, _, error = evaluate(run, "--source", files[0], "--reference", files[1])

@@ -134,7 +134,10 @@ def test_an_output_that_was_begun_and_not_ended_is_reported(
 ) -> None:
     output = tmp_path / "out"
     whole = translate(run, text="1\n2\n")[1]
-    reported = f"{output} holds what came of the first 2 lines, or a few more\n"
+    reported = (
+        f"{output} holds what came of the first 2 lines, or a few more; FILES --into FOLDER would "
+        "continue there\n"
+    )
     code, _, error = translate(run, "--window", 1, "-o", output, text=b"1\n2\n\xff\n")
     assert code == 2
     assert error.endswith(f"; {reported}")

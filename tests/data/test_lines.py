@@ -167,6 +167,16 @@ def test_other_ways_of_packing_are_named(tmp_path, kind):
         read_lines(tmp_path / "a")
 
 
+@pytest.mark.parametrize(
+    ("begin", "kind"),
+    [(b"\x7fELF\x02\x01", "a program"), (b"\x89PNG\r\n", "a PNG image"), (b"%PDF-1.7\n", "a PDF")],
+)
+def test_what_is_no_text_is_named(tmp_path, begin, kind):
+    (tmp_path / "a").write_bytes(begin + b"\xd0\n")
+    with pytest.raises(AttlasError, match=rf"a text file at .*; got {kind}.*; name a file of text"):
+        read_lines(tmp_path / "a")
+
+
 @pytest.mark.parametrize("code", ["utf-16-le", "utf-16-be"])
 def test_utf_16_without_a_mark_is_no_utf_8(tmp_path, code):
     (tmp_path / "a").write_bytes("the cat\nsaß\n".encode(code))

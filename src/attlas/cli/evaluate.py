@@ -100,6 +100,10 @@ def evaluate(
             "the scores or the translations on the standard output", "both", "name a file for -o"
         )
     check_distinct([source, *(reference or ()), *data_of(opened_run)], [output])
+    names = [str(path) for path in reference or ()]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise AttlasError("--reference files that differ", f"{repeated} twice", "name each once")
     if opened_run.classifies:
         of_translation = {
             "--reference": bool(reference),

@@ -23,6 +23,12 @@ _PACKED = {
     b"BZh": "a bzip2 file",
     b"\x28\xb5\x2f\xfd": "a zstd file",
 }
+_NO_TEXT = {
+    b"\x7fELF": "a program",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"%PDF-": "a PDF document",
+}
 _TAR, _TAR_AT = (b"ustar\x00", b"ustar  \x00"), 257  # of POSIX, of GNU
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -275,6 +281,9 @@ def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile |
         raise DataError(
             f"a text file, plain or gzipped, at {name}", packed, "unpack it, and name what is in it"
         )
+    other = next((kind for magic, kind in _NO_TEXT.items() if begin.startswith(magic)), None)
+    if other is not None:
+        raise DataError(f"a text file at {name}", other, "name a file of text")
     if _is_utf_16(begin):
         raise DataError(
             f"UTF-8 text in {name}",

@@ -134,7 +134,7 @@ def translate_lines(
             if num_done and target != STANDARD:
                 stopped.add_note(
                     f"{target} holds what came of the first {count_noun(num_done, 'line')}, or a "
-                    "few more"
+                    "few more; FILES --into FOLDER would continue there"
                 )
             raise
 
