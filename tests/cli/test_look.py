@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from attlas.explorer.notes import notes_path
-from attlas.explorer.sources import Source
+from attlas.explorer.sources import ExplorerSource
 from attlas.inference import Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.recording import Trace
@@ -23,7 +23,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     """What would have been served, and how."""
     found: Served = []
 
-    def apis_of(sources: list[Source], **_: object) -> tuple[list[Any], Any]:
+    def apis_of(sources: list[ExplorerSource], **_: object) -> tuple[list[Any], Any]:
         reported = [
             (one.open(), {"name": one.name, "notes": one.notes, "gold": one.gold})
             for one in sources

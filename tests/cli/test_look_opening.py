@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from attlas.data.vocabularies import vocabulary_names
 from attlas.explorer import notes
 from attlas.explorer.site import site
-from attlas.explorer.sources import Source, apis_of
+from attlas.explorer.sources import ExplorerSource, apis_of
 from attlas.inference import Translator
 from attlas.jobs import sources
 from attlas.jobs.sources import LookOptions, sources_of
@@ -58,11 +58,11 @@ def test_names_that_stand_twice_are_the_same() -> None:
 
 
 @pytest.fixture
-def opening(monkeypatch: pytest.MonkeyPatch) -> list[Source]:
+def opening(monkeypatch: pytest.MonkeyPatch) -> list[ExplorerSource]:
     """The sources that would have been served."""
-    found: list[Source] = []
+    found: list[ExplorerSource] = []
 
-    def noted(given: list[Source], **_: object) -> tuple[list[Any], Any]:
+    def noted(given: list[ExplorerSource], **_: object) -> tuple[list[Any], Any]:
         found.extend(given)
         return [], lambda: None
 
@@ -72,7 +72,7 @@ def opening(monkeypatch: pytest.MonkeyPatch) -> list[Source]:
 
 
 def test_a_trace_is_opened_later_and_its_answers_are_kept(
-    opening: list[Source], two_texts: Path, monkeypatch: pytest.MonkeyPatch
+    opening: list[ExplorerSource], two_texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("attlas.jobs.looking.opened", lambda *_: pytest.fail("opened"))
     assert called("look", two_texts)[0] == 0
@@ -85,7 +85,7 @@ def test_a_trace_is_opened_later_and_its_answers_are_kept(
 
 
 def test_a_run_is_opened_later_and_nothing_of_it_is_kept(
-    opening: list[Source], run: Path, monkeypatch: pytest.MonkeyPatch
+    opening: list[ExplorerSource], run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("attlas.jobs.looking.opened", lambda *_: pytest.fail("opened"))
@@ -101,7 +101,7 @@ def test_a_run_is_opened_later_and_nothing_of_it_is_kept(
     "options", [("--num-beams", 2), ("--checkpoint", "best", "--set", "decoding.method=greedy")]
 )
 def test_what_options_say_is_checked_before_it_listens(
-    opening: list[Source], run: Path, options: tuple[object, ...]
+    opening: list[ExplorerSource], run: Path, options: tuple[object, ...]
 ) -> None:
     assert called("look", run, *options)[0] == 0
     code, _, error = called("look", run, "--set", "decoding.method=nothing")
@@ -109,7 +109,7 @@ def test_what_options_say_is_checked_before_it_listens(
 
 
 def test_another_device_than_the_cpu_is_looked_for_before_it_listens(
-    opening: list[Source], run: Path
+    opening: list[ExplorerSource], run: Path
 ) -> None:
     code, _, _ = called("look", run, "--device", "cuda:99")
     assert (code, opening) == (2, [])
@@ -125,7 +125,7 @@ def test_another_device_than_the_cpu_is_looked_for_before_it_listens(
     ],
 )
 def test_a_trace_with_a_damaged_header_is_refused_before_it_listens(
-    opening: list[Source], two_texts: Path, tmp_path: Path, damage: Any
+    opening: list[ExplorerSource], two_texts: Path, tmp_path: Path, damage: Any
 ) -> None:
     path = tmp_path / "t.safetensors"
     path.write_bytes(damage(two_texts.read_bytes()))
@@ -136,7 +136,7 @@ def test_a_trace_with_a_damaged_header_is_refused_before_it_listens(
 
 @pytest.mark.parametrize("broken", ["vocabulary", "weights", "pointer"])
 def test_a_run_whose_seal_or_header_is_broken_is_refused_before_it_listens(
-    opening: list[Source], run: Path, tmp_path: Path, broken: str
+    opening: list[ExplorerSource], run: Path, tmp_path: Path, broken: str
 ) -> None:
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
