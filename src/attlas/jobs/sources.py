@@ -104,9 +104,9 @@ def seems_whole(run: Path, options: LookOptions) -> bool:
         name = stored_bytes(run / options.checkpoint).decode().split()[0]
         with safe_open(run / CHECKPOINTS / name, framework="numpy") as file:
             metadata = parse_json((file.metadata() or {})[CHECKPOINT_METADATA])
-        reported = metadata["facts"] + f"\n{metadata['seal']}"
+        sealed = metadata["facts"] + f"\n{metadata['seal']}"
         if (
-            hashlib.sha256(reported.encode(errors="surrogatepass")).hexdigest()
+            hashlib.sha256(sealed.encode(errors="surrogatepass")).hexdigest()
             != metadata["told_sha256"]
         ):
             return False

@@ -82,8 +82,8 @@ def _in_turn(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     inputs = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
     query, keys, energy = inputs
     scores = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ energy[0]
-    expected = [x for x, needed in zip(inputs, ctx.needs_input_grad, strict=True) if needed]
-    found = iter(torch.autograd.grad(scores, expected, gradient, create_graph=True))
+    sources = [x for x, needed in zip(inputs, ctx.needs_input_grad, strict=True) if needed]
+    found = iter(torch.autograd.grad(scores, sources, gradient, create_graph=True))
     return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
 
 
@@ -106,8 +106,8 @@ def _parts(
             yield row
             continue
         row_keys = list(row[len(of_queries) : -len(of_pairs)])
-        requested = [*row[: len(of_queries)], *row[-len(of_pairs) :]]
-        for part in _split(requested, queries_at_once, 1):
+        query_parts = [*row[: len(of_queries)], *row[-len(of_pairs) :]]
+        for part in _split(query_parts, queries_at_once, 1):
             pairs = [tensor.transpose(1, 2) for tensor in part[len(of_queries) :]]
             for some in _split([*row_keys, *pairs], keys_at_once, 1):
                 some_pairs = [tensor.transpose(1, 2) for tensor in some[len(of_keys) :]]
