@@ -15,18 +15,10 @@ export function BeamsPanel() {
   const explorer = useExplorer();
   const { now, door } = explorer;
   const room = useRef<HTMLDivElement>(null);
-  const chose = useRef(false);
   const answer = now.answer.value;
   const map = answer?.map ?? null;
   const { came, problem } = useAsked(map, map ?? "", (map, signal) => door.beams?.(map, signal));
   const known = came.value;
-  // The button that was pressed is gone: its table has the focus.
-  useEffect(() => {
-    if (known !== null && known.asked === map && chose.current) {
-      chose.current = false;
-      room.current?.focus();
-    }
-  }, [known?.asked]);
   if (known === null || answer === null) {
     return <Meanwhile problem={problem.value} doing="Searching…" />;
   }
@@ -34,7 +26,8 @@ export function BeamsPanel() {
   const forced = now.forced.value;
   const stale = known.asked !== map || now.translating.value !== null;
   const choose = (ids: readonly number[]) => {
-    chose.current = true;
+    // The button goes when the answer comes; by then the reader may be elsewhere.
+    room.current?.focus();
     explorer.choose(ids);
   };
   const written = beams.outputs.map(({ token }) => token);

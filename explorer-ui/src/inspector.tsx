@@ -82,7 +82,8 @@ export function Inspector() {
     const list = room.current?.parentElement?.querySelector<HTMLElement>(".tabs");
     const chosen = list?.querySelector<HTMLElement>("[aria-selected=true]");
     if (list && chosen) list.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - list.offsetLeft - list.clientWidth;
-    if (focused.value) (room.current?.parentElement?.querySelector("[aria-selected=true]") as HTMLElement)?.focus();
+    if (focused.value) chosen?.focus();
+    focused.value = false;
   }, [open?.id]);
   const choose = (id: string | undefined, focus: boolean) => {
     focused.value = focus;

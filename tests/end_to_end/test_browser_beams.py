@@ -1,5 +1,6 @@
 """What else a model could have written, in a real browser."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -140,6 +141,31 @@ def test_a_token_is_chosen_with_the_keyboard_and_another_text_begins_freely(
     reader.driver.click("#translate")
     reader.driver.wait("!page.querySelector('#free')")
     assert "fp=" not in reader.link()
+
+
+def test_who_types_while_a_chosen_token_is_translated_keeps_the_focus_and_the_text(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed, translate = threading.Event(), Translator.__call__
+
+    def late(self: Translator, text: str, prefix: Any = "", **settings: Any) -> Any:
+        if prefix:
+            assert typed.wait(30)
+        return translate(self, text, prefix, **settings)
+
+    enter(reader, BEAMS)
+    monkeypatch.setattr(Translator, "__call__", late)
+    reader.driver.run("page.querySelector('#alternatives button').focus()")
+    reader.driver.keys([ENTER])
+    assert reader.driver.run("return page.activeElement.getAttribute('aria-label')") == (
+        "Alternatives"
+    )
+    reader.driver.type("#sentence", "the cat")
+    typed.set()
+    reader.driver.wait("page.querySelector('#free')")
+    reader.driver.wait(READY)
+    assert reader.driver.run("return page.activeElement.id") == "sentence"
+    assert reader.driver.run("return page.querySelector('#sentence').value") == "the cat"
 
 
 def test_of_a_long_translation_twenty_outputs_are_listed_at_a_time(driver: Driver) -> None:

@@ -3304,40 +3304,38 @@ function wa(e) {
 // src/beams-panel.tsx
 var Ta = 20;
 function Ea() {
-	let e = J(), { now: t, door: n } = e, r = U(null), i = U(!1), a = t.answer.value, o = a?.map ?? null, { came: s, problem: c } = _a(o, o ?? "", (e, t) => n.beams?.(e, t)), l = s.value;
-	if (H(() => {
-		l !== null && l.asked === o && i.current && (i.current = !1, r.current?.focus());
-	}, [l?.asked]), l === null || a === null) return /* @__PURE__ */ k(li, {
-		problem: c.value,
+	let e = J(), { now: t, door: n } = e, r = U(null), i = t.answer.value, a = i?.map ?? null, { came: o, problem: s } = _a(a, a ?? "", (e, t) => n.beams?.(e, t)), c = o.value;
+	if (c === null || i === null) return /* @__PURE__ */ k(li, {
+		problem: s.value,
 		doing: "Searching…"
 	});
-	let u = l.found, d = t.forced.value, f = l.asked !== o || t.translating.value !== null, p = (t) => {
-		i.current = !0, e.choose(t);
-	}, m = u.outputs.map(({ token: e }) => e), [h] = u.hypotheses;
-	return /* @__PURE__ */ k("div", { class: "doubt beams" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "What else could it have written?"), /* @__PURE__ */ k("p", null, "A beam search keeps several beginnings at each step. The tree has the ", u.hypotheses.length, " best translations with which it ends. What they begin with alike stands once.", h !== void 0 && h.tokens.join(" ") !== m.join(" ") && " What stands above was written without such a search."), d.length > 0 && /* @__PURE__ */ k("p", null, "You chose how this one begins: “", /* @__PURE__ */ k("bdi", null, Sa(m, 0, d.length)), "”.", " ", /* @__PURE__ */ k("button", {
+	let l = c.found, u = t.forced.value, d = c.asked !== a || t.translating.value !== null, f = (t) => {
+		r.current?.focus(), e.choose(t);
+	}, p = l.outputs.map(({ token: e }) => e), [m] = l.hypotheses;
+	return /* @__PURE__ */ k("div", { class: "doubt beams" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "What else could it have written?"), /* @__PURE__ */ k("p", null, "A beam search keeps several beginnings at each step. The tree has the ", l.hypotheses.length, " best translations with which it ends. What they begin with alike stands once.", m !== void 0 && m.tokens.join(" ") !== p.join(" ") && " What stands above was written without such a search."), u.length > 0 && /* @__PURE__ */ k("p", null, "You chose how this one begins: “", /* @__PURE__ */ k("bdi", null, Sa(p, 0, u.length)), "”.", " ", /* @__PURE__ */ k("button", {
 		id: "free",
 		type: "button",
-		onClick: () => p([])
-	}, "Let the model choose")), /* @__PURE__ */ k("p", { class: "note" }, /* @__PURE__ */ k("b", null, "log p"), " is the logarithm of the probability of all tokens. The ", /* @__PURE__ */ k("b", null, "score"), " is what the search compares: log p, corrected by the settings of the search, as for the length."), /* @__PURE__ */ k(ci, { said: c.value })), /* @__PURE__ */ k("div", {
-		class: f ? "tree stale" : "tree",
+		onClick: () => f([])
+	}, "Let the model choose")), /* @__PURE__ */ k("p", { class: "note" }, /* @__PURE__ */ k("b", null, "log p"), " is the logarithm of the probability of all tokens. The ", /* @__PURE__ */ k("b", null, "score"), " is what the search compares: log p, corrected by the settings of the search, as for the length."), /* @__PURE__ */ k(ci, { said: s.value })), /* @__PURE__ */ k("div", {
+		class: d ? "tree stale" : "tree",
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "Hypotheses",
-		"aria-busy": f
+		"aria-busy": d
 	}, /* @__PURE__ */ k(Da, {
-		branches: ba(u.hypotheses),
-		beams: u
+		branches: ba(l.hypotheses),
+		beams: l
 	})), /* @__PURE__ */ k("div", {
-		class: f ? "table-room stale" : "table-room",
+		class: d ? "table-room stale" : "table-room",
 		ref: r,
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "Alternatives",
-		"aria-busy": f
+		"aria-busy": d
 	}, /* @__PURE__ */ k(ka, {
-		beams: u,
-		forced: d.length,
-		choose: p
+		beams: l,
+		forced: u.length,
+		choose: f
 	})));
 }
 function Da({ branches: e, beams: t }) {
@@ -4907,7 +4905,7 @@ function es() {
 		};
 	}, [a?.id]), q(() => n.current?.panel.update(e.whole.value)), H(() => {
 		let e = t.current?.parentElement?.querySelector(".tabs"), n = e?.querySelector("[aria-selected=true]");
-		e && n && (e.scrollLeft = n.offsetLeft + n.offsetWidth - e.offsetLeft - e.clientWidth), r.value && (t.current?.parentElement?.querySelector("[aria-selected=true]"))?.focus();
+		e && n && (e.scrollLeft = n.offsetLeft + n.offsetWidth - e.offsetLeft - e.clientWidth), r.value && n?.focus(), r.value = !1;
 	}, [a?.id]);
 	let o = (t, n) => {
 		r.value = n, t !== void 0 && e.set({ tab: t === i[0]?.id ? null : t });
