@@ -190,7 +190,7 @@ def test_the_token_accuracy_is_that_of_the_tokens_of_the_run(
     CliRunner().invoke(app, ["translate", str(run), "-i", str(source), "-o", str(reference)])
     both = ("--source", source, "--reference", reference)
     assert json.loads(evaluate(run, *both, "--json")[1])["token_accuracy"] == 1.0
-    assert "right tokens, place by place: 100.0%" in evaluate(run, *both)[1]
+    assert "token accuracy: 100.0%" in evaluate(run, *both)[1]
     longer = "".join(f"{line} 8\n" for line in reference.read_text("utf-8").split("\n")[:-1])
     reference.write_text(longer, encoding="utf-8")
     assert json.loads(evaluate(run, *both, "--json")[1])["token_accuracy"] < 1.0

@@ -19,6 +19,7 @@ from attlas.data.vocabulary import PAD
 from attlas.inference import Translator
 from attlas.runs import Run
 from attlas.training import EpochFinished, Event, Progress, Validated, train
+from attlas.training.events import Started
 from attlas.training.learner import Learner, Update
 from attlas.training.tasks.translation import TranslationTask
 from attlas.training.validation import free_running_loss
@@ -185,3 +186,19 @@ def _told(event: Event) -> str:
     with Progress(console) as report:
         report(event)
     return console.file.getvalue()
+
+
+def test_after_a_resume_an_earlier_validation_is_not_reported_again() -> None:
+    console = Console(file=io.StringIO(), width=60)
+    assert isinstance(console.file, io.StringIO)
+    with Progress(console) as report:
+        report(Started(
+            update=30, epoch=1, seconds=0.0, parameters=1, pairs=1, batches=1, device="cpu",
+            notes=(),
+        ))  # fmt: skip
+        report(finished())
+        report(replace(finished(), update=80, epoch=2, validated=60))
+    first, second = console.file.getvalue().splitlines()[1:]
+    assert first == "epoch 2: training loss 1.2500 · peak memory 300 MiB"
+    assert "validation loss 1.5000" in second
+    assert second.endswith("validated at update 60 · peak memory 300 MiB")

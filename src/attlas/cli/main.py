@@ -32,7 +32,7 @@ app = typer.Typer(
   attlas look runs/demo                  show the attention in the browser
   attlas train --pairs my.tsv            train on your own sentence pairs
 
-Exit codes: 0 success, 2 wrong input, 1 a fault in attlas, 130 Ctrl-C.""",
+Exit codes: 0 success, 2 wrong input, 1 a fault in attlas, 130 Ctrl-C (look: 0).""",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # plain text is readable everywhere, and fast

@@ -480,14 +480,14 @@ class MapRoutes:
                 raise ClientDisconnect
             return await run_while_connected(request, work, _GLANCE)
 
-    def _requested(self, request: Request) -> tuple[Layer, MapWindow]:
+    def _layer_and_window(self, request: Request) -> tuple[Layer, MapWindow]:
         text_maps = self.text_maps(request)
         layer = text_maps.layer(path_number(request, "layer"))
         check_parameters(request, _NAMES)
         return layer, MapWindow.read(request.query_params, layer)
 
     async def _tile(self, request: Request) -> Response:
-        layer, view = self._requested(request)
+        layer, view = self._layer_and_window(request)
         name = _layer_name(request)
         with self._readings.under_way((name, view)) as report:
             packed = await self.answer(
@@ -535,12 +535,12 @@ class MapRoutes:
         return pyramid
 
     async def _progress(self, request: Request) -> Response:
-        _, view = self._requested(request)
+        _, view = self._layer_and_window(request)
         share = self._readings.share((_layer_name(request), view))
         return json_no_store({"share": share})
 
     async def _glance(self, request: Request) -> Response:
-        layer, view = self._requested(request)
+        layer, view = self._layer_and_window(request)
         name = _layer_name(request)
 
         def glance() -> bytes | None:
@@ -557,7 +557,7 @@ class MapRoutes:
         return no_store(Response(packed, media_type=MEDIA_TYPE))
 
     async def _tokens(self, request: Request) -> Response:
-        layer, view = self._requested(request)
+        layer, view = self._layer_and_window(request)
         queries, num_keys = layer.axes.queries, layer.axes.keys
         named = {"rows": queries[slice(*view.rows)], "keys": num_keys[slice(*view.key_range)]}
         return json_no_store(named)

@@ -97,15 +97,15 @@ async def json_object(request: Request, names: Sequence[str]) -> dict[str, str]:
     """The body of a request, an object with these fields, each a text; `AttlasError` for others."""
     expected = "{" + ", ".join(f'"{name}": "…"' for name in names) + "}"
     try:
-        requested = parse_json((await _body(request)).decode(), _fields)
+        content = parse_json((await _body(request)).decode(), _fields)
     except ValueError:
         raise AttlasError(f"{expected} as JSON", "something else", "send JSON in UTF-8") from None
-    is_text = isinstance(requested, dict) and all(
-        isinstance(value, str) for value in requested.values()
+    is_text = isinstance(content, dict) and all(
+        isinstance(value, str) for value in content.values()
     )
-    if not is_text or set(requested) != set(names):
-        raise AttlasError(expected, _named(requested), "send these fields, each a text")
-    return dict(requested)
+    if not is_text or set(content) != set(names):
+        raise AttlasError(expected, _named(content), "send these fields, each a text")
+    return dict(content)
 
 
 async def _body(request: Request) -> bytes:
@@ -127,20 +127,20 @@ async def _body(request: Request) -> bytes:
 
 def _parsed(body: bytes) -> tuple[str, str | tuple[int, ...]]:
     try:
-        requested = parse_json(body.decode(), _fields)
+        content = parse_json(body.decode(), _fields)
     except ValueError:
         raise AttlasError('{"text": "…"} as JSON', "something else", "send JSON in UTF-8") from None
     if (
-        not isinstance(requested, dict)
-        or not {"text"} <= set(requested) <= {"text", "prefix"}
-        or not isinstance(requested["text"], str)
-        or not (isinstance(requested.get("prefix", ""), str) or _are_ids(requested["prefix"]))
+        not isinstance(content, dict)
+        or not {"text"} <= set(content) <= {"text", "prefix"}
+        or not isinstance(content["text"], str)
+        or not (isinstance(content.get("prefix", ""), str) or _are_ids(content["prefix"]))
     ):
         raise AttlasError(
-            '{"text": "…"}, beside it "prefix" at most', _named(requested), "send one text"
+            '{"text": "…"}, beside it "prefix" at most', _named(content), "send one text"
         )
-    prefix = requested.get("prefix", "")
-    return requested["text"], prefix if isinstance(prefix, str) else tuple(prefix)
+    prefix = content.get("prefix", "")
+    return content["text"], prefix if isinstance(prefix, str) else tuple(prefix)
 
 
 def _are_ids(value: object) -> bool:
@@ -169,9 +169,9 @@ def _check(text: str) -> None:
         ) from None
 
 
-def _named(requested: object) -> str:
+def _named(content: object) -> str:
     """What came instead, said shortly."""
-    if isinstance(requested, dict):
-        keys = ", ".join(repr(str(key)[:20]) for key in list(requested)[:5])
+    if isinstance(content, dict):
+        keys = ", ".join(repr(str(key)[:20]) for key in list(content)[:5])
         return f"an object with {keys or 'nothing in it'}"
-    return f"a JSON {type(requested).__name__}"
+    return f"a JSON {type(content).__name__}"

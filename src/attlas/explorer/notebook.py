@@ -132,11 +132,11 @@ class TraceAnswers:
     def answer(self, question: Any) -> tuple[Any, bytes | None]:
         """The answer to one question."""
         try:
-            requested = question.get("ask") if isinstance(question, Mapping) else None
-            if not isinstance(requested, str) or requested not in self._known:
+            name = question.get("ask") if isinstance(question, Mapping) else None
+            if not isinstance(name, str) or name not in self._known:
                 expected = f"a question of {', '.join(self._known)}"
                 raise AttlasError(expected, quoted(question), "load the page again")
-            return self._known[requested](question)
+            return self._known[name](question)
         except AttlasError as error:
             return {"error": error_body(error)}, None
 

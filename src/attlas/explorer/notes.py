@@ -133,10 +133,8 @@ class NotesRoutes:
         return _answer(await run_in_threadpool(self._file.read))
 
     async def _add(self, request: Request) -> Response:
-        requested = await json_object(request, ("text", "link"))
-        return _answer(
-            await run_in_threadpool(self._file.add, requested["text"], requested["link"])
-        )
+        fields = await json_object(request, ("text", "link"))
+        return _answer(await run_in_threadpool(self._file.add, fields["text"], fields["link"]))
 
     async def _remove(self, request: Request) -> Response:
         try:

@@ -59,7 +59,7 @@ class FileContent:
     @classmethod
     def of_reading(
         cls,
-        requested: str,
+        text: str,
         read: TranslationProtocol,
         known: Mapping[str, Any],
         remarks: Sequence[str],
@@ -73,7 +73,7 @@ class FileContent:
         if read.trace is None:
             raise AttlasError("a text whose attention can be shown", read.blank, "export another")
         said = {"text": read.text, "remarks": list(remarks)}
-        return _content(known, [(requested, TextMaps.of(read.trace))], [said], precision)
+        return _content(known, [(text, TextMaps.of(read.trace))], [said], precision)
 
     def with_notes(self, notes: Sequence[Note]) -> "FileContent":
         """The same with a reader's notes."""

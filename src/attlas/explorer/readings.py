@@ -300,9 +300,9 @@ class Pyramid:
         first = np.searchsorted(edges, low, "right") - 1
         last = np.searchsorted(edges, high, "left")
         groups = min(most, int(last - first))
-        requested = low + np.arange(groups + 1, dtype=np.int64) * (high - low) // groups
-        firsts = np.searchsorted(edges, requested[:-1], "right") - 1
-        lasts = np.searchsorted(edges, requested[1:], "left")
+        bounds = low + np.arange(groups + 1, dtype=np.int64) * (high - low) // groups
+        firsts = np.searchsorted(edges, bounds[:-1], "right") - 1
+        lasts = np.searchsorted(edges, bounds[1:], "left")
         parts = np.moveaxis(cells, axis, 0)
         pooled = np.stack(
             [parts[i:j].max(0) for i, j in zip(firsts.tolist(), lasts.tolist(), strict=True)]

@@ -141,11 +141,11 @@ class _InJson:
 
 
 def _as_error(scope: Scope) -> AttlasError:
-    requested = Headers(scope=scope).get("range")
-    if requested is not None:
+    byte_range = Headers(scope=scope).get("range")
+    if byte_range is not None:
         return AttlasError(
             "a range of bytes that the file has, such as bytes=0-99",
-            requested,
+            byte_range,
             "ask for the whole file, without a range",
         )
     what = f"{scope['method']} {scope['path']}"

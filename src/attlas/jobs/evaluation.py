@@ -305,7 +305,7 @@ def format_report(
     ]
     lines += [
         f"exactly right: {report['exactly_right']:.1%}",
-        f"right tokens, place by place: {report['token_accuracy']:.1%}",
+        f"token accuracy: {report['token_accuracy']:.1%}",
         f"average length: {report['average_length']:.1f} tokens, of the references "
         f"{report['reference_length']:.1f}",
         f"data: {data['name']}, {count_noun(data['pairs'], 'pair')}, sha256 {data['sha256']}",

@@ -231,7 +231,9 @@ class CheckpointStore:
             return None
         except (OSError, ValueError) as error:
             raise CheckpointError(
-                f"the name of a checkpoint in {self.run / pointer}", str(error), "correct that file"
+                f"the name of a checkpoint in {self.run / pointer}",
+                str(error),
+                "restore it from a copy",
             ) from None
         name, *marks = text.split(" ")
         name, names = name.removesuffix(_SUFFIX), self.names()

@@ -314,7 +314,7 @@ class Run:
             raise CheckpointError(
                 f"one JSON object per line in {self.path / METRICS}",
                 str(error),
-                "correct that file",
+                "restore it from a copy, or delete the damaged line",
             ) from None
 
     def peak_memory(self) -> dict[str, int]:

@@ -137,7 +137,7 @@ def digests_of(run: Path) -> dict[str, str]:
             continue
         except OSError as error:
             raise CheckpointError(
-                f"to read {run / name}", error.strerror or str(error), "correct that file"
+                f"to read {run / name}", error.strerror or str(error), "make it readable"
             ) from None
         digests[name] = hashlib.sha256(content).hexdigest()
     return digests

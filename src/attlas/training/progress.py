@@ -45,6 +45,7 @@ class Progress:
         self._spoken = float("-inf")
         self._counted = "token"
         self._shown: int | None = None  # the validation in the line of the last epoch
+        self._continued_after = 0  # the last update of an earlier call
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -68,7 +69,7 @@ class Progress:
                 for alarm in event.reading.alarms:
                     self._line(f"WARNING: {alarm}")
             case EpochFinished() if not self.console.is_terminal:
-                self._line(_epoch(event, again=event.validated == self._shown))
+                self._line(_epoch(event, again=event.validated == self._shown or self._old(event)))
                 self._shown = event.validated
             case Interrupted():
                 self._line("stopping after this update and saving; Ctrl-C again stops at once")
@@ -77,7 +78,12 @@ class Progress:
                     self._line(note)
                 self._line(_finished(event))
 
+    def _old(self, event: EpochFinished) -> bool:
+        """Whether its validation was shown before the training was continued."""
+        return event.validated is not None and event.validated <= self._continued_after
+
     def _started(self, event: Started) -> None:
+        self._continued_after = event.update
         self._counted = event.counted
         for note in event.notes:
             self._line(note)
