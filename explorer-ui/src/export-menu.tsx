@@ -1,9 +1,11 @@
 import { h } from "preact";
 import { useRef } from "preact/hooks";
 import { fileName } from "./csv.ts";
-import { csvOf, mapTitle, png, save, svg } from "./export.ts";
+import { csvOf, mapTitle, png, print, save, svg } from "./export.ts";
 import { useExplorer } from "./panel.ts";
 import { Problem } from "./problem.ts";
+
+const TYPES = { svg: "image/svg+xml", csv: "text/csv;charset=utf-8", png: "image/png" };
 
 /** What is on screen as a file, and as a link. */
 export function ExportMenu() {
@@ -14,17 +16,16 @@ export function ExportMenu() {
     menu.current.open = false;
     menu.current.querySelector("summary")?.focus();
   };
-  const file = async (ending: "png" | "svg" | "csv") => {
+  const file = async (ending: "png" | "svg" | "csv" | "pdf") => {
     close();
-    const name = fileName(mapTitle(explorer), ending);
-    const text = { svg: () => svg(explorer), csv: () => csvOf(explorer), png: () => null }[ending]();
-    const type = { svg: "image/svg+xml", csv: "text/csv;charset=utf-8", png: "image/png" }[ending];
-    const blob = ending === "png" ? await png(explorer) : text === null ? null : new Blob([text], { type });
-    if (blob === null) {
+    const found = await { svg, csv: csvOf, png, pdf: svg }[ending](explorer);
+    if (found === null) {
       const problem = new Problem("a map on screen", "none", "show a head first");
       return explorer.set({ problem });
     }
-    save(blob, name);
+    if (ending === "pdf") return print(found as string);
+    const name = fileName(mapTitle(explorer), ending);
+    save(new Blob([found], { type: TYPES[ending] }), name);
     explorer.spoken.value = `Saved as ${name}`;
   };
   const copy = async () => {
@@ -59,6 +60,11 @@ export function ExportMenu() {
         <button id="export-svg" type="button" onClick={() => void file("svg")}>
           SVG of the map
         </button>
+        {explorer.address !== null && (
+          <button id="export-pdf" type="button" onClick={() => void file("pdf")}>
+            PDF: print the map
+          </button>
+        )}
         <button id="export-csv" type="button" onClick={() => void file("csv")}>
           CSV of its numbers
         </button>

@@ -82,6 +82,17 @@ export async function png(explorer: Explorer): Promise<Blob | null> {
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }
 
+/** Print the map alone, which browsers can do into a PDF. */
+export async function print(picture: string): Promise<void> {
+  const image = new Image();
+  image.className = "printed"; // page.css
+  image.src = `data:image/svg+xml,${encodeURIComponent(picture)}`;
+  await image.decode();
+  document.body.append(image);
+  addEventListener("afterprint", () => image.remove(), { once: true });
+  window.print();
+}
+
 /** The CSV of what is on screen. */
 export function csvOf(explorer: Explorer): string | null {
   const { sheet, view } = explorer.state;

@@ -1,8 +1,10 @@
 """One screen in a real browser: the inspector, several heads, words, and what is exported."""
 
+import base64
 import csv
 import io
 import re
+import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -273,6 +275,28 @@ def test_what_is_exported_is_what_is_on_screen(reader: Reader, served: tuple[str
     assert reader.driver.run("return window.named") == (
         "attlas-encoder-1-head-2-rows-1-4-keys-2-5.png"
     )
+
+
+def test_pdf_is_one_printed_page_with_the_map_alone_as_lines_and_letters(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2&q=1-4&k=2-5")
+    reader.driver.run("window.print = () => { window.asked = true; }")
+    reader.driver.run("page.querySelector('#export-pdf').click()")
+    reader.driver.wait("window.asked && document.querySelector('body > .printed').complete")
+    printed = base64.b64decode(reader.driver.ask("POST", "/print", {"background": True}))
+    assert printed.startswith(b"%PDF-")
+    assert printed.count(b"/Type /Page\n") == 1
+    drawn = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", printed, re.DOTALL)
+    assert any(content.count(b" re\n") >= 16 for content in map(inflated, drawn))  # the cells
+    assert b"/Font" in printed
+    reader.driver.run("dispatchEvent(new Event('afterprint'))")
+    assert reader.driver.run("return document.querySelector('.printed')") is None
+
+
+def inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
 
 
 def test_help_opens_with_a_question_mark_and_closes_with_escape(reader: Reader) -> None:

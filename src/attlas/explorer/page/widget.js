@@ -72,16 +72,16 @@ function d(e, n, r) {
 	};
 }
 // src/explorer.css?inline
-var f, p, m, h, g, _, v, y, b, x, S, C = Symbol.for("pv"), w = {}, ee = [], T = /^m(i|n|o|s|text|space)$/, te = Array.isArray, E = ee.slice, D = Object.assign;
-function O(e) {
+var f, p, m, h, g, _, v, y, b, x, S, ee = Symbol.for("pv"), C = {}, te = [], w = /^m(i|n|o|s|text|space)$/, ne = Array.isArray, T = te.slice, E = Object.assign;
+function D(e) {
 	e && e.parentNode && e.remove();
 }
-function k(e, t, n) {
+function O(e, t, n) {
 	var r, i, a, o = {}, s = arguments.length;
 	for (a in t) a == "key" ? r = t[a] : a == "ref" && typeof e != "function" ? i = t[a] : o[a] = t[a];
-	return s > 2 && (o.children = s > 3 ? E.call(arguments, 2) : n), A(e, o, r, i, null);
+	return s > 2 && (o.children = s > 3 ? T.call(arguments, 2) : n), k(e, o, r, i, null);
 }
-function A(e, t, n, r, i) {
+function k(e, t, n, r, i) {
 	var a = {
 		type: e,
 		props: t,
@@ -92,27 +92,27 @@ function A(e, t, n, r, i) {
 		__b: 0,
 		__e: null,
 		__c: null,
-		constructor: C,
+		constructor: ee,
 		__v: i || ++p,
 		__i: -1,
 		__u: 0
 	};
 	return !i && f.vnode && f.vnode(a), a;
 }
-function j(e) {
+function A(e) {
 	return e.children;
 }
-function ne(e, t) {
+function re(e, t) {
 	this.props = e, this.context = t, this.__g = 0;
 }
-function M(e, t) {
-	if (t == null) return e.__ && M(e.__, e.__i + 1);
+function j(e, t) {
+	if (t == null) return e.__ && j(e.__, e.__i + 1);
 	for (var n; t < e.__k.length; t++) if ((n = e.__k[t]) && n.__e) return n.__e;
-	return typeof e.type != "function" || e.props.__P ? null : M(e);
+	return typeof e.type != "function" || e.props.__P ? null : j(e);
 }
-function re(e) {
+function M(e) {
 	var t, n = e.__v, r = n.__e, i = [], a = [], o = e.__P;
-	o && ((t = D({ constructor: C }, n)).__v = n.__v + 1, f.vnode && f.vnode(t), pe(o, t, n, e.__n, o.namespaceURI, 32 & n.__u ? [r] : null, i, r || M(n), 32 & n.__u, a), t.__v = n.__v, t.__.__k[t.__i] = t, ge(i, t, a), n.__ = n.__e = null, t.__e != r && N(t));
+	o && ((t = E({ constructor: ee }, n)).__v = n.__v + 1, f.vnode && f.vnode(t), pe(o, t, n, e.__n, o.namespaceURI, 32 & n.__u ? [r] : null, i, r || j(n), 32 & n.__u, a), t.__v = n.__v, t.__.__k[t.__i] = t, ge(i, t, a), n.__ = n.__e = null, t.__e != r && N(t));
 }
 function N(e) {
 	if ((e = e.__) && e.__c && !e.props.__P) return e.__e = null, e.__k.some(function(t) {
@@ -124,19 +124,19 @@ function ie(e) {
 }
 function ae() {
 	try {
-		for (var e, t = 1; m.length;) m.length > t && m.sort(_), e = m.shift(), t = m.length, 8 & e.__g && re(e);
+		for (var e, t = 1; m.length;) m.length > t && m.sort(_), e = m.shift(), t = m.length, 8 & e.__g && M(e);
 	} finally {
 		(g = m.length) && (h || queueMicrotask)(ae);
 	}
 }
 function oe(e, t, n, r, i, a, o, s, c, l, u) {
-	var d, f, p, m, h, g, _ = r.__k || ee, v = t.length;
-	for (c = se(n, t, _, c, v), d = 0; d < v; d++) (p = n.__k[d]) != null && (f = ~p.__i && _[p.__i] || w, p.__i = d, g = pe(e, p, f, i, a, o, s, c, l, u), m = p.__e, (f.ref != p.ref || 8 & f.__u) && (f.ref && ve(f.ref, null, p, f), p.ref && u.push(p.ref, p.__c || m, p)), h ||= m, 4 & p.__u ? (c = ce(p, c, e, !f.__v), f.__e && (f.__e = null)) : typeof p.type == "function" && g !== void 0 ? c = g : m && (c = m.nextSibling), p.__u &= -21);
+	var d, f, p, m, h, g, _ = r.__k || te, v = t.length;
+	for (c = se(n, t, _, c, v), d = 0; d < v; d++) (p = n.__k[d]) != null && (f = ~p.__i && _[p.__i] || C, p.__i = d, g = pe(e, p, f, i, a, o, s, c, l, u), m = p.__e, (f.ref != p.ref || 8 & f.__u) && (f.ref && ve(f.ref, null, p, f), p.ref && u.push(p.ref, p.__c || m, p)), h ||= m, 4 & p.__u ? (c = ce(p, c, e, !f.__v), f.__e && (f.__e = null)) : typeof p.type == "function" && g !== void 0 ? c = g : m && (c = m.nextSibling), p.__u &= -21);
 	return n.__e = h, c;
 }
 function se(e, t, n, r, i) {
 	var a, o, s, c, l, u, d, f, p, m = n.length, h = m, g = 0, _ = 0, v = e.__k = Array(i);
-	for (a = 0; a < i; a++) (o = t[a]) != null && typeof o != "boolean" && typeof o != "function" ? (typeof o != "object" || o.constructor === String ? o = v[a] = A(null, o) : te(o) ? o = v[a] = A(j, { children: o }) : o.constructor === C && o.__b ? o = v[a] = A(o.type, o.props, o.key, o.ref, o.__v) : v[a] = o, c = a + g, o.__ = e, o.__b = e.__b + 1, s = null, ~(l = o.__i = le(o, n, c, h)) && (h--, (s = n[l]) && (s.__u |= 2)), s && s.__v ? (o.__u |= 16, l == c - 1 ? g-- : l == c + 1 ? g++ : l != c && (l > c ? g-- : g++, _ = 1)) : (~l || (i > m ? g-- : i < m && g++), typeof o.type != "function" && (o.__u |= 4))) : v[a] = null;
+	for (a = 0; a < i; a++) (o = t[a]) != null && typeof o != "boolean" && typeof o != "function" ? (typeof o != "object" || o.constructor === String ? o = v[a] = k(null, o) : ne(o) ? o = v[a] = k(A, { children: o }) : o.constructor === ee && o.__b ? o = v[a] = k(o.type, o.props, o.key, o.ref, o.__v) : v[a] = o, c = a + g, o.__ = e, o.__b = e.__b + 1, s = null, ~(l = o.__i = le(o, n, c, h)) && (h--, (s = n[l]) && (s.__u |= 2)), s && s.__v ? (o.__u |= 16, l == c - 1 ? g-- : l == c + 1 ? g++ : l != c && (l > c ? g-- : g++, _ = 1)) : (~l || (i > m ? g-- : i < m && g++), typeof o.type != "function" && (o.__u |= 4))) : v[a] = null;
 	if (_) {
 		for (u = [], d = [], a = 0; a < i; a++) if ((o = v[a]) && 16 & o.__u) {
 			for (g = 0, f = u.length; g < f;) u[p = g + f >> 1] < o.__i ? g = p + 1 : f = p;
@@ -144,7 +144,7 @@ function se(e, t, n, r, i) {
 		}
 		for (g = u.length; a--;) d[a] && (d[a] == g ? g-- : v[a].__u |= 4);
 	}
-	if (h) for (a = 0; a < m; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = M(s)), ye(s, s));
+	if (h) for (a = 0; a < m; a++) !(s = n[a]) || 2 & s.__u || (s.__e == r && (r = j(s)), ye(s, s));
 	return r;
 }
 function ce(e, t, n, r) {
@@ -154,7 +154,7 @@ function ce(e, t, n, r) {
 		if (i = e.__k) for (a = 0; a < i.length; a++) i[a] && (i[a].__ = e, t = ce(i[a], t, n, !1));
 		return t;
 	}
-	for (t && !t.parentNode && (t = M(e)) && !t.parentNode && (t = null), o = e.__e, s = t; s && s.nodeType == 8;) s = s.nextSibling;
+	for (t && !t.parentNode && (t = j(e)) && !t.parentNode && (t = null), o = e.__e, s = t; s && s.nodeType == 8;) s = s.nextSibling;
 	for (o != s && (!r && n.moveBefore && o.parentNode ? n.moveBefore(o, t) : n.insertBefore(o, t || null)), t = o; (t &&= t.nextSibling) && t.nodeType == 8 && !t.data.startsWith("$s"););
 	return t;
 }
@@ -200,50 +200,50 @@ function fe(e) {
 	};
 }
 function pe(e, t, n, r, i, a, o, s, c, l) {
-	var u, d, p, m, h, g, _, v, y, b, x, S, w, T, E, k, A, re, N = t.type;
-	if (t.constructor !== C) return null;
+	var u, d, p, m, h, g, _, v, y, b, x, S, C, w, T, O, k, M, N = t.type;
+	if (t.constructor !== ee) return null;
 	128 & n.__u && (c = 32 & n.__u, u = n.__c.__z) && (t.__u |= c, d = a = [], u.nodeType == 8 ? s = me(u, a) : a.push(u), s = a[0] || s), (u = f.__b) && u(t);
 	n: if (typeof N == "function") {
 		p = o.length;
 		try {
-			if (v = t.props, y = (u = N.prototype) && u.render, b = (u = N.contextType) && r[u.__c], x = u ? b ? b.props.value : u.__ : r, (m = n.__c) ? (t.__c = m, 2 & m.__g && (m.__g |= 1)) : (y ? t.__c = m = new N(v, x) : (t.__c = m = new ne(v, x), m.constructor = N, m.render = be), b && b.sub(m), m.state || (m.state = {}), m.__n = r, m.__g |= 8, m.__h = [], m.__k = []), y && (m.__s || (m.__s = m.state), N.getDerivedStateFromProps && (m.__s == m.state && (m.__s = D({}, m.__s)), D(m.__s, N.getDerivedStateFromProps(v, m.__s)))), h = m.props, g = m.state, m.__v = t, n.__c) {
+			if (v = t.props, y = (u = N.prototype) && u.render, b = (u = N.contextType) && r[u.__c], x = u ? b ? b.props.value : u.__ : r, (m = n.__c) ? (t.__c = m, 2 & m.__g && (m.__g |= 1)) : (y ? t.__c = m = new N(v, x) : (t.__c = m = new re(v, x), m.constructor = N, m.render = be), b && b.sub(m), m.state || (m.state = {}), m.__n = r, m.__g |= 8, m.__h = [], m.__k = []), y && (m.__s || (m.__s = m.state), N.getDerivedStateFromProps && (m.__s == m.state && (m.__s = E({}, m.__s)), E(m.__s, N.getDerivedStateFromProps(v, m.__s)))), h = m.props, g = m.state, m.__v = t, n.__c) {
 				if (v !== h && y && !N.getDerivedStateFromProps && m.componentWillReceiveProps && m.componentWillReceiveProps(v, x), t.__v == n.__v && !(8 & m.__g) || !(4 & m.__g) && m.shouldComponentUpdate && !1 === m.shouldComponentUpdate(v, m.__s, x)) {
 					t.__v != n.__v && (m.props = v, m.state = m.__s, m.__g &= -9), t.__e = n.__e, t.__k = n.__k, t.__k.some(function(e) {
 						e && (e.__ = t);
-					}), ee.push.apply(m.__h, m.__k), m.__k = [], m.__h.length && o.push(m), s = M(n);
+					}), te.push.apply(m.__h, m.__k), m.__k = [], m.__h.length && o.push(m), s = j(n);
 					break n;
 				}
 				m.componentWillUpdate && m.componentWillUpdate(v, m.__s, x), y && m.componentDidUpdate && m.__h.push(function() {
 					m.componentDidUpdate(h, g, _);
 				});
 			} else y && !N.getDerivedStateFromProps && m.componentWillMount && m.componentWillMount(), y && m.componentDidMount && m.__h.push(m.componentDidMount);
-			m.context = x, m.props = v, m.__P = e, m.__g &= -5, S = f.__r, w = y ? 25 : 0;
+			m.context = x, m.props = v, m.__P = e, m.__g &= -5, S = f.__r, C = y ? 25 : 0;
 			do
 				m.__g &= -9, S && S(t), u = m.render(m.props, m.state = m.__s, m.context);
-			while (8 & m.__g && ++w < 25);
-			y && (ee.push.apply(m.__h, m.__k), m.__k = []), m.state = m.__s, m.getChildContext && (r = D({}, r, m.getChildContext())), y && n.__c && m.getSnapshotBeforeUpdate && (_ = m.getSnapshotBeforeUpdate(h, g)), T = u && u.type === j && u.key == null ? u.props.children : u, v.__P && (u = s, i = (e = v.__P).namespaceURI, c = a = null, n.props && n.props.__P != e && (n.__k.some(function(e) {
+			while (8 & m.__g && ++C < 25);
+			y && (te.push.apply(m.__h, m.__k), m.__k = []), m.state = m.__s, m.getChildContext && (r = E({}, r, m.getChildContext())), y && n.__c && m.getSnapshotBeforeUpdate && (_ = m.getSnapshotBeforeUpdate(h, g)), w = u && u.type === A && u.key == null ? u.props.children : u, v.__P && (u = s, i = (e = v.__P).namespaceURI, c = a = null, n.props && n.props.__P != e && (n.__k.some(function(e) {
 				e && ye(e, e);
-			}), n.__k = null), s = n.__k ? M(n, 0) : null), s = oe(e, te(T) ? T : [T], t, n, r, i, a, o, s, c, l), v.__P && (t.__e = null, s = u), t.__u &= -161, d && d.some(O), m.__h.length && o.push(m), 1 & m.__g && (m.__g &= -4);
+			}), n.__k = null), s = n.__k ? j(n, 0) : null), s = oe(e, ne(w) ? w : [w], t, n, r, i, a, o, s, c, l), v.__P && (t.__e = null, s = u), t.__u &= -161, d && d.some(D), m.__h.length && o.push(m), 1 & m.__g && (m.__g &= -4);
 		} catch (e) {
 			if (o.length = p, t.__v = null, c || a) {
 				if (e && e.then) {
 					if (t.__u |= 128 | c, a) {
-						for (~(A = a.indexOf(s || void 0)) || (A = a.length); (re = a[A - 1]) && re.nodeType == 8;) A--;
-						for (; A < a.length; A++) if (re = a[A]) {
-							if (a[A] = null, E) {
-								if (re == k) break;
+						for (~(k = a.indexOf(s || void 0)) || (k = a.length); (M = a[k - 1]) && M.nodeType == 8;) k--;
+						for (; k < a.length; k++) if (M = a[k]) {
+							if (a[k] = null, T) {
+								if (M == O) break;
 							} else {
-								if (re.nodeType != 8) break;
-								re.data.startsWith("$s") && (k = me(E = re));
+								if (M.nodeType != 8) break;
+								M.data.startsWith("$s") && (O = me(T = M));
 							}
 						}
 					}
-					if (!E) {
+					if (!T) {
 						for (; s && s.nodeType == 8 && s.nextSibling;) s = s.nextSibling;
-						E = s;
+						T = s;
 					}
-					(u = me(E = t.__c.__z || (t.__c.__z = E))) ? (t.__e = E, s = u) : t.__e = s, s &&= s.nextSibling;
-				} else a && a.some(O);
+					(u = me(T = t.__c.__z || (t.__c.__z = T))) ? (t.__e = T, s = u) : t.__e = s, s &&= s.nextSibling;
+				} else a && a.some(D);
 			} else t.__e = n.__e;
 			t.__k ||= n.__k || [], e && e.then || he(t), f.__e(e, t, n);
 		}
@@ -275,7 +275,7 @@ function ge(e, t, n) {
 	});
 }
 function _e(e, t, n, r, i, a, o, s, c, l) {
-	var u, d, p, m, h, g, _, v, y = n.props || w, b = t.props, x = t.type;
+	var u, d, p, m, h, g, _, v, y = n.props || C, b = t.props, x = t.type;
 	if (x == "svg" ? i = "http://www.w3.org/2000/svg" : x == "math" ? i = "http://www.w3.org/1998/Math/MathML" : i ||= "http://www.w3.org/1999/xhtml", a) {
 		for (u = 0; u < a.length; u++) if ((h = a[u]) && (x ? h.localName == x : h.nodeType == 3)) {
 			e = h, a[u] = null;
@@ -287,10 +287,10 @@ function _e(e, t, n, r, i, a, o, s, c, l) {
 		e = v.createElementNS(i, x, b.is ? b : l), s &&= (f.__m && f.__m(t, a), !1), a = null;
 	}
 	if (x) {
-		if (l = x == "template" && e.content || e, a = x == "textarea" && b.defaultValue != null ? null : a && E.call(l.childNodes), !s && a) for (y = {}, u = 0; u < e.attributes.length; u++) y[(h = e.attributes[u]).name] = h.value;
+		if (l = x == "template" && e.content || e, a = x == "textarea" && b.defaultValue != null ? null : a && T.call(l.childNodes), !s && a) for (y = {}, u = 0; u < e.attributes.length; u++) y[(h = e.attributes[u]).name] = h.value;
 		for (u in y) h = y[u], u == "dangerouslySetInnerHTML" ? p = h : u == "children" || u in b || u == "value" && "defaultValue" in b || u == "checked" && "defaultChecked" in b || de(e, u, null, h, i);
 		for (u in b) h = b[u], u == "children" ? m = h : u == "dangerouslySetInnerHTML" ? d = h : u == "value" ? g = h : u == "checked" ? _ = h : s && typeof h != "function" || y[u] === h || de(e, u, h, y[u], i);
-		d ? (s || p && (d.__html == p.__html || d.__html == e.innerHTML) || (e.innerHTML = d.__html), t.__k = []) : (p && (e.textContent = ""), (x == "foreignObject" || i == "http://www.w3.org/1998/Math/MathML" && T.test(x)) && (i = "http://www.w3.org/1999/xhtml"), oe(l, te(m) ? m : [m], t, n, r, i, a, o, a ? a[0] : n.__k && M(n, 0), s, c), a && a.some(O)), s && x != "textarea" || (u = "value", x == "progress" && g == null ? e.removeAttribute(u) : g == null || g === e[u] && (x != "progress" || g) || de(e, u, g, y[u], i), u = "checked", _ != null && _ != e[u] && de(e, u, _, y[u], i));
+		d ? (s || p && (d.__html == p.__html || d.__html == e.innerHTML) || (e.innerHTML = d.__html), t.__k = []) : (p && (e.textContent = ""), (x == "foreignObject" || i == "http://www.w3.org/1998/Math/MathML" && w.test(x)) && (i = "http://www.w3.org/1999/xhtml"), oe(l, ne(m) ? m : [m], t, n, r, i, a, o, a ? a[0] : n.__k && j(n, 0), s, c), a && a.some(D)), s && x != "textarea" || (u = "value", x == "progress" && g == null ? e.removeAttribute(u) : g == null || g === e[u] && (x != "progress" || g) || de(e, u, g, y[u], i), u = "checked", _ != null && _ != e[u] && de(e, u, _, y[u], i));
 	} else y === b || s && e.data == b || (e.data = b);
 	return e;
 }
@@ -312,14 +312,14 @@ function ye(e, t, n) {
 		r.__P = r.__n = null;
 	}
 	if (r = e.__k) for (o = 0; o < r.length; o++) r[o] && ye(r[o], t, typeof e.type != "function" || n && !e.props.__P);
-	!n && (r = e.__c) && (r = r.__z) && (i = me(r, a = [])) && (r == e.__e && a.some(O), O(i), O(r)), n || O(e.__e), e.__e = e.__c = e.__ = null;
+	!n && (r = e.__c) && (r = r.__z) && (i = me(r, a = [])) && (r == e.__e && a.some(D), D(i), D(r)), n || D(e.__e), e.__e = e.__c = e.__ = null;
 }
 function be(e, t, n) {
 	return this.constructor(e, n);
 }
 function xe(e, t) {
 	var n, r, i, a;
-	f.__ && f.__(e, t), t.nodeType == 9 && (t = t.documentElement), r = (n = e && 32 & e.__u) ? null : t.__k, t.__k = A(j, { children: [e] }), i = [], a = [], pe(t, t.__k, r || w, w, t.namespaceURI, r ? null : t.firstChild ? E.call(t.childNodes) : null, i, r ? r.__e : t.firstChild, n, a), ge(i, t.__k, a), t.__k.props.children = null;
+	f.__ && f.__(e, t), t.nodeType == 9 && (t = t.documentElement), r = (n = e && 32 & e.__u) ? null : t.__k, t.__k = k(A, { children: [e] }), i = [], a = [], pe(t, t.__k, r || C, C, t.namespaceURI, r ? null : t.firstChild ? T.call(t.childNodes) : null, i, r ? r.__e : t.firstChild, n, a), ge(i, t.__k, a), t.__k.props.children = null;
 }
 function Se(e) {
 	function t(e) {
@@ -352,12 +352,12 @@ f = { __e: function(e, t, n, r) {
 		}
 	}
 	throw g = 0, e;
-} }, p = 0, ne.prototype.setState = function(e, t) {
+} }, p = 0, re.prototype.setState = function(e, t) {
 	var n = this.__s;
-	n && n != this.state || (n = this.__s = D({}, this.state)), typeof e == "function" && (e = e(D({}, n), this.props)), e && (D(n, e), this.__v && (t && this.__k.push(t), ie(this)));
-}, ne.prototype.forceUpdate = function(e) {
+	n && n != this.state || (n = this.__s = E({}, this.state)), typeof e == "function" && (e = e(E({}, n), this.props)), e && (E(n, e), this.__v && (t && this.__k.push(t), ie(this)));
+}, re.prototype.forceUpdate = function(e) {
 	this.__v && (this.__g |= 4, e && this.__h.push(e), ie(this));
-}, ne.prototype.render = j, m = [], g = 0, _ = function(e, t) {
+}, re.prototype.render = A, m = [], g = 0, _ = function(e, t) {
 	return e.__v.__b - t.__v.__b;
 }, v = Symbol(), y = /(PointerCapture)$|Capture$/i, b = 0, x = {}, S = 0;
 // src/problem.ts
@@ -2353,36 +2353,36 @@ function J() {
 }
 // src/parts.tsx
 function ci({ said: e }) {
-	return /* @__PURE__ */ k("p", {
+	return /* @__PURE__ */ O("p", {
 		class: "problem",
 		role: "alert",
 		hidden: e === ""
 	}, e);
 }
 function li({ problem: e, doing: t }) {
-	return /* @__PURE__ */ k("p", {
+	return /* @__PURE__ */ O("p", {
 		class: e ? "problem" : "hint empty",
 		role: e ? "alert" : "status"
 	}, e || t);
 }
 function ui({ name: e, legend: t, options: n, value: r, choose: i }) {
-	return /* @__PURE__ */ k("fieldset", {
+	return /* @__PURE__ */ O("fieldset", {
 		class: "switch",
 		id: e
-	}, /* @__PURE__ */ k("legend", { class: "unseen" }, t), n.map(([t, n]) => /* @__PURE__ */ k("label", { key: t }, /* @__PURE__ */ k("input", {
+	}, /* @__PURE__ */ O("legend", { class: "unseen" }, t), n.map(([t, n]) => /* @__PURE__ */ O("label", { key: t }, /* @__PURE__ */ O("input", {
 		type: "radio",
 		name: e,
 		value: t,
 		checked: r === t,
 		onChange: () => i(t)
-	}), /* @__PURE__ */ k("span", null, n))));
+	}), /* @__PURE__ */ O("span", null, n))));
 }
 function di({ id: e, value: t, options: n, choose: r }) {
-	return /* @__PURE__ */ k("select", {
+	return /* @__PURE__ */ O("select", {
 		id: e,
 		value: t,
 		onChange: (e) => r(e.currentTarget.value)
-	}, n.map(([e, t]) => /* @__PURE__ */ k("option", {
+	}, n.map(([e, t]) => /* @__PURE__ */ O("option", {
 		key: e,
 		value: e
 	}, t)));
@@ -2537,7 +2537,7 @@ function Ni(e) {
 // src/ask-panel.tsx
 function Pi() {
 	let e = J().now.model.value;
-	return e === null ? /* @__PURE__ */ k("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ k(Fi, null) : /* @__PURE__ */ k(Ii, { texts: e.texts });
+	return e === null ? /* @__PURE__ */ O("div", { class: "ask" }) : e.texts === null ? /* @__PURE__ */ O(Fi, null) : /* @__PURE__ */ O(Ii, { texts: e.texts });
 }
 function Fi() {
 	let e = J(), t = U(null), n = U(null), r = e.now.model.value?.facts, i = e.draft.value, a = xi(r?.task), o = e.now.translating.value !== null;
@@ -2550,7 +2550,7 @@ function Fi() {
 		r();
 		let i = new ResizeObserver(r);
 		return n.current !== null && i.observe(n.current), () => i.disconnect();
-	}, [i]), /* @__PURE__ */ k("form", {
+	}, [i]), /* @__PURE__ */ O("form", {
 		id: "ask",
 		ref: n,
 		class: o ? "ask busy" : "ask",
@@ -2558,11 +2558,11 @@ function Fi() {
 		onSubmit: (n) => {
 			n.preventDefault(), e.translate(t.current?.value ?? "");
 		}
-	}, /* @__PURE__ */ k("label", {
+	}, /* @__PURE__ */ O("label", {
 		for: "sentence",
 		id: "sentence-label",
 		class: "unseen"
-	}, a.field), /* @__PURE__ */ k("div", { class: "field" }, /* @__PURE__ */ k("textarea", {
+	}, a.field), /* @__PURE__ */ O("div", { class: "field" }, /* @__PURE__ */ O("textarea", {
 		id: "sentence",
 		ref: t,
 		rows: 1,
@@ -2577,7 +2577,7 @@ function Fi() {
 		onKeyDown: (e) => {
 			e.key !== "Enter" || e.shiftKey || e.isComposing || (e.preventDefault(), n.current?.requestSubmit());
 		}
-	}), /* @__PURE__ */ k("button", {
+	}), /* @__PURE__ */ O("button", {
 		id: "translate",
 		type: "submit",
 		class: "main"
@@ -2585,16 +2585,16 @@ function Fi() {
 }
 function Ii({ texts: e }) {
 	let t = J(), n = t.now.row.value;
-	return /* @__PURE__ */ k("div", {
+	return /* @__PURE__ */ O("div", {
 		class: "ask",
 		id: "texts",
 		hidden: e.length < 2
-	}, /* @__PURE__ */ k("label", null, "Text", " ", /* @__PURE__ */ k(di, {
+	}, /* @__PURE__ */ O("label", null, "Text", " ", /* @__PURE__ */ O(di, {
 		id: "text",
 		value: String(n ?? 0),
 		options: e.slice(0, 500).map((e, t) => [String(t), ji(t, e)]),
 		choose: (e) => t.openText(Number(e))
-	})), e.length > 500 && /* @__PURE__ */ k("label", null, "or number", " ", /* @__PURE__ */ k("input", {
+	})), e.length > 500 && /* @__PURE__ */ O("label", null, "or number", " ", /* @__PURE__ */ O("input", {
 		type: "number",
 		min: 0,
 		max: e.length - 1,
@@ -2610,39 +2610,39 @@ function Li() {
 		slow: t.slow.value,
 		share: t.share.value
 	}), i = t.answer.value, a = t.model.value?.facts, o = i === null ? [] : [...i.remarks, mi(i)].filter((e) => e !== "");
-	return /* @__PURE__ */ k("div", { class: "messages" }, /* @__PURE__ */ k("p", {
+	return /* @__PURE__ */ O("div", { class: "messages" }, /* @__PURE__ */ O("p", {
 		id: "problem",
 		class: "problem",
 		role: "alert",
 		hidden: n === null
-	}, /* @__PURE__ */ k("span", null, n?.message ?? ""), n?.gone === !0 && /* @__PURE__ */ k("button", {
+	}, /* @__PURE__ */ O("span", null, n?.message ?? ""), n?.gone === !0 && /* @__PURE__ */ O("button", {
 		type: "button",
 		onClick: () => e.retry()
-	}, "Try again")), /* @__PURE__ */ k("section", {
+	}, "Try again")), /* @__PURE__ */ O("section", {
 		id: "result",
 		class: t.translating.value !== null && i !== null ? "result stale" : "result",
 		"aria-labelledby": "result-title",
 		hidden: i === null || i.text == null && o.length === 0
-	}, /* @__PURE__ */ k("h2", {
+	}, /* @__PURE__ */ O("h2", {
 		id: "result-title",
 		hidden: i?.text == null
-	}, xi(a?.task).result), /* @__PURE__ */ k("p", {
+	}, xi(a?.task).result), /* @__PURE__ */ O("p", {
 		id: "translation",
 		class: "translation",
 		dir: "auto",
 		role: "status",
 		lang: a?.target_language ?? void 0,
 		hidden: i?.text == null
-	}, i?.text === "" ? "(The model wrote nothing.)" : i?.text ?? ""), /* @__PURE__ */ k("p", {
+	}, i?.text === "" ? "(The model wrote nothing.)" : i?.text ?? ""), /* @__PURE__ */ O("p", {
 		id: "remark",
 		class: "remark",
 		hidden: o.length === 0
-	}, o.join(" "))), /* @__PURE__ */ k("p", {
+	}, o.join(" "))), /* @__PURE__ */ O("p", {
 		id: "progress",
 		class: "progress",
 		role: "status",
 		hidden: r === ""
-	}, r, t.reading.value && t.share.value !== null && /* @__PURE__ */ k("button", {
+	}, r, t.reading.value && t.share.value !== null && /* @__PURE__ */ O("button", {
 		id: "stop",
 		type: "button",
 		onClick: () => e.halt()
@@ -3080,33 +3080,33 @@ function pa() {
 	};
 	q(s);
 	let c = t.overview.value?.statistics, l = (c?.names ?? []).filter((e) => c?.layers.some((t) => t[e])), u = e.heads.value.length;
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", { class: "pane-head" }, /* @__PURE__ */ k("h2", { id: "heads-title" }, "Heads"), /* @__PURE__ */ k("button", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("div", { class: "pane-head" }, /* @__PURE__ */ O("h2", { id: "heads-title" }, "Heads"), /* @__PURE__ */ O("button", {
 		type: "button",
 		class: "quiet",
 		hidden: u < 2,
 		onClick: () => e.set({ selected: [] })
-	}, u, " selected · clear")), /* @__PURE__ */ k("div", { class: "heads-choices" }, /* @__PURE__ */ k("label", null, "marked by", " ", /* @__PURE__ */ k(di, {
+	}, u, " selected · clear")), /* @__PURE__ */ O("div", { class: "heads-choices" }, /* @__PURE__ */ O("label", null, "marked by", " ", /* @__PURE__ */ O(di, {
 		id: "statistic",
 		value: t.statistic.value ?? "",
 		options: [["", "nothing"], ...l.map((e) => [e, Ci(e)])],
 		choose: (t) => e.set({ statistic: t || null })
-	})), /* @__PURE__ */ k("label", null, /* @__PURE__ */ k("input", {
+	})), /* @__PURE__ */ O("label", null, /* @__PURE__ */ O("input", {
 		id: "sorted",
 		type: "checkbox",
 		checked: t.sorted.value,
 		disabled: t.statistic.value === null,
 		onChange: (t) => e.set({ sorted: t.currentTarget.checked })
-	}), " ", "sorted"), /* @__PURE__ */ k("label", { hidden: t.statistic.value === null }, "from", " ", /* @__PURE__ */ k("input", {
+	}), " ", "sorted"), /* @__PURE__ */ O("label", { hidden: t.statistic.value === null }, "from", " ", /* @__PURE__ */ O("input", {
 		id: "least",
 		type: "number",
 		min: 0,
 		max: 100,
 		value: t.least.value,
 		onInput: ({ currentTarget: t }) => t.validity.valid && e.set({ least: t.valueAsNumber || 0 })
-	}), " ", "% of the largest")), /* @__PURE__ */ k("div", {
+	}), " ", "% of the largest")), /* @__PURE__ */ O("div", {
 		class: "grid-room",
 		ref: i
-	}, /* @__PURE__ */ k("div", { class: "stack" }, /* @__PURE__ */ k("canvas", {
+	}, /* @__PURE__ */ O("div", { class: "stack" }, /* @__PURE__ */ O("canvas", {
 		id: "grid",
 		ref: r,
 		tabIndex: 0,
@@ -3114,12 +3114,12 @@ function pa() {
 		"aria-roledescription": "grid of heads",
 		"aria-labelledby": "heads-title",
 		"aria-describedby": "grid-readout grid-help"
-	}))), /* @__PURE__ */ k("p", {
+	}))), /* @__PURE__ */ O("p", {
 		id: "grid-readout",
 		class: "hint",
 		ref: a,
 		"aria-live": "polite"
-	}), /* @__PURE__ */ k("p", {
+	}), /* @__PURE__ */ O("p", {
 		id: "grid-help",
 		class: "unseen"
 	}, "Arrow keys move, Enter shows a head, Space selects it beside the others."));
@@ -3192,7 +3192,7 @@ function ha({ open: e }) {
 	let t = U(null);
 	return H(() => {
 		e.value ? t.current?.showModal() : t.current?.close();
-	}, [e.value]), /* @__PURE__ */ k("dialog", {
+	}, [e.value]), /* @__PURE__ */ O("dialog", {
 		id: "help-dialog",
 		ref: t,
 		"aria-labelledby": "help-title",
@@ -3200,7 +3200,7 @@ function ha({ open: e }) {
 		onClick: (n) => {
 			n.target === t.current && (e.value = !1);
 		}
-	}, /* @__PURE__ */ k("div", { class: "help" }, /* @__PURE__ */ k("h2", { id: "help-title" }, "How to read this"), /* @__PURE__ */ k("p", null, "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there."), /* @__PURE__ */ k("p", null, "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much."), /* @__PURE__ */ k("table", null, /* @__PURE__ */ k("tbody", null, ma.map(([e, t, n]) => /* @__PURE__ */ k("tr", { key: e + t }, /* @__PURE__ */ k("th", { scope: "row" }, e), /* @__PURE__ */ k("td", null, /* @__PURE__ */ k("kbd", null, t)), /* @__PURE__ */ k("td", null, n))))), /* @__PURE__ */ k("p", { class: "note" }, "The address always is a link to what is on screen. Back undoes."), /* @__PURE__ */ k("button", {
+	}, /* @__PURE__ */ O("div", { class: "help" }, /* @__PURE__ */ O("h2", { id: "help-title" }, "How to read this"), /* @__PURE__ */ O("p", null, "Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there."), /* @__PURE__ */ O("p", null, "On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and the bars below say how much."), /* @__PURE__ */ O("table", null, /* @__PURE__ */ O("tbody", null, ma.map(([e, t, n]) => /* @__PURE__ */ O("tr", { key: e + t }, /* @__PURE__ */ O("th", { scope: "row" }, e), /* @__PURE__ */ O("td", null, /* @__PURE__ */ O("kbd", null, t)), /* @__PURE__ */ O("td", null, n))))), /* @__PURE__ */ O("p", { class: "note" }, "The address always is a link to what is on screen. Back undoes."), /* @__PURE__ */ O("button", {
 		type: "button",
 		class: "main",
 		onClick: () => e.value = !1
@@ -3257,20 +3257,20 @@ function ya() {
 		a,
 		o
 	]), c = r?.within === !1, { came: l, problem: u } = _a(c && i !== null ? s : null, s, (e, t) => n.alignment?.(i ?? "", a, o, t)), d = l.value?.asked === s ? l.value.found : null;
-	if (H(() => (e.gold.value = d?.links ?? [], () => e.gold.value = []), [d]), r === null || !c) return /* @__PURE__ */ k("p", { class: "hint empty" }, "Choose a layer that looks from the target to the source: its gold links stand here.");
-	if (d === null) return /* @__PURE__ */ k(li, {
+	if (H(() => (e.gold.value = d?.links ?? [], () => e.gold.value = []), [d]), r === null || !c) return /* @__PURE__ */ O("p", { class: "hint empty" }, "Choose a layer that looks from the target to the source: its gold links stand here.");
+	if (d === null) return /* @__PURE__ */ O(li, {
 		problem: u.value,
 		doing: "Comparing the links…"
 	});
 	let f = d.links.filter((e) => e.sure).length;
-	return /* @__PURE__ */ k("div", { class: "doubt" }, /* @__PURE__ */ k("div", {
+	return /* @__PURE__ */ O("div", { class: "doubt" }, /* @__PURE__ */ O("div", {
 		class: "aside",
 		id: "alignment"
-	}, /* @__PURE__ */ k("h3", null, Y(r, o)), /* @__PURE__ */ k("table", null, /* @__PURE__ */ k("tbody", null, [
+	}, /* @__PURE__ */ O("h3", null, Y(r, o)), /* @__PURE__ */ O("table", null, /* @__PURE__ */ O("tbody", null, [
 		["Precision", d.precision === null ? "–" : F(d.precision)],
 		["Recall", F(d.recall)],
 		["Alignment error rate", F(d.error)]
-	].map(([e, t]) => /* @__PURE__ */ k("tr", { key: e }, /* @__PURE__ */ k("th", { scope: "row" }, e), /* @__PURE__ */ k("td", null, t))))), /* @__PURE__ */ k(ci, { said: u.value })), /* @__PURE__ */ k("p", { class: "note" }, "On the map are the links of annotators: ", f, " sure ones, and ", d.links.length - f, " possible ones, dashed. The head links each target token with the source token of its largest weight: ", d.guessed, " links of words.", ` ${d.links.filter((e) => e.guessed).length} of them are gold links.`));
+	].map(([e, t]) => /* @__PURE__ */ O("tr", { key: e }, /* @__PURE__ */ O("th", { scope: "row" }, e), /* @__PURE__ */ O("td", null, t))))), /* @__PURE__ */ O(ci, { said: u.value })), /* @__PURE__ */ O("p", { class: "note" }, "On the map are the links of annotators: ", f, " sure ones, and ", d.links.length - f, " possible ones, dashed. The head links each target token with the source token of its largest weight: ", d.guessed, " links of words.", ` ${d.links.filter((e) => e.guessed).length} of them are gold links.`));
 }
 // src/beams.ts
 function ba(e) {
@@ -3305,46 +3305,46 @@ function wa(e) {
 var Ta = 20;
 function Ea() {
 	let e = J(), { now: t, door: n } = e, r = U(null), i = t.answer.value, a = i?.map ?? null, { came: o, problem: s } = _a(a, a ?? "", (e, t) => n.beams?.(e, t)), c = o.value;
-	if (c === null || i === null) return /* @__PURE__ */ k(li, {
+	if (c === null || i === null) return /* @__PURE__ */ O(li, {
 		problem: s.value,
 		doing: "Searching…"
 	});
 	let l = c.found, u = t.forced.value, d = c.asked !== a || t.translating.value !== null, f = (t) => {
 		r.current?.focus(), e.choose(t);
 	}, p = l.outputs.map(({ token: e }) => e), [m] = l.hypotheses;
-	return /* @__PURE__ */ k("div", { class: "doubt beams" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "What else could it have written?"), /* @__PURE__ */ k("p", null, "A beam search keeps several beginnings at each step. The tree has the ", l.hypotheses.length, " best translations with which it ends. What they begin with alike stands once.", m !== void 0 && m.tokens.join(" ") !== p.join(" ") && " What stands above was written without such a search."), u.length > 0 && /* @__PURE__ */ k("p", null, "You chose how this one begins: “", /* @__PURE__ */ k("bdi", null, Sa(p, 0, u.length)), "”.", " ", /* @__PURE__ */ k("button", {
+	return /* @__PURE__ */ O("div", { class: "doubt beams" }, /* @__PURE__ */ O("div", { class: "aside" }, /* @__PURE__ */ O("h3", null, "What else could it have written?"), /* @__PURE__ */ O("p", null, "A beam search keeps several beginnings at each step. The tree has the ", l.hypotheses.length, " best translations with which it ends. What they begin with alike stands once.", m !== void 0 && m.tokens.join(" ") !== p.join(" ") && " What stands above was written without such a search."), u.length > 0 && /* @__PURE__ */ O("p", null, "You chose how this one begins: “", /* @__PURE__ */ O("bdi", null, Sa(p, 0, u.length)), "”.", " ", /* @__PURE__ */ O("button", {
 		id: "free",
 		type: "button",
 		onClick: () => f([])
-	}, "Let the model choose")), /* @__PURE__ */ k("p", { class: "note" }, /* @__PURE__ */ k("b", null, "log p"), " is the logarithm of the probability of all tokens. The ", /* @__PURE__ */ k("b", null, "score"), " is what the search compares: log p, corrected by the settings of the search, as for the length."), /* @__PURE__ */ k(ci, { said: s.value })), /* @__PURE__ */ k("div", {
+	}, "Let the model choose")), /* @__PURE__ */ O("p", { class: "note" }, /* @__PURE__ */ O("b", null, "log p"), " is the logarithm of the probability of all tokens. The ", /* @__PURE__ */ O("b", null, "score"), " is what the search compares: log p, corrected by the settings of the search, as for the length."), /* @__PURE__ */ O(ci, { said: s.value })), /* @__PURE__ */ O("div", {
 		class: d ? "tree stale" : "tree",
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "Hypotheses",
 		"aria-busy": d
-	}, /* @__PURE__ */ k(Da, {
+	}, /* @__PURE__ */ O(Da, {
 		branches: ba(l.hypotheses),
 		beams: l
-	})), /* @__PURE__ */ k("div", {
+	})), /* @__PURE__ */ O("div", {
 		class: d ? "table-room stale" : "table-room",
 		ref: r,
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "Alternatives",
 		"aria-busy": d
-	}, /* @__PURE__ */ k(ka, {
+	}, /* @__PURE__ */ O(ka, {
 		beams: l,
 		forced: u.length,
 		choose: f
 	})));
 }
 function Da({ branches: e, beams: t }) {
-	return /* @__PURE__ */ k("ul", null, e.map(({ text: e, next: n, leaf: r }, i) => {
+	return /* @__PURE__ */ O("ul", null, e.map(({ text: e, next: n, leaf: r }, i) => {
 		let a = r === null ? void 0 : t.hypotheses[r];
-		return /* @__PURE__ */ k("li", { key: i }, /* @__PURE__ */ k("span", { class: r === 0 ? "words own" : "words" }, /* @__PURE__ */ k("bdi", null, e), a !== void 0 && /* @__PURE__ */ k("span", {
+		return /* @__PURE__ */ O("li", { key: i }, /* @__PURE__ */ O("span", { class: r === 0 ? "words own" : "words" }, /* @__PURE__ */ O("bdi", null, e), a !== void 0 && /* @__PURE__ */ O("span", {
 			class: "number",
 			"data-hypothesis": r
-		}, "score ", wa(a.score), " · log p ", wa(a.log_probability), !a.finished && " · not ended")), n.length > 0 && /* @__PURE__ */ k(Da, {
+		}, "score ", wa(a.score), " · log p ", wa(a.log_probability), !a.finished && " · not ended")), n.length > 0 && /* @__PURE__ */ O(Da, {
 			branches: n,
 			beams: t
 		}));
@@ -3357,28 +3357,28 @@ function ka({ beams: e, forced: t, choose: n }) {
 	let { now: r } = J(), i = K(null), { outputs: a } = e, o = r.layer.value, s = r.answer.value?.doubt?.rows[o] === !0 ? r.pinned.value : null, c = s?.side === "target" ? s.index : s?.partner, l = c === void 0 ? null : c + (r.sheet.value?.excerpt.rows.from ?? 0);
 	H(() => void (i.value = null), [e, l]);
 	let u = Math.ceil(a.length / Ta), d = Math.min(i.value ?? Math.floor((l ?? 0) / Ta), u - 1), f = Math.max(d, 0) * Ta, p = a.slice(f, f + Ta);
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("table", { id: "alternatives" }, /* @__PURE__ */ k("caption", null, "Token by token: what is most probable after those before it. Choose one to go on from there; marks of the model, such as ⟨end⟩, cannot be chosen."), /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "written"), /* @__PURE__ */ k("th", { scope: "col" }, "p"), /* @__PURE__ */ k("th", { scope: "col" }, "most probable"))), /* @__PURE__ */ k("tbody", null, p.map((r, i) => /* @__PURE__ */ k("tr", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("table", { id: "alternatives" }, /* @__PURE__ */ O("caption", null, "Token by token: what is most probable after those before it. Choose one to go on from there; marks of the model, such as ⟨end⟩, cannot be chosen."), /* @__PURE__ */ O("thead", null, /* @__PURE__ */ O("tr", null, /* @__PURE__ */ O("th", { scope: "col" }, "written"), /* @__PURE__ */ O("th", { scope: "col" }, "p"), /* @__PURE__ */ O("th", { scope: "col" }, "most probable"))), /* @__PURE__ */ O("tbody", null, p.map((r, i) => /* @__PURE__ */ O("tr", {
 		key: f + i,
 		class: f + i === l ? "partner" : void 0,
 		"data-output": f + i
-	}, /* @__PURE__ */ k("th", { scope: "row" }, /* @__PURE__ */ k("bdi", null, Oa(r.token)), f + i < t && /* @__PURE__ */ k("small", null, " (chosen)")), /* @__PURE__ */ k("td", null, I(Math.exp(r.log_probability ?? -Infinity))), /* @__PURE__ */ k("td", { class: "five" }, r.top.map((t) => /* @__PURE__ */ k(Aa, {
+	}, /* @__PURE__ */ O("th", { scope: "row" }, /* @__PURE__ */ O("bdi", null, Oa(r.token)), f + i < t && /* @__PURE__ */ O("small", null, " (chosen)")), /* @__PURE__ */ O("td", null, I(Math.exp(r.log_probability ?? -Infinity))), /* @__PURE__ */ O("td", { class: "five" }, r.top.map((t) => /* @__PURE__ */ O(Aa, {
 		key: t.id,
 		output: r,
 		one: t,
 		choose: () => n(Ca(e, f + i, t.id))
-	}))))))), u > 1 && /* @__PURE__ */ k("p", { class: "buttons" }, /* @__PURE__ */ k("button", {
+	}))))))), u > 1 && /* @__PURE__ */ O("p", { class: "buttons" }, /* @__PURE__ */ O("button", {
 		type: "button",
 		disabled: d === 0,
 		onClick: () => i.value = d - 1
-	}, "Earlier"), /* @__PURE__ */ k("button", {
+	}, "Earlier"), /* @__PURE__ */ O("button", {
 		type: "button",
 		disabled: d === u - 1,
 		onClick: () => i.value = d + 1
-	}, "Later"), /* @__PURE__ */ k("span", { class: "note" }, f, "–", f + p.length - 1, " of ", a.length)));
+	}, "Later"), /* @__PURE__ */ O("span", { class: "note" }, f, "–", f + p.length - 1, " of ", a.length)));
 }
 function Aa({ output: e, one: t, choose: n }) {
-	let r = t.id === e.id, i = /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("bdi", null, Oa(t.token)), " ", F(t.probability));
-	return r || !t.open ? /* @__PURE__ */ k("span", { class: r ? "own" : void 0 }, i) : /* @__PURE__ */ k("button", {
+	let r = t.id === e.id, i = /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("bdi", null, Oa(t.token)), " ", F(t.probability));
+	return r || !t.open ? /* @__PURE__ */ O("span", { class: r ? "own" : void 0 }, i) : /* @__PURE__ */ O("button", {
 		type: "button",
 		class: "link",
 		onClick: n
@@ -3389,27 +3389,27 @@ function ja() {
 	let e = J(), { now: t, theme: n } = e;
 	n.changes.value;
 	let r = t.answer.value?.layers ?? [], i = e.heads.value;
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("ul", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("ul", {
 		class: "heads-legend",
 		"aria-label": "Heads"
 	}, i.map((t, i) => {
 		let a = r[t.layer];
 		if (a === void 0) return null;
 		let o = !e.alike(t);
-		return /* @__PURE__ */ k("li", {
+		return /* @__PURE__ */ O("li", {
 			key: `${t.layer}.${t.head}`,
 			class: o ? "apart" : void 0
-		}, /* @__PURE__ */ k("span", {
+		}, /* @__PURE__ */ O("span", {
 			class: "swatch",
 			ref: (e) => e?.style.setProperty("--paint", n.heads[i] ?? ""),
 			"aria-hidden": "true"
-		}), Y(a, t.head), o && " (another shape)", i > 0 && /* @__PURE__ */ k("button", {
+		}), Y(a, t.head), o && " (another shape)", i > 0 && /* @__PURE__ */ O("button", {
 			type: "button",
 			class: "quiet",
 			"aria-label": "Let it go",
 			onClick: () => e.toggle(t)
 		}, "×"));
-	}), i.length === 0 && /* @__PURE__ */ k("li", null, "mean of all heads")), i.length < 2 && /* @__PURE__ */ k("p", { class: "note" }, "Select more heads on the left: ", /* @__PURE__ */ k("kbd", null, "Shift"), " and a click, or ", /* @__PURE__ */ k("kbd", null, "Space"), "."));
+	}), i.length === 0 && /* @__PURE__ */ O("li", null, "mean of all heads")), i.length < 2 && /* @__PURE__ */ O("p", { class: "note" }, "Select more heads on the left: ", /* @__PURE__ */ O("kbd", null, "Shift"), " and a click, or ", /* @__PURE__ */ O("kbd", null, "Space"), "."));
 }
 // src/insight.ts
 var Ma = .25;
@@ -3540,14 +3540,14 @@ function La(e, t, n) {
 }
 // src/compare-panel.tsx
 function Ra() {
-	let e = J(), { now: t, theme: n } = e, r = t.beside.value, i = t.model.value?.sources ?? [], a = t.answer.value?.layers ?? [], o = e.layer.value, s = t.scale.value, c = (t, n = null) => /* @__PURE__ */ k("div", { class: "compare" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "Two heads side by side"), i.length > 1 && /* @__PURE__ */ k("label", null, "With", " ", /* @__PURE__ */ k("select", {
+	let e = J(), { now: t, theme: n } = e, r = t.beside.value, i = t.model.value?.sources ?? [], a = t.answer.value?.layers ?? [], o = e.layer.value, s = t.scale.value, c = (t, n = null) => /* @__PURE__ */ O("div", { class: "compare" }, /* @__PURE__ */ O("div", { class: "aside" }, /* @__PURE__ */ O("h3", null, "Two heads side by side"), i.length > 1 && /* @__PURE__ */ O("label", null, "With", " ", /* @__PURE__ */ O("select", {
 		id: "beside",
 		value: String(r ?? ""),
 		onChange: ({ currentTarget: { value: t } }) => e.set({ beside: t === "" ? null : Number(t) })
-	}, /* @__PURE__ */ k("option", { value: "" }, "a selected head"), i.map((t, n) => n !== e.door.source && /* @__PURE__ */ k("option", {
+	}, /* @__PURE__ */ O("option", { value: "" }, "a selected head"), i.map((t, n) => n !== e.door.source && /* @__PURE__ */ O("option", {
 		key: n,
 		value: String(n)
-	}, t)))), r === null && /* @__PURE__ */ k(ja, null), n), t), l = (e) => c(/* @__PURE__ */ k("p", { class: "hint empty" }, e)), [u, d] = e.heads.value, f = (e, { layer: t, head: n }) => {
+	}, t)))), r === null && /* @__PURE__ */ O(ja, null), n), t), l = (e) => c(/* @__PURE__ */ O("p", { class: "hint empty" }, e)), [u, d] = e.heads.value, f = (e, { layer: t, head: n }) => {
 		let o = a[t], s = r === null ? "" : `${i[e ?? 0]}: `;
 		return o === void 0 ? "" : s + Y(o, n);
 	}, [p, m] = [e.weights.value, null], h;
@@ -3580,7 +3580,7 @@ function Ra() {
 			text: `+${F(b)}`
 		}
 	];
-	return c(/* @__PURE__ */ k(j, null, [p, m].map((e, t) => /* @__PURE__ */ k(za, {
+	return c(/* @__PURE__ */ O(A, null, [p, m].map((e, t) => /* @__PURE__ */ O(za, {
 		key: t,
 		title: h[t] ?? "",
 		matrix: e,
@@ -3588,14 +3588,14 @@ function Ra() {
 		shade: Le(s, e, o.keys),
 		ticks: ze(s, Me(e)),
 		flipped: g
-	})), /* @__PURE__ */ k(za, {
+	})), /* @__PURE__ */ O(za, {
 		title: "the first − the second",
 		matrix: y,
 		ramp: n.differences,
 		shade: (e) => .5 + e / (2 * b),
 		ticks: x,
 		flipped: g
-	})), /* @__PURE__ */ k("p", { id: "compared" }, "On average ", F(_), " of a row’s attention would have to move to make the two alike.", Number.isFinite(v) && ` Their weights correlate by ${v.toFixed(2).replace("-", "−")}.`));
+	})), /* @__PURE__ */ O("p", { id: "compared" }, "On average ", F(_), " of a row’s attention would have to move to make the two alike.", Number.isFinite(v) && ` Their weights correlate by ${v.toFixed(2).replace("-", "−")}.`));
 }
 function za({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a }) {
 	let { theme: o } = J(), s = U(null), c = va((e, c, { clientWidth: l, clientHeight: u }) => {
@@ -3618,11 +3618,11 @@ function za({ title: e, matrix: t, ramp: n, shade: r, ticks: i, flipped: a }) {
 		r,
 		a
 	]);
-	return /* @__PURE__ */ k("figure", { class: "small-map" }, /* @__PURE__ */ k("figcaption", null, e), /* @__PURE__ */ k("div", { class: "small-room" }, /* @__PURE__ */ k("canvas", {
+	return /* @__PURE__ */ O("figure", { class: "small-map" }, /* @__PURE__ */ O("figcaption", null, e), /* @__PURE__ */ O("div", { class: "small-room" }, /* @__PURE__ */ O("canvas", {
 		ref: c,
 		role: "img",
 		"aria-label": `Map: ${e}`
-	})), /* @__PURE__ */ k("canvas", {
+	})), /* @__PURE__ */ O("canvas", {
 		ref: s,
 		role: "img",
 		"aria-label": `Colours: ${i.map(({ text: e }) => e).join(", ")}`
@@ -3865,7 +3865,7 @@ function ro() {
 	let e = J(), { now: t } = e, n = t.sheet.value;
 	if (n === null) return null;
 	let r = no(e), i = vi(e.kind), a = n.rows.some(({ begins: e }) => !e) || n.keys.some(({ begins: e }) => !e);
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", { class: "pane-head" }, /* @__PURE__ */ k("h2", null, "Words"), /* @__PURE__ */ k("div", { class: "switches" }, r && /* @__PURE__ */ k(ui, {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("div", { class: "pane-head" }, /* @__PURE__ */ O("h2", null, "Words"), /* @__PURE__ */ O("div", { class: "switches" }, r && /* @__PURE__ */ O(ui, {
 		name: "side",
 		legend: "A word is shown as",
 		options: Za,
@@ -3881,31 +3881,31 @@ function ro() {
 				pinned: i(r)
 			});
 		}
-	}), /* @__PURE__ */ k("label", {
+	}), /* @__PURE__ */ O("label", {
 		class: "check",
 		hidden: !a,
 		title: Wt
-	}, /* @__PURE__ */ k("input", {
+	}, /* @__PURE__ */ O("input", {
 		id: "joined",
 		type: "checkbox",
 		checked: t.joined.value,
 		onChange: (t) => e.set({ joined: t.currentTarget.checked })
-	}), " ", "whole words"))), n.coarse ? /* @__PURE__ */ k("p", { class: "hint empty" }, "Words stand here when the map is near enough: click a cell, or choose a part by its numbers.") : /* @__PURE__ */ k("div", {
+	}), " ", "whole words"))), n.coarse ? /* @__PURE__ */ O("p", { class: "hint empty" }, "Words stand here when the map is near enough: click a cell, or choose a part by its numbers.") : /* @__PURE__ */ O("div", {
 		class: "texts",
 		id: "rows"
-	}, r ? /* @__PURE__ */ k(io, {
+	}, r ? /* @__PURE__ */ O(io, {
 		title: "Text",
 		side: null,
 		id: "target"
-	}) : /* @__PURE__ */ k(j, null, /* @__PURE__ */ k(io, {
+	}) : /* @__PURE__ */ O(A, null, /* @__PURE__ */ O(io, {
 		title: i.source,
 		side: "source",
 		id: "source"
-	}), /* @__PURE__ */ k(io, {
+	}), /* @__PURE__ */ O(io, {
 		title: i.target,
 		side: "target",
 		id: "target"
-	})), t.joined.value && a && /* @__PURE__ */ k("p", { class: "hint" }, "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", " The map stays token by token.")), /* @__PURE__ */ k("p", { class: "caution" }, "These numbers say where the model looked, not why it chose a word: a word can matter without being looked at, and be looked at without mattering."));
+	})), t.joined.value && a && /* @__PURE__ */ O("p", { class: "hint" }, "Pieces joined to words: over the pieces of a word that is looked at the weights are summed, over those of a word that looks their mean is taken.", " The map stays token by token.")), /* @__PURE__ */ O("p", { class: "caution" }, "These numbers say where the model looked, not why it chose a word: a word can matter without being looked at, and be looked at without mattering."));
 }
 function io({ title: e, side: t, id: n }) {
 	let r = J(), i = U(null), a = U(null), o = () => t ?? r.state.side;
@@ -3955,7 +3955,7 @@ function io({ title: e, side: t, id: n }) {
 			partner: u === null || d && t !== null ? null : u.partner ?? null
 		}, n.ramp);
 	};
-	return q(s), q(c), /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("h3", { id: `${n}-title` }, e), /* @__PURE__ */ k("div", {
+	return q(s), q(c), /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("h3", { id: `${n}-title` }, e), /* @__PURE__ */ O("div", {
 		id: n,
 		class: "tokens",
 		ref: i,
@@ -3991,55 +3991,55 @@ function so() {
 			u.keys,
 			u.rows,
 			u.rowSpans
-		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, C = c?.[x] ?? t.excerpt[x], { from: w, to: ee } = to(y, {
-			from: C.from - S,
-			to: C.to - S
-		}), T = Qa(u, h).slice(w, ee), te = v.slice(w, ee), E = (e, t) => {
+		], b = _[h.index], x = g ? "keys" : "rows", S = t.excerpt[x].from, ee = c?.[x] ?? t.excerpt[x], { from: C, to: te } = to(y, {
+			from: ee.from - S,
+			to: ee.to - S
+		}), w = Qa(u, h).slice(C, te), ne = v.slice(C, te), T = (e, t) => {
 			e !== null && ([e.textContent, e.hidden] = [t, t === ""]);
 		};
-		E(r.current, Di(h, b?.text ?? "", m)), E(i.current, Oi(h, m, T)), E(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
-		let D = Pe(T).slice(0, ao).filter((e) => (T[e] ?? 0) >= .005).map((e) => `${R(te[e]?.text ?? "")} ${F(T[e] ?? 0)}`);
-		E(a.current, D.length > 0 ? `Most: ${D.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
-		let O = eo(Le(f, u.matrix, l.keys), h);
-		n.current?.draw(te, T, p, {
+		T(r.current, Di(h, b?.text ?? "", m)), T(i.current, Oi(h, m, w)), T(o.current, b?.whole === void 0 ? "" : `In full: ${b.whole}`);
+		let E = Pe(w).slice(0, ao).filter((e) => (w[e] ?? 0) >= .005).map((e) => `${R(ne[e]?.text ?? "")} ${F(w[e] ?? 0)}`);
+		T(a.current, E.length > 0 ? `Most: ${E.join(", ")}.`.replace(/ %/g, "\xA0%") : "");
+		let D = eo(Le(f, u.matrix, l.keys), h);
+		n.current?.draw(ne, w, p, {
 			ramp: e.theme.ramp,
-			dark: (e, t) => O(e, t + w),
-			partner: h.partner === void 0 ? null : h.partner - w
+			dark: (e, t) => D(e, t + C),
+			partner: h.partner === void 0 ? null : h.partner - C
 		});
 	};
 	q(c);
 	let l = s.sheet.value?.coarse ?? !0;
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("p", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("p", {
 		class: "hint empty",
 		hidden: !l
-	}, "The numbers of a word stand here when the map is near enough to have words."), /* @__PURE__ */ k("section", {
+	}, "The numbers of a word stand here when the map is near enough to have words."), /* @__PURE__ */ O("section", {
 		id: "distribution",
 		class: "distribution",
 		"aria-labelledby": "distribution-title",
 		hidden: l
-	}, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", {
+	}, /* @__PURE__ */ O("div", { class: "aside" }, /* @__PURE__ */ O("h3", {
 		id: "distribution-title",
 		ref: r
-	}), /* @__PURE__ */ k("p", {
+	}), /* @__PURE__ */ O("p", {
 		id: "distribution-top",
 		class: "top-words",
 		ref: a
-	}), /* @__PURE__ */ k("p", {
+	}), /* @__PURE__ */ O("p", {
 		id: "distribution-note",
 		class: "note",
 		ref: i
-	}), /* @__PURE__ */ k("p", {
+	}), /* @__PURE__ */ O("p", {
 		id: "distribution-whole",
 		class: "note whole",
 		ref: o,
 		hidden: !0
-	}), /* @__PURE__ */ k(ui, {
+	}), /* @__PURE__ */ O(ui, {
 		name: "order",
 		legend: "Order",
 		options: oo,
 		value: s.order.value,
 		choose: (t) => e.set({ order: t })
-	})), /* @__PURE__ */ k("ol", {
+	})), /* @__PURE__ */ O("ol", {
 		id: "bars",
 		class: "bars",
 		ref: t,
@@ -4137,12 +4137,12 @@ function xo() {
 		row: v("rows"),
 		key: v("keys")
 	}, b = c.value, x = p.value?.asked === d ? p.value.found : null;
-	return /* @__PURE__ */ k("div", { class: "doubt" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "Does the output need ", g === void 0 ? "this head" : Y(g, o.head), "?"), /* @__PURE__ */ k("label", null, "Output", " ", /* @__PURE__ */ k(So, {
+	return /* @__PURE__ */ O("div", { class: "doubt" }, /* @__PURE__ */ O("div", { class: "aside" }, /* @__PURE__ */ O("h3", null, "Does the output need ", g === void 0 ? "this head" : Y(g, o.head), "?"), /* @__PURE__ */ O("label", null, "Output", " ", /* @__PURE__ */ O(So, {
 		id: "doubted",
 		names: r.doubt.outputs,
 		value: o.output,
 		choose: (t) => e.set({ output: t })
-	})), /* @__PURE__ */ k("label", null, /* @__PURE__ */ k("span", null, "Weight of “", /* @__PURE__ */ k("bdi", null, y.key(b?.found.key ?? o.key ?? 0)), "”"), " ", /* @__PURE__ */ k("input", {
+	})), /* @__PURE__ */ O("label", null, /* @__PURE__ */ O("span", null, "Weight of “", /* @__PURE__ */ O("bdi", null, y.key(b?.found.key ?? o.key ?? 0)), "”"), " ", /* @__PURE__ */ O("input", {
 		id: "edited",
 		type: "range",
 		min: 0,
@@ -4150,33 +4150,33 @@ function xo() {
 		value: t.weight.value,
 		"aria-valuetext": `${t.weight.value} %`,
 		onInput: (t) => e.set({ weight: Number(t.currentTarget.value) })
-	}), " ", /* @__PURE__ */ k("span", { class: "number" }, t.weight.value, " %")), /* @__PURE__ */ k("label", null, "Without", " ", /* @__PURE__ */ k(So, {
+	}), " ", /* @__PURE__ */ O("span", { class: "number" }, t.weight.value, " %")), /* @__PURE__ */ O("label", null, "Without", " ", /* @__PURE__ */ O(So, {
 		id: "erased",
 		names: r.doubt.source,
 		value: b?.found.erased?.[0] ?? null,
 		choose: (t) => e.set({ erased: t })
-	})), /* @__PURE__ */ k("p", { class: "note" }, "A small change says that this output does not need these weights. It does not say that the head is useless: other heads may stand in for it, and other outputs may need it."), /* @__PURE__ */ k(ci, { said: l.value || m.value })), b === null ? /* @__PURE__ */ k("p", {
+	})), /* @__PURE__ */ O("p", { class: "note" }, "A small change says that this output does not need these weights. It does not say that the head is useless: other heads may stand in for it, and other outputs may need it."), /* @__PURE__ */ O(ci, { said: l.value || m.value })), b === null ? /* @__PURE__ */ O("p", {
 		class: "hint empty",
 		hidden: l.value !== ""
-	}, "Reading the text again…") : /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", {
+	}, "Reading the text again…") : /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("div", {
 		class: u.value ? "table-room stale" : "table-room",
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "What the output becomes",
 		"aria-busy": u.value
-	}, /* @__PURE__ */ k(Co, {
+	}, /* @__PURE__ */ O(Co, {
 		...b,
 		effects: b.found,
 		names: y,
 		other: x
-	}), /* @__PURE__ */ k("p", { class: "note" }, "The model reads this text again with other weights in ", o.head === null ? "all heads of this layer" : "this head", ", in all its rows. All else stays, also what was written before this output. ", /* @__PURE__ */ k("b", null, "Uniform"), ": each query looks at all its keys alike. ", /* @__PURE__ */ k("b", null, "Permuted"), ": each query’s weights are shuffled among its keys; mean ± standard deviation. ", /* @__PURE__ */ k("b", null, "Off"), ": the head reads zeros. ", /* @__PURE__ */ k("b", null, "A weight set by hand"), " takes from the rest of its row in proportion, so that the row keeps its sum. ", /* @__PURE__ */ k("b", null, "Without"), ": the text is read without these tokens."), /* @__PURE__ */ k("p", { class: "seek" }, f !== null && h.value ? /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("span", { role: "status" }, "Searching for other weights of the same output…"), " ", /* @__PURE__ */ k("button", {
+	}), /* @__PURE__ */ O("p", { class: "note" }, "The model reads this text again with other weights in ", o.head === null ? "all heads of this layer" : "this head", ", in all its rows. All else stays, also what was written before this output. ", /* @__PURE__ */ O("b", null, "Uniform"), ": each query looks at all its keys alike. ", /* @__PURE__ */ O("b", null, "Permuted"), ": each query’s weights are shuffled among its keys; mean ± standard deviation. ", /* @__PURE__ */ O("b", null, "Off"), ": the head reads zeros. ", /* @__PURE__ */ O("b", null, "A weight set by hand"), " takes from the rest of its row in proportion, so that the row keeps its sum. ", /* @__PURE__ */ O("b", null, "Without"), ": the text is read without these tokens."), /* @__PURE__ */ O("p", { class: "seek" }, f !== null && h.value ? /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("span", { role: "status" }, "Searching for other weights of the same output…"), " ", /* @__PURE__ */ O("button", {
 		type: "button",
 		onClick: () => i.value = null
-	}, "Stop")) : x === null ? /* @__PURE__ */ k("button", {
+	}, "Stop")) : x === null ? /* @__PURE__ */ O("button", {
 		id: "adversary",
 		type: "button",
 		onClick: () => i.value = { own: d }
-	}, "Search for other weights of the same output") : /* @__PURE__ */ k("span", { role: "status" }, _o(x)))), /* @__PURE__ */ k(To, {
+	}, "Search for other weights of the same output") : /* @__PURE__ */ O("span", { role: "status" }, _o(x)))), /* @__PURE__ */ O(To, {
 		...b,
 		effects: b.found,
 		names: y,
@@ -4185,7 +4185,7 @@ function xo() {
 }
 function So({ id: e, names: t, value: n, choose: r }) {
 	let i = Math.min(Math.max((n ?? 0) - bo / 2, 0), Math.max(t.length - bo, 0));
-	return /* @__PURE__ */ k(di, {
+	return /* @__PURE__ */ O(di, {
 		id: e,
 		value: n === null ? "" : String(n),
 		options: [...n === null ? [["", "nothing yet"]] : [], ...t.slice(i, i + bo).map((e, t) => [String(i + t), `${i + t}: ${R(go(e))}`])],
@@ -4198,47 +4198,47 @@ function Co({ asked: e, effects: t, names: n, other: r }) {
 	let i = J().now.answer.value;
 	if (i === null) return null;
 	let a = [...t.changes, ...r?.changes ?? []];
-	return /* @__PURE__ */ k("table", { id: "effects" }, /* @__PURE__ */ k("caption", null, "What becomes of the output “", /* @__PURE__ */ k("bdi", null, go(t.output)), "”"), /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "change"), /* @__PURE__ */ k("th", {
+	return /* @__PURE__ */ O("table", { id: "effects" }, /* @__PURE__ */ O("caption", null, "What becomes of the output “", /* @__PURE__ */ O("bdi", null, go(t.output)), "”"), /* @__PURE__ */ O("thead", null, /* @__PURE__ */ O("tr", null, /* @__PURE__ */ O("th", { scope: "col" }, "change"), /* @__PURE__ */ O("th", {
 		scope: "col",
 		title: "Change of the logarithm of the probability, in nats"
-	}, "Δ log p"), /* @__PURE__ */ k("th", { scope: "col" }, "p"), /* @__PURE__ */ k("th", { scope: "col" }, "five most probable"))), /* @__PURE__ */ k("tbody", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "row" }, "as it is"), /* @__PURE__ */ k("td", null), /* @__PURE__ */ k("td", null, I(t.probability)), /* @__PURE__ */ k(wo, {
+	}, "Δ log p"), /* @__PURE__ */ O("th", { scope: "col" }, "p"), /* @__PURE__ */ O("th", { scope: "col" }, "five most probable"))), /* @__PURE__ */ O("tbody", null, /* @__PURE__ */ O("tr", null, /* @__PURE__ */ O("th", { scope: "row" }, "as it is"), /* @__PURE__ */ O("td", null), /* @__PURE__ */ O("td", null, I(t.probability)), /* @__PURE__ */ O(wo, {
 		top: t.top,
 		own: t.output
-	})), a.map((r) => /* @__PURE__ */ k("tr", {
+	})), a.map((r) => /* @__PURE__ */ O("tr", {
 		key: r.name,
 		"data-change": r.name
-	}, /* @__PURE__ */ k("th", { scope: "row" }, ho(r, t, e, i, n)), r.impossible === void 0 ? /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("td", null, po(r.delta), r.spread != null && /* @__PURE__ */ k("small", null, " ± ", r.spread.toFixed(2))), /* @__PURE__ */ k("td", null, I(r.probability ?? 0)), /* @__PURE__ */ k(wo, {
+	}, /* @__PURE__ */ O("th", { scope: "row" }, ho(r, t, e, i, n)), r.impossible === void 0 ? /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("td", null, po(r.delta), r.spread != null && /* @__PURE__ */ O("small", null, " ± ", r.spread.toFixed(2))), /* @__PURE__ */ O("td", null, I(r.probability ?? 0)), /* @__PURE__ */ O(wo, {
 		top: r.top ?? [],
 		own: t.output
-	})) : /* @__PURE__ */ k("td", {
+	})) : /* @__PURE__ */ O("td", {
 		colSpan: 3,
 		class: "impossible"
 	}, r.impossible)))));
 }
 function wo({ top: e, own: t }) {
-	return /* @__PURE__ */ k("td", { class: "five" }, e.map(([e, n], r) => /* @__PURE__ */ k("span", {
+	return /* @__PURE__ */ O("td", { class: "five" }, e.map(([e, n], r) => /* @__PURE__ */ O("span", {
 		key: r,
 		class: e === t ? "own" : void 0
-	}, /* @__PURE__ */ k("bdi", null, go(e)), " ", F(n))));
+	}, /* @__PURE__ */ O("bdi", null, go(e)), " ", F(n))));
 }
 function To({ asked: e, effects: t, names: n, other: r }) {
 	let { shown: i, left: a } = yo(t), o = Math.max(...i.map(({ gradient: e }) => Math.abs(e ?? 0)), 1e-12);
-	return /* @__PURE__ */ k("figure", {
+	return /* @__PURE__ */ O("figure", {
 		class: "slopes",
 		tabIndex: 0
-	}, /* @__PURE__ */ k("figcaption", null, "Row of “", /* @__PURE__ */ k("bdi", null, n.row(e.row)), "”: each ", /* @__PURE__ */ k("b", null, "weight"), r !== null && /* @__PURE__ */ k(j, null, ", the ", /* @__PURE__ */ k("b", null, "other weight")), " and the ", /* @__PURE__ */ k("b", null, "gradient"), " of log p with respect to it"), /* @__PURE__ */ k("ol", { id: "slopes" }, i.map(({ key: e, weight: i, gradient: a }) => /* @__PURE__ */ k("li", {
+	}, /* @__PURE__ */ O("figcaption", null, "Row of “", /* @__PURE__ */ O("bdi", null, n.row(e.row)), "”: each ", /* @__PURE__ */ O("b", null, "weight"), r !== null && /* @__PURE__ */ O(A, null, ", the ", /* @__PURE__ */ O("b", null, "other weight")), " and the ", /* @__PURE__ */ O("b", null, "gradient"), " of log p with respect to it"), /* @__PURE__ */ O("ol", { id: "slopes" }, i.map(({ key: e, weight: i, gradient: a }) => /* @__PURE__ */ O("li", {
 		key: e,
 		class: e === t.key ? "slope partner" : "slope"
-	}, /* @__PURE__ */ k("bdi", { class: "word" }, n.key(e)), /* @__PURE__ */ k("span", { class: "track" }, /* @__PURE__ */ k("span", {
+	}, /* @__PURE__ */ O("bdi", { class: "word" }, n.key(e)), /* @__PURE__ */ O("span", { class: "track" }, /* @__PURE__ */ O("span", {
 		class: "bar",
 		style: { width: `${(i * 100).toFixed(2)}%` }
-	}), r !== null && /* @__PURE__ */ k("span", {
+	}), r !== null && /* @__PURE__ */ O("span", {
 		class: "bar other",
 		style: { width: `${((r.weights[e] ?? 0) * 100).toFixed(2)}%` }
-	})), /* @__PURE__ */ k("span", { class: "number" }, I(i)), /* @__PURE__ */ k("span", { class: "track middle" }, a !== null && /* @__PURE__ */ k("span", {
+	})), /* @__PURE__ */ O("span", { class: "number" }, I(i)), /* @__PURE__ */ O("span", { class: "track middle" }, a !== null && /* @__PURE__ */ O("span", {
 		class: a < 0 ? "bar down" : "bar up",
 		style: { width: `${(Math.abs(a) / o * 50).toFixed(2)}%` }
-	})), /* @__PURE__ */ k("span", { class: "number" }, a === null ? "–" : mo(a))))), /* @__PURE__ */ k("p", { class: "note" }, a > 0 && `${a} keys of less weight and gradient are left out. `, "A gradient says what a little more weight would do while the other weights stay. Pin a cell of the map to choose a row and a key."));
+	})), /* @__PURE__ */ O("span", { class: "number" }, a === null ? "–" : mo(a))))), /* @__PURE__ */ O("p", { class: "note" }, a > 0 && `${a} keys of less weight and gradient are left out. `, "A gradient says what a little more weight would do while the other weights stay. Pin a cell of the map to choose a row and a key."));
 }
 // src/lines-layout.ts
 function Eo(e, t, n) {
@@ -4532,13 +4532,13 @@ function Io() {
 	};
 	q(l), q(u);
 	let d = t.sheet.value?.coarse ?? !0;
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("p", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("p", {
 		class: "hint empty",
 		hidden: !d
-	}, "Lines stand here when the map is near enough to have words."), /* @__PURE__ */ k("div", {
+	}, "Lines stand here when the map is near enough to have words."), /* @__PURE__ */ O("div", {
 		class: "lines",
 		hidden: d
-	}, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("label", { class: "slider" }, "Lines from ", /* @__PURE__ */ k("output", null, t.threshold.value, " %"), /* @__PURE__ */ k("input", {
+	}, /* @__PURE__ */ O("div", { class: "aside" }, /* @__PURE__ */ O("label", { class: "slider" }, "Lines from ", /* @__PURE__ */ O("output", null, t.threshold.value, " %"), /* @__PURE__ */ O("input", {
 		id: "threshold",
 		type: "range",
 		min: 0,
@@ -4547,10 +4547,10 @@ function Io() {
 		value: t.threshold.value,
 		"aria-label": "Least weight that has a line, in percent",
 		onInput: (t) => e.set({ threshold: Number(t.currentTarget.value) })
-	})), /* @__PURE__ */ k(ja, null), /* @__PURE__ */ k("p", {
+	})), /* @__PURE__ */ O(ja, null), /* @__PURE__ */ O("p", {
 		class: "note",
 		hidden: a.value === 0
-	}, a.value.toLocaleString("en"), " thinner lines are left out.")), /* @__PURE__ */ k("div", {
+	}, a.value.toLocaleString("en"), " thinner lines are left out.")), /* @__PURE__ */ O("div", {
 		id: "lines",
 		class: "lines-room",
 		ref: r,
@@ -4566,7 +4566,7 @@ function Ro() {
 	let e = J(), { door: t } = e, n = K(null), r = K(""), i = K(""), a = (t, r = "") => t?.then((t) => {
 		[n.value, i.value] = [t, ""], r && (e.spoken.value = r);
 	}, (e) => void (i.value = P.of(e).message));
-	return H(() => void a(t.notes?.()), []), /* @__PURE__ */ k("div", { class: "doubt notes" }, t.addNote && /* @__PURE__ */ k("form", {
+	return H(() => void a(t.notes?.()), []), /* @__PURE__ */ O("div", { class: "doubt notes" }, t.addNote && /* @__PURE__ */ O("form", {
 		class: "aside",
 		onSubmit: (n) => {
 			n.preventDefault();
@@ -4575,23 +4575,23 @@ function Ro() {
 				i.value === "" && (r.value = "");
 			});
 		}
-	}, /* @__PURE__ */ k("label", { for: "note" }, "A note on what is on screen"), /* @__PURE__ */ k("textarea", {
+	}, /* @__PURE__ */ O("label", { for: "note" }, "A note on what is on screen"), /* @__PURE__ */ O("textarea", {
 		id: "note",
 		rows: 3,
 		maxLength: Lo,
 		value: r.value,
 		onInput: (e) => r.value = e.currentTarget.value
-	}), /* @__PURE__ */ k("button", {
+	}), /* @__PURE__ */ O("button", {
 		type: "submit",
 		disabled: r.value.trim() === ""
-	}, "Keep the note"), /* @__PURE__ */ k(ci, { said: i.value })), /* @__PURE__ */ k("ul", {
+	}, "Keep the note"), /* @__PURE__ */ O(ci, { said: i.value })), /* @__PURE__ */ O("ul", {
 		id: "notes",
 		tabIndex: 0,
 		"aria-label": "Notes"
-	}, n.value?.map(({ id: n, text: r, link: i }) => /* @__PURE__ */ k("li", { key: n }, /* @__PURE__ */ k("p", { dir: "auto" }, r), e.address !== null && /* @__PURE__ */ k("a", { href: i }, "Show its view"), " ", t.removeNote && /* @__PURE__ */ k("button", {
+	}, n.value?.map(({ id: n, text: r, link: i }) => /* @__PURE__ */ O("li", { key: n }, /* @__PURE__ */ O("p", { dir: "auto" }, r), e.address !== null && /* @__PURE__ */ O("a", { href: i }, "Show its view"), " ", t.removeNote && /* @__PURE__ */ O("button", {
 		type: "button",
 		onClick: () => void a(t.removeNote?.(n), "The note is removed.")
-	}, "Remove"))), n.value?.length === 0 && /* @__PURE__ */ k("li", { class: "note" }, "No notes yet. A note keeps the view on screen.")));
+	}, "Remove"))), n.value?.length === 0 && /* @__PURE__ */ O("li", { class: "note" }, "No notes yet. A note keeps the view on screen.")));
 }
 // src/mechanism-panel.tsx
 var zo = 18;
@@ -4606,13 +4606,13 @@ function Bo() {
 	}), s = o === null ? "" : JSON.stringify([i?.map, o]), { came: c, problem: l, waiting: u } = _a(i?.map == null ? null : o, s, (e, t) => n.mechanism?.(i?.map ?? "", e, t));
 	H(() => void (r.value = null), [s]);
 	let d = e.layer.value;
-	if (o === null || d === null || a === null) return /* @__PURE__ */ k("p", { class: "hint empty" }, a?.coarse === !0 ? "The formula of a row stands here when the map is near enough to have words." : "The mean of all heads has no formula of its own. Choose a head: its formula stands here, with the numbers of a row.");
-	if (c.value === null) return /* @__PURE__ */ k(li, {
+	if (o === null || d === null || a === null) return /* @__PURE__ */ O("p", { class: "hint empty" }, a?.coarse === !0 ? "The formula of a row stands here when the map is near enough to have words." : "The mean of all heads has no formula of its own. Choose a head: its formula stands here, with the numbers of a row.");
+	if (c.value === null) return /* @__PURE__ */ O(li, {
 		problem: l.value,
 		doing: "Reading the numbers…"
 	});
 	let { found: f, asked: p } = c.value, m = (e) => (t) => a[e][t - a.excerpt[e].from]?.text ?? `${t}`;
-	if (f.missing) return /* @__PURE__ */ k("p", { class: "hint empty" }, "There is no formula to show: ", f.missing, ".");
+	if (f.missing) return /* @__PURE__ */ O("p", { class: "hint empty" }, "There is no formula to show: ", f.missing, ".");
 	let [h, g] = [Ve(t.factor.value), !t.unmasked.value], _ = Ue(f, h, g), v = {
 		...c.value,
 		result: _,
@@ -4621,31 +4621,31 @@ function Bo() {
 		factor: h,
 		masked: g
 	}, y = _.lines.reduce((e, t) => t.weight > e.weight ? t : e, _.lines[0]), b = r.value ?? o.key ?? y.key, x = _.lines.find((e) => e.key === b) ?? y;
-	return /* @__PURE__ */ k("div", { class: "doubt mechanism" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, "How “", /* @__PURE__ */ k("bdi", null, v.row), "” looks in ", Y(d, p.head)), /* @__PURE__ */ k(Vo, {
+	return /* @__PURE__ */ O("div", { class: "doubt mechanism" }, /* @__PURE__ */ O("div", { class: "aside" }, /* @__PURE__ */ O("h3", null, "How “", /* @__PURE__ */ O("bdi", null, v.row), "” looks in ", Y(d, p.head)), /* @__PURE__ */ O(Vo, {
 		...v,
 		line: x
-	}), /* @__PURE__ */ k(Ho, v), /* @__PURE__ */ k(ci, { said: l.value })), /* @__PURE__ */ k("div", {
+	}), /* @__PURE__ */ O(Ho, v), /* @__PURE__ */ O(ci, { said: l.value })), /* @__PURE__ */ O("div", {
 		class: u.value ? "table-room stale" : "table-room",
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "The numbers of each key",
 		"aria-busy": u.value
-	}, /* @__PURE__ */ k(Uo, {
+	}, /* @__PURE__ */ O(Uo, {
 		...v,
 		line: x,
 		point: (e) => r.value = e
-	})), /* @__PURE__ */ k(Wo, {
+	})), /* @__PURE__ */ O(Wo, {
 		...v,
 		line: x
 	}));
 }
 function Vo({ found: e, result: t, keyName: n, factor: r, line: i }) {
 	let [a] = Ye(e), { scale: o, softcap: s } = e, c = o * r;
-	return /* @__PURE__ */ k("div", { class: "formula" }, /* @__PURE__ */ k("p", null, a, ": ", /* @__PURE__ */ k("b", null, Xe(e)), qe(o, e.width) && o !== 1 && `, where ${Ke(o)} = 1 / √${e.width}`), /* @__PURE__ */ k("p", null, /* @__PURE__ */ k("b", null, "weight = e^score / Σ e^score"), " over the keys that it sees"), /* @__PURE__ */ k("p", { id: "worked" }, "“", /* @__PURE__ */ k("bdi", null, n(i.key)), "”:", " ", i.hidden === "" ? /* @__PURE__ */ k(j, null, c !== 1 && `${Ke(c)} × ${L(i.product)} `, s !== null && "capped ", i.bias !== null && `+ ${L(i.bias)} `, (c !== 1 || s !== null || i.bias !== null) && "= ", L(i.score), "; e^(", L(i.score), " − ", L(t.sum), ") = ", /* @__PURE__ */ k("b", { class: "number" }, I(i.weight))) : `hidden (${i.hidden}), so its weight is 0`));
+	return /* @__PURE__ */ O("div", { class: "formula" }, /* @__PURE__ */ O("p", null, a, ": ", /* @__PURE__ */ O("b", null, Xe(e)), qe(o, e.width) && o !== 1 && `, where ${Ke(o)} = 1 / √${e.width}`), /* @__PURE__ */ O("p", null, /* @__PURE__ */ O("b", null, "weight = e^score / Σ e^score"), " over the keys that it sees"), /* @__PURE__ */ O("p", { id: "worked" }, "“", /* @__PURE__ */ O("bdi", null, n(i.key)), "”:", " ", i.hidden === "" ? /* @__PURE__ */ O(A, null, c !== 1 && `${Ke(c)} × ${L(i.product)} `, s !== null && "capped ", i.bias !== null && `+ ${L(i.bias)} `, (c !== 1 || s !== null || i.bias !== null) && "= ", L(i.score), "; e^(", L(i.score), " − ", L(t.sum), ") = ", /* @__PURE__ */ O("b", { class: "number" }, I(i.weight))) : `hidden (${i.hidden}), so its weight is 0`));
 }
 function Ho({ found: e, result: t, factor: n, masked: r }) {
 	let i = J(), a = i.now.factor.value, o = qe(e.scale, e.width) ? He(Math.sqrt(e.width)) : null, s = e.keys.hidden.some((e) => e !== ""), c = a === 40 ? "as in the model" : `× ${Ke(n)}`;
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("label", { class: "slider" }, "Scores times ", /* @__PURE__ */ k("output", null, c), /* @__PURE__ */ k("input", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("label", { class: "slider" }, "Scores times ", /* @__PURE__ */ O("output", null, c), /* @__PURE__ */ O("input", {
 		id: "factor",
 		type: "range",
 		min: 0,
@@ -4654,30 +4654,30 @@ function Ho({ found: e, result: t, factor: n, masked: r }) {
 		list: "factors",
 		"aria-valuetext": c,
 		onInput: (e) => i.set({ factor: Number(e.currentTarget.value) })
-	}), /* @__PURE__ */ k("datalist", { id: "factors" }, /* @__PURE__ */ k("option", {
+	}), /* @__PURE__ */ O("datalist", { id: "factors" }, /* @__PURE__ */ O("option", {
 		value: 40,
 		label: "as in the model"
-	}), o !== null && /* @__PURE__ */ k("option", {
+	}), o !== null && /* @__PURE__ */ O("option", {
 		value: o,
 		label: "without 1/√d"
-	}))), /* @__PURE__ */ k("p", { class: "buttons" }, /* @__PURE__ */ k("button", {
+	}))), /* @__PURE__ */ O("p", { class: "buttons" }, /* @__PURE__ */ O("button", {
 		type: "button",
 		disabled: a === 40,
 		onClick: () => i.set({ factor: 40 })
-	}, "as in the model"), o !== null && o !== 40 && /* @__PURE__ */ k("button", {
+	}, "as in the model"), o !== null && o !== 40 && /* @__PURE__ */ O("button", {
 		id: "unscaled",
 		type: "button",
 		disabled: a === o,
 		onClick: () => i.set({ factor: o })
-	}, "without 1/√", e.width)), (s || !r) && /* @__PURE__ */ k("label", { class: "check" }, /* @__PURE__ */ k("input", {
+	}, "without 1/√", e.width)), (s || !r) && /* @__PURE__ */ O("label", { class: "check" }, /* @__PURE__ */ O("input", {
 		id: "unmasked",
 		type: "checkbox",
 		checked: !r,
 		onChange: (e) => i.set({ unmasked: e.currentTarget.checked })
-	}), " ", "ignore what hides keys"), /* @__PURE__ */ k("p", {
+	}), " ", "ignore what hides keys"), /* @__PURE__ */ O("p", {
 		id: "entropy",
 		role: "status"
-	}, "Entropy ", /* @__PURE__ */ k("b", null, t.entropy.toFixed(2)), " of at most ", t.most.toFixed(2), " nats."), /* @__PURE__ */ k("p", { class: "note" }, "A larger scale makes the weights sharper.", o !== null && " Products of d random numbers grow with √d; 1/√d keeps them from leaving all weight to one key."));
+	}, "Entropy ", /* @__PURE__ */ O("b", null, t.entropy.toFixed(2)), " of at most ", t.most.toFixed(2), " nats."), /* @__PURE__ */ O("p", { class: "note" }, "A larger scale makes the weights sharper.", o !== null && " Products of d random numbers grow with √d; 1/√d keeps them from leaving all weight to one key."));
 }
 function Uo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, masked: o, line: s, point: c }) {
 	let l = J(), u = new Set(t.shown), d = n.lines.filter(({ key: e }) => u.has(e)), f = We(t), [, p] = Ye(t), m = t.scale * a, h = l.now.sheet.value?.excerpt, g = (e) => h !== void 0 && e >= h.keys.from && e < h.keys.to, _ = (t) => {
@@ -4687,28 +4687,28 @@ function Uo({ asked: e, found: t, result: n, row: r, keyName: i, factor: a, mask
 			partner: t - h.keys.from
 		});
 	};
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("table", { id: "scores" }, /* @__PURE__ */ k("caption", null, "Row of “", /* @__PURE__ */ k("bdi", null, r), "”, key by key"), /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "key"), /* @__PURE__ */ k("th", { scope: "col" }, p), m !== 1 && /* @__PURE__ */ k("th", { scope: "col" }, "× ", Ke(m)), t.keys.bias !== null && /* @__PURE__ */ k("th", { scope: "col" }, "+ bias"), (t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ k("th", { scope: "col" }, "score"), /* @__PURE__ */ k("th", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("table", { id: "scores" }, /* @__PURE__ */ O("caption", null, "Row of “", /* @__PURE__ */ O("bdi", null, r), "”, key by key"), /* @__PURE__ */ O("thead", null, /* @__PURE__ */ O("tr", null, /* @__PURE__ */ O("th", { scope: "col" }, "key"), /* @__PURE__ */ O("th", { scope: "col" }, p), m !== 1 && /* @__PURE__ */ O("th", { scope: "col" }, "× ", Ke(m)), t.keys.bias !== null && /* @__PURE__ */ O("th", { scope: "col" }, "+ bias"), (t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ O("th", { scope: "col" }, "score"), /* @__PURE__ */ O("th", {
 		scope: "col",
 		class: "wide"
-	}, "weight"))), /* @__PURE__ */ k("tbody", null, d.map(({ key: n, product: r, bias: a, score: o, weight: l, hidden: u }) => /* @__PURE__ */ k("tr", {
+	}, "weight"))), /* @__PURE__ */ O("tbody", null, d.map(({ key: n, product: r, bias: a, score: o, weight: l, hidden: u }) => /* @__PURE__ */ O("tr", {
 		key: n,
 		class: n === s.key ? "partner" : void 0,
 		"data-key": n,
 		onPointerEnter: () => c(n)
-	}, /* @__PURE__ */ k("th", { scope: "row" }, /* @__PURE__ */ k("button", {
+	}, /* @__PURE__ */ O("th", { scope: "row" }, /* @__PURE__ */ O("button", {
 		type: "button",
 		class: "link",
 		"aria-pressed": e.key === n,
 		onFocus: () => c(n),
 		onClick: () => g(n) ? _(n) : c(n)
-	}, /* @__PURE__ */ k("bdi", null, i(n)))), /* @__PURE__ */ k("td", null, L(r)), m !== 1 && /* @__PURE__ */ k("td", null, L(r === null ? null : r * m)), t.keys.bias !== null && /* @__PURE__ */ k("td", null, L(a)), (t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ k("td", null, L(o)), u === "" ? /* @__PURE__ */ k("td", { class: "wide" }, /* @__PURE__ */ k("span", { class: "track" }, /* @__PURE__ */ k("span", {
+	}, /* @__PURE__ */ O("bdi", null, i(n)))), /* @__PURE__ */ O("td", null, L(r)), m !== 1 && /* @__PURE__ */ O("td", null, L(r === null ? null : r * m)), t.keys.bias !== null && /* @__PURE__ */ O("td", null, L(a)), (t.softcap !== null || t.keys.bias !== null) && /* @__PURE__ */ O("td", null, L(o)), u === "" ? /* @__PURE__ */ O("td", { class: "wide" }, /* @__PURE__ */ O("span", { class: "track" }, /* @__PURE__ */ O("span", {
 		class: "bar",
 		style: { width: `${(l * 100).toFixed(2)}%` }
-	})), /* @__PURE__ */ k("span", { class: "number" }, I(l))) : /* @__PURE__ */ k("td", { class: "wide impossible" }, "hidden: ", u))))), /* @__PURE__ */ k("p", { class: "note" }, f.seen > 0 && `${f.seen.toLocaleString("en")} keys of less weight are not in the table. `, f.hidden > 0 && `${f.hidden.toLocaleString("en")} hidden keys are not in the table. `, t.left.seen > 0 && (a !== 1 || !o) && `Of these, ${t.left.seen.toLocaleString("en")} count in the sum at the model’s scale alone. `, "Click a key to pin it."));
+	})), /* @__PURE__ */ O("span", { class: "number" }, I(l))) : /* @__PURE__ */ O("td", { class: "wide impossible" }, "hidden: ", u))))), /* @__PURE__ */ O("p", { class: "note" }, f.seen > 0 && `${f.seen.toLocaleString("en")} keys of less weight are not in the table. `, f.hidden > 0 && `${f.hidden.toLocaleString("en")} hidden keys are not in the table. `, t.left.seen > 0 && (a !== 1 || !o) && `Of these, ${t.left.seen.toLocaleString("en")} count in the sum at the model’s scale alone. `, "Click a key to pin it."));
 }
 function Wo({ found: e, row: t, keyName: n, line: r, result: i }) {
 	let a = J(), o = K(null), s = e.shown.indexOf(r.key), c = e.vectors[s], l = e.values?.[s], u = e.energy !== null, [d, f] = u ? ["W q", "U k"] : ["q", e.form === "general" ? "W k" : "k"], p = (e, t) => `${e} of “${R(t)}”`;
-	return /* @__PURE__ */ k("figure", {
+	return /* @__PURE__ */ O("figure", {
 		class: "slopes vectors",
 		tabIndex: 0,
 		onKeyDown: (t) => {
@@ -4725,31 +4725,31 @@ function Wo({ found: e, row: t, keyName: n, line: r, result: i }) {
 			let l = c === void 0 ? void 0 : Ge(e, c)[s];
 			a.spoken.value = `number ${s}: ${d} ${L(e.query[s] ?? 0)}, ${f} ${L(c?.[s] ?? null)}, together ${L(l ?? null)}`;
 		}
-	}, /* @__PURE__ */ k("figcaption", null, "What the score is made of: ", e.width, " numbers", e.width > e.query.length && `, of which the first ${e.query.length} are shown`), /* @__PURE__ */ k(Go, {
+	}, /* @__PURE__ */ O("figcaption", null, "What the score is made of: ", e.width, " numbers", e.width > e.query.length && `, of which the first ${e.query.length} are shown`), /* @__PURE__ */ O(Go, {
 		cell: o,
 		title: p(d, t),
 		numbers: e.query
-	}), c !== void 0 && /* @__PURE__ */ k(j, null, /* @__PURE__ */ k(Go, {
+	}), c !== void 0 && /* @__PURE__ */ O(A, null, /* @__PURE__ */ O(Go, {
 		cell: o,
 		title: p(f, n(r.key)),
 		numbers: c
-	}), e.energy !== null && /* @__PURE__ */ k(Go, {
+	}), e.energy !== null && /* @__PURE__ */ O(Go, {
 		cell: o,
 		title: "v",
 		numbers: e.energy
-	}), /* @__PURE__ */ k(Go, {
+	}), /* @__PURE__ */ O(Go, {
 		cell: o,
 		title: `${u ? "v × tanh(W q + U k)" : `${d} × ${f}`}: together ${L(r.product)}`,
 		numbers: Ge(e, c)
-	})), l !== void 0 && /* @__PURE__ */ k(Go, {
+	})), l !== void 0 && /* @__PURE__ */ O(Go, {
 		cell: o,
 		title: p("value", n(r.key)),
 		numbers: l
-	}), e.context === null ? /* @__PURE__ */ k("p", { class: "note" }, "Values and context are not known: ", e.no_values, ".") : /* @__PURE__ */ k(Go, {
+	}), e.context === null ? /* @__PURE__ */ O("p", { class: "note" }, "Values and context are not known: ", e.no_values, ".") : /* @__PURE__ */ O(Go, {
 		cell: o,
 		title: "context: the sum of weight × value over all keys, as in the model",
 		numbers: e.context
-	}), /* @__PURE__ */ k("p", { class: "note" }, "Each strip has a scale of its own: blue is below 0, orange above. Point at a cell, or use the arrow keys, for its number.", i.lines.some(({ bias: e }) => e !== null) && " A bias is added to the score, whatever q and k are."));
+	}), /* @__PURE__ */ O("p", { class: "note" }, "Each strip has a scale of its own: blue is below 0, orange above. Point at a cell, or use the arrow keys, for its number.", i.lines.some(({ bias: e }) => e !== null) && " A bias is added to the score, whatever q and k are."));
 }
 function Go({ title: e, numbers: t, cell: n }) {
 	let { theme: r } = J(), i = t.reduce((e, t) => Math.max(e, Math.abs(t ?? 0)), 0), a = va((e, n, { clientWidth: a }) => {
@@ -4760,7 +4760,7 @@ function Go({ title: e, numbers: t, cell: n }) {
 			n.fillStyle = Xi(qi(r.differences, .5 + (i === 0 ? 0 : (e ?? 0) / (2 * i)))), n.fillRect(t * o, 0, o > 6 ? o - 1 : o + .5, zo);
 		});
 	}, [t, r.changes.value]), o = n.value === null ? void 0 : t[n.value];
-	return /* @__PURE__ */ k("div", { class: "strip" }, /* @__PURE__ */ k("span", null, e, " ", /* @__PURE__ */ k("small", null, o === void 0 ? `±${L(i)}` : `${n.value}: ${L(o)}`)), /* @__PURE__ */ k("div", null, /* @__PURE__ */ k("canvas", {
+	return /* @__PURE__ */ O("div", { class: "strip" }, /* @__PURE__ */ O("span", null, e, " ", /* @__PURE__ */ O("small", null, o === void 0 ? `±${L(i)}` : `${n.value}: ${L(o)}`)), /* @__PURE__ */ O("div", null, /* @__PURE__ */ O("canvas", {
 		ref: a,
 		role: "img",
 		"aria-label": `${e}; ${t.slice(0, 8).map((e) => L(e)).join(", ")}${t.length > 8 ? " …" : ""}`,
@@ -4811,35 +4811,35 @@ function Yo() {
 		if (!d) return x?.[t]?.[e] ?? NaN;
 		let r = n.head === null ? zr(n, e) : u[e] ?? null, i = e === f ? o : r;
 		return i === null ? NaN : g(i)[t];
-	}, C = Ko.filter((e) => b.some((t) => Number.isFinite(S(t, e)))), w = d ? [...h(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
-	return /* @__PURE__ */ k("div", { class: "statistics" }, /* @__PURE__ */ k("div", { class: "aside" }, /* @__PURE__ */ k("h3", null, Y(r, f)), /* @__PURE__ */ k("div", { id: "interpretation" }, n.coarse ? /* @__PURE__ */ k("p", null, "The map is too long to be read here as a whole; the table has the numbers of all of it.") : La(_, v, d).map((e) => /* @__PURE__ */ k("p", { key: e }, e))), /* @__PURE__ */ k("label", { class: "check" }, /* @__PURE__ */ k("input", {
+	}, ee = Ko.filter((e) => b.some((t) => Number.isFinite(S(t, e)))), C = d ? [...h(o)].map((e) => n.keys[e]?.text ?? String(e)) : [];
+	return /* @__PURE__ */ O("div", { class: "statistics" }, /* @__PURE__ */ O("div", { class: "aside" }, /* @__PURE__ */ O("h3", null, Y(r, f)), /* @__PURE__ */ O("div", { id: "interpretation" }, n.coarse ? /* @__PURE__ */ O("p", null, "The map is too long to be read here as a whole; the table has the numbers of all of it.") : La(_, v, d).map((e) => /* @__PURE__ */ O("p", { key: e }, e))), /* @__PURE__ */ O("label", { class: "check" }, /* @__PURE__ */ O("input", {
 		id: "apart",
 		type: "checkbox",
 		checked: t.apart.value,
 		disabled: n.coarse,
 		onChange: (t) => e.set({ apart: t.currentTarget.checked })
-	}), " ", "set sinks and special tokens aside"), d && /* @__PURE__ */ k("p", { class: "note" }, w.length > 0 ? `Left out: ${w.slice(0, 8).join(", ")}. ` : "There is none here. ", "A sink is a key that gets a quarter of all attention or more. What remains of each row is divided by its sum."), /* @__PURE__ */ k("p", { class: "note" }, "Numbers say how attention is spread. They do not say what the model needs.")), /* @__PURE__ */ k("div", {
+	}), " ", "set sinks and special tokens aside"), d && /* @__PURE__ */ O("p", { class: "note" }, C.length > 0 ? `Left out: ${C.slice(0, 8).join(", ")}. ` : "There is none here. ", "A sink is a key that gets a quarter of all attention or more. What remains of each row is divided by its sum."), /* @__PURE__ */ O("p", { class: "note" }, "Numbers say how attention is spread. They do not say what the model needs.")), /* @__PURE__ */ O("div", {
 		class: "table-room",
 		tabIndex: 0,
 		role: "region",
 		"aria-label": "Numbers of each head"
-	}, /* @__PURE__ */ k("table", null, /* @__PURE__ */ k("thead", null, /* @__PURE__ */ k("tr", null, /* @__PURE__ */ k("th", { scope: "col" }, "head"), C.map((e) => /* @__PURE__ */ k("th", {
+	}, /* @__PURE__ */ O("table", null, /* @__PURE__ */ O("thead", null, /* @__PURE__ */ O("tr", null, /* @__PURE__ */ O("th", { scope: "col" }, "head"), ee.map((e) => /* @__PURE__ */ O("th", {
 		key: e,
 		scope: "col",
 		title: Ci(e)
-	}, Ti(e))))), /* @__PURE__ */ k("tbody", null, b.map((t) => /* @__PURE__ */ k("tr", {
+	}, Ti(e))))), /* @__PURE__ */ O("tbody", null, b.map((t) => /* @__PURE__ */ O("tr", {
 		key: t,
 		class: t === f ? "shown" : void 0
-	}, /* @__PURE__ */ k("th", { scope: "row" }, /* @__PURE__ */ k("button", {
+	}, /* @__PURE__ */ O("th", { scope: "row" }, /* @__PURE__ */ O("button", {
 		type: "button",
 		class: "link",
 		"aria-label": `Show head ${t}`,
 		"aria-current": t === f,
 		onClick: () => e.see(n.layer, t)
-	}, t)), C.map((e) => {
+	}, t)), ee.map((e) => {
 		let n = S(t, e);
-		return /* @__PURE__ */ k("td", { key: e }, Number.isFinite(n) ? Ei(e, n) : "–");
-	}))))), r.heads > qo && /* @__PURE__ */ k("p", { class: "note" }, qo, " of ", r.heads, " heads, those around the one that is shown.")), !n.coarse && /* @__PURE__ */ k(Zo, {
+		return /* @__PURE__ */ O("td", { key: e }, Number.isFinite(n) ? Ei(e, n) : "–");
+	}))))), r.heads > qo && /* @__PURE__ */ O("p", { class: "note" }, qo, " of ", r.heads, " heads, those around the one that is shown.")), !n.coarse && /* @__PURE__ */ O(Zo, {
 		matrix: o,
 		apart: d ? h(o) : /* @__PURE__ */ new Set()
 	}));
@@ -4853,11 +4853,11 @@ function Zo({ matrix: e, apart: t }) {
 		t.size,
 		n.theme.changes.value
 	]);
-	return /* @__PURE__ */ k("figure", { class: "places" }, /* @__PURE__ */ k("figcaption", null, /* @__PURE__ */ k("b", null, "Attention received"), " by each key, and ", /* @__PURE__ */ k("b", null, "entropy"), " of each query, along the text"), /* @__PURE__ */ k("canvas", {
+	return /* @__PURE__ */ O("figure", { class: "places" }, /* @__PURE__ */ O("figcaption", null, /* @__PURE__ */ O("b", null, "Attention received"), " by each key, and ", /* @__PURE__ */ O("b", null, "entropy"), " of each query, along the text"), /* @__PURE__ */ O("canvas", {
 		ref: c,
 		role: "img",
 		"aria-label": `Attention received by each key; most: ${s.join(", ")}`
-	}), /* @__PURE__ */ k("p", { class: "note" }, "Most received: ", s.join(", "), "."));
+	}), /* @__PURE__ */ O("p", { class: "note" }, "Most received: ", s.join(", "), "."));
 }
 function Qo(e, t, n, r, i) {
 	let { width: a, height: o } = ca(e, Math.max(e.clientWidth, 120), Math.max(e.clientHeight, 80)), s = o / 2, c = r.reduce((e, t) => Math.max(e, t), 1e-9), l = (e, n, r, i, o) => {
@@ -4876,7 +4876,7 @@ function Q(e, t, n, r = () => !0) {
 		title: t,
 		accepts: r,
 		mount(e, t) {
-			return xe(/* @__PURE__ */ k(si, { value: t }, /* @__PURE__ */ k(n, null)), e), {
+			return xe(/* @__PURE__ */ O(si, { value: t }, /* @__PURE__ */ O(n, null)), e), {
 				update: () => void 0,
 				unmount: () => xe(null, e)
 			};
@@ -4910,7 +4910,7 @@ function es() {
 	let o = (t, n) => {
 		r.value = n, t !== void 0 && e.set({ tab: t === i[0]?.id ? null : t });
 	};
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("div", {
 		class: "tabs",
 		role: "tablist",
 		"aria-label": "Inspector",
@@ -4923,7 +4923,7 @@ function es() {
 			}[e.key];
 			n !== void 0 && (e.preventDefault(), o(i[(n + i.length) % i.length]?.id, !0));
 		}
-	}, i.map(({ id: e, title: t }) => /* @__PURE__ */ k("button", {
+	}, i.map(({ id: e, title: t }) => /* @__PURE__ */ O("button", {
 		key: e,
 		id: `tab-${e}`,
 		type: "button",
@@ -4932,7 +4932,7 @@ function es() {
 		"aria-controls": "inspected",
 		tabIndex: e === a?.id ? 0 : -1,
 		onClick: () => o(e, !1)
-	}, t))), /* @__PURE__ */ k("div", {
+	}, t))), /* @__PURE__ */ O("div", {
 		id: "inspected",
 		class: "inspected",
 		ref: t,
@@ -4991,7 +4991,11 @@ async function ps(e) {
 	let t = ds(e), n = document.createElement("canvas"), r = n.getContext("2d");
 	return t === null || r === null ? null : ([n.width, n.height] = [t.width * cs, t.height * cs], r.scale(cs, cs), us(e, r, t), new Promise((e) => n.toBlob(e, "image/png")));
 }
-function ms(e) {
+async function ms(e) {
+	let t = new Image();
+	t.className = "printed", t.src = `data:image/svg+xml,${encodeURIComponent(e)}`, await t.decode(), document.body.append(t), addEventListener("afterprint", () => t.remove(), { once: !0 }), window.print();
+}
+function hs(e) {
 	let { sheet: t, view: n } = e.state, r = e.weights.peek();
 	if (t === null || r === null) return null;
 	let { rows: i, keys: a } = t.excerpt, o = n ?? t.excerpt, s = (e, n, r) => t.coarse ? {
@@ -5012,30 +5016,34 @@ function ms(e) {
 	};
 	return ns(r, t.rows, t.keys, c, l);
 }
-function hs(e, t) {
+function gs(e, t) {
 	let n = document.createElement("a");
 	n.href = URL.createObjectURL(e), n.download = t, n.click(), setTimeout(() => URL.revokeObjectURL(n.href), 1e4);
 }
 // src/export-menu.tsx
-function gs() {
+var _s = {
+	svg: "image/svg+xml",
+	csv: "text/csv;charset=utf-8",
+	png: "image/png"
+};
+function vs() {
 	let e = J(), t = U(null), n = () => {
 		t.current?.open === !0 && (t.current.open = !1, t.current.querySelector("summary")?.focus());
 	}, r = async (t) => {
 		n();
-		let r = ts(ls(e), t), i = {
-			svg: () => fs(e),
-			csv: () => ms(e),
-			png: () => null
-		}[t](), a = {
-			svg: "image/svg+xml",
-			csv: "text/csv;charset=utf-8",
-			png: "image/png"
-		}[t], o = t === "png" ? await ps(e) : i === null ? null : new Blob([i], { type: a });
-		if (o === null) {
+		let r = await {
+			svg: fs,
+			csv: hs,
+			png: ps,
+			pdf: fs
+		}[t](e);
+		if (r === null) {
 			let t = new P("a map on screen", "none", "show a head first");
 			return e.set({ problem: t });
 		}
-		hs(o, r), e.spoken.value = `Saved as ${r}`;
+		if (t === "pdf") return ms(r);
+		let i = ts(ls(e), t);
+		gs(new Blob([r], { type: _s[t] }), i), e.spoken.value = `Saved as ${i}`;
 	}, i = async () => {
 		n();
 		let t = new URL(e.link, location.href).href;
@@ -5045,7 +5053,7 @@ function gs() {
 			e.notice.value = `Copy this link: ${t}`;
 		}
 	};
-	return /* @__PURE__ */ k("details", {
+	return /* @__PURE__ */ O("details", {
 		class: "menu",
 		ref: t,
 		onKeyDown: (e) => {
@@ -5055,49 +5063,53 @@ function gs() {
 			let n = e.relatedTarget;
 			n instanceof Node && t.current?.contains(n) === !1 && (t.current.open = !1);
 		}
-	}, /* @__PURE__ */ k("summary", null, "Export"), /* @__PURE__ */ k("div", { class: "menu-items" }, /* @__PURE__ */ k("button", {
+	}, /* @__PURE__ */ O("summary", null, "Export"), /* @__PURE__ */ O("div", { class: "menu-items" }, /* @__PURE__ */ O("button", {
 		id: "export-png",
 		type: "button",
 		onClick: () => void r("png")
-	}, "PNG of the map"), /* @__PURE__ */ k("button", {
+	}, "PNG of the map"), /* @__PURE__ */ O("button", {
 		id: "export-svg",
 		type: "button",
 		onClick: () => void r("svg")
-	}, "SVG of the map"), /* @__PURE__ */ k("button", {
+	}, "SVG of the map"), e.address !== null && /* @__PURE__ */ O("button", {
+		id: "export-pdf",
+		type: "button",
+		onClick: () => void r("pdf")
+	}, "PDF: print the map"), /* @__PURE__ */ O("button", {
 		id: "export-csv",
 		type: "button",
 		onClick: () => void r("csv")
-	}, "CSV of its numbers"), e.address !== null && /* @__PURE__ */ k("button", {
+	}, "CSV of its numbers"), e.address !== null && /* @__PURE__ */ O("button", {
 		id: "copy-link",
 		type: "button",
 		onClick: () => void i()
 	}, "Copy the link")));
 }
 // src/viewport.ts
-var _s = 38, vs = 4;
-function ys({ queries: e, keys: t }, n) {
-	let r = Math.min(n.width / Math.max(t, 1), _s), i = Math.min(n.height / Math.max(e, 1), _s), [a, o] = Math.max(r, i) / Math.min(r, i) <= vs ? [Math.min(r, i), Math.min(r, i)] : [r, i];
+var ys = 38, bs = 4;
+function xs({ queries: e, keys: t }, n) {
+	let r = Math.min(n.width / Math.max(t, 1), ys), i = Math.min(n.height / Math.max(e, 1), ys), [a, o] = Math.max(r, i) / Math.min(r, i) <= bs ? [Math.min(r, i), Math.min(r, i)] : [r, i];
 	return {
 		width: a * t,
 		height: o * e
 	};
 }
-function bs(e, t, n, r, i) {
+function Ss(e, t, n, r, i) {
 	let a = Math.min(r, i / 72), o = Math.min(Math.max((e.to - e.from) / n, a), r);
-	return Ss(e.from + t * (e.to - e.from) - t * o, o, r);
+	return ws(e.from + t * (e.to - e.from) - t * o, o, r);
 }
-function xs(e, t, n, r) {
+function Cs(e, t, n, r) {
 	let i = e.to - e.from;
-	return Ss(e.from + t / r * i, i, n);
+	return ws(e.from + t / r * i, i, n);
 }
-function Ss(e, t, n) {
+function ws(e, t, n) {
 	let r = Math.min(Math.max(e, 0), n - t);
 	return {
 		from: r,
 		to: r + t
 	};
 }
-function Cs({ rows: e, keys: t }) {
+function Ts({ rows: e, keys: t }) {
 	let n = ({ from: e, to: t }) => {
 		let n = Math.floor(e + 1e-6);
 		return {
@@ -5110,14 +5122,14 @@ function Cs({ rows: e, keys: t }) {
 		keys: n(t)
 	};
 }
-function ws(e, t, n) {
+function Es(e, t, n) {
 	let r = Math.floor(e.from + t / n * (e.to - e.from));
 	return Math.min(Math.max(r, Math.floor(e.from)), Math.ceil(e.to) - 1);
 }
 function $(e, t, n) {
 	return (t - e.from) / (e.to - e.from) * n;
 }
-function Ts(e, t, n) {
+function Ds(e, t, n) {
 	let r = t / (e.to - e.from), i = 1;
 	for (let e = 1; i * r < n; e *= 10) i = [
 		1,
@@ -5129,19 +5141,19 @@ function Ts(e, t, n) {
 	for (let t = a; t < e.to; t += i) o.push(t);
 	return o;
 }
-var Es = /* @__PURE__ */ new WeakMap();
-function Ds(e, t, n, r) {
-	let i = Os(t.near), a = (t) => {
-		let n = Es.get(t);
+var Os = /* @__PURE__ */ new WeakMap();
+function ks(e, t, n, r) {
+	let i = As(t.near), a = (t) => {
+		let n = Os.get(t);
 		if (n !== void 0) return n;
 		let r = t.reduce((t, { text: n }) => Math.max(t, Math.min(e.measureText(n).width, 112)), 0);
-		return Es.set(t, r), r;
+		return Os.set(t, r), r;
 	}, o = e.measureText(t.layer.queries.toLocaleString("en")).width, s = (e, r) => {
 		let i = Math.ceil(Math.max(e ? a(t.rows) : 0, o) + 12), s = Math.ceil((r ? a(t.columns) : 13) + 14), c = Math.max(n.width - i - 16, 40);
 		return {
 			left: i,
 			top: s,
-			...ys(t.layer, {
+			...xs(t.layer, {
 				width: c,
 				height: Math.max(n.height - s - 4, 40)
 			})
@@ -5155,12 +5167,12 @@ function Ds(e, t, n, r) {
 		named: l
 	};
 }
-function Os({ matrix: e, excerpt: t }) {
+function As({ matrix: e, excerpt: t }) {
 	let { rows: n, keys: r } = t;
 	return n.to - n.from === e.rows && r.to - r.from === e.columns;
 }
 // src/map-view.ts
-var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
+var js = 28, Ms = 8, Ns = 120, Ps = 84, Fs = class {
 	constructor(e, t, n, r) {
 		this.theme = e, this.canvas = t, this.room = n, this.handlers = r, this.picture = null, this.shown = null, this.plan = null, this.bitmaps = /* @__PURE__ */ new Map(), this.pointers = /* @__PURE__ */ new Map(), this.frame = null, this.travelled = 0, this.marks = document.createElement("div"), this.measured = {
 			width: 0,
@@ -5176,7 +5188,7 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		let t = this.picture;
 		this.picture = e;
 		let n = (...n) => n.every((n) => e[n] === t?.[n]);
-		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && u(Cs(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp", "gold") && this.plan !== null ? this.mark() : this.redraw();
+		e.near.shade === t?.near.shade && e.far?.shade === t.far?.shade && n("ramp") || this.bitmaps.clear(), this.shown !== null && n("layer") && u(Ts(this.shown), e.view) || (this.shown = e.view), n("layer", "view", "far", "near", "rows", "columns", "ramp", "gold") && this.plan !== null ? this.mark() : this.redraw();
 	}
 	get rightToLeft() {
 		return this.picture?.rightToLeft ?? !1;
@@ -5186,7 +5198,7 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		if (n === null || r === null || i === null) return null;
 		let [a, o] = [e - r.left, t - r.top];
 		if (a < 0 || o < 0 || a >= r.width || o >= r.height) return null;
-		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = Ps(c.rows, l.rows, ws(i.rows, o, r.height)), d = Ps(c.keys, l.columns, ws(i.keys, s, r.width));
+		let s = this.rightToLeft ? r.width - a : a, { excerpt: c, matrix: l } = n.near, u = Is(c.rows, l.rows, Es(i.rows, o, r.height)), d = Is(c.keys, l.columns, Es(i.keys, s, r.width));
 		return u === null || d === null ? null : {
 			row: u,
 			column: d
@@ -5233,14 +5245,14 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		if (this.frame = null, t !== null && this.travelled > 4) return this.enter(t);
 		if (this.travelled > 4 || n === null) return;
 		let r = this.point(e), i = this.cellAt(r.x, r.y);
-		i !== null && (Os(n.near) ? this.handlers.click(i) : this.zoom(r, As));
+		i !== null && (As(n.near) ? this.handlers.click(i) : this.zoom(r, Ms));
 	}
 	enter({ from: e, to: t }) {
 		let { plan: n, shown: r } = this;
 		if (n === null || r === null) return;
 		let i = (e) => this.rightToLeft ? n.width - (e - n.left) : e - n.left, a = (e, t, n, r) => ({
-			from: ws(e, Math.max(Math.min(t, n), 0), r),
-			to: ws(e, Math.min(Math.max(t, n), r - 1), r) + 1
+			from: Es(e, Math.max(Math.min(t, n), 0), r),
+			to: Es(e, Math.min(Math.max(t, n), r - 1), r) + 1
 		});
 		this.go({
 			rows: a(r.rows, e.y - n.top, t.y - n.top, n.height),
@@ -5250,7 +5262,7 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 	wheeled(t) {
 		let { picture: n, shown: r } = this;
 		if (n === null || r === null) return;
-		let { layer: i } = n, a = u(Cs(r), e(i));
+		let { layer: i } = n, a = u(Ts(r), e(i));
 		if (!t.ctrlKey && a && t.deltaY > 0) return;
 		t.preventDefault();
 		let o = t.deltaMode === 1 ? 16 : 1;
@@ -5289,21 +5301,21 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		if (r === null || i === null || a === null) return;
 		let o = (e, t) => Math.min(Math.max(e / t, 0), 1), s = o(e - i.left, i.width);
 		this.go({
-			rows: bs(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
-			keys: bs(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
+			rows: Ss(a.rows, o(t - i.top, i.height), n, r.layer.queries, i.height),
+			keys: Ss(a.keys, this.rightToLeft ? 1 - s : s, n, r.layer.keys, i.width)
 		});
 	}
 	pan(e, t) {
 		let { picture: n, plan: r, shown: i } = this;
 		n !== null && r !== null && i !== null && this.go({
-			rows: xs(i.rows, t, n.layer.queries, r.height),
-			keys: xs(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
+			rows: Cs(i.rows, t, n.layer.queries, r.height),
+			keys: Cs(i.keys, this.rightToLeft ? -e : e, n.layer.keys, r.width)
 		});
 	}
 	go(e) {
 		this.shown = e, this.redraw(), clearTimeout(this.settling);
 		let t = this.picture?.layer;
-		this.settling = setTimeout(() => this.handlers.view(Cs(e), t), js);
+		this.settling = setTimeout(() => this.handlers.view(Ts(e), t), Ns);
 	}
 	redraw() {
 		let { picture: t, shown: n } = this, r = {
@@ -5314,11 +5326,11 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		let i = this.canvas.getContext("2d");
 		if (t === null || n === null || i === null || r.width === 0 || r.height === 0) return;
 		i.font = `600 13px ${this.theme.font}`;
-		let a = Ds(i, t, r, n);
+		let a = ks(i, t, r, n);
 		this.plan = a;
 		let [o, s] = [a.left + a.width + 16, a.top + a.height + 4];
 		ca(this.canvas, o, s);
-		let c = u(Cs(n), e(t.layer));
+		let c = u(Ts(n), e(t.layer));
 		Z(this.canvas, "touch-action", c ? "pan-x pan-y" : "none"), this.render(i, t, a, n), this.drawMinimap(), this.mark();
 	}
 	render(e, t, n, r) {
@@ -5348,7 +5360,7 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		}, e);
 	}
 	get view() {
-		return this.shown && Cs(this.shown);
+		return this.shown && Ts(this.shown);
 	}
 	paint(e, t, n, r, i) {
 		let { rows: a, keys: o } = n.excerpt, s = $(i.keys, o.from, r.width), c = $(i.rows, a.from, r.height), l = $(i.keys, o.to, r.width) - s, u = $(i.rows, a.to, r.height) - c;
@@ -5371,12 +5383,12 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 	}
 	write(e, t, n, r, i) {
 		let a = n.width / (r.keys.to - r.keys.from), o = n.height / (r.rows.to - r.rows.from), { matrix: s, excerpt: c } = t.near;
-		if (Math.min(a, o) < 8 || !Os(t.near)) return;
+		if (Math.min(a, o) < 8 || !As(t.near)) return;
 		e.fillStyle = this.theme.tone("paper");
-		let [l, u] = [Fs(c.rows, r.rows), Fs(c.keys, r.keys)];
+		let [l, u] = [Ls(c.rows, r.rows), Ls(c.keys, r.keys)];
 		for (let t = l.from; t <= l.to; t++) e.fillRect(n.left, n.top + $(r.rows, t, n.height) - .5, n.width, 1);
 		for (let t = u.from; t <= u.to; t++) e.fillRect(this.x(t, n, r) - .5, n.top, 1, n.height);
-		if (!(Math.min(a, o) < ks)) {
+		if (!(Math.min(a, o) < js)) {
 			e.font = `11px ${i}`, e.textAlign = "center", e.textBaseline = "middle";
 			for (let i = l.from; i < l.to; i++) for (let a = u.from; a < u.to; a++) {
 				let [o, l] = [i - c.rows.from, a - c.keys.from];
@@ -5402,10 +5414,10 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 				r.keys,
 				n.width,
 				t.columns
-			], { rows: l, keys: u } = t.near.excerpt, d = i ? l.from : u.from, f = i ? n.named.rows : n.named.keys, p = f ? Is(Fs({
+			], { rows: l, keys: u } = t.near.excerpt, d = i ? l.from : u.from, f = i ? n.named.rows : n.named.keys, p = f ? Rs(Ls({
 				from: 0,
 				to: Infinity
-			}, a)) : Ts(a, o, i ? 24 : 56);
+			}, a)) : Ds(a, o, i ? 24 : 56);
 			for (let t of p) {
 				let l = f ? c[t - d]?.text : t.toLocaleString("en"), u = i ? n.top + $(a, t + .5, o) : this.x(t + .5, n, r), p = i ? n.top : n.left;
 				l === void 0 || u < p || u > p + o || (e.save(), e.textAlign = i ? "right" : f ? "left" : "center", i ? e.translate(n.left - 8, u) : e.translate(u, n.top - (f ? 8 : 12)), !i && f && e.rotate(-Math.PI / 2), s(l), e.restore());
@@ -5444,10 +5456,10 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 	}
 	drawMinimap() {
 		let { picture: t, shown: n, mini: r } = this;
-		r.hidden = !(t !== null && n !== null && !u(Cs(n), e(t.layer))) || t.far === null;
+		r.hidden = !(t !== null && n !== null && !u(Ts(n), e(t.layer))) || t.far === null;
 		let i = r.getContext("2d");
 		if (t === null || n === null || t.far === null || r.hidden || i === null) return;
-		let { layer: a } = t, o = Ms / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
+		let { layer: a } = t, o = Ps / Math.max(a.queries, a.keys), [s, c] = [Math.max(a.keys * o, 16), Math.max(a.queries * o, 16)];
 		ca(r, s, c), this.rightToLeft && (i.translate(s, 0), i.scale(-1, 1)), this.stretch(i, t.far, t.ramp, [
 			0,
 			0,
@@ -5460,7 +5472,7 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 	jump(e) {
 		let { picture: t, plan: n, shown: r } = this;
 		if (t === null || n === null || r === null || e.buttons === 0) return;
-		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => xs(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
+		let i = this.mini.getBoundingClientRect(), [a, o] = [(e.clientX - i.left) / i.width, (e.clientY - i.top) / i.height], s = (e, t, n, r) => Cs(e, (t * n - (e.from + e.to) / 2) / (e.to - e.from) * r, n, r);
 		this.go({
 			rows: s(r.rows, o, t.layer.queries, n.height),
 			keys: s(r.keys, this.rightToLeft ? 1 - a : a, t.layer.keys, n.width)
@@ -5503,83 +5515,83 @@ var ks = 28, As = 8, js = 120, Ms = 84, Ns = class {
 		];
 	}
 };
-function Ps(e, t, n) {
+function Is(e, t, n) {
 	if (n < e.from || n >= e.to) return null;
 	let r = e.to - e.from;
 	return Math.floor(((n - e.from + 1) * t - 1) / r);
 }
-function Fs(e, t) {
+function Ls(e, t) {
 	return {
 		from: Math.max(e.from, Math.floor(t.from)),
 		to: Math.min(e.to, Math.ceil(t.to))
 	};
 }
-function Is({ from: e, to: t }) {
+function Rs({ from: e, to: t }) {
 	return Array.from({ length: Math.max(t - e, 0) }, (t, n) => e + n);
 }
-function Ls(e, t) {
+function zs(e, t) {
 	return t.partner === void 0 ? null : t.side === "target" ? Oe(e, t.index, t.partner) : Oe(e, t.partner, t.index);
 }
 // src/map-panel.tsx
-function Rs() {
+function Bs() {
 	let e = J(), { now: t } = e, n = t.sheet.value, r = e.layer.value, i = e.weights.value, a = t.view.value, o = K(!1);
 	if (n === null || r === null || i === null || a === null) return null;
 	let s = e.kind;
-	return /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("div", { class: "pane-head" }, /* @__PURE__ */ k(zs, {
+	return /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("div", { class: "pane-head" }, /* @__PURE__ */ O(Vs, {
 		part: a,
 		editing: o.value,
 		edit: () => o.value = !o.value
-	}), /* @__PURE__ */ k("div", { class: "tools" }, /* @__PURE__ */ k("button", {
+	}), /* @__PURE__ */ O("div", { class: "tools" }, /* @__PURE__ */ O("button", {
 		type: "button",
 		title: "Closer (+)",
 		"aria-label": "Closer",
 		onClick: () => e.map?.closer(2)
-	}, "+"), /* @__PURE__ */ k("button", {
+	}, "+"), /* @__PURE__ */ O("button", {
 		type: "button",
 		title: "Farther (−)",
 		"aria-label": "Farther",
 		onClick: () => e.map?.closer(.5)
-	}, "−"), /* @__PURE__ */ k(gs, null))), o.value && /* @__PURE__ */ k(Bs, { view: a }), /* @__PURE__ */ k("p", {
+	}, "−"), /* @__PURE__ */ O(vs, null))), o.value && /* @__PURE__ */ O(Hs, { view: a }), /* @__PURE__ */ O("p", {
 		id: "coarse",
 		class: "hint",
 		hidden: !n.coarse || n.preview && !pn(r, a)
-	}, ki(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)), /* @__PURE__ */ k(Vs, { label: Mi(i.rows, i.columns, s, n.coarse) }), /* @__PURE__ */ k(Us, null));
+	}, ki(n.coarse ? n.excerpt : null, n.preview || n.tile.pyramidLevel > 0 ? n.tile : null)), /* @__PURE__ */ O(Us, { label: Mi(i.rows, i.columns, s, n.coarse) }), /* @__PURE__ */ O(Gs, null));
 }
-function zs({ part: e, editing: t, edit: n }) {
+function Vs({ part: e, editing: t, edit: n }) {
 	let r = J(), { now: i } = r, a = i.answer.value, o = i.sheet.value;
 	if (a === null) return null;
 	let s = r.layer.value, c = s?.heads ?? 0, l = o !== null && s !== null && yn(s, o.excerpt), u = o?.head ?? i.head.value;
-	return /* @__PURE__ */ k("nav", {
+	return /* @__PURE__ */ O("nav", {
 		class: "crumbs",
 		"aria-label": "What is shown"
-	}, /* @__PURE__ */ k("span", {
+	}, /* @__PURE__ */ O("span", {
 		id: "choices",
 		class: "choices",
 		hidden: a.layers.length < 2 && c < 2
-	}, /* @__PURE__ */ k("select", {
+	}, /* @__PURE__ */ O("select", {
 		id: "layer",
 		"aria-label": "Layer",
 		value: String(i.layer.value),
 		title: r.layer.value?.name,
 		onChange: (e) => r.chooseLayer(Number(e.currentTarget.value))
-	}, yr(a.layers).map(([e, t]) => /* @__PURE__ */ k("optgroup", {
+	}, yr(a.layers).map(([e, t]) => /* @__PURE__ */ O("optgroup", {
 		key: e,
 		label: e || "layers"
-	}, t.map((e) => /* @__PURE__ */ k("option", {
+	}, t.map((e) => /* @__PURE__ */ O("option", {
 		key: e,
 		value: String(e)
-	}, a.layers[e]?.title))))), /* @__PURE__ */ k("span", {
+	}, a.layers[e]?.title))))), /* @__PURE__ */ O("span", {
 		"aria-hidden": "true",
 		class: "between"
-	}, "›"), /* @__PURE__ */ k("label", null, "head", " ", /* @__PURE__ */ k(di, {
+	}, "›"), /* @__PURE__ */ O("label", null, "head", " ", /* @__PURE__ */ O(di, {
 		id: "head",
 		value: u === null ? "" : String(u),
 		options: [...o?.head === null || l ? [["", "mean of all"]] : [], ...Array.from({ length: c }, (e, t) => [String(t), String(t)])],
 		choose: (e) => r.chooseHead(e === "" ? null : Number(e))
-	})), /* @__PURE__ */ k("span", {
+	})), /* @__PURE__ */ O("span", {
 		"aria-hidden": "true",
 		class: "between"
-	}, "›")), /* @__PURE__ */ k("button", {
+	}, "›")), /* @__PURE__ */ O("button", {
 		id: "part",
 		type: "button",
 		class: "quiet",
@@ -5588,7 +5600,7 @@ function zs({ part: e, editing: t, edit: n }) {
 		onClick: n
 	}, Si(e)));
 }
-function Bs({ view: t }) {
+function Hs({ view: t }) {
 	let n = J(), r = n.layer.value, i = U(null);
 	if (r === null) return null;
 	let o = u(t, e(r)), s = (e) => {
@@ -5597,7 +5609,7 @@ function Bs({ view: t }) {
 			from: Number(t("first").value),
 			to: Number(t("last").value) + 1
 		};
-	}, c = (e, { from: t, to: n }, r, a, o) => /* @__PURE__ */ k("fieldset", null, /* @__PURE__ */ k("legend", null, a), ["first", "last"].map((a) => /* @__PURE__ */ k("input", {
+	}, c = (e, { from: t, to: n }, r, a, o) => /* @__PURE__ */ O("fieldset", null, /* @__PURE__ */ O("legend", null, a), ["first", "last"].map((a) => /* @__PURE__ */ O("input", {
 		key: a,
 		id: `${e}-${a}`,
 		name: `${e}-${a}`,
@@ -5611,8 +5623,8 @@ function Bs({ view: t }) {
 			let t = i.current?.elements.namedItem(`${e}-last`), { from: n, to: r } = s(e);
 			t.setCustomValidity(r <= n ? "The last place comes before the first." : "");
 		}
-	})), "of ", /* @__PURE__ */ k("span", { id: `${e}-most` }, `0–${(r - 1).toLocaleString("en")}`));
-	return /* @__PURE__ */ k("form", {
+	})), "of ", /* @__PURE__ */ O("span", { id: `${e}-most` }, `0–${(r - 1).toLocaleString("en")}`));
+	return /* @__PURE__ */ O("form", {
 		id: "frame",
 		class: "frame",
 		ref: i,
@@ -5623,19 +5635,19 @@ function Bs({ view: t }) {
 				keys: s("keys")
 			});
 		}
-	}, c("rows", t.rows, r.queries, "Rows, which look", "looks"), c("keys", t.keys, r.keys, "Keys, looked at", "is looked at"), /* @__PURE__ */ k("div", { class: "buttons" }, /* @__PURE__ */ k("button", { type: "submit" }, "Show"), /* @__PURE__ */ k("button", {
+	}, c("rows", t.rows, r.queries, "Rows, which look", "looks"), c("keys", t.keys, r.keys, "Keys, looked at", "is looked at"), /* @__PURE__ */ O("div", { class: "buttons" }, /* @__PURE__ */ O("button", { type: "submit" }, "Show"), /* @__PURE__ */ O("button", {
 		type: "button",
 		id: "farther",
 		disabled: o,
 		onClick: () => n.view(a(t, r))
-	}, "Farther"), /* @__PURE__ */ k("button", {
+	}, "Farther"), /* @__PURE__ */ O("button", {
 		type: "button",
 		id: "whole",
 		disabled: o,
 		onClick: () => n.view(e(r))
 	}, "Whole map")));
 }
-function Vs({ label: t }) {
+function Us({ label: t }) {
 	let n = J(), r = U(null), i = U(null), a = U(null), o = U(null);
 	Gn(() => {
 		if (r.current === null || i.current === null) return;
@@ -5644,9 +5656,9 @@ function Vs({ label: t }) {
 			index: e,
 			partner: t
 		});
-		return n.map = new Ns(n.theme, r.current, i.current, {
+		return n.map = new Fs(n.theme, r.current, i.current, {
 			point: (t, r) => {
-				n.point(e(t)), r && (n.spoken.value = Hs(n, e(t)));
+				n.point(e(t)), r && (n.spoken.value = Ws(n, e(t)));
 			},
 			click: (t) => n.pin(e(t)),
 			view: (e, t) => n.view(e, t),
@@ -5705,11 +5717,11 @@ function Vs({ label: t }) {
 			active: m
 		});
 	};
-	return q(s), /* @__PURE__ */ k("div", {
+	return q(s), /* @__PURE__ */ O("div", {
 		class: "map-room",
 		id: "map-room",
 		ref: i
-	}, /* @__PURE__ */ k("div", { class: "stack" }, /* @__PURE__ */ k("canvas", {
+	}, /* @__PURE__ */ O("div", { class: "stack" }, /* @__PURE__ */ O("canvas", {
 		id: "map",
 		ref: r,
 		tabIndex: 0,
@@ -5717,18 +5729,18 @@ function Vs({ label: t }) {
 		"aria-roledescription": "map of weights",
 		"aria-label": t,
 		"aria-describedby": "readout map-help"
-	})), /* @__PURE__ */ k("p", {
+	})), /* @__PURE__ */ O("p", {
 		id: "map-help",
 		class: "unseen"
 	}, "Arrow keys move the crosshair, plus and minus zoom, 0 shows all, Enter keeps a cell."));
 }
-function Hs(e, t) {
+function Ws(e, t) {
 	let [n, r] = [e.now.sheet.value, e.weights.value];
 	if (t === null || n === null || r === null || t.partner === void 0) return "";
-	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = Ls(r, t), s = i[t.index]?.text ?? "";
+	let [i, a] = t.side === "target" ? [n.rows, n.keys] : [n.keys, n.rows], o = zs(r, t), s = i[t.index]?.text ?? "";
 	return o === null ? "" : `${R(s)} → ${R(a[t.partner]?.text ?? "")}: ${F(o)}`;
 }
-function Us() {
+function Gs() {
 	let e = J(), { now: t, theme: n } = e, r = U(null), i = e.weights.value, a = t.scale.value;
 	return q(() => {
 		n.changes.value;
@@ -5738,38 +5750,38 @@ function Us() {
 			y: 0,
 			width: 256
 		}, "", "");
-	}), i === null ? null : /* @__PURE__ */ k("div", { class: "map-foot" }, /* @__PURE__ */ k("label", { class: "scale" }, "Colours", " ", /* @__PURE__ */ k(di, {
+	}), i === null ? null : /* @__PURE__ */ O("div", { class: "map-foot" }, /* @__PURE__ */ O("label", { class: "scale" }, "Colours", " ", /* @__PURE__ */ O(di, {
 		id: "scale",
 		value: a,
 		options: Ie,
 		choose: (t) => e.set({ scale: t })
-	})), /* @__PURE__ */ k("span", { class: "legend" }, /* @__PURE__ */ k("canvas", {
+	})), /* @__PURE__ */ O("span", { class: "legend" }, /* @__PURE__ */ O("canvas", {
 		id: "legend",
 		ref: r,
 		width: 256,
 		height: 10,
 		"aria-hidden": "true"
-	}), /* @__PURE__ */ k("span", {
+	}), /* @__PURE__ */ O("span", {
 		id: "ticks",
 		class: "ticks"
-	}, ze(a, Me(i)).map(({ share: e, text: t }) => /* @__PURE__ */ k("span", {
+	}, ze(a, Me(i)).map(({ share: e, text: t }) => /* @__PURE__ */ O("span", {
 		key: e,
 		ref: (t) => t?.style.setProperty("--share", `${(e * 100).toFixed(1)}%`)
-	}, t)))), /* @__PURE__ */ k(Ws, null));
+	}, t)))), /* @__PURE__ */ O(Ks, null));
 }
-function Ws() {
+function Ks() {
 	let e = J(), { pinned: t, pointed: n } = e.now;
-	return /* @__PURE__ */ k("span", {
+	return /* @__PURE__ */ O("span", {
 		id: "readout",
 		class: "readout"
-	}, Hs(e, Lr({
+	}, Ws(e, Lr({
 		pinned: t.value,
 		pointed: n.value
 	})));
 }
 // src/separator.tsx
-var Gs = 24;
-function Ks({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
+var qs = 24;
+function Js({ id: e, label: t, orientation: n, property: r, pane: i, least: a, most: o, sign: s, frame: c }) {
 	let l = U(null), u = U(null), d = (e) => n === "vertical" ? e.clientX : e.clientY, f = () => {
 		let e = c.current?.querySelector(`.pane.${i}`)?.getBoundingClientRect();
 		return Math.round((n === "vertical" ? e?.width : e?.height) ?? a);
@@ -5777,7 +5789,7 @@ function Ks({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		let t = Math.round(Math.min(Math.max(e, a), o));
 		c.current?.style.setProperty(r, `${t}px`), u.current?.setAttribute("aria-valuenow", String(t));
 	};
-	return H(() => u.current?.setAttribute("aria-valuenow", String(f())), []), /* @__PURE__ */ k("div", {
+	return H(() => u.current?.setAttribute("aria-valuenow", String(f())), []), /* @__PURE__ */ O("div", {
 		id: e,
 		ref: u,
 		class: `separator ${n}`,
@@ -5801,7 +5813,7 @@ function Ks({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 		onPointerCancel: () => l.current = null,
 		onKeyDown: (e) => {
 			let t = (n === "vertical" ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"]).indexOf(e.key);
-			if (t >= 0) p(f() + s * (t === 0 ? -24 : Gs));
+			if (t >= 0) p(f() + s * (t === 0 ? -24 : qs));
 			else if (e.key === "Home") p(a);
 			else if (e.key === "End") p(o);
 			else return;
@@ -5810,7 +5822,7 @@ function Ks({ id: e, label: t, orientation: n, property: r, pane: i, least: a, m
 	});
 }
 // src/screen.tsx
-function qs({ explorer: e }) {
+function Ys({ explorer: e }) {
 	dr();
 	let t = K(!1), { now: n } = e, r = n.problem.value?.gone === !0, i = (n) => {
 		let [r] = n.composedPath(), i = r instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(r.tagName);
@@ -5818,34 +5830,34 @@ function qs({ explorer: e }) {
 	};
 	return H(() => {
 		if (e.address !== null) return document.addEventListener("keydown", i), () => document.removeEventListener("keydown", i);
-	}, []), /* @__PURE__ */ k(si, { value: e }, /* @__PURE__ */ k("div", {
+	}, []), /* @__PURE__ */ O(si, { value: e }, /* @__PURE__ */ O("div", {
 		class: r ? "screen gone" : "screen",
 		onKeyDown: (t) => {
 			e.address === null && i(t);
 		}
-	}, /* @__PURE__ */ k(Js, { help: t }), /* @__PURE__ */ k(Li, null), /* @__PURE__ */ k(Xs, null), /* @__PURE__ */ k($s, null), /* @__PURE__ */ k(Qs, null), /* @__PURE__ */ k(ha, { open: t })));
+	}, /* @__PURE__ */ O(Xs, { help: t }), /* @__PURE__ */ O(Li, null), /* @__PURE__ */ O(Qs, null), /* @__PURE__ */ O(tc, null), /* @__PURE__ */ O(ec, null), /* @__PURE__ */ O(ha, { open: t })));
 }
-function Js({ help: e }) {
+function Xs({ help: e }) {
 	let t = J(), n = t.now.model.value, r = n?.facts ?? {}, { door: i } = t;
-	return /* @__PURE__ */ k("header", { class: "head" }, /* @__PURE__ */ k("h1", { class: "mark" }, /* @__PURE__ */ k("svg", {
+	return /* @__PURE__ */ O("header", { class: "head" }, /* @__PURE__ */ O("h1", { class: "mark" }, /* @__PURE__ */ O("svg", {
 		viewBox: "0 0 12 12",
 		"aria-hidden": "true"
-	}, /* @__PURE__ */ k("path", {
+	}, /* @__PURE__ */ O("path", {
 		class: "pale",
 		d: "M0 0h12v12H0z"
-	}), /* @__PURE__ */ k("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })), "attlas"), n?.sources && /* @__PURE__ */ k("select", {
+	}), /* @__PURE__ */ O("path", { d: "M0 0h4v4H0zM4 4h4v4H4zM8 8h4v4H8z" })), "attlas"), n?.sources && /* @__PURE__ */ O("select", {
 		id: "subject",
 		"aria-label": "What is shown",
 		value: String(i.source),
 		onChange: (e) => i.choose?.(Number(e.currentTarget.value))
-	}, n.sources.map((e, t) => /* @__PURE__ */ k("option", {
+	}, n.sources.map((e, t) => /* @__PURE__ */ O("option", {
 		key: t,
 		value: String(t)
-	}, e))), /* @__PURE__ */ k(Pi, null), /* @__PURE__ */ k("p", {
+	}, e))), /* @__PURE__ */ O(Pi, null), /* @__PURE__ */ O("p", {
 		id: "facts",
 		class: "facts",
 		title: [...fi(r), pi(r)].filter((e) => e !== "").join(" · ")
-	}, fi(r).map((e) => /* @__PURE__ */ k("span", { key: e }, e))), /* @__PURE__ */ k("button", {
+	}, fi(r).map((e) => /* @__PURE__ */ O("span", { key: e }, e))), /* @__PURE__ */ O("button", {
 		id: "help",
 		type: "button",
 		class: "round",
@@ -5854,32 +5866,32 @@ function Js({ help: e }) {
 		onClick: () => e.value = !0
 	}, "?"));
 }
-var Ys = [
+var Zs = [
 	["heads", "Heads"],
 	["map", "Map"],
 	["words", "Words"]
 ];
-function Xs() {
+function Qs() {
 	let e = J(), { now: t } = e, n = U(null), r = K("map"), i = Un(() => [
-		/* @__PURE__ */ k(pa, null),
-		/* @__PURE__ */ k(Rs, null),
-		/* @__PURE__ */ k(ro, null),
-		/* @__PURE__ */ k(es, null)
+		/* @__PURE__ */ O(pa, null),
+		/* @__PURE__ */ O(Bs, null),
+		/* @__PURE__ */ O(ro, null),
+		/* @__PURE__ */ O(es, null)
 	])[0], a = (t.answer.value?.layers ?? []).reduce((e, { heads: t }) => e + t, 0) > 1, o = t.sheet.value !== null, s = t.translating.value !== null || t.reading.value && t.sheet.value?.preview !== !0, c = (e) => {
 		let t = n.current?.querySelector(`.pane.${e}`);
 		n.current?.scrollTo({ left: t instanceof HTMLElement ? t.offsetLeft : 0 });
 	};
 	return q(() => {
 		t.sheet.value !== null && requestAnimationFrame(() => c(r.peek()));
-	}), o ? /* @__PURE__ */ k(j, null, /* @__PURE__ */ k("nav", {
+	}), o ? /* @__PURE__ */ O(A, null, /* @__PURE__ */ O("nav", {
 		class: "pane-tabs",
 		"aria-label": "Panes"
-	}, Ys.filter(([e]) => e !== "heads" || a).map(([e, t]) => /* @__PURE__ */ k("button", {
+	}, Zs.filter(([e]) => e !== "heads" || a).map(([e, t]) => /* @__PURE__ */ O("button", {
 		key: e,
 		type: "button",
 		"aria-pressed": r.value === e,
 		onClick: () => c(e)
-	}, t))), /* @__PURE__ */ k("main", {
+	}, t))), /* @__PURE__ */ O("main", {
 		id: "looking",
 		ref: n,
 		class: `panes${s ? " stale" : ""}${a ? "" : " single"}`,
@@ -5887,15 +5899,15 @@ function Xs() {
 		onScroll: () => {
 			let e = n.current;
 			if (e === null || e.scrollWidth <= e.clientWidth) return;
-			let t = Ys.filter(([e]) => e !== "heads" || a);
+			let t = Zs.filter(([e]) => e !== "heads" || a);
 			r.value = t[Math.round(e.scrollLeft / e.clientWidth)]?.[0] ?? "map";
 		}
-	}, /* @__PURE__ */ k("section", {
+	}, /* @__PURE__ */ O("section", {
 		id: "heads",
 		class: "pane heads",
 		"aria-labelledby": "heads-title",
 		hidden: !a
-	}, i[0]), /* @__PURE__ */ k(Ks, {
+	}, i[0]), /* @__PURE__ */ O(Js, {
 		id: "left",
 		label: "Width of the heads",
 		orientation: "vertical",
@@ -5905,10 +5917,10 @@ function Xs() {
 		most: 640,
 		sign: 1,
 		frame: n
-	}), /* @__PURE__ */ k("section", {
+	}), /* @__PURE__ */ O("section", {
 		class: "pane map",
 		"aria-label": "Map"
-	}, i[1]), /* @__PURE__ */ k(Ks, {
+	}, i[1]), /* @__PURE__ */ O(Js, {
 		id: "right",
 		label: "Width of the words",
 		orientation: "vertical",
@@ -5918,10 +5930,10 @@ function Xs() {
 		most: 760,
 		sign: -1,
 		frame: n
-	}), /* @__PURE__ */ k("section", {
+	}), /* @__PURE__ */ O("section", {
 		class: "pane words",
 		"aria-label": "Words"
-	}, i[2]), /* @__PURE__ */ k(Ks, {
+	}, i[2]), /* @__PURE__ */ O(Js, {
 		id: "below",
 		label: "Height of the inspector",
 		orientation: "horizontal",
@@ -5931,33 +5943,33 @@ function Xs() {
 		most: 560,
 		sign: -1,
 		frame: n
-	}), /* @__PURE__ */ k("section", {
+	}), /* @__PURE__ */ O("section", {
 		class: "pane inspector",
 		"aria-label": "Inspector"
-	}, i[3]))) : /* @__PURE__ */ k("main", {
+	}, i[3]))) : /* @__PURE__ */ O("main", {
 		id: "looking",
 		class: "nothing",
 		hidden: t.answer.value !== null && t.answer.value.map === null
-	}, /* @__PURE__ */ k("p", { class: "hint" }, Zs(e)));
+	}, /* @__PURE__ */ O("p", { class: "hint" }, $s(e)));
 }
-function Zs({ now: e }) {
+function $s({ now: e }) {
 	return e.problem.value === null ? e.model.value === null ? "Opening the model…" : e.translating.value !== null || e.reading.value ? "" : e.model.value.texts === null ? "Type a text above. What the model reads and where it looks stands here." : "There is no text here." : "";
 }
-function Qs() {
-	return /* @__PURE__ */ k("p", {
+function ec() {
+	return /* @__PURE__ */ O("p", {
 		class: "unseen",
 		id: "spoken",
 		role: "status",
 		"aria-live": "polite"
 	}, J().spoken.value);
 }
-function $s() {
+function tc() {
 	let e = J(), t = e.notice.value;
 	return H(() => {
 		if (t === "") return;
 		let n = setTimeout(() => e.notice.value = "", 8e3);
 		return () => clearTimeout(n);
-	}, [t]), /* @__PURE__ */ k("p", {
+	}, [t]), /* @__PURE__ */ O("p", {
 		id: "notice",
 		class: "notice",
 		role: "status",
@@ -5965,21 +5977,21 @@ function $s() {
 	}, t);
 }
 // src/theme.ts
-var ec = [
+var nc = [
 	"#0067a5",
 	"#b8480c",
 	"#007a55",
 	"#8b3a93",
 	"#555555",
 	"#8a6a00"
-], tc = [
+], rc = [
 	"#6cc0f5",
 	"#ff9d5c",
 	"#3fd0a3",
 	"#e79be0",
 	"#d2d2d2",
 	"#ecd84a"
-], nc = class {
+], ic = class {
 	constructor(e, t) {
 		this.frame = e, this.scheme = t, this.preference = matchMedia("(prefers-color-scheme: dark)"), this.forced = matchMedia("(forced-colors: active)"), this.count = G(0), this.read = /* @__PURE__ */ new Map(), this.changed = () => this.apply(), this.tones = getComputedStyle(e);
 		for (let e of [this.preference, this.forced]) e.addEventListener("change", this.changed);
@@ -6008,7 +6020,7 @@ var ec = [
 		return this.dark ? Ki : Gi;
 	}
 	get heads() {
-		return this.dark ? tc : ec;
+		return this.dark ? rc : nc;
 	}
 	dispose() {
 		for (let e of [this.preference, this.forced]) e.removeEventListener("change", this.changed);
@@ -6018,19 +6030,19 @@ var ec = [
 	}
 };
 // src/mount.tsx
-function rc(e) {
+function ac(e) {
 	let t = new CSSStyleSheet();
 	return t.replaceSync(e), t;
 }
-function ic(e, t, n) {
+function oc(e, t, n) {
 	let r = document.createElement("div");
 	r.className = "attlas-explorer";
 	let i = r.attachShadow({ mode: "open" });
 	i.adoptedStyleSheets = [n.styles];
 	let a = document.createElement("div");
 	a.className = "explorer", i.append(a), e.append(r);
-	let o = new nc(a, n.scheme ?? "auto"), { address: s } = n, c = new ni(t, o, s ?? null);
-	xe(/* @__PURE__ */ k(qs, { explorer: c }), a);
+	let o = new ic(a, n.scheme ?? "auto"), { address: s } = n, c = new ni(t, o, s ?? null);
+	xe(/* @__PURE__ */ O(Ys, { explorer: c }), a);
 	let l = s?.whenChanged(() => void c.follow(s.read()));
 	return c.begin(s?.read() ?? n.link ?? ""), {
 		explorer: c,
@@ -6040,7 +6052,7 @@ function ic(e, t, n) {
 	};
 }
 // src/widget.ts
-var ac = class {
+var sc = class {
 	constructor(e) {
 		this.channel = e, this.waiting = /* @__PURE__ */ new Map(), this.latest = 0, this.hear = (e, t) => {
 			let { id: n, answer: r } = e, i = this.waiting.get(n);
@@ -6068,7 +6080,7 @@ var ac = class {
 		}, t)).said;
 	}
 	async overview(e, t) {
-		return sn(oc(await this.ask({
+		return sn(cc(await this.ask({
 			ask: "overview",
 			map: e
 		}, t)));
@@ -6080,19 +6092,19 @@ var ac = class {
 		}, t)).said;
 	}
 	async tile(e, t, r, i) {
-		let { excerpt: a, head: o, rough: s } = r, c = `${n(a.rows)},${n(a.keys)}`, l = o === null ? {} : { heads: sc({
+		let { excerpt: a, head: o, rough: s } = r, c = `${n(a.rows)},${n(a.keys)}`, l = o === null ? {} : { heads: lc({
 			from: o,
 			to: o + 1
 		}) }, u = s ? {
 			bits: "8",
 			curve: "root"
 		} : {}, d = {
-			...cc(a),
+			...uc(a),
 			shape: c,
 			...l,
 			...u
 		};
-		return rn(oc(await this.ask({
+		return rn(cc(await this.ask({
 			ask: "tile",
 			map: e,
 			layer: t,
@@ -6104,7 +6116,7 @@ var ac = class {
 			ask: "tokens",
 			map: e,
 			layer: t,
-			query: cc(n)
+			query: uc(n)
 		};
 		return (await this.ask(i, r)).said;
 	}
@@ -6139,23 +6151,23 @@ var ac = class {
 		});
 	}
 };
-function oc({ content: e }) {
+function cc({ content: e }) {
 	if (e !== null) return e;
 	throw new P("an answer in bytes", "one without", "run the cell again");
 }
-function sc({ from: e, to: t }) {
+function lc({ from: e, to: t }) {
 	return `${e}:${t}`;
 }
-function cc({ rows: e, keys: t }) {
+function uc({ rows: e, keys: t }) {
 	return {
-		rows: sc(e),
-		keys: sc(t)
+		rows: lc(e),
+		keys: lc(t)
 	};
 }
-var lc = { render({ model: e, el: t }) {
-	let n = new ac(e), r = ic(t, n, { styles: rc(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select,.head>select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress button{margin-inline-start:.5rem}.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{contain:strict;scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.crosshair{pointer-events:none;position:absolute;overflow:clip}.crosshair>div{box-shadow:0 0 0 1px var(--accent), inset 0 0 0 1px var(--accent);will-change:transform;position:absolute;inset:0 auto auto 0}.crosshair>:nth-child(3){box-shadow:0 0 0 2px var(--accent), inset 0 0 0 1px var(--accent)}.crosshair>:last-child{border:2px dashed var(--accent);box-shadow:none}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{contain:size layout;min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums;align-self:stretch}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{contain:strict;border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars :is(.word,.number){contain:size layout;height:26px;line-height:26px}.bars .track{background-repeat:no-repeat}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.notes textarea{border:1px solid var(--edge);background:var(--paper);width:100%;color:inherit;font:inherit;resize:vertical;border-radius:.3rem;padding:.4rem}.notes ul{flex:auto;min-height:0;list-style:none;overflow:hidden auto}.notes li{border-bottom:1px solid var(--line);max-width:40rem;padding-block:.4rem}.notes li p{overflow-wrap:anywhere;white-space:pre-wrap}.notes :is(li button,li a){min-height:1.5rem}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.explorer,.explorer.dark{--paper:Canvas;--raised:Canvas;--line:CanvasText;--edge:CanvasText;--ink:CanvasText;--quiet:CanvasText;--accent:Highlight;--action:Highlight;--on-action:HighlightText;--wrong:CanvasText}.token.active,.token.partner,.bars .partner,.slope.partner{outline-offset:-2px;outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}:is(.statistics .shown,.mechanism .partner,.beams .partner) :is(td,th){border-block:2px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.track{border:1px solid canvastext}.bar,.bars .track,.swatch,.token,.crosshair,canvas{forced-color-adjust:none}}") });
+var dc = { render({ model: e, el: t }) {
+	let n = new sc(e), r = oc(t, n, { styles: ac(":host{height:100%;min-height:36rem;display:block}*,:before,:after{box-sizing:border-box}[hidden]{display:none!important}.explorer{--lightningcss-light:initial;--lightningcss-dark: ;color-scheme:light;--paper:#fbfaf6;--raised:#fff;--line:#dedbd0;--edge:#87836f;--ink:#20242b;--quiet:#5a616d;--accent:#b4471a;--action:#1d5f6e;--on-action:#fff;--wrong:#a3232e;--serif:\"Iowan Old Style\", \"Palatino Linotype\", Palatino, \"Book Antiqua\", Georgia, \"Noto Serif\", serif;--sans:ui-sans-serif, system-ui, -apple-system, \"Segoe UI\", \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif;background:var(--paper);height:100%;color:var(--ink);font:.875rem / 1.5 var(--sans);text-align:start;container:explorer/inline-size}.explorer.dark{--lightningcss-light: ;--lightningcss-dark:initial;color-scheme:dark;--paper:#14161b;--raised:#1c1f26;--line:#343944;--edge:#7b8291;--ink:#eceae3;--quiet:#a3a9b5;--accent:#ff9d6b;--action:#7fd0dd;--on-action:#0c2025;--wrong:#ff9a9f}p,h1,h2,h3,figure,ol,ul,fieldset{border:0;margin:0;padding:0}fieldset{min-width:0}.unseen{clip-path:inset(50%);white-space:nowrap;width:1px;height:1px;position:absolute;overflow:hidden}:focus-visible{outline:3px solid var(--accent);outline-offset:1px}button,select,input,textarea{font:inherit;color:inherit}button,select,summary,input[type=number]{border:1px solid var(--edge);background:var(--raised);min-height:1.75rem;color:var(--ink);border-radius:.35rem;padding:.125rem .5rem}button,summary{cursor:pointer}button:hover:enabled,summary:hover{border-color:var(--action);color:var(--action)}button:disabled{color:var(--quiet);cursor:default}button.main{border-color:var(--action);background:var(--action);color:var(--on-action);white-space:nowrap;padding:.35rem 1rem;font-weight:600}button.main:hover:enabled{color:var(--on-action);filter:brightness(1.1)}button.quiet,button.link{color:var(--quiet);background:0 0;border-color:#0000}button.quiet:hover:enabled,button.link:hover:enabled{color:var(--action);text-decoration:underline}button.round{border-radius:50%;width:1.75rem;padding:0;font-weight:600}select{text-overflow:ellipsis;max-width:100%}input[type=checkbox],input[type=radio],input[type=range]{accent-color:var(--action);margin:0}.crumbs label,.heads-choices label,.ask label,.scale{min-width:0;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}.check{min-height:1.5rem;color:var(--quiet);align-items:center;gap:.4rem;display:inline-flex}kbd{border:1px solid var(--line);background:var(--raised);font:.92em var(--sans);border-radius:.3em;padding:.05em .4em}h2{font:600 1rem / 1.4 var(--serif)}.hint,.note{color:var(--quiet);font-size:.8125rem}.empty{max-width:34rem;padding:1.5rem}.screen{flex-direction:column;height:100%;display:flex;position:relative;overflow:hidden}.head{flex-wrap:wrap;align-items:center;gap:.4rem 1rem;padding:.6rem 1rem;display:flex}.mark{font:600 1.1875rem / 1 var(--serif);letter-spacing:.01em;align-items:center;gap:.5rem;display:flex}.mark svg{width:1rem;height:1rem;fill:var(--action)}.mark .pale{opacity:.25}.ask{flex:100%;order:4;min-width:0}.ask select,.head>select{max-width:min(40rem,70cqw)}.field{border:1px solid var(--edge);background:var(--raised);border-radius:.6rem;align-items:center;gap:.5rem;padding:.25rem .25rem .25rem .4rem;display:flex}.field:focus-within{border-color:var(--action);outline:2px solid var(--action);outline-offset:-1px}textarea{resize:none;min-width:0;max-height:6rem;font:1.0625rem / 1.45 var(--serif);background:0 0;border:0;outline:0;flex:1;padding:.15rem .3rem}textarea:focus-visible{outline:0}.facts{min-width:0;color:var(--quiet);text-align:end;text-overflow:ellipsis;white-space:nowrap;flex:1 1 0;font-size:.8125rem;overflow:hidden}.facts span:not(:last-child):after{content:\" · \"}.messages{padding:0 1rem}.messages>:last-child{margin-bottom:.4rem}.result{flex-wrap:wrap;align-items:baseline;gap:0 .75rem;max-height:5.4rem;display:flex;overflow:auto}.result h2{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans)}.translation{font:1.25rem / 1.4 var(--serif);text-wrap:pretty;overflow-wrap:anywhere}.remark,.progress button{margin-inline-start:.5rem}.progress{color:var(--quiet)}.problem{border-inline-start:4px solid var(--wrong);background:color-mix(in srgb, var(--wrong) 9%, var(--paper));overflow-wrap:anywhere;border-radius:.3rem;flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.3rem 1rem;margin-bottom:.4rem;padding:.45rem .75rem;display:flex}.pane,.translation{transition:opacity .2s}.stale>.pane,.stale .translation{opacity:.55;transition-delay:.25s}.gone .panes{opacity:.45}.notice{border:1px solid var(--edge);background:var(--raised);overflow-wrap:anywhere;border-radius:.5rem;max-width:min(30rem,90cqw);padding:.5rem .9rem;position:absolute;inset:auto 1rem 1rem auto}.nothing{flex:1;place-content:center;padding:2rem;display:grid}.pane-tabs{border-bottom:1px solid var(--line);gap:.25rem;padding:0 1rem;display:flex}.pane-tabs button,.tabs button{min-height:2.25rem;color:var(--quiet);background:0 0;border:0;border-bottom:3px solid #0000;border-radius:0;padding:0 .75rem}.pane-tabs button{flex:1;min-height:2.75rem}.pane-tabs button[aria-pressed=true],.tabs button[aria-selected=true]{border-bottom-color:var(--action);color:var(--ink);font-weight:600}.panes{scroll-snap-type:x mandatory;scroll-behavior:smooth;scrollbar-width:none;flex:1;grid-template:\"heads map words\"minmax(0,2fr)\"heads map inspector\"minmax(0,3fr)/100% 100% 100%;min-height:0;display:grid;overflow:auto hidden}.panes.single{grid-template:\"map words\"minmax(0,2fr)\"map inspector\"minmax(0,3fr)/100% 100%}.pane{contain:strict;scroll-snap-align:start;flex-direction:column;min-width:0;min-height:0;padding:.5rem 1rem;display:flex;overflow:hidden}.pane.heads{grid-area:heads}.pane.map{grid-area:map}.pane.words{grid-area:words}.pane.inspector{border-top:1px solid var(--line);grid-area:inspector;padding-top:0}.separator{display:none}.pane-head{flex-wrap:wrap;justify-content:space-between;align-items:center;gap:.25rem .75rem;min-height:2.25rem;display:flex}#head{max-width:6rem}#layer{max-width:12rem}.tools{gap:.25rem;margin-inline-start:auto;display:flex}.tools>button{width:1.75rem;padding:0}@container explorer (width>=62.5rem){.head{flex-wrap:nowrap}.ask{flex:30rem;order:0}.ask select{max-width:34rem}.facts{flex:0 auto;max-width:26rem;margin-inline-start:auto}.pane-tabs{display:none}.panes{grid-template:\"heads left map right words\" minmax(0, 1fr) \"below below below below below\" auto \"inspector inspector inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(0, var(--left,clamp(220px, 23cqw, 380px))) 9px minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 27cqw, 440px)));border-top:1px solid var(--line);overflow:hidden}.panes.single{grid-template:\"map right words\" minmax(0, 1fr) \"below below below\" auto \"inspector inspector inspector\" minmax(0, var(--below,252px)) / minmax(16rem, 1fr) 9px minmax(0, var(--right,clamp(260px, 30cqw, 480px)))}.single #left{display:none}#left{grid-area:left}#right{grid-area:right}#below{grid-area:below}.separator{touch-action:none;display:block;position:relative}.separator:before{background:var(--line);content:\"\";position:absolute}.separator.vertical{cursor:col-resize}.separator.vertical:before{inset:0 4px}.separator.horizontal{cursor:row-resize;height:9px}.separator.horizontal:before{inset:4px 0}.separator:hover:before,.separator:focus-visible:before{background:var(--action)}.separator:focus-visible{outline-offset:-3px}.pane.inspector{border-top:0}}.heads-choices{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1rem;padding-bottom:.5rem;font-size:.8125rem;display:flex}.heads-choices select{max-width:10rem}.grid-room{flex:1;min-height:0;overflow:auto}.stack{width:max-content;position:relative}.marks{pointer-events:none;position:absolute;inset:0 auto auto 0}#grid{cursor:pointer;display:block}#grid-readout{min-height:2.5rem;color:var(--ink);font-variant-numeric:tabular-nums;padding-top:.25rem}.crumbs,.choices{font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:center;gap:.25rem .4rem;min-width:0;display:flex}.between{color:var(--quiet)}.frame{color:var(--quiet);font-variant-numeric:tabular-nums;flex-wrap:wrap;align-items:end;gap:.4rem 1rem;padding:.25rem 0 .5rem;font-size:.8125rem;display:flex}.frame legend{padding:0}.frame input{width:5.5em;margin-inline-end:.25rem}.buttons{flex-wrap:wrap;gap:.25rem;display:flex}.minimap{border:1px solid var(--edge);background:var(--paper);cursor:pointer;touch-action:none;position:absolute;inset:auto 0 0 auto}.map-room{flex:1;place-content:center;min-height:0;display:grid;position:relative;overflow:hidden}#map{cursor:crosshair;display:block}.crosshair{pointer-events:none;position:absolute;overflow:clip}.crosshair>div{box-shadow:0 0 0 1px var(--accent), inset 0 0 0 1px var(--accent);will-change:transform;position:absolute;inset:0 auto auto 0}.crosshair>:nth-child(3){box-shadow:0 0 0 2px var(--accent), inset 0 0 0 1px var(--accent)}.crosshair>:last-child{border:2px dashed var(--accent);box-shadow:none}.map-foot{color:var(--quiet);flex-wrap:wrap;align-items:center;gap:.25rem 1.25rem;padding-top:.5rem;font-size:.8125rem;display:flex}.legend{width:15rem;max-width:calc(100% - 2rem);margin:.25rem .75rem 0;position:relative}#legend{border-radius:3px;width:100%;height:10px;display:block}.ticks{font-variant-numeric:tabular-nums;white-space:nowrap;height:1.35em;font-size:.75rem;display:block;position:relative}.ticks span{left:var(--share);position:absolute;transform:translate(-50%)}.ticks span:last-child:nth-child(2){transform:translate(-100%)}.readout{min-height:1.5em;color:var(--ink);text-align:end;font-variant-numeric:tabular-nums;overflow-wrap:anywhere;flex:10rem}.menu{position:relative}summary{align-items:center;list-style:none;display:inline-flex}summary::-webkit-details-marker{display:none}.menu-items{z-index:2;border:1px solid var(--edge);background:var(--raised);border-radius:.5rem;flex-direction:column;min-width:12rem;padding:.25rem;display:flex;position:absolute;inset:calc(100% + .25rem) 0 auto auto}.menu-items button{text-align:start;border-color:#0000}.switches{flex-wrap:wrap;align-items:center;gap:.25rem .75rem;font-size:.8125rem;display:flex}.switch{border:1px solid var(--edge);border-radius:.4rem;display:inline-flex;overflow:hidden}.switch label{display:inline-flex;position:relative}.switch input{opacity:0;cursor:pointer;position:absolute;inset:0}.switch span{background:var(--raised);padding:.15rem .6rem}.switch input:checked+span{background:var(--action);color:var(--on-action)}.switch input:focus-visible+span{outline:3px solid var(--accent);outline-offset:-3px}.texts{flex:1;min-height:0;margin-inline-start:-.3rem;padding:.25rem 0 0 .3rem;overflow-y:auto}.texts h3{color:var(--quiet);font:400 .8125rem / 1.4 var(--sans);padding-top:.5rem}.tokens{contain:content;flex-wrap:wrap;margin-inline-start:-.28rem;display:flex}.token{min-width:1.5rem;max-width:100%;color:inherit;font:1.0625rem / 1.35 var(--serif);overflow-wrap:anywhere;background:0 0;border:0;border-radius:.35rem;flex-direction:column;align-items:center;padding:.15rem .24rem .05rem;display:inline-flex}.token:hover:enabled{color:inherit;box-shadow:inset 0 0 0 1px var(--quiet)}.token.begins{margin-inline-start:.24rem}.token:not(.begins){border-start-start-radius:0;border-end-start-radius:0;min-width:.9rem;padding-inline-start:.05rem}.token.continues{border-start-end-radius:0;border-end-end-radius:0;padding-inline-end:.05rem}.share{contain:size layout;min-height:.9rem;font:.6875rem / .9rem var(--sans);font-variant-numeric:tabular-nums;align-self:stretch}.share:before{content:attr(data-share)}.token.special bdi,.bars .special .word{font-family:var(--sans);font-size:.8125rem}.token.special bdi{line-height:1.43438rem}.token.active,.token.partner,.token.active:hover,.token.partner:hover{box-shadow:inset 0 0 0 2px var(--accent)}.token[aria-pressed=true],.token[aria-pressed=true]:hover:enabled{background:var(--accent)!important;color:var(--paper)!important}.token:focus-visible{z-index:1}.more{color:var(--quiet);align-self:center;padding:0 .6rem;font-size:.8125rem}.caution{border-inline-start:3px solid var(--line);color:var(--quiet);margin-top:.5rem;padding:.1rem 0 .1rem .7rem;font-size:.75rem;line-height:1.4}.tabs{scrollbar-width:none;flex:none;gap:.25rem;margin-inline-start:-.75rem;display:flex;overflow-x:auto}.inspected{flex:1;min-height:0;padding-top:.5rem}.inspected h3{font:600 1rem / 1.35 var(--serif);overflow-wrap:anywhere}.distribution,.lines,.statistics,.compare,.doubt{flex-direction:column;gap:.5rem 2rem;height:100%;min-height:0;display:flex;overflow-y:auto}.aside{flex-direction:column;flex:none;align-items:flex-start;gap:.3rem;font-size:.8125rem;display:flex}.aside>*{flex:none;max-width:100%}.aside p{overflow-wrap:anywhere}.whole{max-height:5rem;overflow:auto}.bars{flex:1 0 9rem;min-height:9rem;list-style:none;overflow:hidden auto}.bars.columns{grid-template-rows:repeat(var(--lines), 26px);grid-auto-columns:236px;grid-auto-flow:column;align-content:start;column-gap:24px;display:grid;overflow:auto hidden}.bars .room{height:var(--room)}.bars.columns .room{width:calc(var(--room) - 24px);grid-row:1/-1;height:auto}.bars .line{contain:strict;border-radius:.25rem;grid-template-columns:minmax(3rem,6.5rem) minmax(2.5rem,1fr) 3.5rem;align-items:center;gap:.5rem;height:26px;padding:0 .2rem;display:grid}.bars :is(.word,.number){contain:size layout;height:26px;line-height:26px}.bars .track{background-repeat:no-repeat}.bars .word{text-align:right;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.track{background:color-mix(in srgb, var(--line) 45%, transparent);border-radius:.2rem;height:.75rem}.bar{border-radius:inherit;height:100%;display:block}.number{color:var(--quiet);font-variant-numeric:tabular-nums;text-align:end;white-space:nowrap;font-size:.8125rem}.bars .top{font-weight:600}.bars .top .number{color:var(--ink)}.bars .partner{box-shadow:inset 0 0 0 2px var(--accent)}.slider{width:100%;max-width:20rem;color:var(--quiet);flex-wrap:wrap;gap:0 .4rem;display:flex}.slider output{color:var(--ink);font-variant-numeric:tabular-nums}.slider input{flex:100%;min-height:1.5rem}.heads-legend{list-style:none}.heads-legend li{align-items:center;gap:.5rem;min-height:1.5rem;display:flex}.heads-legend li button{min-height:1.5rem}.heads-legend .apart{color:var(--quiet)}.swatch{background:var(--paint);border-radius:.2rem;width:1.25rem;height:.35rem}.lines-room{cursor:pointer;flex:1 0 12rem;grid-template:max-content/max-content;min-width:0;min-height:12rem;display:grid;position:relative;overflow:hidden auto}.lines-room.wide{overflow:auto hidden}.spacer,.sticky{grid-area:1/1;place-self:start}.sticky{transition:opacity .12s;display:block;position:sticky;top:0;left:0}.faded{opacity:.35}#interpretation p+p{margin-top:.2rem}.table-room{flex:none;overflow:auto}.statistics table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.8125rem}.statistics th,.statistics td{text-align:end;white-space:nowrap;padding:.05rem .6rem}.statistics thead th{background:var(--paper);color:var(--quiet);font-weight:400;position:sticky;top:0}.statistics tbody th{font-weight:400}.statistics tr.shown :is(td,th){background:color-mix(in srgb, var(--action) 12%, var(--paper));font-weight:600}.statistics .link{min-height:1.5rem;color:var(--ink);padding:0 .4rem;text-decoration:underline}.doubt label{align-items:center;gap:.4rem;width:100%;min-height:1.75rem;display:flex}.doubt :is(select,input){flex:6rem;min-width:0}.notes textarea{border:1px solid var(--edge);background:var(--paper);width:100%;color:inherit;font:inherit;resize:vertical;border-radius:.3rem;padding:.4rem}.notes ul{flex:auto;min-height:0;list-style:none;overflow:hidden auto}.notes li{border-bottom:1px solid var(--line);max-width:40rem;padding-block:.4rem}.notes li p{overflow-wrap:anywhere;white-space:pre-wrap}.notes :is(li button,li a){min-height:1.5rem}.doubt table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%;font-size:.8125rem}.doubt caption{text-align:start;color:var(--quiet);padding-bottom:.2rem}.doubt :is(th,td){border-top:1px solid var(--line);text-align:end;vertical-align:baseline;white-space:nowrap;padding:.1rem .5rem}.doubt thead :is(th,td){color:var(--quiet);border-top:0;font-weight:400}.doubt :is(th:first-child,.five,.impossible,thead th:last-child){text-align:start;white-space:normal}.doubt tbody th{overflow-wrap:anywhere;min-width:7rem;font-weight:600}.doubt .table-room .note{padding-top:.5rem}.five{min-width:9rem}.five span{color:var(--quiet);margin-inline-end:.6rem;display:inline-block}.five .own{color:var(--ink);font-weight:600}.seek{padding:.5rem 0}.slopes{flex:none;min-width:0;font-size:.8125rem}.slopes figcaption{color:var(--quiet);padding-bottom:.2rem}.slopes b{color:var(--ink)}.slopes ol{margin:0;padding:2px;list-style:none}.slope{border-radius:.25rem;grid-template-columns:minmax(3rem,6rem) minmax(2rem,1fr) 3.4rem minmax(3rem,1fr) 3.4rem;align-items:center;gap:.4rem;min-height:1.5rem;padding:0 .2rem;display:grid}.slope.partner{box-shadow:inset 0 0 0 2px var(--accent)}.slope .word{text-align:end;text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.slope .track{position:relative;overflow:hidden}.slope .bar{background:var(--action);position:absolute;inset:0 auto 0 0}.slope .bar.other{background:var(--ink);inset-block:60% 0}.slope .middle{background:linear-gradient(var(--edge), var(--edge)) center / 1px 100% no-repeat, color-mix(in srgb, var(--line) 45%, transparent)}.slope .bar.up{inset-inline:50% auto}.slope .bar.down{background:var(--accent);inset-inline:auto 50%}.mechanism .check{width:auto}.mechanism .check input{flex:none}.mechanism .slider{flex-wrap:wrap}.mechanism .slider input{flex:100%}.mechanism .buttons button{min-height:1.5rem}.mechanism .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.mechanism .link{max-width:100%;min-height:1.5rem;color:var(--ink);text-align:start;overflow-wrap:anywhere;padding:0 .2rem;text-decoration:underline}.mechanism .link[aria-pressed=true]{font-weight:600}.mechanism tbody th{min-width:4rem}.mechanism .wide{text-align:start;width:40%;min-width:7rem}.mechanism .wide .track{vertical-align:middle;width:calc(100% - 3.8rem);display:inline-block;overflow:hidden}.mechanism .wide .bar{background:var(--action)}.mechanism .wide .number{width:3.6rem;display:inline-block}.tree{flex:none;min-width:0;font-size:.8125rem;overflow:auto}.tree ul{flex-direction:column;gap:.3rem;margin:0;padding:0;list-style:none;display:flex}.tree li>ul{border-inline-start:2px solid var(--edge);margin-inline-start:.5rem;padding-inline-start:.6rem}.tree .words{overflow-wrap:anywhere;padding:.1rem 0;display:block}.tree bdi{font:1rem / 1.35 var(--serif)}.tree .own bdi{font-weight:600}.tree .number{text-align:start;white-space:normal;display:block}.beams .five .link{min-height:1.5rem;margin-inline-end:.3rem;padding:0 .3rem;text-decoration:underline}.beams .partner :is(th,td){background:color-mix(in srgb, var(--action) 12%, var(--paper))}.formula .number{color:var(--ink)}.formula{font-variant-numeric:tabular-nums;flex-direction:column;gap:.2rem;display:flex}.strip{margin-bottom:.45rem}.strip span{overflow-wrap:anywhere;display:block}.strip small{color:var(--quiet);font-variant-numeric:tabular-nums}.strip canvas{display:block}.places{min-width:0;color:var(--quiet);flex-direction:column;flex:1 0 8rem;font-size:.8125rem;display:flex}.places b{color:var(--ink);font-weight:600}.places canvas{flex:1;width:100%;min-height:6rem}.small-map{flex-direction:column;flex:1 0 12rem;min-width:0;font-size:.8125rem;display:flex}.small-map figcaption{text-overflow:ellipsis;white-space:nowrap;overflow:hidden}.small-room{flex:1;min-height:8rem;margin-bottom:.4rem;overflow:hidden}.small-map canvas{display:block}@container explorer (width>=62.5rem){.distribution,.lines,.statistics,.compare,.doubt{flex-direction:row;overflow:hidden}.aside{width:19rem;max-height:100%;overflow-y:auto}.statistics .aside{width:22rem}.doubt .table-room{flex:32rem}.beams .tree{flex:24rem}.doubt .slopes{flex:0 21rem;overflow:hidden auto}.bars,.lines-room{min-height:0}.statistics .table-room{max-width:50%}.small-map{flex:1 1 0}.small-room,.places canvas{min-height:0}}dialog{border:1px solid var(--edge);background:var(--paper);max-width:min(44rem,94vw);max-height:90vh;color:var(--ink);border-radius:.75rem;padding:0}dialog::backdrop{background:#00000073}.help{flex-direction:column;gap:.75rem;padding:1.5rem;display:flex}.help h2{font-size:1.25rem}.help table{border-collapse:collapse}.help :is(th,td){text-align:start;vertical-align:top;padding:.15rem .75rem .15rem 0}.help .main{align-self:end}@media (prefers-reduced-motion:reduce){*{scroll-behavior:auto!important;transition:none!important}}@media (forced-colors:active){.explorer,.explorer.dark{--paper:Canvas;--raised:Canvas;--line:CanvasText;--edge:CanvasText;--ink:CanvasText;--quiet:CanvasText;--accent:Highlight;--action:Highlight;--on-action:HighlightText;--wrong:CanvasText}.token.active,.token.partner,.bars .partner,.slope.partner{outline-offset:-2px;outline:2px solid highlight}.token[aria-pressed=true]{outline:3px solid highlight}:is(.statistics .shown,.mechanism .partner,.beams .partner) :is(td,th){border-block:2px solid highlight}.separator:before{background:canvastext}.tabs button[aria-selected=true],.pane-tabs button[aria-pressed=true]{border-bottom-color:highlight}.switch input:checked+span{color:highlighttext;forced-color-adjust:none;background:highlight}.track{border:1px solid canvastext}.bar,.bars .track,.swatch,.token,.crosshair,canvas{forced-color-adjust:none}}") });
 	return () => {
 		r.unmount(), n.close();
 	};
 } };
-export { ac as Messages, lc as default };
+export { sc as Messages, dc as default };
