@@ -20,6 +20,10 @@ from attlas.training import read_recipe
 TINY: dict[str, dict[str, object]] = {
     "longer-than-trained": {"trained": (3, 4), "updates": 2},
     "luong-global-local": {"length": 4, "radius": 1, "updates": 2},
+    "norm": {"length": 4, "updates": 2},
+    "clipping": {"length": 4, "updates": 2},
+    "small-data": {"length": 4, "updates": 2},
+    "attention-dropout": {"length": 4, "pairs": 20, "updates": 2, "texts": 4},
     "heads": {"length": 4, "updates": 2, "texts": 4},
     "toy-maps": {"length": 4, "updates": 2, "texts": 4},
     "printed-numbers": {"tokens": 100},

@@ -1,0 +1,65 @@
+"""Gradient clipping in the training of a recurrent model."""
+
+from collections.abc import Iterator
+
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Source
+from attlas.lab.sources import chapter_4
+from attlas.lab.trainings import SMALL_RECURRENT, score, toy_settings, trained
+from attlas.lab.verdict import All, Difference
+
+TOKENS = "token accuracy"
+RECIPE = tuple(setting for setting in SMALL_RECURRENT if "learning_rate" not in setting)
+RATES = (1e-3, 1e-2, 5e-2)
+
+
+def measure_clipping(context: Context) -> Iterator[Measurement]:
+    """A GRU with additive attention at each rate, with and without clipping."""
+    s = context.settings
+    for rate in RATES:
+        for norm in (0.0, 1.0):
+            settings = [
+                *toy_settings("reverse", (s["length"], s["length"]), s["updates"], warmup=0),
+                *s["recipe"],
+                f"training.learning_rate={rate}",
+                f"training.max_grad_norm={norm}",
+            ]
+            run = trained(context, f"{rate}-{norm}", "reverse", settings)
+            where = {"rate": rate, "clipped": "to 1" if norm else "no"}
+            yield Measurement(TOKENS, score(run).token_accuracy, where)
+
+
+def _clipped(rate: float, bound: float) -> Difference:
+    more, less = ({"rate": rate, "clipped": clipped} for clipped in ("to 1", "no"))
+    return Difference(TOKENS, more, less, bound)
+
+
+EXPERIMENTS = (
+    Experiment(
+        name="clipping",
+        title="Gradient clipping",
+        method="A GRU with additive attention learns to reverse, by Adam without a warm-up, at "
+        "the rate of the chapter, at ten and at fifty times that rate. The norm of the gradient "
+        "is clipped to 1, as in the chapter, or left as it is.",
+        measure=measure_clipping,
+        settings={
+            "quick": {"recipe": RECIPE, "length": 10, "updates": 250},
+            "full": {"recipe": RECIPE, "length": 20, "updates": 2000},
+        },
+        seeds={"quick": 3, "full": 5},
+        claims=(
+            Claim(
+                "At the rate of the chapter a recurrent model learns more with clipped gradients.",
+                chapter_4("4.5.2"),
+                _clipped(1e-3, 0.01),
+                "A model without clipping that is within 1 point.",
+            ),
+            Claim(
+                "Clipping saves trainings at rates that are too high.",
+                Source("Pascanu et al., 2013", "section 3.2", read=False),
+                All(_clipped(1e-2, 0.05), _clipped(5e-2, 0.05)),
+                "A model without clipping that is within 5 points at these rates.",
+            ),
+        ),
+        plots=(Plot(TOKENS, "rate", "clipped"),),
+    ),
+)
