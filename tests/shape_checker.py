@@ -68,8 +68,11 @@ def _jaxtyped(function: Any = None, *, typechecker: Any) -> Any:
     if isinstance(function, FunctionType):
         return _lazily(function, typechecker)
     if inspect.isclass(function):
-        if dataclasses.is_dataclass(function) and isinstance(function.__init__, FunctionType):
-            function.__init__ = _lazily(function.__init__, typechecker)
+        init = function.__init__
+        # One that is written out is decorated already, as every method is.
+        is_generated = isinstance(init, FunctionType) and not hasattr(init, "__wrapped__")
+        if dataclasses.is_dataclass(function) and is_generated:
+            function.__init__ = _lazily(init, typechecker)
         return function
     return _eager(function, typechecker=typechecker)
 

@@ -17,6 +17,7 @@ from attlas.lab.verdict import (
     Exponent,
     Measurements,
     Monotone,
+    Provided,
     Ratio,
     interval,
 )
@@ -139,3 +140,20 @@ def test_a_missing_measurement_is_named() -> None:
 def test_an_ambiguous_condition_is_refused() -> None:
     with pytest.raises(DataError, match="got 2"):
         AtLeast("accuracy", 0.1).judge(table([1.0, 1.0], [1.0, 1.0]))
+
+
+def test_a_rule_is_judged_only_where_a_model_has_learnt_its_task() -> None:
+    rule = Provided(Difference("accuracy", A, B, 0.1), "accuracy", 0.9, A, B)
+    judgement = rule.judge(table([0.95, 1.0, 0.4], [0.5, 0.5, 0.9]))
+    assert (
+        judgement.outcome
+        == Difference("accuracy", A, B, 0.1).judge(table([0.95, 1.0, 0.4], [0.5, 0.5, 0.9])).outcome
+    )
+    assert judgement.learnt == "0.9 with the worst seed"
+    judgement = rule.judge(table([0.95, 1.0, 0.4], [0.5, 0.5, 0.89]))
+    assert judgement.outcome == "not judged"
+    assert "0.89 with the worst seed" in judgement.reason
+    assert str(rule) == (
+        "accuracy [model a] − [model b] ≥ 0.1, provided that "
+        "accuracy [model a] or [model b] ≥ 0.9 with every seed"
+    )

@@ -19,6 +19,7 @@ from attlas.lab.verdict import (
     Judgement,
     Measurements,
     Monotone,
+    Provided,
     Ratio,
     Rule,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "Measurements",
     "Monotone",
     "Plot",
+    "Provided",
     "Published",
     "Ratio",
     "Rule",

@@ -64,7 +64,7 @@ def judged(experiment: Experiment, scale: Scale, results: Sequence[SeedResult]) 
     verdicts: list[tuple[Claim, Judgement]] = []
     for claim in experiment.claims:
         if scale not in claim.judged_at:
-            reason = f"not judged at the scale {scale!r}"
+            reason = "the rule is about the sizes of the other scale"
             verdicts.append((claim, Judgement("not judged", nan, nan, nan, reason)))
             continue
         try:

@@ -14,7 +14,16 @@ from attlas.figures.fonts import BASE
 from attlas.lab.experiment import Claim, Plot
 from attlas.lab.ledger import Entry
 from attlas.lab.results import SeedResult
-from attlas.lab.verdict import All, Judgement, Outcome, Rule, fits, interval, with_interval
+from attlas.lab.verdict import (
+    All,
+    Judgement,
+    Outcome,
+    Provided,
+    Rule,
+    fits,
+    interval,
+    with_interval,
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +149,7 @@ def experiment_page(entry: Entry) -> list[Block]:
         blocks += [
             Heading(2, f"{judgement.outcome.capitalize()}: {claim.text}"),
             Paragraph(f"Taught in: {claim.source}."),
+            *why_not_judged(entry, judgement),
             rule_table(claim.rule, judgement),
             Paragraph(f"What would change our mind: {claim.change}"),
         ]
@@ -162,15 +172,26 @@ def experiment_page(entry: Entry) -> list[Block]:
     return blocks
 
 
+def why_not_judged(entry: Entry, judgement: Judgement) -> list[Block]:
+    """The reason where there are results that do not decide about a claim."""
+    if not entry.results or judgement.outcome != "not judged":
+        return []
+    return [Paragraph(f"Not judged at this size: {judgement.reason}.")]
+
+
 def rule_table(rule: Rule, judgement: Judgement) -> Cells:
     """Each part of a rule with what was measured."""
+    rows = list[tuple[str, str, str]]()
+    if isinstance(rule, Provided):
+        rows.append((f"provided that {rule.learnt_text()}", judgement.learnt or "–", ""))
+        rule = rule.rule
     rules = rule.rules if isinstance(rule, All) else (rule,)
     parts = judgement.parts or (judgement,) * len(rules)
-    rows = tuple(
+    rows += [
         (str(part), effect_of(judged), judged.outcome)
         for part, judged in zip(rules, parts, strict=True)
-    )
-    return Cells(("rule, written before the run", "effect (95 % interval)", "verdict"), rows)
+    ]
+    return Cells(("rule, written before the run", "effect (95 % interval)", "verdict"), tuple(rows))
 
 
 def measurements(results: Sequence[SeedResult]) -> Cells:

@@ -11,7 +11,7 @@ import math
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -92,6 +92,7 @@ class Judgement:
         low, high: Its 95 % interval.
         reason: The comparison in words, with its numbers.
         parts: Those of a rule that is made of rules.
+        learnt: Of a rule with `Provided`: how well the models have learnt their task.
     """
 
     outcome: Outcome
@@ -100,6 +101,7 @@ class Judgement:
     high: float
     reason: str
     parts: tuple["Judgement", ...] = ()
+    learnt: str = ""
 
 
 class Rule(ABC):
@@ -337,3 +339,46 @@ class All(Rule):
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.rules))
+
+
+@dataclass(frozen=True, init=False)
+class Provided(Rule):
+    """A rule that is judged only where a model has learnt its task.
+
+    A comparison of models that have learnt nothing says nothing about the claim. So with each seed
+    the metric has to reach a bound under one of several conditions at least.
+
+    Args:
+        rule: What is judged then.
+        metric: How well the task is learnt.
+        bound: What the best of the models has to reach.
+        where: The conditions of the models.
+    """
+
+    rule: Rule
+    metric: str
+    bound: float
+    where: tuple[Condition, ...]
+
+    def __init__(self, rule: Rule, metric: str, bound: float, *where: Condition) -> None:
+        object.__setattr__(self, "rule", rule)
+        object.__setattr__(self, "metric", metric)
+        object.__setattr__(self, "bound", bound)
+        object.__setattr__(self, "where", where)
+
+    def judge(self, table: Measurements) -> Judgement:
+        by_condition = [table.values(self.metric, condition) for condition in self.where]
+        best = min(max(values[seed] for values in by_condition) for seed in table.by_seed)
+        learnt = f"{best:.4g} with the worst seed"
+        if best >= self.bound:
+            return replace(self.rule.judge(table), learnt=learnt)
+        reason = f"no model has learnt the task: {self.learnt_text()}, but it is {learnt}"
+        return Judgement("not judged", math.nan, math.nan, math.nan, reason, learnt=learnt)
+
+    def learnt_text(self) -> str:
+        """What is asked of the models."""
+        conditions = " or ".join(f"[{_condition_text(condition)}]" for condition in self.where)
+        return f"{self.metric} {conditions} ≥ {self.bound:g} with every seed"
+
+    def __str__(self) -> str:
+        return f"{self.rule}, provided that {self.learnt_text()}"
