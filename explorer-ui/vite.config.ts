@@ -2,26 +2,36 @@ import { type Plugin, build, defineConfig } from "vite";
 
 const oxc = { jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" } } as const;
 
-/** The widget of a notebook: the same page as one module, which exports how it is drawn. */
-function widget(): Plugin {
+/**
+ * The same explorer as modules of their own: of a file that holds its data, and of the widget of a
+ * notebook, which exports how it is drawn. Each has one door alone.
+ */
+function others(): Plugin {
   let outDir = "";
   return {
-    name: "widget",
+    name: "others",
     apply: "build",
     configResolved: (config) => void (outDir = config.build.outDir),
     async closeBundle() {
-      await build({
-        configFile: false,
-        oxc,
-        logLevel: "error",
-        build: {
-          outDir,
-          emptyOutDir: false,
-          target: "es2022",
-          copyPublicDir: false,
-          lib: { entry: "src/widget.ts", formats: ["es"], fileName: () => "widget.js" },
-        },
-      });
+      for (const name of ["file", "widget"]) {
+        await build({
+          configFile: false,
+          oxc,
+          logLevel: "error",
+          build: {
+            outDir,
+            emptyOutDir: false,
+            target: "es2022",
+            copyPublicDir: false,
+            modulePreload: false,
+            rollupOptions: {
+              input: `src/${name}.ts`,
+              preserveEntrySignatures: "strict",
+              output: { entryFileNames: "[name].js" },
+            },
+          },
+        });
+      }
     },
   };
 }
@@ -30,7 +40,7 @@ function widget(): Plugin {
 export default defineConfig({
   base: "./",
   oxc,
-  plugins: [widget()],
+  plugins: [others()],
   build: {
     outDir: "../src/attlas/explorer/page",
     emptyOutDir: true,

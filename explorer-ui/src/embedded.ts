@@ -25,10 +25,9 @@ export interface Content {
 
 const VERSION = 1;
 
-/** The door to what this document holds; null where it holds nothing. */
-export function embedded(within: Document): Door | null {
-  const text = within.getElementById("attlas-data")?.textContent;
-  return text ? new Embedded(JSON.parse(text) as Content) : null;
+/** The door to what this document holds. */
+export function embedded(within: Document): Door {
+  return new Embedded(JSON.parse(within.getElementById("attlas-data")?.textContent ?? "{}") as Content);
 }
 
 /** A door to a file: every view that needs no model. */

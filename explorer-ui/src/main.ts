@@ -1,39 +1,5 @@
-import { embedded } from "./embedded.ts";
-import type { Address } from "./explorer.ts";
-import { constructed, mount } from "./mount.tsx";
+import { openIn } from "./document.ts";
 import { Served } from "./served.ts";
 
-/**
- * The address bar. Back goes to what was shown before: not to a page without anything, and not
- * through every step of a part that was moved.
- */
-const address: Address = {
-  read: () => location.hash,
-  write(next) {
-    const now = location.hash;
-    if (next === "" || next === now) return;
-    const still = (hash: string) => hash.replace(/&[qktf]=[^&]*/g, "");
-    const part = (hash: string) => /&q=/.test(hash);
-    const first = now === "" || now === "#";
-    const onward = !first && (still(now) !== still(next) || part(now) !== part(next));
-    if (onward) history.pushState(null, "", next);
-    else history.replaceState(null, "", next);
-  },
-  whenChanged(follow) {
-    window.addEventListener("hashchange", follow);
-    return () => window.removeEventListener("hashchange", follow);
-  },
-};
-
-// A file of one's own holds its data; in the frame of a notebook it has no address.
-const file = embedded(document);
-if (file !== null) Object.assign(window, { attlas: { door: file } }); // the numbers, for a console
-const addressed = location.protocol !== "about:";
-// The document's style sheet is the explorer's too: it is there before this script, and no part of
-// it. In a file of one's own it is an element of the document.
-const own = document.querySelector<HTMLLinkElement | HTMLStyleElement>("link[rel=stylesheet], style")?.sheet;
-const styles = constructed(Array.from(own?.cssRules ?? [], (rule) => rule.cssText).join("\n"));
-const { explorer } = mount(document.body, file ?? new Served(Number(new URLSearchParams(location.search).get("s"))), addressed ? { styles, address } : { styles });
-// A browser keeps a page that was left, with its requests, which the server would work for.
-addEventListener("pagehide", () => explorer.pause());
-addEventListener("pageshow", ({ persisted }) => persisted && explorer.retry());
+// The page of a server.
+openIn(document.body, new Served(Number(new URLSearchParams(location.search).get("s"))));

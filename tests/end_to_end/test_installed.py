@@ -80,6 +80,7 @@ def test_the_package_carries_its_page_its_recipes_and_its_corpus(installed: Path
         "recipes/multi30k.toml",
         "explorer/page/index.html",
         "explorer/page/explorer.js",
+        "explorer/page/file.js",
         "explorer/page/explorer.css",
         "data/shipped/train.en-de.tsv.gz",
         "data/shipped/ATTRIBUTION.md",

@@ -1,0 +1,38 @@
+import type { Door } from "./door.ts";
+import type { Address, Explorer } from "./explorer.ts";
+import { constructed, mount } from "./mount.tsx";
+
+/**
+ * The address bar. Back goes to what was shown before: not to a page without anything, and not
+ * through every step of a part that was moved.
+ */
+const address: Address = {
+  read: () => location.hash,
+  write(next) {
+    const now = location.hash;
+    if (next === "" || next === now) return;
+    const still = (hash: string) => hash.replace(/&[qktf]=[^&]*/g, "");
+    const part = (hash: string) => /&q=/.test(hash);
+    const first = now === "" || now === "#";
+    const onward = !first && (still(now) !== still(next) || part(now) !== part(next));
+    if (onward) history.pushState(null, "", next);
+    else history.replaceState(null, "", next);
+  },
+  whenChanged(follow) {
+    window.addEventListener("hashchange", follow);
+    return () => window.removeEventListener("hashchange", follow);
+  },
+};
+
+/** An explorer that has a document of its own. In the frame of a notebook a document has no address. */
+export function openIn(body: HTMLElement, door: Door): Explorer {
+  // The document's style sheet is the explorer's too: it is there before this script, and no part
+  // of it. In a file of one's own it is an element of the document.
+  const own = document.querySelector<HTMLLinkElement | HTMLStyleElement>("link[rel=stylesheet], style")?.sheet;
+  const styles = constructed(Array.from(own?.cssRules ?? [], (rule) => rule.cssText).join("\n"));
+  const { explorer } = mount(body, door, location.protocol === "about:" ? { styles } : { styles, address });
+  // A browser keeps a page that was left, with its requests, which the server would work for.
+  addEventListener("pagehide", () => explorer.pause());
+  addEventListener("pageshow", ({ persisted }) => persisted && explorer.retry());
+  return explorer;
+}
