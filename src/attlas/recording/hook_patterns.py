@@ -22,14 +22,16 @@ def hook_patterns(
     Args:
         trace: What `attlas.observe` has read, of layers that were called once.
         layers: Paths, or patterns of them such as "encoder.*", of one stack of layers; None = all.
-        name: The name of each, with `{layer}` for its number. An encoder–decoder has the names
+        name: The name of each, with `{layer}` for its number, which stands in its path. An
+            encoder–decoder has the names
             `encoder_blocks.{layer}.attn.hook_pattern`,
             `decoder_blocks.{layer}.self_attn.hook_pattern` and
             `decoder_blocks.{layer}.cross_attn.hook_pattern`.
 
     Raises:
-        AttlasError: For layers of self- and of cross-attention together, for a name without
-            `{layer}`, and for layers that the trace has not, or that were called more than once.
+        AttlasError: For layers of two stacks together, for a stack whose layers have two numbers
+            (of a stage and in it), for a name without `{layer}`, and for layers that the trace has
+            not, or that were called more than once.
     """
     if "{layer}" not in name:
         raise AttlasError(
@@ -38,13 +40,44 @@ def hook_patterns(
             f"such as {HOOK_PATTERN!r}",
         )
     paths = trace.matching_layers(layers)
-    if len({trace.kind(path) for path in paths} - {None}) > 1:
+    stacks = {(_stack(path), trace.kind(path)): path for path in reversed(paths)}
+    if len(stacks) > 1:
         raise AttlasError(
             "the layers of one stack, which TransformerLens counts from 0",
-            "self-attention and cross-attention together",
+            " and ".join(map(repr, sorted(stacks.values(), key=paths.index)[:2])),
             "choose layers, such as hook_patterns(trace, 'encoder.*', "
             "'encoder_blocks.{layer}.attn.hook_pattern')",
         )
     return {
-        name.replace("{layer}", str(number)): trace[path][:] for number, path in enumerate(paths)
+        name.replace("{layer}", str(number)): trace[path][:]
+        for path, number in _numbered(trace, paths).items()
     }
+
+
+def _stack(path: str) -> tuple[str, ...]:
+    """The path of a layer without its numbers."""
+    return tuple("" if part.isdecimal() else part for part in path.split("."))
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(part) for part in path.split(".") if part.isdecimal()]
+
+
+def _numbered(trace: Trace, paths: Sequence[str]) -> dict[str, int]:
+    """The number of each layer in its stack: the only number in which the paths of the stack
+    differ, or their first one where the stack has one layer.
+    """
+    if not paths:
+        return {}
+    stack = [_numbers(path) for path in trace if _stack(path) == _stack(paths[0])]
+    places = [
+        place for place, numbers in enumerate(zip(*stack, strict=True)) if len({*numbers}) > 1
+    ]
+    if len(places) > 1:
+        raise AttlasError(
+            "paths of layers that differ in one number, which counts them",
+            f"{paths[0]!r}, in whose stack {len(places)} numbers differ",
+            "name the weights yourself: trace[path][:] has those of one layer",
+        )
+    place = places[0] if places else 0
+    return {path: (_numbers(path) or [0])[place] for path in paths}
