@@ -10,6 +10,7 @@ from torch import Tensor
 
 from attlas._hardware import processor_maker
 from attlas.ops.deferred_reads import DeferredGradient, deferred_gradient
+from attlas.ops.linear import is_general_backward
 
 _AT_ONCE = 2**18  # numbers in (rows, queries, keys, dim): 1 MiB of float32, which caches hold
 
@@ -48,7 +49,7 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         query, keys, energy = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph: by functions that autograd knows
+        if is_general_backward(gradient):
             return _in_turn(ctx, gradient)
         _, keys_need_grad, _ = ctx.needs_input_grad
         deferred: DeferredGradient | None = ctx.end_of_loop
@@ -77,13 +78,15 @@ class _Scores(torch.autograd.Function):
 
 
 def _in_turn(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    """The gradients, to be differentiated in turn."""
-    # Views, because a query may itself be computed from the keys: only the direct way counts.
-    inputs = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
-    query, keys, energy = inputs
-    scores = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ energy[0]
+    """The gradients, by functions that autograd knows."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Views, because a query may itself be computed from the keys: only the direct way counts.
+        inputs = [tensor.view_as(tensor) for tensor in ctx.saved_tensors]
+        query, keys, energy = inputs
+        scores = torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1)) @ energy[0]
     sources = [x for x, needed in zip(inputs, ctx.needs_input_grad, strict=True) if needed]
-    found = iter(torch.autograd.grad(scores, sources, gradient, create_graph=True))
+    found = iter(torch.autograd.grad(scores, sources, gradient, create_graph=again))
     return tuple(next(found) if needed else None for needed in ctx.needs_input_grad)
 
 

@@ -11,7 +11,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from attlas.ops.cache import KeyValueCache
 from attlas.ops.dropout import dropout_mask
-from attlas.ops.linear import is_plain_cpu_float32, is_traced_or_transformed
+from attlas.ops.linear import is_general_backward, is_plain_cpu_float32, is_traced_or_transformed
 from attlas.patterns import Causal, Everywhere, Pattern
 from attlas.recording.torch_functions.mode import register_sdpa_equivalent
 
@@ -130,7 +130,7 @@ class _Read(torch.autograd.Function):
 def _gradients(ctx: Any, gradient: Tensor) -> Sequence[Tensor | None]:
     """The gradients of query, keys and values, as far as needed."""
     query, keys, values, allowed, dropped, weights = ctx.saved_tensors
-    if torch.is_grad_enabled():  # to be differentiated in turn
+    if is_general_backward(gradient):
         return _in_turn(gradient, (query, keys, values), allowed, dropped, ctx.scale, ctx.shape)
     query_needs_grad, keys_need_grad, values_need_grad = ctx.needs_input_grad[:3]
     of_scores = weights
@@ -158,13 +158,15 @@ def _in_turn(
     shape: tuple[int, int, int, int],
 ) -> list[Tensor | None]:
     """The gradients of query, keys and values by functions that autograd knows."""
-    query, keys, values = inputs
-    scores = (torch.bmm(query, keys.transpose(1, 2)) * scale).view(shape)
-    scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
-    weights = torch.softmax(scores, dim=-1)
-    y = torch.bmm(_apply_dropout(weights.view(len(query), -1, shape[-1]), dropped), values)
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        query, keys, values = inputs
+        scores = (torch.bmm(query, keys.transpose(1, 2)) * scale).view(shape)
+        scores = scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)
+        weights = torch.softmax(scores, dim=-1)
+        y = torch.bmm(_apply_dropout(weights.view(len(query), -1, shape[-1]), dropped), values)
     differentiable = [tensor for tensor in inputs if tensor.requires_grad]
-    gradients = iter(torch.autograd.grad(y, differentiable, gradient, create_graph=True))
+    gradients = iter(torch.autograd.grad(y, differentiable, gradient, create_graph=again))
     return [next(gradients) if tensor.requires_grad else None for tensor in inputs]
 
 

@@ -10,6 +10,7 @@ from attlas.ops.linear import (
     bf16_matmul,
     gradient_of_weight,
     is_bf16_matmul,
+    is_general_backward,
     is_traced_or_transformed,
     linear,
 )
@@ -99,7 +100,7 @@ class _Step(torch.autograd.Function):
         inputs, weight = ctx.saved_tensors
         with bf16_matmul(ctx.half):
             of_inputs = linear(gradient, weight.t()) if ctx.needs_input_grad[1] else None
-            if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
+            if is_general_backward(gradient):  # in a pair it would be a constant
                 of_bias = gradient.sum(0) if ctx.needs_input_grad[3] else None
                 return None, of_inputs, gradient_of_weight(gradient, inputs), of_bias
         task_id = torch._C._current_graph_task_id()

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attlas.ops.cache import KeyValueCache
-from attlas.ops.linear import is_plain_cpu_float32, is_traced_or_transformed
+from attlas.ops.linear import is_general_backward, is_plain_cpu_float32, is_traced_or_transformed
 
 LONG = 128
 """From so many keys on. Fewer keep the bits of earlier releases: recipes that come with attlas have
@@ -146,7 +146,7 @@ class _WeightedMean(torch.autograd.Function):
         of_weights = gradient @ values.transpose(1, 2) if ctx.needs_input_grad[0] else None
         if not ctx.needs_input_grad[1]:
             return of_weights, None
-        if torch.is_grad_enabled():  # create_graph: a gradient in a pair would be a constant
+        if is_general_backward(gradient):  # in a pair it would be a constant
             return of_weights, weights.transpose(1, 2) @ gradient
         ctx.end_of_loop.add_pair(weights, gradient)
         return of_weights, None

@@ -269,6 +269,18 @@ def is_traced_or_transformed() -> bool:
     )
 
 
+def is_general_backward(gradient: Tensor) -> bool:
+    """Return True in a backward pass whose gradients are differentiated in turn (`create_graph`),
+    or that takes many gradients at once (`is_grads_batched`): then only plain operations will do.
+    """
+    functorch = torch._C._functorch
+    return (
+        torch.is_grad_enabled()
+        or functorch.is_batchedtensor(gradient)
+        or functorch.is_legacy_batchedtensor(gradient)
+    )
+
+
 def _dense(matrix: Tensor) -> Tensor:
     """The matrix, all of its memory, as it stands or turned."""
     dense = matrix.is_contiguous() or matrix.t().is_contiguous()
