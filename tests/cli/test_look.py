@@ -101,6 +101,10 @@ def test_gold_links_belong_to_a_trace_that_is_served(
     gold.write_text("1-1\n\n")
     assert called("look", two_texts, "--gold", gold, "--gold-first", 1)[0] == 0
     assert [links.sure for links in served[-1][1]["gold"]] == [{(0, 0)}, set()]
+    for wrong in ("", "0-0\n", "0-0\n\n\n"):
+        gold.write_text(wrong)
+        code, _, said = called("look", two_texts, "--gold", gold)
+        assert (code, "as many sentences as the trace has texts, 2; got" in said) == (2, True)
     code, _, said = called("look", two_texts, "--gold-first", 1)
     assert (code, "add --gold" in said) == (2, True)
 

@@ -213,6 +213,33 @@ def test_a_glance_is_what_the_reading_of_the_whole_map_knows(few: None) -> None:
         assert client.get(f"{layer}/glance?{other}").status_code == 204
 
 
+def test_a_coarser_picture_is_made_of_what_is_known_and_a_finer_one_is_read(
+    few: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = AnswerFolder([tmp_path / "kept"], "7" * 64)
+    client, layer = opened(made(pattern=everywhere), answers)
+    whole, read = MapWindow.pyramid, []
+    monkeypatch.setattr(
+        MapWindow,
+        "pyramid",
+        lambda window, *rest: read.append((window.height, window.width)) or whole(window, *rest),
+    )
+    expected = made(pattern=everywhere)["a"][0, 1]
+    for shape in ((64, 64), (32, 16), (2, 1), (50, 64), (100, 90), (64, 64), (20, 30)):
+        tile = unpack(client.get(f"{layer}?heads=1:2&shape={shape[0]},{shape[1]}").content)
+        bounds = [
+            [i * size // cells for i in range(cells + 1)]
+            for size, cells in zip(expected.shape, shape, strict=True)
+        ]
+        rows, keys = bounds
+        corner = expected[rows[-2] : rows[-1], keys[-2] : keys[-1]].amax()
+        torch.testing.assert_close(tile[0, -1, -1], corner, atol=2e-5, rtol=0)
+    # The third is a part of the first, and the last two of what was read before.
+    assert read == [(64, 64), (50, 64), (100, 90), (64, 64)]
+    part = f"{layer}/glance?heads=1:2&rows=0:3000&shape=100,90"
+    assert unpack(client.get(part).content).shape[1] == 100
+
+
 def test_a_glance_tells_where_no_query_may_look(few: None) -> None:
     client, layer = opened(made())
     client.get(f"{layer}?{WHOLE}")

@@ -104,6 +104,32 @@ def test_a_fault_of_ours_is_reported_as_one() -> None:
     assert (answer.status_code, "RuntimeError" in answer.json()["got"]) == (500, True)
 
 
+def test_the_log_of_a_fault_of_ours_does_not_grow_with_each_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail() -> Any:
+        raise RuntimeError("a bug")
+
+    lengths = []
+    with opened(("x", fail)) as client:
+        for _ in range(3):
+            caplog.clear()
+            assert client.get("/api/model").status_code == 500
+            lengths.append(len(caplog.text.splitlines()))
+    assert lengths[0] > 0
+    assert len(set(lengths)) == 1
+
+
+def test_a_library_that_ends_the_program_ends_no_server() -> None:
+    def fail() -> Any:
+        raise SystemExit(3)
+
+    with opened(("x", fail), ("y", lambda: trace("y"))) as client:
+        answer = client.get("/api/model")
+        assert (answer.status_code, "RuntimeError" in answer.json()["got"]) == (500, True)
+        assert client.get("/api/sources/1/model").status_code == 200
+
+
 def test_it_is_opened_soon_also_if_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("attlas.explorer.sources._SOON", 0.01)
     begun = threading.Event()

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,8 +126,8 @@ def look(
     sources = sources_of(subjects, LookOptions(**options), cache=cache)
     if gold is not None:
         with loading():
-            from attlas.explorer.gold import read_gold
-        sources = [replace(sources[0], gold=read_gold(gold, gold_first))]
+            from attlas.jobs.looking import with_gold
+        sources = [with_gold(sources[0], gold, gold_first)]
     apis, begin = apis_of(sources, failed=lambda error: print(f"attlas: {error}", file=sys.stderr))
     names = ", ".join(map(str, subjects))
 

@@ -157,9 +157,11 @@ class MapRecord:
 class Reader(ABC):
     """A model that reads texts in batches while it is observed.
 
-    The results of a text do not depend on the other texts of the batch, except for rounding. facts:
-    what its numbers depend on, beside the texts. special: the ids of tokens that stand for no text;
-    an unknown word is a word.
+    The results of a text do not depend on the other texts of the batch, except for rounding.
+
+    Attributes:
+        facts: What its numbers depend on, beside the texts.
+        special: The ids of tokens that stand for no text; an unknown word is a word.
     """
 
     model: Any

@@ -41,6 +41,7 @@ def serve(
     *,
     name: str | None = None,
     notes: Path | None = None,
+    gold: Sequence[Reference] | None = None,
     host: str = "127.0.0.1",
     port: int = PORT,
     open_browser: bool = True,
@@ -51,13 +52,15 @@ def serve(
     Args:
         name: What the page calls a trace.
         notes: The file of the reader's notes; None = the page takes none.
+        gold: Of a trace, the links of annotators for each of its texts.
         host, port, open_browser, ready: See `server.serve_apis`.
 
     Raises:
-        AttlasError: If the host is unknown, or the port is taken or not allowed.
+        AttlasError: If the host is unknown, or the port is taken or not allowed; and for links of
+            other texts.
     """
     serve_apis(
-        [api(shown, name=name, notes=notes)],
+        [api(shown, name=name, notes=notes, gold=gold)],
         host=host,
         port=port,
         open_browser=open_browser,

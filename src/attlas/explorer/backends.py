@@ -233,10 +233,13 @@ _EXAMPLES = {
 class ModelFacts:
     """None = not known, and then the page does not say it.
 
-    Languages are codes such as "de". bleu is that of the best validation, over `bleu_sentences`
-    sentences, with sacrebleu's signature. attention: the score function, or "none". task: what the
-    model does with a text. It may "translate", "continue" or "answer" it (an encoder–decoder of
-    unknown use), "classify" it, or "read" it and write nothing.
+    Languages are codes such as "de". The BLEU is that of the best validation, over
+    `bleu_sentences` sentences, with sacrebleu's signature.
+
+    Args:
+        attention: The score function, or "none".
+        task: What the model does with a text. It may "translate", "continue" or "answer" it (an
+            encoder–decoder of unknown use), "classify" it, or "read" it and write nothing.
     """
 
     name: str | None
@@ -428,7 +431,7 @@ def _preview(trace: Trace, row: int, batch: int) -> str:
 MOST_READ = 512  # tokens of a text: attention of a longer one takes a page's patience and memory
 MOST_WRITTEN = 1024  # tokens of a translation, where the translator takes a limit
 MOST_KEPT = 256 * 2**20  # bytes of maps
-_GLANCE = 0.2  # seconds between looks whether the page still waits
+_POLL_SECONDS = 0.2  # seconds between looks whether the page still waits
 _AT_ONCE = 4  # searches that take turns; each holds memory
 _MOST_WAITING = 16  # texts beyond those
 
@@ -481,7 +484,7 @@ class TranslatorBackend:
                 if await request.is_disconnected():  # the page asked something newer meanwhile
                     raise ClientDisconnect
                 message = await run_while_connected(
-                    request, lambda stop: self._message(question, stop), _GLANCE
+                    request, lambda stop: self._message(question, stop), _POLL_SECONDS
                 )
         finally:
             self._num_requests -= 1

@@ -131,7 +131,11 @@ class BeamRoutes:
     def __init__(
         self, bounded: Callable[[Callable[[], None]], object], maps: MapRoutes, turns: SearchTurns
     ) -> None:
-        """bounded: the model, with the bounds of the server, and what is called before a step."""
+        """
+        Args:
+            bounded: Gives the model, with the bounds of the server. It takes what is called before
+                each step.
+        """
         self._bounded, self._maps, self._turns = bounded, maps, turns
 
     @property

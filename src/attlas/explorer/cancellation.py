@@ -13,18 +13,20 @@ from starlette.requests import ClientDisconnect, Request
 from attlas._hardware import malloc_trim
 from attlas.recording.maps.reductions import PassCancelledError
 
-_GLANCE = 0.2  # seconds between looks whether a turn is still waited for
+_POLL_SECONDS = 0.2  # seconds between looks whether a turn is still waited for
 
 Found = TypeVar("Found")
 
 
 async def run_while_connected(
-    request: Request, work: Callable[[threading.Event], Found], glance: float
+    request: Request, work: Callable[[threading.Event], Found], pause: float
 ) -> Found:
     """What work(stop) gives, in a thread of its own; `stop` is set once the page has gone.
 
-    glance: seconds between looks whether the page still waits.
     Memory that the work has freed is given back.
+
+    Args:
+        pause: Seconds between looks whether the page still waits.
 
     Raises:
         ClientDisconnect: If the work was given up.
@@ -42,7 +44,7 @@ async def run_while_connected(
         lambda over: over.cancelled() or over.exception()
     )  # if no request reads it
     try:
-        while not (await asyncio.wait([task], timeout=glance))[0]:
+        while not (await asyncio.wait([task], timeout=pause))[0]:
             if await request.is_disconnected():  # the page asked for something else meanwhile
                 stop.set()
         return task.result()
@@ -86,6 +88,6 @@ class SearchTurns:
     def _wait(self, stop: threading.Event) -> None:
         with self._changed:
             while self._waiting[0] is not stop and not stop.is_set():
-                self._changed.wait(_GLANCE)
+                self._changed.wait(_POLL_SECONDS)
         if stop.is_set():
             raise PassCancelledError

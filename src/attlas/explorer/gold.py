@@ -29,8 +29,9 @@ _NO_WORD = re.compile(r"</?s>|<pad>|<[be]os>|\[(CLS|SEP|PAD)\]|<\|.*\|>", re.DOT
 def read_gold(path: Path, first: int = 0) -> tuple[Reference, ...]:
     """The reference links of each text: lines "0-0 1p2", or lines "1 1 1 S".
 
-    first: the number of the first word in lines of the former kind, see `read_reference`; for the
-    latter see `read_numbered_reference`.
+    Args:
+        first: The number of the first word in lines of the former kind, see `read_reference`; for
+            the latter see `read_numbered_reference`.
 
     Raises:
         AttlasError: As those do.

@@ -45,8 +45,10 @@ from attlas.recording.trace import Axes, axes_of
 class Layer:
     """One layer's map of one text: an attention map of a single batch row, and what its axes are.
 
-    kind: what it relates, None = unknown. path: of its module. before: how many queries other
-    maps have that the same module computed earlier.
+    Args:
+        kind: What it relates; None = unknown.
+        path: Of its module.
+        before: How many queries other maps have that the same module computed earlier.
     """
 
     name: str
@@ -76,8 +78,10 @@ class Layer:
 class TextMaps:
     """Every map of one text.
 
-    forward_pass: what made them, None = it cannot be run again. asked: the text and the prefix of a
-    search, None = nothing was searched for. gold: the links of annotators, None = there are none.
+    Args:
+        forward_pass: What made them; None = it cannot be run again.
+        requested: The text and the prefix of a search; None = nothing was searched for.
+        gold: The links of annotators; None = there are none.
     """
 
     layers: tuple[Layer, ...]
@@ -89,7 +93,8 @@ class TextMaps:
     def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "TextMaps":
         """The maps of this batch row; those of target × source come first.
 
-        batch: only those of layers with as many batch rows; None = all that have this row.
+        Args:
+            batch: Only those of layers with as many batch rows; None = all that have this row.
         """
         layers = [layer for name in trace for layer in _layers(trace, name, row, batch)]
         return cls(tuple(sorted(layers, key=lambda layer: layer.axes.within)))
@@ -187,8 +192,11 @@ class MapCache:
     """The maps of the latest texts by id: at most `most` of them; the least recently used one goes
     first.
 
-    most_bytes: what their tensors may take together, None = any amount; the latest is kept anyway.
     Ids are drawn at random, so that a page which did not ask for a translation cannot guess it.
+
+    Args:
+        most_bytes: What their tensors may take together; None = any amount. The latest is kept
+            anyway.
     """
 
     def __init__(self, most: int = 32, *, most_bytes: int | None = None) -> None:
@@ -240,11 +248,12 @@ _EFFORT = {8: 4, 16: 1}
 
 @dataclass(frozen=True, slots=True)
 class MapWindow:
-    """heads, rows, keys: half-open ranges; this window is sent as height × width numbers a head.
+    """A window of the maps of a layer, which is sent as height × width numbers a head.
 
-    Where height × width is smaller than the window, each number is the **largest** weight of its
-    group: a peak never vanishes because one looks from afar. The groups divide the rows (and the
-    keys) as evenly as whole numbers can: group i of n begins at ⌊i · size / n⌋.
+    Heads, rows and keys are half-open ranges. Where height × width is smaller than the window, each
+    number is the **largest** weight of its group: a peak never vanishes because one looks from
+    afar. The groups divide the rows (and the keys) as evenly as whole numbers can: group i of n
+    begins at ⌊i · size / n⌋.
     """
 
     heads: tuple[int, int]
@@ -412,7 +421,7 @@ def check_parameters(request: Request, names: Collection[str]) -> None:
 
 
 _LONG = 1 << 26  # weights of a map, from which a pyramid of it is kept
-_GLANCE = 0.2  # seconds between looks whether the page still waits
+_POLL_SECONDS = 0.2  # between looks whether the page still waits
 _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 
 
@@ -432,8 +441,11 @@ class MapRoutes:
     """Keeps the maps of the latest texts, lists what is in them, and answers for their weights and
     tokens.
 
-    when_missing: gives the maps of an id that are not kept, None where there are none. answers:
-    where pyramids of long maps are kept, beside memory; None = nowhere.
+    Args:
+        answers: Where pyramids of long maps are kept, beside memory; None = nowhere.
+
+    Attributes:
+        when_missing: Gives the maps of an id that are not kept, None where there are none.
     """
 
     def __init__(self, most_bytes: int | None = None, answers: AnswerFolder | None = None) -> None:
@@ -478,7 +490,7 @@ class MapRoutes:
         async with self.turns:
             if await request.is_disconnected():  # while it waited for its turn
                 raise ClientDisconnect
-            return await run_while_connected(request, work, _GLANCE)
+            return await run_while_connected(request, work, _POLL_SECONDS)
 
     def _layer_and_window(self, request: Request) -> tuple[Layer, MapWindow]:
         text_maps = self.text_maps(request)
@@ -500,14 +512,17 @@ class MapRoutes:
     ) -> bytes:
         """A tile; of a whole map that is long, a pyramid is kept, with which parts of it are read
         in less time."""
-        head = view.heads[0]
-        if view.is_long(layer):
-            pyramid = view.pyramid(layer, stop, report)
-            self._pyramids.put((name, head), pyramid)
-            if self._answers is not None:
-                self._keep(self._answers, _pyramid_name(name, head), pyramid)
-            return view.packed(pyramid.coarser((view.height, view.width)))
+        head, shape = view.heads[0], (view.height, view.width)
         known = self._pyramid(name, layer, head) if view.is_of_one(layer) else None
+        if view.is_long(layer):
+            if known is None or not known.has_groups(shape):
+                pyramid = view.pyramid(layer, stop, report)
+                if known is None or pyramid.cells.numel() >= known.cells.numel():
+                    self._pyramids.put((name, head), pyramid)
+                    if self._answers is not None:
+                        self._keep(self._answers, _pyramid_name(name, head), pyramid)
+                known = pyramid
+            return view.packed(known.coarser(shape))
         log_sums = None if known is None else known.log_sums
         return view.packed(view.of(layer, stop, hidden=-math.inf, report=report, log_sums=log_sums))
 

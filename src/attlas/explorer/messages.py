@@ -75,7 +75,8 @@ _MOST_BYTES = 64 * 1024  # of one request; of its text a translator counts the t
 class TranslationRequest:
     """A text to translate, and what its translation begins with ("" = anything).
 
-    prefix: a text; or the ids of its tokens, which no text may spell.
+    Args:
+        prefix: A text; or the ids of its tokens, which no text may spell.
     """
 
     text: str

@@ -166,7 +166,11 @@ def _answer(
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """All weights of a layer. step: 1; more, where levels are rounded to multiples of it."""
+    """All weights of a layer.
+
+    Args:
+        step: 1; more, where levels are rounded to multiples of it.
+    """
 
     content: bytes
     step: int

@@ -71,14 +71,15 @@ _SPECIAL = re.compile(
 class LayerOverview:
     """What can be said of the heads of a layer at once.
 
-    pictures: the largest weight of each cell, −inf where no query may look at any key. statistics:
-    by name, a number for each head; None = not known. Queries that see nothing, and of
-    self-attention those of padding, count nowhere.
-
         information = H(w̄) − (1 / n) Σ_i H(w_i), in nats, with w̄ = Σ_i w_i / Σ_ij w_ij
 
-    is 0 where all queries look alike, and large where each looks at a key of its own. sampled:
-    whether only one query of each row of cells was read.
+    is 0 where all queries look alike, and large where each looks at a key of its own. Queries that
+    see nothing, and of self-attention those of padding, count nowhere.
+
+    Args:
+        pictures: The largest weight of each cell, −inf where no query may look at any key.
+        statistics: By name, a number for each head; None = not known.
+        sampled: Whether only one query of each row of cells was read.
     """
 
     pictures: Float[Tensor, "heads rows keys"]

@@ -273,6 +273,12 @@ class Pyramid:
             log_sums = (found["max_logit"] - found["max_weight"].log())[0, 0].float().cpu()
         return cls(found["pooled"][0, 0], size, log_sums)
 
+    def has_groups(self, shape: tuple[int, int]) -> bool:
+        """Whether each group of a picture of this shape is so many whole cells."""
+        return all(
+            cells % groups == 0 for cells, groups in zip(self.cells.shape, shape, strict=True)
+        )
+
     def coarser(self, shape: tuple[int, int]) -> Float[Tensor, "1 height width"]:
         """The largest of each group, where a group is as many whole cells as any other."""
         height, width = shape

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -51,6 +52,7 @@ class Opening:
         self._made: Future[ASGIApp] = Future()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._traceback: TracebackType | None = None  # of what went wrong
 
     def begin(self) -> None:
         """Make it, unless that has begun."""
@@ -69,7 +71,10 @@ class Opening:
         try:
             self._made.set_result(self._make())
         except BaseException as error:
-            self._made.set_exception(error)
+            # What ends a program, such as `SystemExit` of a library, must not end the event loop.
+            wrong = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            self._traceback = wrong.__traceback__
+            self._made.set_exception(wrong)
             if isinstance(error, AttlasError) and self._failed is not None:
                 self._failed(error)
 
@@ -80,7 +85,13 @@ class Opening:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.begin()
         # A request that is given up leaves the thread at work for the others.
-        application = await asyncio.shield(asyncio.wrap_future(self._made))
+        try:
+            application = await asyncio.shield(asyncio.wrap_future(self._made))
+        except Exception as error:
+            if not self.is_broken():
+                raise
+            # Each raise would make the traceback of the one before longer.
+            raise error.with_traceback(self._traceback) from None
         await application(scope, receive, send)
 
 

@@ -33,12 +33,9 @@ def pack(
 ) -> bytes:
     """The bytes of a tile, whose heads have a scale each: weight = scale · (level / most)^power.
 
-    scale: the largest weight of the head; most = 2^bits − 2; power: 1 for the curve "linear", 2 for
-    "root". The level 2^bits − 1 is a cell in which no query may look at any key; −inf in `weights`.
-    pyramid_level n: a cell stands for up to 2ⁿ × 2ⁿ weights. sampled: not all of them were read.
-    step: levels are rounded to its multiples, so that they deflate better; the largest stays.
-    effort: of zlib, from 1 (fast) to 9 (small).
-    Little-endian, a header of 28 bytes and then one zlib stream:
+    The scale is the largest weight of the head, most = 2^bits − 2, and the power is 1 for the curve
+    "linear", 2 for "root". The level 2^bits − 1 is a cell in which no query may look at any key;
+    −inf in `weights`. Little-endian, a header of 28 bytes and then one zlib stream:
 
         offset  type     what
              0  char[4]  "ATLT"
@@ -56,6 +53,12 @@ def pack(
 
     With 16 bits and the curve "linear" a weight of at most 1 is off by less than 0.000008. Zero
     stays exactly zero; `unpack` is the way back.
+
+    Args:
+        pyramid_level: n, where a cell stands for up to 2ⁿ × 2ⁿ weights.
+        sampled: Whether not all of them were read.
+        step: Levels are rounded to its multiples, so that they deflate better; the largest stays.
+        effort: Of zlib, from 1 (fast) to 9 (small).
 
     Raises:
         AttlasError: For weights that are negative or not finite, and for other bits or curves.
@@ -93,7 +96,11 @@ def pack(
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """What `pack` packed. hidden: where no query may look at any key; the weight there is 0."""
+    """What `pack` packed.
+
+    Args:
+        hidden: Where no query may look at any key; the weight there is 0.
+    """
 
     weights: Float[Tensor, "heads rows keys"]
     hidden: Bool[Tensor, "heads rows keys"]

@@ -1,8 +1,11 @@
 """What the explorer shows, opened: a run, a trace, or a model of Hugging Face."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from attlas.explorer.backends import LabellingTranslator, TranslatorProtocol
+from attlas.explorer.backends import LabellingTranslator, TranslatorProtocol, texts_of
+from attlas.explorer.gold import check_gold, read_gold
+from attlas.explorer.sources import ExplorerSource
 from attlas.inference import TextClassifier, Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.jobs.inputs import (
@@ -49,3 +52,17 @@ def opened(path: Path, options: LookOptions) -> TranslatorProtocol | Trace:
         )
     config = decoding_of(run, options.settings, options.num_beams)
     return Translator(run, config, checkpoint=checkpoint, device=options.device)
+
+
+def with_gold(source: ExplorerSource, path: Path, first: int = 0) -> ExplorerSource:
+    """The same trace with the links of annotators, and opened: its texts say whether they fit.
+
+    Args:
+        path, first: See `attlas.explorer.gold.read_gold`.
+
+    Raises:
+        AttlasError: As `read_gold`, for a damaged trace, and for links of other texts.
+    """
+    gold, trace = read_gold(path, first), source.open()
+    check_gold(gold, len(texts_of(trace)))
+    return replace(source, open=lambda: trace, gold=gold)

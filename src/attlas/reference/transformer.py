@@ -28,9 +28,11 @@ Maps = dict[str, Float64[np.ndarray, "_ _ _"]]  # heads, queries, keys: each lay
 class TransformerParameters(NamedTuple):
     """What a Transformer has learned.
 
-    E_source, E_target: one vector for each word. W: the same for each word that may be written; the
-    paper shares all three (section 3.4). encoder_norm, decoder_norm: behind the last layer; None =
-    no norm, as in the paper. Pre-norm has them.
+    Attributes:
+        E_source, E_target: One vector for each word.
+        W: The same for each word that may be written; the paper shares all three (section 3.4).
+        encoder_norm, decoder_norm: Behind the last layer; None = no norm, as in the paper. Pre-norm
+            has them.
     """
 
     E_source: Float64[np.ndarray, "source_words embed_dim"]

@@ -32,12 +32,17 @@ _OTHER_BYTES = "bytes that are not those that were saved"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """`model`: the state dict. `training`: what an optimizer needs beside it. `facts`: JSON.
-    `seal`: what its answers depend on outside of it, see `seal_of`; None = unknown.
+    """The weights of a model, and all that a training needs to go on.
 
     On disk: one safetensors file with tensors `model.*` and `training.*`, and in its metadata the
     facts, the seal, a SHA-256 of these two, and one over all of it. Reading it parses numbers and
     JSON and executes no code.
+
+    Args:
+        model: The state dict.
+        training: What an optimizer needs beside it.
+        facts: JSON.
+        seal: What its answers depend on outside of it, see `seal_of`; None = unknown.
     """
 
     model: Mapping[str, Tensor]

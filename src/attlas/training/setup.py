@@ -102,8 +102,10 @@ def prepare_run(
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
 
     A folder without a checkpoint is begun anew: nothing was trained that another recipe would
-    spoil. `config.toml` is written last: a new folder that has one has all the rest. `splits`: the
-    data where it is loaded already.
+    spoil. `config.toml` is written last: a new folder that has one has all the rest.
+
+    Args:
+        splits: The data, where it is loaded already.
 
     Raises:
         AttlasError: If recipe or data are not those it began with.
