@@ -206,7 +206,7 @@ def kept(lines: Iterable[bytes], path: Path | str | None) -> Iterator[None]:
 @contextmanager
 def _replacing(path: Path | str) -> Iterator[Output]:
     created = not os.path.lexists(path)
-    raw = _Patient(path)
+    raw = _LateTruncatedFile(path)
     try:
         with io.BufferedWriter(raw) as file:
             try:
@@ -223,7 +223,7 @@ def _replacing(path: Path | str) -> Iterator[Output]:
         raise
 
 
-class _Patient(io.FileIO):
+class _LateTruncatedFile(io.FileIO):
     """A file that is emptied only when writing begins. Its errors, such as a full disk, name it."""
 
     begun = left = False

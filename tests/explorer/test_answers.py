@@ -40,7 +40,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+    return sorted(folder.glob("[!.]*")) if folder.is_dir() else []
 
 
 def test_an_answer_is_kept_beside_its_trace_for_those_who_may_read_the_trace(
@@ -53,6 +53,13 @@ def test_an_answer_is_kept_beside_its_trace_for_those_who_may_read_the_trace(
     assert AnswerFolder.of_trace(trace, SUM).read("/model?") == SAID
     (file,) = files(trace.parent / FOLDER)
     assert (stat.S_IMODE(file.stat().st_mode), files(caches)) == (0o640, [])
+
+
+def test_git_passes_over_the_folder(trace: Path) -> None:
+    folder = AnswerFolder.of_trace(trace, "a" * 64)
+    folder.write("/x", Answer("text/plain", b"1"))
+    folder.write("/y", Answer("text/plain", b"2"))
+    assert (trace.parent / FOLDER / ".gitignore").read_text() == "*\n"
 
 
 def test_another_question_or_another_trace_has_no_answer(trace: Path) -> None:

@@ -233,7 +233,7 @@ class Finished:
         log_probabilities = torch.cat([self.log_probabilities, log_probabilities], 1)
         if self.keys is not None and keys is not None:
             keys = torch.cat([self.keys, keys], 1)
-            is_duplicate = _said_better(scores, keys)
+            is_duplicate = _is_worse_duplicate(scores, keys)
             scores = scores.masked_fill(is_duplicate, _NEVER)
             log_probabilities = log_probabilities.masked_fill(is_duplicate, _NEVER)
         best, indices = largest(scores, self.scores.shape[1])
@@ -250,7 +250,7 @@ class Finished:
         return to_hypotheses(self.tokens, self.scores, self.log_probabilities, self.lengths)
 
 
-def _said_better(
+def _is_worse_duplicate(
     scores: Float[Tensor, "sentences all"], keys: Int[Tensor, "sentences all"]
 ) -> Bool[Tensor, "sentences all"]:
     """Of which the text is that of another with a higher score, or an equal one before it."""

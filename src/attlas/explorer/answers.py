@@ -28,6 +28,7 @@ from attlas.explorer.messages import no_store
 FORMAT = 1
 """Of the files, and of the answers in them: raise it where either changes."""
 
+IGNORED = ".gitignore"
 FOLDER = ".attlas-cache"
 MOST_BYTES = 256 * 2**20  # of all files of a folder
 MOST_OF_ONE = 64 * 2**20
@@ -109,6 +110,8 @@ class AnswerFolder:
             folder.mkdir(parents=True, exist_ok=True)
             if not _is_own(folder):
                 return False
+            if not (folder / IGNORED).exists():
+                (folder / IGNORED).write_text("*\n", encoding="ascii")  # for Git
             temporary.touch(mode=0o600, exist_ok=False)
             temporary.write_bytes(content)
             temporary.chmod(self._mode | 0o600)
@@ -190,7 +193,7 @@ def _shrink(folder: Path, most_bytes: int, newest: Path) -> None:
 _LONG = 0.1  # seconds; an answer that took longer is kept
 _FIRST = 16  # answers after the start, which are kept anyway: by them the first picture is drawn
 _KEPT = ("/model", "/texts/", "/maps/")
-_PASSING = ("/progress", "/glance", "/alignment")  # /alignment: its links come from another file
+_NOT_KEPT = ("/progress", "/glance", "/alignment")  # /alignment: its links come from another file
 
 
 class RememberedAnswers:
@@ -211,7 +214,7 @@ class RememberedAnswers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        lasting = path.startswith(_KEPT) and not path.endswith(_PASSING)
+        lasting = path.startswith(_KEPT) and not path.endswith(_NOT_KEPT)
         if scope["method"] != "GET" or not lasting:
             await self._inner(scope, receive, send)
             return
@@ -225,19 +228,19 @@ class RememberedAnswers:
             await no_store(response)(scope, receive, send)
             return
         begun, early = time.monotonic(), self._num_answers <= _FIRST
-        come = _Come()
+        recorded = _RecordedResponse()
 
         async def note(message: Message) -> None:
-            come.take(message)
+            recorded.take(message)
             await send(message)
 
         await self._inner(scope, receive, note)
-        if come.whole and (early or time.monotonic() - begun > _LONG):
+        if recorded.whole and (early or time.monotonic() - begun > _LONG):
             # The answer is with who asked: nobody waits for the disk.
-            await run_in_threadpool(self._answers.write, question, come.answer)
+            await run_in_threadpool(self._answers.write, question, recorded.answer)
 
 
-class _Come:
+class _RecordedResponse:
     """An answer, as it comes."""
 
     def __init__(self) -> None:

@@ -312,7 +312,7 @@ def _symbols(data: Mapping[str, Any]) -> str | None:
     return " ".join(str((5 * i + 2) % symbols) for i in range(size))
 
 
-def _said(notes: bool, sources: Sequence[str]) -> dict[str, Any]:
+def _page_facts(notes: bool, sources: Sequence[str]) -> dict[str, Any]:
     """What the page is told of a trace and of a model alike."""
     return {"notes": notes, **({"sources": list(sources)} if len(sources) > 1 else {})}
 
@@ -338,7 +338,7 @@ class TraceBackend:
         gold: Sequence[Reference] | None = None,
     ) -> None:
         self._trace, self._name, self._maps = trace, name, maps
-        self._said = _said(notes, sources) | ({} if gold is None else {"gold": True})
+        self._page_facts = _page_facts(notes, sources) | ({} if gold is None else {"gold": True})
         self._texts = texts_of(trace)
         self._gold = gold
         if gold is not None:
@@ -360,7 +360,7 @@ class TraceBackend:
 
     async def _model(self, request: Request) -> Response:
         texts = [title for title, _, _ in self._texts]
-        return json_no_store({"facts": {"name": self._name}, "texts": texts, **self._said})
+        return json_no_store({"facts": {"name": self._name}, "texts": texts, **self._page_facts})
 
     async def _text(self, request: Request) -> Response:
         row = path_number(request, "row")
@@ -447,7 +447,7 @@ class TranslatorBackend:
         notes: bool = False,
         sources: Sequence[str] = (),
     ) -> None:
-        self._said = _said(notes, sources)
+        self._page_facts = _page_facts(notes, sources)
         self._translator = translator
         self._facts = asdict(facts(translator))  # what is wrong with a run is said at the start
         self._maps = maps
@@ -470,7 +470,7 @@ class TranslatorBackend:
         ]
 
     async def _model(self, request: Request) -> Response:
-        return json_no_store({"facts": self._facts, "texts": None, **self._said})
+        return json_no_store({"facts": self._facts, "texts": None, **self._page_facts})
 
     async def _translate(self, request: Request) -> Response:
         question = await TranslationRequest.read(request)

@@ -351,7 +351,7 @@ def _vector(numbers: Float[Tensor, " width"]) -> list[float | None]:
     return [float(f"{number:.6g}") if math.isfinite(number) else None for number in some]
 
 
-def row_asked(query: Mapping[str, str], layer: Layer) -> tuple[int, int, int | None]:
+def requested_row(query: Mapping[str, str], layer: Layer) -> tuple[int, int, int | None]:
     """The head, the row and the key of a query string: ?head=h&row=r&key=k.
 
     Raises:
@@ -366,7 +366,7 @@ def row_asked(query: Mapping[str, str], layer: Layer) -> tuple[int, int, int | N
 
 def mechanism_without_model(layer: Layer, query: Mapping[str, str]) -> dict[str, Any]:
     """What can be said of a row of a trace."""
-    head, row, key = row_asked(query, layer)
+    head, row, key = requested_row(query, layer)
     if isinstance(layer.attention_map, FactoredAttentionMap):
         return row_message(row_of_factored(layer, head, row, None, _NO_MODEL), key)
     return _missing("this map holds weights alone, without the queries and keys they came from")
@@ -398,7 +398,7 @@ class MechanismRoutes:
         layer = text_maps.layer(number)
         check_parameters(request, ("head", "row", "key"))
         query = request.query_params
-        head, row, key = row_asked(query, layer)
+        head, row, key = requested_row(query, layer)
         run = text_maps.forward_pass
         name = request.path_params["id"], number
 

@@ -24,7 +24,7 @@ class DeferredGradient:
     long sources both are slower than the step itself. A step that finds this object adds into
     `sums`, or leaves the two factors of its share in `pairs`.
 
-    Both by the backward pass that met them: one graph may be walked twice.
+    Each backward pass has its own sums and pairs, because a graph may be walked twice.
     """
 
     sums: dict[int, list[tuple[Tensor, Tensor]]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def defer_gradients(cache: KeyValueCache) -> KeyValueCache:
 def deferred_gradient(tensor: Tensor) -> DeferredGradient | None:
     """Where the gradient of a tensor of `defer_gradients` is summed up; None for any other.
 
-    What is computed from such a tensor is another one.
+    A tensor that is computed from such a tensor has none.
     """
     if torch.compiler.is_compiling():
         return None
