@@ -82,7 +82,8 @@ TALLIES: dict[Outcome, str] = {
 
 def overview(entries: Sequence[Entry]) -> list[Block]:
     """The verdict table."""
-    rows, links, sources = [], [], list[set[bool]]()
+    rows, links = [], []
+    claims = [claim for entry in entries for claim, _ in entry.verdicts]
     for entry in entries:
         for claim, judgement in entry.verdicts:
             rows.append(
@@ -97,19 +98,21 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
                 )
             )
             links.append(entry.experiment.name)
-            sources.append({published.source.read for published in claim.published})
     outcomes = [row[3] for row in rows]
     tally = ", ".join(f"{outcomes.count(name)} {words}" for name, words in TALLIES.items())
     return [
         Heading(1, "The lab: claims about attention, run and judged"),
         Paragraph(
             "Each row is a claim as it is taught. Its rule was written before the run. The effect "
-            "is the mean over seeds with its 95 % interval."
+            "is the mean over seeds with its 95 % interval. A verdict changes where the interval "
+            "of new seeds, sizes or data lies on the other side of the bound."
         ),
         Paragraph(f"{len(rows)} claims: {tally}."),
         Paragraph(
-            f"{sum(True in found for found in sources)} of them stand beside a published figure "
-            f"that was read at its source, {sources.count({False})} beside one at second hand."
+            f"{sum(map(_beside_a_paper, claims))} of them stand beside a figure of a paper that "
+            f"was read at its source, {sum(map(_at_second_hand, claims))} beside one at second "
+            f"hand, and {sum(map(_beside_the_text, claims))} beside a figure that the text itself "
+            "prints."
         ),
         Cells(
             ("experiment", "claim", "taught in", "verdict", "effect", "published", "scale, seeds"),
@@ -118,6 +121,20 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
         ),
         PageList(tuple(entry.experiment.name for entry in entries)),
     ]
+
+
+def _beside_a_paper(claim: Claim) -> bool:
+    return any(p.source.read and p.source.title != claim.source.title for p in claim.published)
+
+
+def _at_second_hand(claim: Claim) -> bool:
+    return bool(claim.published) and not any(p.source.read for p in claim.published)
+
+
+def _beside_the_text(claim: Claim) -> bool:
+    """Return True if its only figures that were read are those of the text that teaches it."""
+    read = [p for p in claim.published if p.source.read]
+    return bool(read) and not _beside_a_paper(claim)
 
 
 def published_text(claim: Claim) -> str:

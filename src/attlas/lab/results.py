@@ -79,8 +79,8 @@ def _digest_of_data(name: str) -> str:
     return digest.hexdigest()
 
 
-def provenance_of(seconds: float, command: Sequence[str]) -> dict[str, Any]:
-    """The machine, the versions, the commit and the command of a measurement."""
+def provenance_of(seconds: float, experiment: str, scale: Scale) -> dict[str, Any]:
+    """The machine, the versions, the commit, and the command that makes the measurement again."""
     return {
         **code_version(),
         "torch": torch.__version__,
@@ -89,7 +89,7 @@ def provenance_of(seconds: float, command: Sequence[str]) -> dict[str, Any]:
         "processor": processor_name(),
         "cores": os.cpu_count(),
         "seconds": round(seconds, 1),
-        "command": " ".join(command),
+        "command": f"attlas lab run {experiment} --{scale}",
     }
 
 

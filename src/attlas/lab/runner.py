@@ -1,6 +1,5 @@
 """`run(experiment, scale, folder)`: measure what is not measured yet."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -57,7 +56,7 @@ def run(
             context = Context(experiment.settings[scale], seed, seed_folder, report)
             measurements = tuple(experiment.measure(context))
             check_conditions(experiment, measurements)
-            facts = provenance_of(time.monotonic() - start, ["attlas", *sys.argv[1:]])
+            facts = provenance_of(time.monotonic() - start, experiment.name, scale)
             result = SeedResult(experiment.name, scale, seed, key, measurements, facts)
             write_result(result, folder)
             yield result

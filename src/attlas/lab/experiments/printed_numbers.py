@@ -25,11 +25,11 @@ DRAWN = (
     (0.05, 0.10, 0.70, 0.05, 0.05, 0.03, 0.02),
     (0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.88),
 )
-PRINTED = {
-    "mean entropy": 0.8277,
-    "mean number of weights above 0.1": 2.50,
-    "mean largest weight": 0.7267,
-    "standard deviation of the largest weight": 0.0737,
+PRINTED = {  # with all its digits
+    "mean entropy": "0.8277",
+    "mean number of weights above 0.1": "2.50",
+    "mean largest weight": "0.7267",
+    "standard deviation of the largest weight": "0.0737",
 }
 
 
@@ -71,17 +71,19 @@ def measure_drawn() -> Iterator[Measurement]:
     }
     for name, value in found.items():
         yield Measurement(STATISTIC, value.item(), {"of the drawn map": name})
-        yield Measurement(OFF, abs(value.item() - PRINTED[name]), {"of the drawn map": name})
+        yield Measurement(OFF, abs(value.item() - float(PRINTED[name])), {"of the drawn map": name})
 
 
-def _as_printed(name: str, change: str) -> Claim:
+def _as_printed(name: str) -> Claim:
     """The claim that a statistic of the drawn map is the printed one, to the printed digits."""
+    printed = PRINTED[name]
+    half_a_digit = 0.5 * 10.0 ** -len(printed.partition(".")[2])
     return Claim(
         f"The drawn map has the printed {name}.",
         chapter_4("4.4.2"),
-        AtMost(OFF, 0.00005, {"of the drawn map": name}),
-        change,
-        (Published(f"printed, {name}", PRINTED[name], chapter_4("4.4.2")),),
+        AtMost(OFF, half_a_digit, {"of the drawn map": name}),
+        "A slip in our copy of the map, or another formula of this name in the chapter.",
+        (Published(f"printed, {name}", float(printed), chapter_4("4.4.2")),),
     )
 
 
@@ -116,16 +118,9 @@ EXPERIMENTS = (
                 chapter_4("4.5.1"),
                 AtLeast(ROWS, 1.0),
                 "A loop that also fills row 0, which belongs to the start token.",
-                (Published("printed, rows that sum to 1 of twelve", 12.0, chapter_4("4.5.1")),),
+                (Published("printed, 12 of 12 rows", 1.0, chapter_4("4.5.1")),),
             ),
-            _as_printed("mean entropy", "A map with an entropy of 0.8277 nats."),
-            _as_printed(
-                "mean number of weights above 0.1", "A map with 2.5 such weights in a row."
-            ),
-            _as_printed("mean largest weight", "A map with another mean."),
-            _as_printed(
-                "standard deviation of the largest weight", "A map with a deviation of 0.0737."
-            ),
+            *map(_as_printed, PRINTED),
         ),
     ),
 )
