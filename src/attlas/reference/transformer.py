@@ -28,7 +28,7 @@ Maps = dict[str, Float64[np.ndarray, "_ _ _"]]  # heads, queries, keys: each lay
 class TransformerParameters(NamedTuple):
     """What a Transformer has learned.
 
-    Attributes:
+    Args:
         E_source, E_target: One vector for each word.
         W: The same for each word that may be written; the paper shares all three (section 3.4).
         encoder_norm, decoder_norm: Behind the last layer; None = no norm, as in the paper. Pre-norm
