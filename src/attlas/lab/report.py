@@ -14,6 +14,7 @@ from attlas.figures.fonts import BASE
 from attlas.lab.experiment import Claim, Plot
 from attlas.lab.ledger import Entry
 from attlas.lab.results import SeedResult
+from attlas.lab.sources import is_teaching_text
 from attlas.lab.verdict import (
     All,
     Judgement,
@@ -82,7 +83,7 @@ TALLIES: dict[Outcome, str] = {
 
 def overview(entries: Sequence[Entry]) -> list[Block]:
     """The verdict table."""
-    rows, links = [], []
+    rows = list[tuple[str, ...]]()
     claims = [claim for entry in entries for claim, _ in entry.verdicts]
     for entry in entries:
         for claim, judgement in entry.verdicts:
@@ -97,7 +98,7 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
                     f"{entry.scale or '–'}, {len(entry.results)}",
                 )
             )
-            links.append(entry.experiment.name)
+    rows.sort(key=lambda row: row[3] == "not judged")
     outcomes = [row[3] for row in rows]
     tally = ", ".join(f"{outcomes.count(name)} {words}" for name, words in TALLIES.items())
     return [
@@ -109,22 +110,22 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
         ),
         Paragraph(f"{len(rows)} claims: {tally}."),
         Paragraph(
-            f"{sum(map(_beside_a_paper, claims))} of them stand beside a figure of a paper that "
-            f"was read at its source, {sum(map(_at_second_hand, claims))} beside one at second "
-            f"hand, and {sum(map(_beside_the_text, claims))} beside a figure that the text itself "
-            "prints."
+            "Claims beside a figure of a paper that was read at its source: "
+            f"{sum(map(_beside_a_paper, claims))}. Beside one at second hand: "
+            f"{sum(map(_at_second_hand, claims))}. Beside a figure that the text itself prints: "
+            f"{sum(map(_beside_the_text, claims))}."
         ),
         Cells(
             ("experiment", "claim", "taught in", "verdict", "effect", "published", "scale, seeds"),
             tuple(rows),
-            tuple(links),
+            tuple(row[0] for row in rows),
         ),
         PageList(tuple(entry.experiment.name for entry in entries)),
     ]
 
 
 def _beside_a_paper(claim: Claim) -> bool:
-    return any(p.source.read and p.source.title != claim.source.title for p in claim.published)
+    return any(p.source.read and not is_teaching_text(p.source) for p in claim.published)
 
 
 def _at_second_hand(claim: Claim) -> bool:
@@ -132,7 +133,7 @@ def _at_second_hand(claim: Claim) -> bool:
 
 
 def _beside_the_text(claim: Claim) -> bool:
-    """Return True if its only figures that were read are those of the text that teaches it."""
+    """Return True if its only figures that were read are those of texts that teach it."""
     read = [p for p in claim.published if p.source.read]
     return bool(read) and not _beside_a_paper(claim)
 

@@ -8,6 +8,11 @@ _SELF_ATTENTION = "Self-Attention (with an interactive visualiser)"
 _CHAPTER_4 = "Chapter 4, Attention Mechanism"
 
 
+def is_teaching_text(source: Source) -> bool:
+    """Return True for the texts that teach attention, whose figures are of no study."""
+    return source.title in (_LESSON, _CHAPTER_17, _SELF_ATTENTION, _CHAPTER_4)
+
+
 def _source(title: str, place: str) -> Source:
     return Source(title, f"section {place}" if place[0].isdigit() else f"“{place}”")
 
