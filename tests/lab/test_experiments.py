@@ -8,12 +8,15 @@ import torch
 
 from attlas.lab import Claim, Published, Source
 from attlas.lab.experiments.induction import predicted, prefix_matching
+from attlas.lab.experiments.padding import padded
+from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.ledger import find_experiment, judged
 from attlas.lab.report import effect_of, published_text
 from attlas.lab.results import table_of
 from attlas.lab.runner import run
 from attlas.lab.trainings import SMALL_TRANSFORMER, toy_settings
 from attlas.lab.verdict import All, AtLeast, Measurements, Provided
+from attlas.layers import MultiheadAttention
 from attlas.recording import DenseAttentionMap
 from attlas.training import read_recipe
 
@@ -25,6 +28,10 @@ TINY: dict[str, dict[str, object]] = {
     "clipping": {"length": 4, "updates": 2},
     "small-data": {"length": 4, "updates": 2},
     "attention-dropout": {"length": 4, "pairs": 20, "updates": 2, "texts": 4},
+    "projections": {"length": 4, "updates": 2},
+    "context-places": {"length": 4, "updates": 2},
+    "padding": {"pairs": 20, "updates": 2},
+    "length-penalty": {"lengths": (2, 3), "updates": 2, "texts": 4},
     "heads": {"length": 4, "updates": 2, "texts": 4},
     "toy-maps": {"length": 4, "updates": 2, "texts": 4},
     "printed-numbers": {"tokens": 100},
@@ -42,11 +49,12 @@ def test_an_experiment_measures_what_its_rules_read(name: str, tmp_path: Path) -
     assert [reason for reason in reasons if "missing" in reason or "expected" in reason] == []
     # Two updates teach nothing. So a rule that asks for a learnt task is judged without asking.
     table = table_of(entry.results)
-    for claim, judgement in entry.verdicts:
+    for claim, _ in entry.verdicts:
         rule = claim.rule
-        if isinstance(rule, Provided):
-            assert judgement.learnt
-            judgement = rule.rule.judge(table)
+        while isinstance(rule, Provided):
+            assert rule.judge(table).provided
+            rule = rule.rule
+        judgement = rule.judge(table)
         assert judgement.outcome != "not judged", judgement.reason
 
 
@@ -58,6 +66,23 @@ def test_a_toy_reads_new_sequences_in_every_update() -> None:
     assert recipe.batching.max_tokens == 64 * 11  # 9 symbols, BEGIN and END
     assert recipe.model.kind == "transformer"
     assert recipe.training.schedule.warmup == 15
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_tied_maps_are_one_map(name: str) -> None:
+    torch.manual_seed(1)
+    with tied(TIES[name]):
+        attention = MultiheadAttention(8, 2, batch_first=True)
+    assert attention.k_proj is (attention.q_proj if "k_proj" in TIES[name] else attention.k_proj)
+    maps = {id(module) for module in (attention.q_proj, attention.k_proj, attention.v_proj)}
+    assert len(maps) == 3 - len(TIES[name])
+    plain = MultiheadAttention(8, 2, batch_first=True)
+    assert plain.k_proj is not plain.q_proj
+
+
+def test_padding_is_symbols_behind_a_text() -> None:
+    assert padded("3 1", 4) == "3 1 pad pad"
+    assert padded("3 1 2 4", 4) == "3 1 2 4"
 
 
 def test_prefix_matching_is_the_weight_on_the_token_behind_the_earlier_copy() -> None:

@@ -149,7 +149,13 @@ def test_a_rule_is_judged_only_where_a_model_has_learnt_its_task() -> None:
         judgement.outcome
         == Difference("accuracy", A, B, 0.1).judge(table([0.95, 1.0, 0.4], [0.5, 0.5, 0.9])).outcome
     )
-    assert judgement.learnt == "0.9 with the worst seed"
+    assert judgement.provided == ("0.9 with the worst seed",)
+    nested = Provided(rule, "accuracy", 0.6, B)
+    assert "[model b] ≥ 0.6" in nested.judge(table([1.0, 1.0], [0.7, 0.5])).reason
+    assert nested.judge(table([1.0, 1.0], [0.7, 0.8])).provided == (
+        "0.7 with the worst seed",
+        "1 with the worst seed",
+    )
     judgement = rule.judge(table([0.95, 1.0, 0.4], [0.5, 0.5, 0.89]))
     assert judgement.outcome == "not judged"
     assert "0.89 with the worst seed" in judgement.reason

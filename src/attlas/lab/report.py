@@ -200,8 +200,9 @@ def why_not_judged(entry: Entry, judgement: Judgement) -> list[Block]:
 def rule_table(rule: Rule, judgement: Judgement) -> Cells:
     """Each part of a rule with what was measured."""
     rows = list[tuple[str, str, str]]()
-    if isinstance(rule, Provided):
-        rows.append((f"provided that {rule.learnt_text()}", judgement.learnt or "–", ""))
+    found = iter(judgement.provided)
+    while isinstance(rule, Provided):
+        rows.append((f"provided that {rule.condition_text()}", next(found, "–"), ""))
         rule = rule.rule
     rules = rule.rules if isinstance(rule, All) else (rule,)
     parts = judgement.parts or (judgement,) * len(rules)

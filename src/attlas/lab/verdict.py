@@ -92,7 +92,7 @@ class Judgement:
         low, high: Its 95 % interval.
         reason: The comparison in words, with its numbers.
         parts: Those of a rule that is made of rules.
-        learnt: Of a rule with `Provided`: how well the models have learnt their task.
+        provided: What was measured for each `Provided`, from the outermost on.
     """
 
     outcome: Outcome
@@ -101,7 +101,7 @@ class Judgement:
     high: float
     reason: str
     parts: tuple["Judgement", ...] = ()
-    learnt: str = ""
+    provided: tuple[str, ...] = ()
 
 
 class Rule(ABC):
@@ -343,16 +343,16 @@ class All(Rule):
 
 @dataclass(frozen=True, init=False)
 class Provided(Rule):
-    """A rule that is judged only where a model has learnt its task.
+    """A rule that is judged only where a number says that it can be.
 
     A comparison of models that have learnt nothing says nothing about the claim. So with each seed
     the metric has to reach a bound under one of several conditions at least.
 
     Args:
-        rule: What is judged then.
-        metric: How well the task is learnt.
-        bound: What the best of the models has to reach.
-        where: The conditions of the models.
+        rule: What is judged then; it may ask for another number.
+        metric: How well the task is learnt, or what there is to gain.
+        bound: What the largest of the numbers has to reach.
+        where: The conditions of the numbers.
     """
 
     rule: Rule
@@ -368,17 +368,18 @@ class Provided(Rule):
 
     def judge(self, table: Measurements) -> Judgement:
         by_condition = [table.values(self.metric, condition) for condition in self.where]
-        best = min(max(values[seed] for values in by_condition) for seed in table.by_seed)
-        learnt = f"{best:.4g} with the worst seed"
-        if best >= self.bound:
-            return replace(self.rule.judge(table), learnt=learnt)
-        reason = f"no model has learnt the task: {self.learnt_text()}, but it is {learnt}"
-        return Judgement("not judged", math.nan, math.nan, math.nan, reason, learnt=learnt)
+        largest = min(max(values[seed] for values in by_condition) for seed in table.by_seed)
+        found = f"{largest:.4g} with the worst seed"
+        if largest >= self.bound:
+            judgement = self.rule.judge(table)
+            return replace(judgement, provided=(found, *judgement.provided))
+        reason = f"it asks for {self.condition_text()}, and there is {found}"
+        return Judgement("not judged", math.nan, math.nan, math.nan, reason, provided=(found,))
 
-    def learnt_text(self) -> str:
-        """What is asked of the models."""
+    def condition_text(self) -> str:
+        """What is asked of the numbers."""
         conditions = " or ".join(f"[{_condition_text(condition)}]" for condition in self.where)
         return f"{self.metric} {conditions} ≥ {self.bound:g} with every seed"
 
     def __str__(self) -> str:
-        return f"{self.rule}, provided that {self.learnt_text()}"
+        return f"{self.rule}, provided that {self.condition_text()}"

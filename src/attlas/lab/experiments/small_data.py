@@ -16,7 +16,7 @@ from attlas.lab.trainings import SMALL_RECURRENT, score, toy_settings, trained
 from attlas.lab.verdict import All, Difference, Provided, Rule
 
 TOKENS = "token accuracy"
-FEW, MANY = 500, 20_000
+FEW, MANY = 50, 20_000
 SCORES = ("additive", "general", "dot")
 
 
@@ -56,7 +56,7 @@ EXPERIMENTS = (
     Experiment(
         name="small-data",
         title="Score functions with few and with many training pairs",
-        method="GRUs learn to reverse, with 500 and with 20,000 different training pairs, for the "
+        method="GRUs learn to reverse, with 50 and with 20,000 different training pairs, for the "
         "same number of updates. They differ in the score function, or have no attention. The "
         "previous state of the decoder is the query of all of them.",
         measure=measure_scores,
@@ -70,7 +70,7 @@ EXPERIMENTS = (
                 "With few pairs additive attention learns more than multiplicative attention.",
                 chapter_4("4.3.1"),
                 _learnt(_more("additive", "general", FEW, 0.02)),
-                "A general score that is within 2 points with 500 pairs.",
+                "A general score that is within 2 points with 50 pairs.",
             ),
             Claim(
                 "With many pairs multiplicative attention learns more than additive attention.",
