@@ -22,6 +22,7 @@ from attlas.runs import Run
 from attlas.training import Event, Recipe, train
 from attlas.training.events import Preparing
 from attlas.training.setup import join_run
+from attlas.training.tasks import translation
 from support.killed_trainings import differences, whole
 from support.killed_trainings import recipe as toy
 
@@ -126,7 +127,9 @@ def test_a_session_that_goes_on_reads_no_text(
     assert differences(found, in_memory) == HAS_FILES
     (step,) = steps_of(recipe(table, 10), tmp_path / "run")
     assert step == f"the 392 training pairs are encoded in {tmp_path / 'run' / ENCODED}"
-    task = join_run(recipe(table, 10), tmp_path / "run")  # nor does another process of it
+    monkeypatch.setattr(encoded_files, "_digest", refuse)  # nor does another process of it
+    monkeypatch.setattr(FilesData, "fingerprint", refuse)
+    task = join_run(recipe(table, 10), tmp_path / "run", opened=True)
     assert len(task.splits.train) == 392
 
 
@@ -144,6 +147,32 @@ def test_data_that_has_changed_is_noticed(table: Path, tmp_path: Path) -> None:
     copy.unlink()
     with pytest.raises(AttlasError, match="no file at"):
         train(recipe(copy, 3), tmp_path / "run")
+
+
+@pytest.mark.usefixtures("_little_memory")
+@pytest.mark.parametrize("when", ["while it is read", "after it was read"])
+def test_data_that_changes_in_the_first_session_is_noticed(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    copy, reversed_copy = tmp_path / "pairs.tsv", tmp_path / "reversed.tsv"
+    shutil.copyfile(table, copy)
+    lines = copy.read_text(encoding="utf-8").splitlines(keepends=True)
+    reversed_copy.write_text("".join(lines[::-1]), encoding="utf-8")
+    while_read = when == "while it is read"
+    owner, name = (FilesData, "load") if while_read else (translation, "build_vocabularies")
+    real = getattr(owner, name)
+
+    def changing(*arguments: Any) -> Any:
+        result = real(*arguments)
+        shutil.copyfile(reversed_copy, copy)
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, changing)
+        steps = steps_of(recipe(copy, 1), tmp_path / "run")
+    assert ("the data changed while it was read" in steps[0]) == while_read
+    with pytest.raises(AttlasError, match=r"the (train|valid) data with which .* began"):
+        train(recipe(copy, 2), tmp_path / "run")
 
 
 @pytest.mark.usefixtures("_little_memory")

@@ -25,8 +25,10 @@ from attlas.runs.seal import check_sealed
 from attlas.training.events import Report, silent
 from attlas.training.initialization import INITIAL, InitialWeights
 from attlas.training.reading import (
+    LoadedData,
     enough_memory,
     is_opened,
+    joined_data,
     opened_data,
     preparing,
     read_data,
@@ -97,7 +99,7 @@ _VOCABULARIES = {"tokenizer", "source", "target", "labels"}  # the stems of thei
 
 
 def prepare_run(
-    recipe: Recipe, folder: Path, report: Report = silent, splits: SplitsLike | None = None
+    recipe: Recipe, folder: Path, report: Report = silent, loaded: LoadedData | None = None
 ) -> AnyTask:
     """Load the data, and begin the folder or check that it was begun with the same recipe and data.
 
@@ -105,7 +107,7 @@ def prepare_run(
     spoil. `config.toml` is written last: a new folder that has one has all the rest.
 
     Args:
-        splits: The data, where it is loaded already.
+        loaded: The data, where it is read already.
 
     Raises:
         AttlasError: If recipe or data are not those it began with.
@@ -123,8 +125,9 @@ def prepare_run(
     if not has_checkpoint:
         with explained(folder):
             forget_encoded(folder)
-    if splits is None:
-        splits = opened_data(recipe, folder, report) or read_data(recipe, report)
+    if loaded is None:
+        loaded = opened_data(recipe, folder, report) or read_data(recipe, report)
+    splits = loaded.splits
     examples = f"the {count_noun(len(splits.train), f'training {kind.example}')}"
     is_initialized = has_checkpoint or recipe.training.init_from
     if is_opened(splits):
@@ -160,7 +163,7 @@ def prepare_run(
         text = json.dumps(facts, indent=2, ensure_ascii=False)
         write_durably(folder / PROVENANCE, text.encode() + b"\n")
     with enough_memory(f"encoding {examples}"):
-        splits, encoded = store_pairs(recipe, folder, splits, vocabularies, report)
+        splits, encoded = store_pairs(recipe, folder, loaded, vocabularies, report)
     config = write_toml(recipe.tables()).encode()
     if not has_checkpoint or (folder / CONFIG).read_bytes() != config:
         write_durably(folder / CONFIG, config)
@@ -197,8 +200,11 @@ def _began_with(folder: Path) -> Recipe:
     return Recipe.read(recorded, str(folder / PROVENANCE))
 
 
-def join_run(recipe: Recipe, folder: Path) -> AnyTask:
+def join_run(recipe: Recipe, folder: Path, *, opened: bool = False) -> AnyTask:
     """What `prepare_run` gave the first process of a process group, in another one.
+
+    Args:
+        opened: Its training pairs are ids in files, see `is_opened`: then they are here as well.
 
     Raises:
         AttlasError: If this process has another recipe than the first, finds other data, or no such
@@ -212,7 +218,7 @@ def join_run(recipe: Recipe, folder: Path) -> AnyTask:
             "train in a folder that every machine sees under the same name",
         )
     check_same_as_main(Recipe.read(read_toml(folder / CONFIG), str(folder / CONFIG)), recipe)
-    splits = opened_data(recipe, folder, mends=False) or read_data(recipe)
+    splits = ((joined_data(recipe, folder) if opened else None) or read_data(recipe)).splits
     _check_data(Run(folder), recipe, splits, kind.example)
     return kind(recipe, splits, kind.vocabularies_in(folder), stored_pairs(recipe, folder, splits))
 

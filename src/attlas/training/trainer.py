@@ -42,7 +42,7 @@ from attlas.training.events import (
 from attlas.training.initialization import begin_with
 from attlas.training.learner import Learner, NotFiniteError, Update, derive_seed
 from attlas.training.logging import Clock, EventLogger, summary_writer
-from attlas.training.reading import read_data
+from attlas.training.reading import is_opened, read_data
 from attlas.training.recipe import Recipe
 from attlas.training.setup import check_folder, join_run, prepare_run
 from attlas.training.tasks.base import AnyTask
@@ -506,15 +506,16 @@ def _train_in_group(
             if recipe.training.tensorboard and not CheckpointStore(folder).begun():
                 summary_writer()  # before hours of reading, not after
             # If reading fails, there is no new folder.
-            splits = None if folder.exists() else read_data(recipe, report)
+            loaded = None if folder.exists() else read_data(recipe, report)
             with explained(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             check_folder(folder)
             stack.enter_context(locked(folder))
-            task = prepare_run(recipe, folder, report, splits)
-        process_group.broadcast(0)  # the folder is there
+            task = prepare_run(recipe, folder, report, loaded)
+        # The folder is there, and the first process has compared what is in it.
+        opened = process_group.broadcast(int(process_group.is_main and is_opened(task.splits)))
         if not process_group.is_main:
-            task = join_run(recipe, folder)
+            task = join_run(recipe, folder, opened=bool(opened))
         stack.enter_context(torch.random.fork_rng(graphics))
         torch.manual_seed(derive_seed(recipe.seed, "weights"))
         with kernel_threads(1):  # orthogonal matrices are rounded differently by two
