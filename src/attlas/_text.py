@@ -1,6 +1,9 @@
 """Numbers in words, and texts: white space, line breaks, characters that no file can hold."""
 
 import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import TypeVar
 
 from attlas.errors import DataError
 
@@ -19,6 +22,35 @@ def describe_memory(cpu: int | None, gpu: int | None) -> str:
         f"{amount / 2**20:,.0f} MiB{device}" for amount, device in amounts if amount is not None
     ]
     return f"peak memory {' and '.join(parts)}" if parts else ""
+
+
+# Many texts.
+
+
+_Text = TypeVar("_Text", str, bytes)
+_BLOCK, _BLOCK_SIZE = 4096, 2**23
+_FEW = 64  # so few texts may be more than a block has room for
+
+
+def in_blocks(
+    texts: Iterator[_Text], most: int = _BLOCK, size: int = _BLOCK_SIZE
+) -> Iterator[list[_Text]]:
+    """The texts in lists, for work that is faster on many at once.
+
+    Args:
+        most: Texts of a list.
+        size: Characters after which a list ends, or bytes: long texts come in shorter lists.
+    """
+    block: list[_Text] = []
+    total = 0
+    while some := list(islice(texts, min(_FEW, most - len(block)))):
+        block += some
+        total += sum(map(len, some))
+        if len(block) == most or total > size:
+            yield block
+            block, total = [], 0
+    if block:
+        yield block
 
 
 # Line breaks in HTML.

@@ -4,11 +4,13 @@ import gc
 import os
 import random
 import tempfile
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from attlas._text import in_blocks
 from attlas.data import (
     Batches,
     BatchingConfig,
@@ -25,6 +27,7 @@ from attlas.data import (
     sample_corpus,
     stored_pairs,
 )
+from attlas.data.corpus import Fault, filtered
 from attlas.data.encoded_files import ENCODED, EncodedFiles, write_encoded
 from attlas.data.lines import StreamedLines, read_lines
 from attlas.data.stored_pairs import StoredPairs
@@ -87,6 +90,59 @@ def test_pairs_of_a_table_are_those_that_are_held(
     (tmp_path / name).write_text("".join(f"{row}\n" for row in rows) + "\n\n", encoding="utf-8")
     held = read_pairs([tmp_path / name], (1, 2))
     assert_same(stored(lambda: read_pairs([tmp_path / name], (1, 2)), monkeypatch), held)
+
+
+def test_few_pairs_of_very_long_texts_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_pairs, "IN_MEMORY", 100_000)
+    monkeypatch.setattr(stored_pairs, "_AT_ONCE", 100_000)
+    pairs = [Pair(chr(97 + n % 26) * (n * 37 % 4_000), str(n)) for n in range(1_000)]
+
+    def taken() -> tuple[Sequence[Pair], Sequence[int]]:
+        collector = stored_pairs.PairCollector()
+        for number, (source, target) in enumerate(pairs):
+            collector.add(number, Pair(f"x{source}", target))
+        return collector.finish()
+
+    tracemalloc.start()
+    try:
+        found, numbers = taken()
+        assert isinstance(found, StoredPairs)
+        assert sum(len(source) for source, _ in found) == sum(1 + len(pair[0]) for pair in pairs)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000  # of 2,000,000
+    assert list(numbers) == list(range(1_000))
+    assert [Pair(source[1:], target) for source, target in found] == pairs
+    assert found[517] == Pair(f"x{pairs[517].source}", "517")
+    assert found[60:70] == tuple(Pair(f"x{source}", target) for source, target in pairs[60:70])
+    blocks = [*found.blocks(64, 640)]
+    assert [text for sources, _ in blocks for text in sources] == [
+        f"x{pair.source}" for pair in pairs[64:640]
+    ]
+    assert len(blocks) == 9  # of 64 pairs, which are more than has room
+
+
+def test_long_texts_come_in_shorter_blocks() -> None:
+    texts = [str(n) * (n % 9) for n in range(1_000)]
+    blocks = [*in_blocks(iter(texts), 200, 500)]
+    assert [text for block in blocks for text in block] == texts
+    assert {len(block) for block in blocks[:-1]} <= {64, 128}
+    assert [len(block) for block in in_blocks(iter(texts), 200, 10**6)] == [200] * 5
+    assert [*in_blocks(iter([]))] == []
+    assert [*in_blocks(iter([b"a"]))] == [[b"a"]]
+
+
+def test_faults_are_counted_and_few_of_their_places_are_held() -> None:
+    pair = Pair("", "x")
+    tracemalloc.start()
+    try:
+        found = filtered(((number, pair) for number in range(20_000)), FilterConfig(), "empty")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 500_000  # the places alone have 2,000,000
+    assert found.left_out == (Fault("an empty source", 20_000, (0, 1, 2, 3, 4)),)
 
 
 def test_a_pair_is_found_by_its_place(

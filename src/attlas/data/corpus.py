@@ -1,6 +1,7 @@
 """A corpus: sentence pairs, where they came from, and an account of what was left out."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
@@ -137,15 +138,36 @@ class FilterReport:
         return "; ".join([*parts, *self.remarks])
 
 
+class FaultCounter:
+    """Counts faults by reason, in the order in which the reasons come up, and keeps the places of
+    the first few of each: millions of lines may have one.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, list[Place]] = {}
+
+    def add(self, place: Place, reason: str) -> None:
+        """One more."""
+        self._counts[reason] += 1
+        if self._counts[reason] <= _NAMED:
+            self._first.setdefault(reason, []).append(place)
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What was counted."""
+        return tuple(
+            Fault(reason, self._counts[reason], tuple(places))
+            for reason, places in self._first.items()
+        )
+
+
 def by_reason(faults: Iterable[tuple[Place, str]]) -> tuple[Fault, ...]:
-    """Group (place, reason) by reason, in the order in which the reasons came up."""
-    counts: dict[str, int] = {}
-    first: dict[str, list[Place]] = {}
+    """Group (place, reason) by reason."""
+    counter = FaultCounter()
     for place, reason in faults:
-        counts[reason] = counts.get(reason, 0) + 1
-        if counts[reason] <= _NAMED:
-            first.setdefault(reason, []).append(place)
-    return tuple(Fault(reason, counts[reason], tuple(places)) for reason, places in first.items())
+        counter.add(place, reason)
+    return counter.faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +207,7 @@ class FitPairs:
 def filtered(pairs: Iterable[tuple[int, Pair]], filters: FilterConfig, name: str) -> FitPairs:
     """The fit ones of the pairs with their numbers, which are read one by one, to the end."""
     collector, read = PairCollector(tuple(_SIGNS_OF_DAMAGE)), 0
-    faults: list[tuple[Place, str]] = []
+    faults = FaultCounter()
     stop: DataError | None = None
     has_bounds = filters.max_length is not None or filters.max_ratio is not None
     for number, pair in pairs:
@@ -206,10 +228,10 @@ def filtered(pairs: Iterable[tuple[int, Pair]], filters: FilterConfig, name: str
                 f'correct that line, or set data.filters.{setting} = "skip"',
             )
         else:
-            faults.append((number, fault))
+            faults.add(number, fault)
     fit_pairs, fit_numbers = collector.finish()
     remarks = _remarks_of_damage(collector.counts)
-    return FitPairs(fit_pairs, fit_numbers, read, by_reason(faults), remarks, stop)
+    return FitPairs(fit_pairs, fit_numbers, read, faults.faults, remarks, stop)
 
 
 @dataclass(frozen=True, slots=True)

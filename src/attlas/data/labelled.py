@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attlas._files import parse_json, stored_bytes
 from attlas._text import as_one_line, count_noun
-from attlas.data.corpus import FilterReport, Labelled, OnFault, Place, by_reason, note_damage
+from attlas.data.corpus import FaultCounter, FilterReport, Labelled, OnFault, Place, note_damage
 from attlas.data.lines import LONGEST_LINE, read_lines, shown_path
 from attlas.data.tables import (
     Quoting,
@@ -386,7 +386,7 @@ def labelled_corpus_of(
         DataError: With its place for a text without a label, or with half a character.
     """
     kept_texts: list[tuple[str, str, Place]] = []
-    skipped: list[tuple[Place, str]] = []
+    skipped = FaultCounter()
     without = [
         location
         for entry, location in zip(labelled_texts.entries, labelled_texts.places, strict=True)
@@ -410,17 +410,17 @@ def labelled_corpus_of(
                 "write whole characters there",
             ) from None
         if not label:
-            skipped.append((location, "no label"))
+            skipped.add(location, "no label")
         elif text:
             kept_texts.append((text, label, location))
         else:
-            skipped.append((location, "an empty text"))
+            skipped.add(location, "an empty text")
     texts, labels, locations = zip(*kept_texts, strict=True) if kept_texts else ((), (), ())
     report = FilterReport(
         labelled_texts.name,
         len(labelled_texts.entries),
         len(kept_texts),
-        left_out=by_reason(skipped),
+        left_out=skipped.faults,
         example="text",
         remarks=(*labelled_texts.remarks, *_note_alike(labels), *note_damage(texts)),
     )

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, cast
 
-from attlas._text import count_noun
+from attlas._text import count_noun, in_blocks
 from attlas.errors import AttlasError, DataError
 
 STDIN = "-"
@@ -107,7 +107,7 @@ class StreamedLines:
                 self.returns_inside += text.count("\r")
                 yield text
             decoded = []
-            while block := list(islice(raw_lines, _BLOCK)):
+            for block in in_blocks(raw_lines):
                 texts = _plain_texts(block)
                 if texts is None:  # then line by line, for what there is to count or to refuse
                     numbered = enumerate(block, self.count + 1)
@@ -172,8 +172,12 @@ def open_input(path: Path) -> IO[bytes]:
 def check_given_again(run: Path, advice: str) -> None:
     """Check that the standard input is no terminal if data must come from it again.
 
+    Args:
+        run: What began with that data.
+        advice: What to do, in words.
+
     Raises:
-        DataError: If it is a terminal. whose: the run that began with it.
+        DataError: If it is a terminal.
     """
     if sys.stdin.isatty():
         raise DataError(
@@ -209,9 +213,6 @@ def _decoded_line(raw: bytes, number: int, name: str) -> tuple[str, bool]:
             "convert the file to UTF-8 (for example with iconv)",
         ) from None
     return text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text, had_return
-
-
-_BLOCK = 4096  # lines that are decoded at once
 
 
 def _plain_texts(raw_lines: Sequence[bytes]) -> list[str] | None:

@@ -5,6 +5,7 @@ import os
 import tempfile
 import weakref
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, overload
@@ -17,7 +18,8 @@ IN_MEMORY = 2**25
 `TMPDIR` names, and the ids of a training lie in its run folder."""
 
 _GROUP = 64  # pairs between two places in the file that are known
-_GROUPS = 64  # that are read at once
+_GROUPS = 64  # that are read at once, of short texts
+_AT_ONCE = 2**23  # bytes of long texts that are read or written at once
 
 
 class Pair(NamedTuple):
@@ -67,14 +69,17 @@ class StoredPairs(Sequence[Pair]):
     def blocks(
         self, begin: int = 0, end: int | None = None
     ) -> Iterator[tuple[list[str], list[str]]]:
-        """The sources and the targets of some thousand pairs at a time, from pair `begin` to `end`.
+        """The sources and the targets of some thousand pairs at a time, from pair `begin` to `end`;
+        of long ones fewer.
 
         Both have to be multiples of 64, or the number of pairs.
         """
         first, last = begin // _GROUP, -(-(self._count if end is None else end) // _GROUP)
-        for group in range(first, last, _GROUPS):
-            start, stop = self._places[group], self._places[min(group + _GROUPS, last)]
-            texts = self._read(start, stop - start).decode().split("\n")
+        while first < last:
+            start, most = self._places[first], min(first + _GROUPS, last)
+            fit = bisect_right(self._places, start + _AT_ONCE, first + 1, most + 1) - 1
+            first = max(first + 1, fit)
+            texts = self._read(start, self._places[first] - start).decode().split("\n")
             yield texts[:-1:2], texts[1::2]
 
     @property
@@ -170,7 +175,7 @@ class PairCollector:
     than `IN_MEMORY` says.
 
     Args:
-        signs: How many texts have each of these in them is counted.
+        signs: For each of these, `counts` says how many texts hold it.
     """
 
     def __init__(self, signs: Sequence[str] = ()) -> None:
@@ -178,7 +183,9 @@ class PairCollector:
         self._pairs: list[Pair] = []
         self._new: list[Pair] = []
         self._numbers = array("I")
-        self._size = self._count = 0
+        self._size = 0  # characters of the pairs in memory
+        self._most = IN_MEMORY
+        self._count = self._stored = self._end = 0
         self._descriptor: int | None = None
         self._places, self._digest = array("Q", [0]), hashlib.sha256()
 
@@ -186,7 +193,9 @@ class PairCollector:
         """One more."""
         self._new.append(pair)
         self._numbers.append(number)
-        if len(self._new) == _GROUP * _GROUPS:
+        source, target = pair
+        self._size += len(source) + len(target)
+        if self._size > self._most or len(self._new) == _GROUP * _GROUPS:
             self._take()
 
     def finish(self) -> tuple[Sequence[Pair], Sequence[int]]:
@@ -194,6 +203,8 @@ class PairCollector:
         self._take()
         if self._descriptor is None:
             return tuple(self._pairs), tuple(self._numbers)
+        if self._places[-1] < self._end:
+            self._places.append(self._end)
         checksum = self._digest.hexdigest()
         pairs = StoredPairs(self._descriptor, self._places, self._count, checksum)
         self._descriptor = None
@@ -207,12 +218,12 @@ class PairCollector:
                 self.counts[sign] += sum(sign in text for pair in self._new for text in pair)
         self._count += len(self._new)
         if self._descriptor is None:
-            self._size += len(joined)
             self._pairs += self._new
-            if self._size > IN_MEMORY:
+            if self._size > self._most:
                 self._begin_file()
         else:
             self._store(self._new)
+            self._size = 0
         self._new = []
 
     def _begin_file(self) -> None:
@@ -222,18 +233,21 @@ class PairCollector:
         except OSError as error:
             raise _full(error) from None
         self._store(self._pairs)
-        self._pairs = []
+        self._pairs, self._size = [], 0
+        self._most = min(IN_MEMORY, _AT_ONCE)
 
     def _store(self, pairs: Sequence[Pair]) -> None:
         assert self._descriptor is not None
-        for start in range(0, len(pairs), _GROUP * _GROUPS):
-            contents = []
-            for first in range(start, min(start + _GROUP * _GROUPS, len(pairs)), _GROUP):
-                texts = chain.from_iterable(pairs[first : first + _GROUP])
-                contents.append(("\n".join(texts) + "\n").encode())
-                self._places.append(self._places[-1] + len(contents[-1]))
-            content = b"".join(contents)
+        begin = 0
+        while begin < len(pairs):
+            end = min(len(pairs), begin + _GROUP - self._stored % _GROUP)  # of a group at most
+            content = ("\n".join(chain.from_iterable(pairs[begin:end])) + "\n").encode()
             self._digest.update(content)
+            self._stored += end - begin
+            self._end += len(content)
+            if self._stored % _GROUP == 0:
+                self._places.append(self._end)
+            begin = end
             try:
                 write_whole(self._descriptor, content)
             except OSError as error:
