@@ -113,9 +113,52 @@ def test_of_very_many_characters_a_sample_is_read_for_a_unigram_model(
     sampled = train_subwords(iter(plain), "unigram", 700)
     assert sampled.step == 4
     monkeypatch.undo()
-    longest = max(plain, key=len)  # is part of the settings that a model records
-    part = train_subwords([*plain[::4], longest], "unigram", 700)
-    assert len(sampled) == len(part)
+    part = train_subwords(plain[::4], "unigram", 700)
+    ids = range(700)
+    assert sampled.pieces(ids) == part.pieces(ids)
+    assert sampled.pieces(ids) != train_subwords(plain[1::4], "unigram", 700).pieces(ids)
+
+
+def test_of_one_text_with_very_many_words_every_second_or_fourth_part_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(word_counts, "MOST_WORDS", 10)
+    words = [f"w{number}" for number in range(50)]
+    long = " ".join(words)
+    found = word_counts.sentences_of([long, "short"], str, words=True)
+    parts = list(word_counts._parts(long))
+    assert " ".join(parts) == long
+    assert max(map(len, parts)) <= 10
+    read = [*parts, "short"][:: found.step]
+    assert 1 < len(read) < len(parts)
+    assert list(found.lines) == [f" {word}\t1" for part in read for word in part.split()]
+    assert train_subwords([long], "bpe", 300).step > 1  # a whole book as one string
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "x" * 25, " " * 25, "a b " * 9, "x" * 10, "x" * 10 + " "]
+)
+def test_the_parts_of_a_text_have_all_of_its_words(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_counts, "MOST_WORDS", 10)
+    parts = list(word_counts._parts(text))
+    assert all(len(part) <= 10 for part in parts)
+    assert "".join(parts).replace(" ", "") == text.replace(" ", "")
+    monkeypatch.setattr(word_counts, "MOST_WORDS", 1)
+    texts = [f"{text}cd", f"{text} ef"]
+    # Of one part more words may be made than there are characters.
+    assert word_counts.sentences_of(texts, lambda part: f"{part} 1 2", words=True).counted
+
+
+def test_of_one_text_with_very_many_characters_a_unigram_model_reads_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(word_counts, "MOST_WORDS", 10)
+    monkeypatch.setattr(word_counts, "MOST_CHARACTERS", 100)
+    found = word_counts.sentences_of(["w1 w2 w3 " * 40], str, words=False)
+    assert found.step == 4
+    assert sum(map(len, found.lines)) <= 110
 
 
 def test_texts_that_can_be_read_once_give_the_same_model(plain: list[str]) -> None:

@@ -293,7 +293,7 @@ def train_subwords(
             add_dummy_prefix=False,  # `Subwords` writes that space itself
             # In bytes, of which a character has four at the most; a longer sentence is ignored, and
             # less than 10 is refused.
-            max_sentence_length=max(10, 4 * (sentences.longest + 1) + 1),
+            max_sentence_length=min(max(10, 4 * (sentences.longest + 1) + 1), 2**31 - 1),
             num_threads=1,  # the file records it, and sums of floats depend on it
             minloglevel=2,
         )

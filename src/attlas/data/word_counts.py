@@ -3,19 +3,22 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
+
+from attlas._text import in_blocks
 
 MOST_WORDS = 1_000_000
 """Different words from which BPE is learned. Of texts with more, every second text is read, or
-every fourth, …: the learning takes about 600 bytes a word."""
+every fourth, …: the learning takes about 600 bytes a word. A text of more characters than that is
+then several texts, see `_parts`."""
 MOST_CHARACTERS = 50_000_000
 """Characters from which a unigram model is learned. Of more, every second text is read, or every
-fourth, …: the learning takes about 30 bytes a character."""
+fourth, …, in the same way: the learning takes about 30 bytes a character."""
 
 SPACE = "▁"  # how sentencepiece writes a space
 RESERVED = "\u2585"  # it keeps this one to itself, and leaves out every sentence that has one
 _TAB = "\t"  # no piece goes across one; in a table of words it would end the word
-_BLOCK = 4096  # texts that are counted at once
+_BLOCK = 4096  # texts that are counted at once, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,10 @@ class Sentences:
     Args:
         lines: A sentence each, or a word with its count ("word\\tcount").
         longest: Characters of the longest text.
-        step: 1 = all texts were read, 2 = every second one, …
+        step: 1 = all texts were read, 2 = every second one, …; of long ones every second part.
         counted: Whether the lines are words with counts.
-        has_text: Whether there is anything but white space, and the character U+2585.
-        reserved: Whether there is that character.
+        has_text: Whether a text holds more than white space and U+2585.
+        reserved: Whether a text holds U+2585.
     """
 
     lines: Iterable[str]
@@ -63,6 +66,29 @@ def sentences_of(texts: Iterable[str], read: Callable[[str], str], *, words: boo
     return _plain(texts, read)
 
 
+def _sampled(texts: Iterable[str], step: int) -> Iterator[str]:
+    """Every step-th text, or part of a long one."""
+    if step > 1:
+        texts = chain.from_iterable(
+            _parts(text) if len(text) > MOST_WORDS else (text,) for text in texts
+        )
+    return islice(texts, 0, None, step)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """A text, divided at spaces into parts of at most `MOST_WORDS` characters, and so of no more
+    words than that; where there is no space, within a word.
+    """
+    begin = 0
+    while len(text) - begin > MOST_WORDS:
+        end = text.rfind(" ", begin + 1, begin + MOST_WORDS + 1)
+        if end < 0:
+            end = begin + MOST_WORDS
+        yield text[begin:end]
+        begin = end + (text[end] == " ")
+    yield text[begin:]
+
+
 class _Counts:
     """The counts of words, of every step-th text."""
 
@@ -72,9 +98,12 @@ class _Counts:
         self._longest = 0
 
     def read(self, texts: Iterable[str], read: Callable[[str], str]) -> bool:
-        """Return False where the words are too many, or there is a tab."""
-        remaining = map(read, islice(texts, 0, None, self.step))
-        while block := list(islice(remaining, _BLOCK)):
+        """Return False where the words are too many, or there is a tab. The words of a single part
+        are never too many, so that a step is found in the end.
+        """
+        num_read = 0
+        for block in in_blocks(map(read, _sampled(texts, self.step)), _BLOCK):
+            num_read += len(block)
             self._longest = max(self._longest, *map(len, block), 0)
             joined = " ".join(block)
             if "\r" in joined:  # which sentencepiece takes off the end of a sentence
@@ -86,7 +115,7 @@ class _Counts:
                 return False
             self.has_text = self.has_text or not (not joined or joined.isspace())
             self._counts.update(joined.replace(SPACE, " ").split(" "))
-            if len(self._counts) > MOST_WORDS:
+            if len(self._counts) > MOST_WORDS and (self.step == 1 or num_read > 1):
                 return False
         return True
 
@@ -111,7 +140,7 @@ def _plain(texts: Iterable[str], read: Callable[[str], str]) -> Sentences:
         step *= 2
 
     def lines() -> Iterator[str]:
-        for text in map(read, islice(texts, 0, None, step)):
+        for text in map(read, _sampled(texts, step)):
             yield f" {text}".replace(RESERVED, " ")
 
     return Sentences(lines(), longest, step, False, has_text, reserved)
