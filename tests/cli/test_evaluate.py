@@ -231,10 +231,13 @@ def test_sources_that_were_cut_and_translations_that_did_not_end_are_reported_ap
 
 
 def test_one_reference_file_twice_is_an_error(run: Path, files: tuple[Path, Path]) -> None:
-    both = ("--reference", files[1]) * 2
-    code, _, error = evaluate(run, "--source", files[0], *both)
-    assert code == 2
-    assert f"expected --reference files that differ; got {files[1]} twice; name each once" in error
+    link = files[1].with_name("link")
+    link.symlink_to(files[1])
+    for again in (files[1], f"{files[1].parent}/./{files[1].name}", link):
+        both = ("--reference", files[1], "--reference", again)
+        code, _, error = evaluate(run, "--source", files[0], *both)
+        assert code == 2
+        assert f"expected --reference files that differ; got {again} twice; name each once" in error
 
 
 def test_sources_of_which_no_word_is_known_are_counted(run: Path, files: tuple[Path, Path]) -> None:

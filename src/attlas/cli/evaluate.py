@@ -87,6 +87,7 @@ def evaluate(
             check_used,
             data_of,
             decoding_of,
+            repeated,
             run_at,
             translator_of,
         )
@@ -100,10 +101,8 @@ def evaluate(
             "the scores or the translations on the standard output", "both", "name a file for -o"
         )
     check_distinct([source, *(reference or ()), *data_of(opened_run)], [output])
-    names = [str(path) for path in reference or ()]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise AttlasError("--reference files that differ", f"{repeated} twice", "name each once")
+    if (twice := repeated(reference or ())) is not None:
+        raise AttlasError("--reference files that differ", f"{twice} twice", "name each once")
     if opened_run.classifies:
         of_translation = {
             "--reference": bool(reference),

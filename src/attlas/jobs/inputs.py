@@ -356,6 +356,18 @@ def check_distinct(
         identities.add(identity)
 
 
+def repeated(paths: Iterable[Path | str]) -> Path | str | None:
+    """The first of these that is a file which stands there before, whatever its name is; None: each
+    is another file.
+    """
+    identities: set[object] = set()
+    for path in paths:
+        if (identity := _identity(path)) in identities:
+            return path
+        identities.add(identity)
+    return None
+
+
 def _identity(path: Path | str) -> object:
     """The identity of a file, the same for all its names and links."""
     if str(path) == STANDARD:
