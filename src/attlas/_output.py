@@ -25,28 +25,31 @@ _FIRST, _PATIENCE = 10.0, 60.0  # seconds until a line, and between two, if no b
 
 
 class Bar:
-    """Progress in lines of text, on the standard error, of work that takes more than a few seconds.
+    """Progress on the standard error, of work that takes more than a few seconds.
 
     On a terminal a bar, from the second 2 on; elsewhere a line after 10 seconds, and one each
     minute from then on.
 
     Args:
-        name: What the lines are of.
-        total: How many there are.
+        name: What is done.
+        total: How many lines, or others, there are.
         initial: How many of them were done before.
+        counted: What one of them is.
     """
 
-    def __init__(self, name: Path | str, total: int, initial: int = 0) -> None:
-        self._name, self._total, self._lines = name, total, initial
+    def __init__(
+        self, name: Path | str, total: int, initial: int = 0, counted: str = "line"
+    ) -> None:
+        self._name, self._total, self._done, self._counted = name, total, initial, counted
         self._running: Callable[[], int] = int  # 0
         self._shown, self._next_line = initial, _FIRST
         self._bar: Any = None
         self._left, self._begun = Event(), time.monotonic()
         self._thread = Thread(target=self._watch, daemon=True)
 
-    def update(self, lines: int) -> None:
-        """Report how many lines are done."""
-        self._lines = lines
+    def update(self, done: int) -> None:
+        """Report how many are done."""
+        self._done = done
 
     @contextmanager
     def counting(self, count: Callable[[], int]) -> Iterator[None]:
@@ -64,8 +67,8 @@ class Bar:
 
     def _show(self) -> None:
         seconds = time.monotonic() - self._begun
-        lines = min(self._lines + self._running(), self._total)
-        self._shown = max(self._shown, lines)  # a window that has just ended is counted once again
+        done = min(self._done + self._running(), self._total)
+        self._shown = max(self._shown, done)  # a window that has just ended is counted once again
         if sys.stderr is None:
             return
         if sys.stderr.isatty():
@@ -73,8 +76,8 @@ class Bar:
                 self._draw()
         elif seconds > self._next_line:
             self._next_line = seconds + _PATIENCE
-            done = f"{self._shown:,} of {count_noun(self._total, 'line')}"
-            print(f"attlas: {self._name}: {done}, {seconds:,.0f} s so far", file=sys.stderr)
+            of_all = f"{self._shown:,} of {count_noun(self._total, self._counted)}"
+            print(f"attlas: {self._name}: {of_all}, {seconds:,.0f} s so far", file=sys.stderr)
 
     def _draw(self) -> None:
         if self._bar is None:
@@ -162,7 +165,7 @@ def open_output(path: Path | str, files: ExitStack) -> Output:
     """The standard output for "-", else a new file that `files` closes.
 
     The old file stays until the first byte is written. If an error comes earlier, it is kept. The
-        gzip file contains no name and no time: the same content gives the same bytes.
+    gzip file contains no name and no time: the same content gives the same bytes.
 
     Raises:
         AttlasError: If it cannot be opened.

@@ -109,6 +109,12 @@ def test_a_file_gets_a_line_of_progress_after_a_while(monkeypatch: pytest.Monkey
     assert counts == sorted(counts)
 
 
+def test_a_line_of_progress_names_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = terminal(monkeypatch, False)
+    with Bar("classifying", 2000, counted="text"):
+        shown(stderr, "attlas: classifying: 0 of 2,000 texts, ")
+
+
 def test_a_terminal_gets_a_bar_that_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = terminal(monkeypatch, True)
     with Bar("lines 1 to 9", 9) as bar:

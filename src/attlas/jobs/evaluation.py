@@ -187,7 +187,7 @@ def tokenizer_of(run: Run, name: str | None) -> BleuTokenizer:
 def translated(translator: Translator, test_set: ScoredTexts) -> list[Translation]:
     """The translations, in order; what a reader has to know of them is reported."""
     with (
-        Bar("translating", len(test_set.sources)) as bar,
+        Bar("translating", len(test_set.sources), counted="text") as bar,
         bar.counting(lambda: translator.num_ended),
     ):
         translations = list(translator.stream(test_set.sources))
@@ -446,7 +446,10 @@ def _data_at(source: str, data: LabelledData, settings: Iterable[str]) -> Labell
 def classified(classifier: TextClassifier, test_set: LabelledCorpus) -> list[Classification]:
     """What the classifier says of each text, in order."""
     classifications: list[Classification] = []
-    with Bar("classifying", len(test_set)) as bar, bar.counting(lambda: len(classifications)):
+    with (
+        Bar("classifying", len(test_set), counted="text") as bar,
+        bar.counting(lambda: len(classifications)),
+    ):
         classifications += classifier.stream(test_set.texts)
     return classifications
 
