@@ -167,7 +167,7 @@ def test_nothing_is_deferred_of_short_texts_and_where_no_gradient_is_wanted() ->
     assert of_keys.values is long
 
 
-def test_every_recipe_that_comes_with_attlas_keeps_its_bits() -> None:
+def test_the_texts_of_every_recurrent_recipe_are_too_short_for_deferred_reads() -> None:
     recipes = [read_recipe(name) for name in shipped_recipes()]
     lengths = [
         recipe.batching.max_length
