@@ -129,12 +129,25 @@ def map_features(
     forward, backward = int((moves > 0).sum()), int((moves < 0).sum())
     max_count = max(1, steps)
     return MapFeatures(
-        num_queries, queries, num_keys, num_visible, effective_keys, normalized_entropy, max_weight,
-        key, key_share / queries, float(statistics["key"][0, 0, choice.cpu(), 0].double().mean()),
-        offset, offset_share_ / queries, at_choice,
-        steps, forward / max_count, (steps - forward - backward) / max_count, backward / max_count,
-        float(statistics["slope"][0][0, 0]),
-    )  # fmt: skip
+        num_queries=num_queries,
+        queries=queries,
+        num_keys=num_keys,
+        num_visible=num_visible,
+        effective_keys=effective_keys,
+        normalized_entropy=normalized_entropy,
+        max_weight=max_weight,
+        key=key,
+        key_share=key_share / queries,
+        key_weight=float(statistics["key"][0, 0, choice.cpu(), 0].double().mean()),
+        offset=offset,
+        offset_share=offset_share_ / queries,
+        offset_weight=at_choice,
+        steps=steps,
+        forward=forward / max_count,
+        still=(steps - forward - backward) / max_count,
+        backward=backward / max_count,
+        slope=float(statistics["slope"][0][0, 0]),
+    )
 
 
 def _commonest(values: Int[Tensor, " some"]) -> tuple[int, int]:

@@ -148,7 +148,14 @@ class DependencyTable:
         )
         pairs = self.pairs[relation]
         return RelationHead(
-            relation, pairs, layer, head, DIRECTIONS[direction], share / pairs, baseline, offset
+            relation=relation,
+            pairs=pairs,
+            layer=layer,
+            head=head,
+            direction=DIRECTIONS[direction],
+            accuracy=share / pairs,
+            baseline=baseline,
+            offset=offset,
         )
 
     def found(self, least: int = 1) -> tuple[RelationHead, ...]:

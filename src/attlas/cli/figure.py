@@ -125,7 +125,9 @@ def figure(
             run_at,
         )
 
-    style = Style(query, statistics, cmap, fmt, vmin, vmax, exact)
+    style = Style(
+        query=query, statistics=statistics, cmap=cmap, fmt=fmt, vmin=vmin, vmax=vmax, exact=exact
+    )
     style.check()
     check_text(subject, text)
     figure_suffix(output)  # better reported before the work than after it

@@ -245,7 +245,15 @@ class Reader(ABC):
                         attention_map, row, *row_lengths, cross_attention=with_cross_position
                     )
                     ids, special = _ids(text, sides[0]), self._special(text, sides[1])
-                    yield MapRecord(text, layer, call, kind, one_at_a_time, ids, special)
+                    yield MapRecord(
+                        text=text,
+                        layer=layer,
+                        call=call,
+                        kind=kind,
+                        attention_map=one_at_a_time,
+                        ids=ids,
+                        special=special,
+                    )
 
     def _special(self, text: CorpusText, side: Side) -> tuple[int, ...]:
         numbered_ids = enumerate(_read(text, side))

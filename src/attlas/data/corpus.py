@@ -231,7 +231,14 @@ def filtered(pairs: Iterable[tuple[int, Pair]], filters: FilterConfig, name: str
             faults.add(number, fault)
     fit_pairs, fit_numbers = collector.finish()
     remarks = _remarks_of_damage(collector.counts)
-    return FitPairs(fit_pairs, fit_numbers, read, faults.faults, remarks, stop)
+    return FitPairs(
+        pairs=fit_pairs,
+        numbers=fit_numbers,
+        read=read,
+        left_out=faults.faults,
+        remarks=remarks,
+        stop=stop,
+    )
 
 
 @dataclass(frozen=True, slots=True)

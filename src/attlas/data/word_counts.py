@@ -122,7 +122,14 @@ class _Counts:
     def sentences(self) -> Sentences:
         """What was counted. Each word has the space before it that it has in a text."""
         lines = (f" {word}\t{count}" for word, count in self._counts.items())
-        return Sentences(lines, self._longest, self.step, True, self.has_text, self.reserved)
+        return Sentences(
+            lines=lines,
+            longest=self._longest,
+            step=self.step,
+            counted=True,
+            has_text=self.has_text,
+            reserved=self.reserved,
+        )
 
 
 def _plain(texts: Iterable[str], read: Callable[[str], str]) -> Sentences:
@@ -143,7 +150,14 @@ def _plain(texts: Iterable[str], read: Callable[[str], str]) -> Sentences:
         for text in map(read, _sampled(texts, step)):
             yield f" {text}".replace(RESERVED, " ")
 
-    return Sentences(lines(), longest, step, False, has_text, reserved)
+    return Sentences(
+        lines=lines(),
+        longest=longest,
+        step=step,
+        counted=False,
+        has_text=has_text,
+        reserved=reserved,
+    )
 
 
 # The model that sentencepiece writes when it reads words with counts says so, in a field of its

@@ -218,7 +218,12 @@ def beam_search(
     # Where texts are compared by their bytes, some that differ may still read alike.
     capacity = n_best if surface is None else 2 * n_best
     return BeamSearch(
-        model, penalties, constraints, state, token_mask, sentence_ids,
+        model=model,
+        penalties=penalties,
+        constraints=constraints,
+        state=state,
+        token_mask=token_mask,
+        at=sentence_ids,
         tokens=sentence_ids.new_empty(len(token_mask), 1, 0),
         last=torch.full_like(sentence_ids, BEGIN),
         num_beams=num_beams,
@@ -230,7 +235,7 @@ def beam_search(
         hashes=hashes and hashes.to(token_mask.device),
         keys=torch.zeros_like(sentence_ids).unsqueeze(1) if hashes else None,
         ceiling=beam_scores.new_full((len(token_mask),), float("inf")),
-    )  # fmt: skip
+    )
 
 
 def _select_rows(state: S, rows: Int[Tensor, " chosen"], step: int) -> S:

@@ -172,14 +172,19 @@ class SingleHypothesisSearch(Search[S]):
         """Before the first token; `first` is the number of the first sentence."""
         sentence_ids = torch.arange(first, first + len(token_mask), device=token_mask.device)
         return cls(
-            model, penalties, constraints, state, token_mask, sentence_ids,
+            model=model,
+            penalties=penalties,
+            constraints=constraints,
+            state=state,
+            token_mask=token_mask,
+            at=sentence_ids,
             tokens=sentence_ids.new_empty(len(token_mask), 0),
             last=torch.full_like(sentence_ids, BEGIN),
             choose=choose,
             total=torch.zeros(
                 len(token_mask), dtype=sums(token_mask.device), device=token_mask.device
             ),
-        )  # fmt: skip
+        )
 
     def step(self) -> tuple["SingleHypothesisSearch[S] | None", Mapping[int, list[Hypothesis]]]:
         logits, state = self.model.step(self.last, self.state)

@@ -292,7 +292,18 @@ def _facts_without_run(
     )
     task = str(known.get("task", "translate"))
     example = _READ.get(task) or _EXAMPLES.get(source or "")
-    return ModelFacts(name, source, target, None, count, None, None, None, example, task)
+    return ModelFacts(
+        name=name,
+        source_language=source,
+        target_language=target,
+        attention=None,
+        parameters=count,
+        bleu=None,
+        bleu_sentences=None,
+        bleu_signature=None,
+        example=example,
+        task=task,
+    )
 
 
 def _example(language: str | None, data: Mapping[str, Any]) -> str | None:

@@ -113,7 +113,7 @@ class Question:
         erased = range(0)
         if "erased" in query:
             erased = range(*read_range(query, "erased", len(run.source)))
-        return cls(head, output, row, key, float(share), erased)
+        return cls(head=head, output=output, row=row, key=key, share=float(share), erased=erased)
 
 
 # What it is answered.

@@ -145,7 +145,14 @@ def _layers(trace: Trace, name: str, row: int, batch: int | None) -> Iterator[La
             of = f", {numbers}" if len(runs) > 1 else ""
             axes = axes_of(trace, name, row, sizes[first], queries, num_keys)
             before = sum(queries_of[:first])
-            yield Layer(f"{name or 'model'}{of}", call, axes, trace.kind(name), name, before)
+            yield Layer(
+                name=f"{name or 'model'}{of}",
+                attention_map=call,
+                axes=axes,
+                kind=trace.kind(name),
+                path=name,
+                before=before,
+            )
 
 
 def _runs(calls: list[tuple[int, AttentionMap]]) -> Iterator[list[tuple[int, AttentionMap]]]:
@@ -289,7 +296,15 @@ class MapWindow:
                 f"{heads[1] - heads[0]} × {height} × {width}",
                 "ask for fewer heads, rows or keys, or for a smaller shape",
             )
-        return cls(heads, rows, key_range, height, width, int(bits), curve)
+        return cls(
+            heads=heads,
+            rows=rows,
+            key_range=key_range,
+            height=height,
+            width=width,
+            bits=int(bits),
+            curve=curve,
+        )
 
     def of(
         self,

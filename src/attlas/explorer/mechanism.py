@@ -95,19 +95,19 @@ def row_of_factored(
         bias = None if not bool((bias.nan_to_num(1.0) != 0).any()) else bias
     own = None if values is None else values[0, head // (whole.shape[1] // values.shape[1])]
     return Row(
-        "scaled",
-        query,
-        keys,
-        None,
-        products,
-        one.scale,
-        one.softcap,
-        bias,
-        scores,
-        tuple(_hidden_in(one, row, seen)),
-        one.rows(row, row + 1)[0, 0, 0],
-        own,
-        no_values,
+        form="scaled",
+        query=query,
+        keys=keys,
+        energy=None,
+        products=products,
+        scale=one.scale,
+        softcap=one.softcap,
+        bias=bias,
+        scores=scores,
+        hidden=tuple(_hidden_in(one, row, seen)),
+        weights=one.rows(row, row + 1)[0, 0, 0],
+        values=own,
+        no_values=no_values,
     )
 
 
@@ -197,18 +197,18 @@ def row_of_scored(
             "translate the text again",
         )
     return Row(
-        form,
-        projected[0, 0],
-        cache.keys[0],
-        energy,
-        products,
-        1.0,
-        None,
-        bias if bool((bias != 0).any()) else None,
-        scores,
-        tuple(_hidden_from(attention, cache, seen)),
-        weights,
-        cache.values[0],
+        form=form,
+        query=projected[0, 0],
+        keys=cache.keys[0],
+        energy=energy,
+        products=products,
+        scale=1.0,
+        softcap=None,
+        bias=bias if bool((bias != 0).any()) else None,
+        scores=scores,
+        hidden=tuple(_hidden_from(attention, cache, seen)),
+        weights=weights,
+        values=cache.values[0],
     )
 
 

@@ -179,13 +179,13 @@ class _Tile:
 def _tile(layer: Layer, precision: Precision) -> _Tile:
     bits, curve = _TILES[precision]
     view = MapWindow(
-        (0, layer.heads),
-        (0, layer.queries),
-        (0, layer.num_keys),
-        layer.queries,
-        layer.num_keys,
-        bits,
-        curve,
+        heads=(0, layer.heads),
+        rows=(0, layer.queries),
+        key_range=(0, layer.num_keys),
+        height=layer.queries,
+        width=layer.num_keys,
+        bits=bits,
+        curve=curve,
     )
     weights = view.of(layer, hidden=-math.inf)
     most = _MOST_BYTES * weights.numel() + _HEADER * (1 + layer.heads)

@@ -88,7 +88,7 @@ def bars(
     """
     check_strings(query=query, title=title)
     name = title or (f"“{query}”" if query else "")
-    style = _BarStyle(axis, fmt, vmin, vmax, label, color)
+    style = _BarStyle(axis=axis, fmt=fmt, vmin=vmin, vmax=vmax, label=label, color=color)
     return _bars({name: weights}, source, [query], "", 1, style)
 
 
@@ -123,7 +123,7 @@ def bar_panels(
     """
     check_named("panel", "panels", panels, '{"additive": weights}')
     check_count("column", columns, "leave `columns` at 3")
-    style = _BarStyle(axis, fmt, vmin, vmax, label, color)
+    style = _BarStyle(axis=axis, fmt=fmt, vmin=vmin, vmax=vmax, label=label, color=color)
     return _bars(panels, source, None, title, columns, style)
 
 

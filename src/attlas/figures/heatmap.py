@@ -603,7 +603,9 @@ def heatmaps(
             "draw fewer maps at once, or choose other `columns`",
         )
     columns = min(columns, len(maps))
-    style = _Style(ramps, vmin, vmax, fmt, label, shared, exact)
+    style = _Style(
+        cmaps=ramps, vmin=vmin, vmax=vmax, fmt=fmt, label=label, shared=shared, exact=exact
+    )
     return _draw(list(head_maps.items()), columns, _side(columns), style, title)
 
 

@@ -244,15 +244,17 @@ class TextClassifier(FromRun):
         vocabulary = self.vocabularies.text
         best = max(range(len(row)), key=row.__getitem__)
         return Classification(
-            line.text,
-            self.labels[best],
-            row[best],
-            dict(zip(self.labels, row, strict=True)),
-            num_unread,
-            vocabulary.knows(line.text, line.ids),
-            partial(_as_tokens, vocabulary, line),
-            partial(_traced, self.model, line.ids),
-            partial(classification_pass, self.model, line.ids, labels=self.labels, first=best),
+            text=line.text,
+            label=self.labels[best],
+            probability=row[best],
+            probabilities=dict(zip(self.labels, row, strict=True)),
+            unread=num_unread,
+            known=vocabulary.knows(line.text, line.ids),
+            _tokens=partial(_as_tokens, vocabulary, line),
+            _look=partial(_traced, self.model, line.ids),
+            _forward_pass=partial(
+                classification_pass, self.model, line.ids, labels=self.labels, first=best
+            ),
         )
 
 

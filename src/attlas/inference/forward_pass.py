@@ -138,14 +138,14 @@ def translation_pass(
 
     outputs = zip(tokens, target_ids, strict=True)
     return ForwardPass(
-        model,
-        tuple(source_tokens),
-        tuple(Prediction(name, place, id_) for place, (name, id_) in enumerate(outputs)),
-        0,
-        model.attention_kind,
-        copies_at_once(len(vocabulary)),
-        logits,
-        vocabulary.pieces,
+        model=model,
+        source=tuple(source_tokens),
+        outputs=tuple(Prediction(name, place, id_) for place, (name, id_) in enumerate(outputs)),
+        first=0,
+        side=model.attention_kind,
+        most_copies=copies_at_once(len(vocabulary)),
+        _logits=logits,
+        _names=vocabulary.pieces,
     )
 
 
@@ -164,12 +164,12 @@ def classification_pass(
         return found
 
     return ForwardPass(
-        model,
-        tuple(tokens),
-        tuple(Prediction(name, None, label) for label, name in enumerate(labels)),
-        first,
-        lambda layer: "source",
-        copies_at_once(len(labels)),
-        logits,
-        lambda ids: [labels[id_] for id_ in ids],
+        model=model,
+        source=tuple(tokens),
+        outputs=tuple(Prediction(name, None, label) for label, name in enumerate(labels)),
+        first=first,
+        side=lambda layer: "source",
+        most_copies=copies_at_once(len(labels)),
+        _logits=logits,
+        _names=lambda ids: [labels[id_] for id_ in ids],
     )

@@ -404,7 +404,15 @@ class HuggingFaceModel:
         if trace is not None:
             trace.label([tokens], [tokens])
         run = self._pass_of_reading(arguments, tokens) if trace is not None else None
-        return HuggingFaceResult(None, tokens, (), True, trace, blank_reason, run)
+        return HuggingFaceResult(
+            text=None,
+            source_tokens=tokens,
+            tokens=(),
+            finished=True,
+            trace=trace,
+            blank=blank_reason,
+            forward_pass=run,
+        )
 
     def _continued(
         self, ids: Int[Tensor, "1 keys"], generated: Sequence[int], finished: bool
@@ -421,7 +429,13 @@ class HuggingFaceModel:
         text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
         run = self._pass_of_continuation(all_ids, tokens, prompt) if trace is not None else None
         return HuggingFaceResult(
-            text, tokens[:prompt], tokens[prompt:], finished, trace, blank_reason, run
+            text=text,
+            source_tokens=tokens[:prompt],
+            tokens=tokens[prompt:],
+            finished=finished,
+            trace=trace,
+            blank=blank_reason,
+            forward_pass=run,
         )
 
     def _answered(
@@ -432,7 +446,14 @@ class HuggingFaceModel:
     ) -> HuggingFaceResult:
         source = self._tokens(arguments["input_ids"])
         if len(generated) < 2:
-            return HuggingFaceResult("", source, (), finished, None, "the model wrote no token")
+            return HuggingFaceResult(
+                text="",
+                source_tokens=source,
+                tokens=(),
+                finished=finished,
+                trace=None,
+                blank="the model wrote no token",
+            )
         row = torch.tensor([[*generated]], device=self.device)
         query_tokens, expected = self._tokens(row[:, :-1]), self._tokens(row[:, 1:])
         trace, blank_reason = self._observed({**arguments, "decoder_input_ids": row[:, :-1]})
@@ -446,7 +467,15 @@ class HuggingFaceModel:
                     trace.label_layer(layer, [query_tokens], [expected])
         text = self.tokenizer.decode(list(generated), skip_special_tokens=True)
         run = self._pass_of_answer(arguments, row, trace, source) if trace is not None else None
-        return HuggingFaceResult(text, source, expected, finished, trace, blank_reason, run)
+        return HuggingFaceResult(
+            text=text,
+            source_tokens=source,
+            tokens=expected,
+            finished=finished,
+            trace=trace,
+            blank=blank_reason,
+            forward_pass=run,
+        )
 
     # The passes of the traces, to be run again.
 
@@ -547,7 +576,14 @@ class HuggingFaceModel:
             return self._tokens(torch.tensor([[*ids]]))
 
         return ForwardPass(
-            self.model, source, outputs, first, side, copies, logits, names or tokens
+            model=self.model,
+            source=source,
+            outputs=outputs,
+            first=first,
+            side=side,
+            most_copies=copies,
+            _logits=logits,
+            _names=names or tokens,
         )
 
     def _logits_of(

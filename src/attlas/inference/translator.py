@@ -117,7 +117,7 @@ def parallel_map(
 # What a translator answers.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Translation:
     """One translated text; its trace is computed on first access.
 
@@ -732,7 +732,19 @@ def _check_text(text: object, advice: str) -> None:
 
 def _empty(line: Line) -> Translation:
     return Translation(
-        "", line.text, (), 0.0, 0.0, True, 0, True, (), tuple, _nothing, tuple, _no_pass
+        text="",
+        source_text=line.text,
+        tokens=(),
+        score=0.0,
+        log_probability=0.0,
+        finished=True,
+        cut=0,
+        known=True,
+        alternatives=(),
+        _source_tokens=tuple,
+        _trace_teacher_forced=_nothing,
+        _words=tuple,
+        _forward_pass=_no_pass,
     )
 
 

@@ -85,7 +85,14 @@ class CorpusFile:
         """Raise `AttlasError` for a file that cannot be read, and for two of different length."""
         checksum, lines = _read_through(source, names[0])
         if target is None:
-            return cls(source, None, names, lines, checksum, None)
+            return cls(
+                source=source,
+                target=None,
+                names=names,
+                lines=lines,
+                checksum=checksum,
+                target_checksum=None,
+            )
         target_checksum, others = _read_through(target, names[1])
         if others != lines:
             raise DataError(
@@ -94,7 +101,14 @@ class CorpusFile:
                 count_noun(others, "line"),
                 "give files of as many lines",
             )
-        return cls(source, target, names, lines, checksum, target_checksum)
+        return cls(
+            source=source,
+            target=target,
+            names=names,
+            lines=lines,
+            checksum=checksum,
+            target_checksum=target_checksum,
+        )
 
     def stream(self) -> Iterator[tuple[int, str, str | None]]:
         """The number of each line from 1, its text and its target.

@@ -138,7 +138,15 @@ class AlarmState:
                 figure = getattr(head, name)
                 if figure is not None:
                     yield (
-                        Alarm(step, kind, head.layer, head.head, name, figure, threshold),
+                        Alarm(
+                            step=step,
+                            kind=kind,
+                            layer=head.layer,
+                            head=head.head,
+                            name=name,
+                            figure=figure,
+                            threshold=threshold,
+                        ),
                         is_beyond,
                     )
 
@@ -152,7 +160,15 @@ class AlarmState:
         for layer, count in counts.items():
             begins = bool(count) and layer == broken[0] and not known
             is_active = ("nonfinite", layer, None) in self.active
-            alarm = Alarm(step, "nonfinite", layer, None, "nonfinite", float(count), 0.0)
+            alarm = Alarm(
+                step=step,
+                kind="nonfinite",
+                layer=layer,
+                head=None,
+                name="nonfinite",
+                figure=float(count),
+                threshold=0.0,
+            )
             yield alarm, begins or (is_active and bool(broken))
 
     def _of_head(

@@ -162,7 +162,14 @@ class Learner(Generic[M, B]):
         if self.average is not None and isinstance(settings.averaging, MovingAveraging):
             update_average(self.average, self.model, settings.averaging.share(number))
         reading = None if self._watch is None else self._watch.step()
-        return Update(loss, tokens, rate, norm, weight, reading)
+        return Update(
+            loss=loss,
+            tokens=tokens,
+            learning_rate=rate,
+            grad_norm=norm,
+            weight=weight,
+            reading=reading,
+        )
 
     def watch_from(self, update: int, path: Path | None = None) -> None:
         """Watch the attention of the updates after this one, if the settings say so.

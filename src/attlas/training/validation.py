@@ -107,12 +107,12 @@ def evaluate(
     right = exactly_right(translations, references, vocabularies.target)
     hypotheses = [vocabularies.target.encode(text) for text in texts]
     return Evaluation(
-        texts,
-        bleu,
-        sum(right) / len(right),
-        token_accuracy(hypotheses, references, unknown=UNKNOWN),
-        average_length(translations),
-        sum(map(len, references)) / len(references),
+        translations=texts,
+        bleu=bleu,
+        accuracy=sum(right) / len(right),
+        token_accuracy=token_accuracy(hypotheses, references, unknown=UNKNOWN),
+        average_length=average_length(translations),
+        reference_length=sum(map(len, references)) / len(references),
     )
 
 

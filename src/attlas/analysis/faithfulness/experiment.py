@@ -349,14 +349,14 @@ class AttentionRows:
         _check_queries(query_mask, allowed, layer)
         rows = weights[:, selected_rows].to(dtype)
         return cls(
-            intervention,
-            layer,
-            number,
-            selected_rows,
-            rows,
-            allowed[:, selected_rows],
-            query_mask,
-            output,
+            intervention=intervention,
+            layer=layer,
+            call=number,
+            chosen=selected_rows,
+            weights=rows,
+            allowed=allowed[:, selected_rows],
+            query_mask=query_mask,
+            output=output,
         )
 
     @property

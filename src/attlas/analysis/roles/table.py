@@ -173,8 +173,8 @@ class RoleTable:
         offset = tally.low + int(tally.offsets[head].argmax()) if tally.offsets.shape[1] else None
         return tuple(
             Role(
-                name, score, chance, THRESHOLDS[name], count,
-                offset if name == "positional" and count else None,
+                name=name, score=score, chance=chance, threshold=THRESHOLDS[name], queries=count,
+                offset=offset if name == "positional" and count else None,
             )
             for name, score, chance, count in zip(ROLES, scores, chances, counts, strict=True)
         )  # fmt: skip

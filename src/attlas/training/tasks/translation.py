@@ -210,10 +210,16 @@ class TranslationTask(Task[Splits, Vocabularies]):
         )
         value, signature = evaluation.bleu.value, evaluation.bleu.signature
         return TranslationsMeasured(
-            loss, value, signature, evaluation.accuracy, len(corpus),
-            free_running_loss(model, self.valid_batches, len(corpus)), evaluation.token_accuracy,
-            evaluation.average_length, evaluation.reference_length,
-        )  # fmt: skip
+            loss=loss,
+            bleu=value,
+            signature=signature,
+            accuracy=evaluation.accuracy,
+            sentences=len(corpus),
+            free_running_loss=free_running_loss(model, self.valid_batches, len(corpus)),
+            token_accuracy=evaluation.token_accuracy,
+            average_length=evaluation.average_length,
+            reference_length=evaluation.reference_length,
+        )
 
     def valid_corpus(self) -> Corpus:
         """What is translated at each validation."""
