@@ -95,7 +95,7 @@ def decode_all(
     surface: Surface | None = None,
     on_ended: Callable[[int], None] | None = None,
 ) -> list[list[list[Hypothesis]]]:
-    """Yield the results of `decode` for each batch; faster if short searches come first.
+    """The results of `decode` for each batch; faster if short searches come first.
 
     A batch is read when the one before has few sentences left, fewer than half and than 32
     hypotheses, which go on with it as `Joinable` states do: so many more than a batch has are in

@@ -346,7 +346,8 @@ class FastTranslator(Translator):
             if hypotheses
             and self._in_time(hypotheses, [*map(_at_least, hypotheses)]) != best[index]
         ]
-        # Mostly the beginnings of the best ones kept attlas's search from stopping before them.
+        # In most cases attlas's search would not have stopped before the best ones, because of
+        # their beginnings.
         for every in (False, True):
             pairs = [
                 (source, hypothesis)
