@@ -187,7 +187,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder to write into; after the block it is at `path`, synced.
 
     If the block raises, nothing is left at `path` or beside it. Only a kill can leave something: a
-        hidden folder beside it, whose name ends in .tmp.
+    hidden folder beside it, whose name ends in .tmp.
 
     Raises:
         AttlasError: If `path` exists and is not an empty folder, or if the disk refuses.

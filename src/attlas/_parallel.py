@@ -104,9 +104,9 @@ class ForkPool(Generic[Item, Found]):
     children do not wait for Python's lock between the kernels of a step.
 
     There are fewer children than asked for if the system allows no more. Without any, and after an
-        error, this process does the work. As a context manager the pool ends its children: at once
-        after an exception, else when they are idle. If this process is killed, they end after their
-        current item. Several threads may call `map`; the calls run one after the other.
+    error, this process does the work. As a context manager the pool ends its children: at once
+    after an exception, else when they are idle. If this process is killed, they end after their
+    current item. Several threads may call `map`; the calls run one after the other.
 
     Args:
         task: What the work is of, for the error of a child that died.
@@ -262,7 +262,7 @@ def run_threads(function: Callable[[int, int, threading.Event], None]) -> None:
     use.
 
     Kernels inside use one thread each: a block is too small to be shared. After an error `stop` is
-        set, all threads end early, and the first error is raised.
+    set, all threads end early, and the first error is raised.
     """
     stop, count = threading.Event(), torch.get_num_threads()
     try:
@@ -291,7 +291,7 @@ class ThreadGroup:
 
     Two halves of a batch on two cores are nearly twice as fast as a whole batch whose every matrix
     product is shared by two: most products of a small model are too small to be shared. Python's
-        lock is no obstacle, because torch releases it inside every kernel.
+    lock is no obstacle, because torch releases it inside every kernel.
     """
 
     def __init__(self, size: int = 1, cores: int | None = None) -> None:

@@ -87,7 +87,7 @@ class Interrupts:
     has a handler of its own, that stays so.
 
     At the first one, `callback` runs in a thread of its own: Ctrl-C may come in the middle of a
-        line that is being written.
+    line that is being written.
 
     Args:
         alone: The process is no member of a group. Then SIGTERM, which schedulers and containers

@@ -189,10 +189,10 @@ def describe(
     """A few sentences about the map of one head for one text, each from a number of it.
 
     The sentences say: where most queries have their greatest weight (a common key, or an offset
-        from their own position; in cross-attention first a diagonal); whether that key is a sink,
-        as the first key and `SEPARATORS` can be; how widely they look (exp of the entropy); in
-        which direction the greatest weight moves from query to query; and that this is no
-        explanation.
+    from their own position; in cross-attention first a diagonal); whether that key is a sink,
+    as the first key and `SEPARATORS` can be; how widely they look (exp of the entropy); in
+    which direction the greatest weight moves from query to query; and that this is no
+    explanation.
     Queries of padding are left out. So are queries that see a single key, because they have no
     choice.
 

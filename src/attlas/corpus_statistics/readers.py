@@ -35,7 +35,7 @@ def cut(
     """The first `queries` × `keys` of one batch row: the map of that text alone.
 
     Padding is on the right, so positions stay. Without padding nothing depends on the other texts
-        of the batch: sums over queries, the last key, positions from the end.
+    of the batch: sums over queries, the last key, positions from the end.
 
     Args:
         cross_attention: Whether it is cross-attention; then its first query is at the first key,

@@ -24,8 +24,8 @@ def sentencepiece_rules(form: Normalization) -> bytes:
     """The end of a sentencepiece model that brings a text into this form by itself.
 
     A model is a protobuf message: later fields are merged into earlier ones, here the
-        normalizer_spec. A program without attlas gets the same ids, except for sequences of accents
-        without a composed character, which sentencepiece does not change.
+    normalizer_spec. A program without attlas gets the same ids, except for sequences of accents
+    without a composed character, which sentencepiece does not change.
     """
     import sentencepiece
 

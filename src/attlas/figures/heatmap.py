@@ -559,7 +559,7 @@ def heatmaps(
     They have one scale with one colour bar.
 
     Maps may have different tokens: two mechanisms may translate differently. Neighbours with the
-        same queries label them once. A matrix is labelled with its positions.
+    same queries label them once. A matrix is labelled with its positions.
 
     Args:
         cmap: A colormap; or a list of one for each map, and then each map has its own scale and

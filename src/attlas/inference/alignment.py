@@ -24,8 +24,8 @@ def attention_links(
     """(argmax_i a_ti, t) for each of the first `targets` queries t, over the first `sources` keys.
 
     The counts leave out END on both sides: it is no part of a text, and attention to it often means
-        "nowhere". A token that looked only at END has no link. Links are in the order of the
-        target; of equal weights the first source token wins.
+    "nowhere". A token that looked only at END has no link. Links are in the order of the
+    target; of equal weights the first source token wins.
     """
     if not targets or not sources:
         return ()

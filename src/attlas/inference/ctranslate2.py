@@ -32,7 +32,7 @@ def saturates() -> bool:
     """Return True if sums of 8-bit products may overflow on this CPU.
 
     An x86 without VNNI adds pairs of such products in 16 bits and saturates: log P of a translation
-        was wrong by a tenth and more. If the CPU's features are unknown, return True.
+    was wrong by a tenth and more. If the CPU's features are unknown, return True.
     """
     # Older releases of torch cannot say.
     capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()

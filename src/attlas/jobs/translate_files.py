@@ -54,8 +54,8 @@ def translate_files(
     """Write the translation of each file to one of the same name in `folder`.
 
     Finished outputs are kept, and begun ones continue. A file that another process works on comes
-        last: we wait for it, and continue it if that process dies. If a file fails, the others are
-        still translated; failures are reported at the end.
+    last: we wait for it, and continue it if that process dies. If a file fails, the others are
+    still translated; failures are reported at the end.
 
     Args:
         origin: What beside its text a translation depends on.

@@ -88,7 +88,7 @@ def append_keys(
     buffer).
 
     With gradients the two are concatenated, and nothing is overwritten: the backward pass may need
-        the cache, even if the cache itself has no gradient.
+    the cache, even if the cache itself has no gradient.
     """
     if torch.is_grad_enabled() or stored.dtype != new.dtype:
         return torch.cat([stored, new], dim=-2), None

@@ -39,8 +39,8 @@ class ProcessGroup:
     """The processes that torchrun has started, seen from one of them; or a single process.
 
     The first one leads: it writes the folder of the run, validates, reports and decides. The others
-        have the same recipe, data and checkpoint, compute their share of every update, and follow
-        its commands.
+    have the same recipe, data and checkpoint, compute their share of every update, and follow
+    its commands.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, device: torch.device | None = None) -> None:

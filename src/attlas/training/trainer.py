@@ -468,10 +468,9 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
 
     A run that was stopped or killed at any moment and continues ends with the weights, to the bit,
     of an undisturbed run: on the CPU with the same number of threads; on a GPU as far as its
-        kernels
-    are deterministic. A finished run whose limits are not raised does not change, and its outcome
-    is returned again. Started by torchrun, many processes train one model, and the first one
-    reports. `attlas train` on a CPU first calls `attlas.disable_malloc_trim()`. It affects the
+    kernels are deterministic. A finished run whose limits are not raised does not change, and its
+    outcome is returned again. Started by torchrun, many processes train one model, and the first
+    one reports. `attlas train` on a CPU first calls `attlas.disable_malloc_trim()`. It affects the
     whole process, so this function leaves it to you.
 
     Args:

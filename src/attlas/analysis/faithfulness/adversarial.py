@@ -73,7 +73,7 @@ def adversarial_weights(
 
     Jain & Wallace, Attention is not Explanation, 2019, section 4.2.2: ε = 0.01 for texts and 0.05
     for questions. A large divergence says that a very different map would have led to the same
-        answer. The result is a lower bound: a small value proves nothing. As in
+    answer. The result is a lower bound: a small value proves nothing. As in
     that paper, weights are sought for each text by itself, and the model stays as it is. Wiegreffe
     & Pinter, Attention is not not Explanation, 2019, section 4, object to that, and train a model
     that looks elsewhere and answers alike. That adversary is not implemented here.

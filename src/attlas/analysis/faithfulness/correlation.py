@@ -20,8 +20,8 @@ def kendall_tau(first: Float[Tensor, "..."], second: Float[Tensor, "..."]) -> fl
     """τ_b = (C − D) / √((n₀ − n₁) (n₀ − n₂)), from −1 (reversed) to 1 (the same order).
 
     C and D: the pairs of items that both put into the same, or the opposite order; n₀ = n (n − 1) /
-        2 pairs in all, of which n₁ tie in the first and n₂ in the second. NaN if one of them ties
-        in every pair. Kendall, The Treatment of Ties in Ranking Problems, 1945.
+    2 pairs in all, of which n₁ tie in the first and n₂ in the second. NaN if one of them ties
+    in every pair. Kendall, The Treatment of Ties in Ranking Problems, 1945.
 
     Args:
         first, second: (items), what each of them says of every item. Exact, in O(n log n): with n₃

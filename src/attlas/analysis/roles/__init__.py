@@ -55,11 +55,11 @@ def roles(
                  is below a thousandth of the axis
 
     A query counts if it is a token, if it sees more than one key, and if the role has a target for
-        it. A role without any such query has the score NaN: roles of the query's own position in
-        cross-attention, and diagonals in self-attention. If the positions of queries are unknown,
-        as for a class token that looks at a text, roles of the own position and `positional` are
-        NaN, and every query counts; pass `queries` to choose them. The table of a corpus is a sum:
-        `roles(first) + roles(second)`. The map is never held.
+    it. A role without any such query has the score NaN: roles of the query's own position in
+    cross-attention, and diagonals in self-attention. If the positions of queries are unknown,
+    as for a class token that looks at a text, roles of the own position and `positional` are
+    NaN, and every query counts; pass `queries` to choose them. The table of a corpus is a sum:
+    `roles(first) + roles(second)`. The map is never held.
 
     Args:
         layers: Paths, or patterns such as "encoder.*"; None = all. A layer called several times has

@@ -70,7 +70,7 @@ class RecurrentEncoder(nn.Module):
     """h_j = [→h_j; ←h_j]    Bahdanau, Cho & Bengio, 2015, section 3.2; n layers of GRU or LSTM.
 
     Padding has no effect: batches are packed, or read by `padded_lstm` if that is faster. A row
-        without a token encodes to zeros.
+    without a token encodes to zeros.
     """
 
     def __init__(

@@ -107,7 +107,7 @@ class TargetCache:
         """With one more token of each of so many rows; the layers are those before it.
 
         Many rows that begin together get one cache each: they are draws, which share nothing later.
-            The rows of a beam begin with a shared cache.
+        The rows of a beam begin with a shared cache.
 
         Args:
             sources: How many caches begin here if there are none yet. A cache gets one new
