@@ -114,6 +114,24 @@ def test_two_runs_are_compared_in_a_table_in_json_and_in_a_figure(
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
+def test_maps_side_by_side_need_no_test_set(run: Path, tmp_path: Path) -> None:
+    others = [tmp_path / "a", tmp_path / "b"]
+    for number, other in enumerate(others):
+        shutil.copytree(run, other)
+        config = other / "config.toml"
+        config.write_text(config.read_text().replace("test = 30", f"test = {20 + number}"))
+    figure = tmp_path / "maps.png"
+    arguments = ["compare", *others, "--text", "1 2 3", "--output", figure]
+    code, out, reported = called(*arguments)
+    assert code == 0
+    assert [line.split(": ")[0] for line in out.splitlines()] == list(map(str, others))
+    assert "\nattlas: no scores: expected the same test set in all runs; got " in reported
+    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert set(json.loads(called(*arguments, "--json")[1])["translations"]) == {*map(str, others)}
+    code, _, reported = called(*arguments, "--reference", tmp_path / "none")
+    assert code == 2
+
+
 def test_the_score_is_the_one_of_evaluate(run: Path, tmp_path: Path, files: list[object]) -> None:
     other = tmp_path / "other"
     shutil.copytree(run, other)

@@ -1,11 +1,14 @@
 """What `attlas look` does before it listens, and what it leaves for later."""
 
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
@@ -19,6 +22,7 @@ from attlas.jobs.sources import LookOptions, sources_of
 from attlas.recording import Trace, trace
 from attlas.runs import NOTES, checkpoints, seal
 from support.command_line import called
+from support.warm_processes import WarmProcess
 
 LISTENING = """
 import json, sys
@@ -158,10 +162,45 @@ def test_what_is_found_out_later_is_a_sentence_in_the_page(two_texts: Path, tmp_
     content[-1] ^= 1
     path.write_bytes(content)
     reported: list[Any] = []
-    apis, _ = apis_of(sources_of([path], LookOptions(), cache=False), reported.append)
+    apis, _ = apis_of(
+        sources_of([path], LookOptions(), cache=False), lambda error, _: reported.append(error)
+    )
     with TestClient(site(apis), base_url="http://localhost") as client:
         assert client.get("/").status_code == 200
         answer = client.get("/api/model")
     assert answer.status_code == 400
     assert answer.json()["expected"] == "a whole trace file"
     assert [error.expected for error in reported] == ["a whole trace file"]
+
+
+def damaged(two_texts: Path, folder: Path) -> Path:
+    path = folder / "t.safetensors"
+    content = bytearray(two_texts.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    return path
+
+
+def test_where_no_page_asks_what_is_found_out_later_ends_the_command(
+    two_texts: Path, tmp_path: Path
+) -> None:
+    arguments = ["look", damaged(two_texts, tmp_path), "--no-browser", "--port", "0"]
+    with WarmProcess(*map(str, arguments), stdout=PIPE, stderr=PIPE) as process:
+        out, said = process.communicate()
+    assert process.returncode == 2
+    assert out.endswith("shows " + str(tmp_path / "t.safetensors") + "; Ctrl-C ends it\n")
+    assert said.startswith("attlas: expected a whole trace file; got ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C cannot be sent to one process there")
+def test_a_page_that_asked_keeps_its_server_until_ctrl_c(two_texts: Path, tmp_path: Path) -> None:
+    arguments = ["look", damaged(two_texts, tmp_path), "--no-browser", "--port", "0"]
+    with WarmProcess(*map(str, arguments), stdout=PIPE, stderr=PIPE) as process:
+        url = process.stdout.readline().split()[0]
+        for _ in range(2):
+            assert httpx.get(f"{url}api/model").status_code == 400
+        process.send_signal(signal.SIGINT)
+        said = process.communicate()[1]
+    assert process.returncode == 2
+    assert said.count("a whole trace file") == 1

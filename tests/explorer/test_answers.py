@@ -213,7 +213,7 @@ def test_nothing_is_shown_of_a_trace_that_turns_out_to_be_damaged(
         checksum=SUM,
         answers=AnswerFolder.of_trace(trace, SUM),
     )
-    apis, _ = apis_of([source], reported.append)
+    apis, _ = apis_of([source], lambda error, _: reported.append(error))
     with TestClient(site(apis), base_url="http://localhost") as client:
         assert client.get("/api/model").status_code == 200  # before it is opened
         answer = client.get("/api/texts/0")

@@ -25,7 +25,7 @@ def trace(word: str) -> Trace:
 def opened(
     *sources: tuple[str, Callable[[], Any]], reported: list[AttlasError] | None = None
 ) -> TestClient:
-    failed = None if reported is None else reported.append
+    failed = None if reported is None else lambda error, _: reported.append(error)
     apis, _ = apis_of([ExplorerSource(name, opens) for name, opens in sources], failed)
     return TestClient(site(apis), base_url="http://localhost")
 

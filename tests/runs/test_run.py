@@ -142,6 +142,17 @@ def test_no_folder_is_an_error(tmp_path: Path) -> None:
         Run(tmp_path / "file")
 
 
+def test_a_run_of_a_similar_name_is_named(tmp_path: Path) -> None:
+    for name in ("my300", "my3000"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "my300" / "config.toml").touch()  # the other one is no run
+    expected = rf"; did you mean {tmp_path / 'my300'}\? Otherwise check the path"
+    with pytest.raises(AttlasError, match=expected):
+        Run(tmp_path / "my30")
+    with pytest.raises(AttlasError, match="; check the path"):
+        Run(tmp_path / "other")
+
+
 @pytest.mark.parametrize(
     ("file", "message"),
     [

@@ -66,7 +66,7 @@ def compare(
     """
     with loading():
         from attlas._output import check_replaceable
-        from attlas.errors import ConfigError
+        from attlas.errors import AttlasError, ConfigError
         from attlas.figures.saving import figure_suffix
         from attlas.inference import TextClassifier
         from attlas.jobs.comparison import (
@@ -130,22 +130,39 @@ def compare(
         data = {"name": sets[0].name, "sha256": sets[0].checksum}
     else:
         tokenizer = common_tokenizer([run for run, _ in opened_runs], bleu_tokenizer)
-        tests = [test_set_of(run, source, reference or (), valid=valid) for run, _ in opened_runs]
-        check_same_test(
-            names,
-            [test.corpus.checksum for test in tests],
-            "--source TEXTS --reference TRANSLATIONS",
-        )
+        try:
+            tests = [
+                test_set_of(run, source, reference or (), valid=valid) for run, _ in opened_runs
+            ]
+            check_same_test(
+                names,
+                [test.corpus.checksum for test in tests],
+                "--source TEXTS --reference TRANSLATIONS",
+            )
+        except AttlasError as error:
+            if text is None or valid or source is not None or reference:
+                raise
+            # A figure needs no test set.
+            tests, no_scores = [], f"attlas: no scores: {error}"
         translators, systems = {}, []
         for (run, _), number in zip(opened_runs, checkpoints, strict=True):
             config = decoding_of(run, settings)
             translator = translator_of(run, "attlas", config, number, device)
-            with translator.forked() as faster:
-                translations, took = timed_translations(faster, tests[0])
-            systems.append(translations)
-            seconds.append(took)
             translators[str(run.path)] = translator
             facts.append(facts_of(run, number, translator.facts))
+            if tests:
+                with translator.forked() as faster:
+                    translations, took = timed_translations(faster, tests[0])
+                systems.append(translations)
+                seconds.append(took)
+        if text is not None and output is not None and not tests:
+            texts = draw_side_by_side(translators, text, layer, output)
+            print(no_scores, file=sys.stderr)
+            if as_json:
+                print(json.dumps({"translations": texts}, ensure_ascii=False, indent=2))
+            else:
+                print("\n".join(f"{name}: {translation}" for name, translation in texts.items()))
+            return
         if remark := tokenizer_remark(tests[0].corpus.targets, tokenizer):
             print(remark, file=sys.stderr)
         scores, signatures = translation_scores(systems, tests[0].references, tokenizer)

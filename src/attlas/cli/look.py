@@ -1,5 +1,7 @@
 """`attlas look`: the explorer in the browser."""
 
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -88,7 +90,7 @@ def look(
     model looked.
 
     No code of a model's folder runs. Nothing is sent to another machine, unless --download fetches
-    a model. Ctrl-C ends the explorer.
+    a model. Ctrl-C ends the explorer, with exit code 0.
 
     \b
     Examples:
@@ -128,7 +130,15 @@ def look(
         with loading():
             from attlas.jobs.looking import with_gold
         sources = [with_gold(sources[0], gold, gold_first)]
-    apis, begin = apis_of(sources, failed=lambda error: print(f"attlas: {error}", file=sys.stderr))
+    errors: list[AttlasError] = []
+
+    def failed(error: AttlasError, requested: bool) -> None:
+        errors.append(error)
+        print(f"attlas: {error}", file=sys.stderr)
+        if len(sources) == 1 and not requested:  # no page that says it
+            os.kill(os.getpid(), signal.SIGINT)
+
+    apis, begin = apis_of(sources, failed=failed)
     names = ", ".join(map(str, subjects))
 
     def ready(url: str) -> None:
@@ -136,6 +146,8 @@ def look(
         begin()
 
     serve_apis(apis, host=host, port=port, open_browser=browser, ready=ready)
+    if len(errors) == len(sources):
+        raise typer.Exit(2)
 
 
 def _check_gold_is_used(subjects: Sequence[Path], gold: Path | None, export: Path | None) -> None:

@@ -42,17 +42,19 @@ class Opening:
 
     Args:
         make: What makes it.
-        failed: Called with what went wrong, which every request is answered with.
+        failed: Called with what went wrong, which every request is answered with, and whether
+            there was a request.
     """
 
     def __init__(
-        self, make: Callable[[], ASGIApp], failed: Callable[[AttlasError], None] | None = None
+        self, make: Callable[[], ASGIApp], failed: Callable[[AttlasError, bool], None] | None = None
     ) -> None:
         self._make, self._failed = make, failed
         self._made: Future[ASGIApp] = Future()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._traceback: TracebackType | None = None  # of what went wrong
+        self._is_requested = False
 
     def begin(self) -> None:
         """Make it, unless that has begun."""
@@ -76,13 +78,14 @@ class Opening:
             self._traceback = wrong.__traceback__
             self._made.set_exception(wrong)
             if isinstance(error, AttlasError) and self._failed is not None:
-                self._failed(error)
+                self._failed(error, self._is_requested)
 
     def is_broken(self) -> bool:
         """Return True if it could not be made."""
         return self._made.done() and self._made.exception() is not None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._is_requested = True
         self.begin()
         # A request that is given up leaves the thread at work for the others.
         try:
@@ -99,12 +102,14 @@ _SOON = 2.0  # seconds in which the page asks for what is on disk, without anoth
 
 
 def apis_of(
-    sources: Sequence[ExplorerSource], failed: Callable[[AttlasError], None] | None = None
+    sources: Sequence[ExplorerSource],
+    failed: Callable[[AttlasError, bool], None] | None = None,
 ) -> tuple[list[ASGIApp], Callable[[], None]]:
     """What answers for each of them, and a function that soon opens the first one.
 
     Args:
-        failed: Called with the error of a source that could not be opened; the page says it too.
+        failed: Called with the error of a source that could not be opened, which the page says too,
+            and whether the page asked for it.
     """
     names = [source.name for source in sources]
     opening = [Opening(_maker(source, names), failed) for source in sources]

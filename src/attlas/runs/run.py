@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -62,6 +63,16 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 HUGGING_FACE = "config.json"  # the settings of a folder of transformers
 
 
+def _similar(path: Path) -> str:
+    """A run beside the path whose name is much like it, as a question; "" where there is none."""
+    try:
+        names = [other.name for other in path.parent.iterdir() if (other / CONFIG).is_file()]
+    except OSError:
+        return ""
+    close = get_close_matches(path.name, names, 1)
+    return f"did you mean {path.parent / close[0]}? Otherwise " if close else ""
+
+
 class _ModelTable(Config):
     model: ModelConfig
 
@@ -80,7 +91,7 @@ class Run:
             raise CheckpointError(
                 "the folder of a run",
                 f"a file at {self.path}" if self.path.exists() else f"no folder at {self.path}",
-                "check the path, or train one: attlas train --help shows how",
+                _similar(self.path) + "check the path, or train one: attlas train --help shows how",
             )
         if not (self.path / CONFIG).is_file():
             if (self.path / HUGGING_FACE).is_file():
