@@ -108,7 +108,7 @@ def test_concat_is_its_formula_with_the_pair_written_out():
 
 @pytest.mark.parametrize("faster", [True, False])
 def test_a_tanh_without_gradients_is_made_of_a_sigmoid_where_that_is_faster(faster, monkeypatch):
-    monkeypatch.setattr("attlas.ops.additive.sigmoid_is_faster", lambda: faster)
+    monkeypatch.setattr("attlas.layers.additive.sigmoid_is_faster", lambda: faster)
     x = torch.cat([torch.linspace(-20, 20, 10_001), torch.logspace(-30, 38, 500)])
     with torch.no_grad():
         found = additive._tanh(x.clone())
@@ -125,7 +125,7 @@ def test_a_tanh_without_gradients_is_made_of_a_sigmoid_where_that_is_faster(fast
     "make", [lambda: AdditiveAttention(3, 5, 4), lambda: ConcatAttention(3, 5, 4)]
 )
 def test_with_gradients_a_tanh_is_torchs_own(make, monkeypatch):
-    monkeypatch.setattr("attlas.ops.additive.sigmoid_is_faster", lambda: True)
+    monkeypatch.setattr("attlas.layers.additive.sigmoid_is_faster", lambda: True)
     mechanism = make()
     query, keys = torch.randn(2, 7, 3), mechanism.project_kv(torch.randn(2, 6, 5)).keys.detach()
     kept = keys.clone()
@@ -151,7 +151,7 @@ def test_with_gradients_a_tanh_is_torchs_own(make, monkeypatch):
 )
 @pytest.mark.filterwarnings("ignore:.torch.jit.script:DeprecationWarning")  # by torch itself
 def test_whoever_differentiates_from_outside_gets_its_gradient(make, monkeypatch):
-    monkeypatch.setattr("attlas.ops.additive.sigmoid_is_faster", lambda: True)
+    monkeypatch.setattr("attlas.layers.additive.sigmoid_is_faster", lambda: True)
     mechanism = make().requires_grad_(False)
     keys = mechanism.project_kv(torch.randn(1, 6, 5)).keys
     query = torch.randn(3, 1, 1, 3)

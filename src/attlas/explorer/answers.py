@@ -111,7 +111,7 @@ class AnswerFolder:
             if not _is_own(folder):
                 return False
             if not (folder / IGNORED).exists():
-                (folder / IGNORED).write_text("*\n", encoding="ascii")  # for Git
+                (folder / IGNORED).write_text("*\n", encoding="ascii", newline="\n")
             temporary.touch(mode=0o600, exist_ok=False)
             temporary.write_bytes(content)
             temporary.chmod(self._mode | 0o600)

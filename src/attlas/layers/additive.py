@@ -5,7 +5,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from attlas.layers.base import ScoredAttention, check_dims, to_token_mask, zero_padding
-from attlas.ops.additive import fast_tanh_, recomputed_scores
+from attlas.ops.additive import recomputed_scores, sigmoid_is_faster
 from attlas.ops.cache import KeyValueCache
 from attlas.ops.deferred_reads import reads_are_long
 from attlas.ops.linear import Linear, is_plain_cpu_float32, is_traced_or_transformed
@@ -96,8 +96,14 @@ def _is_recomputed(query: Tensor, keys: Tensor, energy: nn.Linear) -> bool:
 
 
 def _tanh(sums: Float[Tensor, "*sizes"]) -> Float[Tensor, "*sizes"]:
-    """tanh x, in place; fast where no gradient can be asked for, in float32."""
-    return fast_tanh_(sums) if _without_gradient(sums) else sums.tanh_()
+    """tanh x, in place; where no gradient can be asked for, as 2 σ(2x) − 1 if that is faster.
+
+    It is off by up to 2·10⁻⁷ wherever x is, torch's tanh by 3·10⁻⁸: nothing beside a sum of many,
+    but much to half precision.
+    """
+    if _without_gradient(sums) and sigmoid_is_faster():
+        return sums.mul_(2).sigmoid_().mul_(2).sub_(1)
+    return sums.tanh_()
 
 
 def _without_gradient(tensor: Tensor) -> bool:
