@@ -15,6 +15,7 @@ from attlas.lab.verdict import (
     AtMost,
     Difference,
     Exponent,
+    Improvable,
     Measurements,
     Monotone,
     Provided,
@@ -163,3 +164,14 @@ def test_a_rule_is_judged_only_where_a_model_has_learnt_its_task() -> None:
         "accuracy [model a] − [model b] ≥ 0.1, provided that "
         "accuracy [model a] or [model b] ≥ 0.9 with every seed"
     )
+
+
+def test_a_rule_of_two_models_that_are_right_nearly_always_is_not_judged() -> None:
+    rule = Improvable(Difference("accuracy", A, B, 0.01), "accuracy", 0.98, A, B)
+    full = table([1.0, 1.0, 0.999], [1.0, 0.99, 1.0])
+    judgement = rule.judge(full)
+    assert judgement.outcome == "not judged"
+    assert "≤ 0.98 with every seed, and there is 1 with the worst seed" in judgement.reason
+    assert Difference("accuracy", A, B, 0.01).judge(full).outcome != "not judged"
+    judgement = rule.judge(table([1.0, 1.0, 1.0], [0.9, 0.97, 0.95]))
+    assert (judgement.outcome, judgement.provided) == ("holds", ("0.97 with the worst seed",))

@@ -359,6 +359,7 @@ class Provided(Rule):
     metric: str
     bound: float
     where: tuple[Condition, ...]
+    _sign: ClassVar[int] = 1
 
     def __init__(self, rule: Rule, metric: str, bound: float, *where: Condition) -> None:
         object.__setattr__(self, "rule", rule)
@@ -368,9 +369,9 @@ class Provided(Rule):
 
     def judge(self, table: Measurements) -> Judgement:
         by_condition = [table.values(self.metric, condition) for condition in self.where]
-        largest = min(max(values[seed] for values in by_condition) for seed in table.by_seed)
-        found = f"{largest:.4g} with the worst seed"
-        if largest >= self.bound:
+        best = [max(self._sign * v[seed] for v in by_condition) for seed in table.by_seed]
+        found = f"{self._sign * min(best):.4g} with the worst seed"
+        if min(best) >= self._sign * self.bound:
             judgement = self.rule.judge(table)
             return replace(judgement, provided=(found, *judgement.provided))
         reason = f"it asks for {self.condition_text()}, and there is {found}"
@@ -379,7 +380,19 @@ class Provided(Rule):
     def condition_text(self) -> str:
         """What is asked of the numbers."""
         conditions = " or ".join(f"[{_condition_text(condition)}]" for condition in self.where)
-        return f"{self.metric} {conditions} ≥ {self.bound:g} with every seed"
+        relation = "≥" if self._sign > 0 else "≤"
+        return f"{self.metric} {conditions} {relation} {self.bound:g} with every seed"
 
     def __str__(self) -> str:
         return f"{self.rule}, provided that {self.condition_text()}"
+
+
+@dataclass(frozen=True, init=False)
+class Improvable(Provided):
+    """A rule that is judged only where something is left to gain.
+
+    Of two models that are right nearly always none can be better. So with each seed the metric has
+    to be at most `bound` under one of several conditions at least.
+    """
+
+    _sign: ClassVar[int] = -1
