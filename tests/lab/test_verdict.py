@@ -173,5 +173,5 @@ def test_a_rule_of_two_models_that_are_right_nearly_always_is_not_judged() -> No
     assert judgement.outcome == "not judged"
     assert "≤ 0.98 with every seed, and there is 1 with the worst seed" in judgement.reason
     assert Difference("accuracy", A, B, 0.01).judge(full).outcome != "not judged"
-    judgement = rule.judge(table([1.0, 1.0, 1.0], [0.9, 0.97, 0.95]))
-    assert (judgement.outcome, judgement.provided) == ("holds", ("0.97 with the worst seed",))
+    judgement = rule.judge(table([1.0, 1.0, 1.0], [0.9, 0.92, 0.91]))
+    assert (judgement.outcome, judgement.provided) == ("holds", ("0.92 with the worst seed",))
