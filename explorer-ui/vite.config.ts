@@ -48,6 +48,7 @@ export default defineConfig({
     modulePreload: false,
     assetsInlineLimit: 0,
     rollupOptions: {
+      optimization: { inlineConst: { mode: "all", pass: 3 } },
       output: {
         entryFileNames: "explorer.js",
         assetFileNames: "explorer[extname]",

@@ -34,6 +34,15 @@ export interface Note {
   readonly link: string;
 }
 
+/** Places of a map that are the patches of an image, row by row from `first` on. */
+export interface Patches {
+  /** How many rows, and how many columns. */
+  readonly grid: readonly [number, number];
+  readonly first: number;
+  /** The layer by which the image is asked for. */
+  readonly of: number;
+}
+
 /** `within` = one side looks at itself; else the target looks at the source. */
 export interface Layer {
   /** The path of the module. */
@@ -45,6 +54,8 @@ export interface Layer {
   readonly heads: number;
   readonly queries: number;
   readonly keys: number;
+  /** Left out where the keys are no patches. */
+  readonly image?: Patches;
 }
 
 /** One translation, or one text of a trace, which has no `text`. */
@@ -239,6 +250,8 @@ export interface Door {
   statistics(map: string, signal: AbortSignal): Promise<Statistics>;
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
+  /** The image of a layer that has one, as PNG. */
+  image(map: string, layer: number, signal: AbortSignal): Promise<ArrayBuffer>;
   /** Of a server, of a map that takes long: what it knows of a part at once, and which share of it
    * is read. */
   glance?(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;

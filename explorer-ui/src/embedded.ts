@@ -12,6 +12,8 @@ interface Held extends Omit<Answer, "map"> {
   readonly tiles: readonly (string | null)[];
   /** By layer, the places in `names` of its rows and of its keys. */
   readonly tokens: readonly (readonly [number, number])[];
+  /** In base64, by the layers that ask for them. */
+  readonly images?: Readonly<Record<number, string>>;
 }
 
 /** What a file holds; see `attlas.explorer.one_file.Content`. */
@@ -86,6 +88,10 @@ export class Embedded implements Door {
       (place) => this.content.names[place] ?? [],
     );
     return { rows: queries.slice(rows.from, rows.to), keys: looked.slice(keys.from, keys.to) };
+  }
+
+  async image(map: string, layer: number): Promise<ArrayBuffer> {
+    return bytes(this.held(map).images?.[layer] ?? "");
   }
 
   /** All of a layer: its weights, or the picture of them where they were left out. */

@@ -7,6 +7,7 @@ import { DistributionPanel } from "./distribution-panel.tsx";
 import type { Answer, Door, Model } from "./door.ts";
 import { DoubtPanel } from "./doubt-panel.tsx";
 import type { Explorer } from "./explorer.ts";
+import { ImagePanel } from "./image-panel.tsx";
 import { LinesPanel } from "./lines-panel.tsx";
 import { NotesPanel } from "./notes-panel.tsx";
 import { MechanismPanel } from "./mechanism-panel.tsx";
@@ -52,6 +53,7 @@ function tab(id: string, title: string, Content: ComponentType, accepts: Tab["ac
 export const TABS: readonly Tab[] = [
   tab("distribution", "Distribution", DistributionPanel),
   tab("lines", "Lines", LinesPanel),
+  tab("image", "Image", ImagePanel, (_, answer) => answer?.layers.some(({ image }) => image) === true),
   tab("mechanism", "Mechanism", MechanismPanel, (door) => door.mechanism !== undefined),
   tab("statistics", "Statistics", StatisticsPanel),
   tab("compare", "Compare", ComparePanel),

@@ -52,6 +52,10 @@ export class Served implements Door {
     return this.json(path(map, `${layer}/tokens?${ranges(excerpt)}`), { signal });
   }
 
+  image(map: string, layer: number, signal: AbortSignal): Promise<ArrayBuffer> {
+    return this.bytes(path(map, `${layer}/image`), signal);
+  }
+
   mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
     return this.json(path(map, `${layer}/mechanism?row=${row}${said("head", head)}${said("key", key)}`), { signal });
   }

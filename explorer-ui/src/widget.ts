@@ -67,6 +67,10 @@ export class Messages implements Door {
     return (await this.ask(question, signal)).said as Tokens;
   }
 
+  async image(map: string, layer: number, signal: AbortSignal): Promise<ArrayBuffer> {
+    return content(await this.ask({ ask: "image", map, layer }, signal));
+  }
+
   async mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
     const query = { head: String(head), row: String(row), ...(key === null ? {} : { key: String(key) }) };
     return (await this.ask({ ask: "mechanism", map, layer, query }, signal)).said as Explained;

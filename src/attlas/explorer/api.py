@@ -56,6 +56,8 @@ def api(
                                   ?head=h → the gold links, and how well the head finds them
         GET  /maps/{id}/{layer}/tokens
                                   ?rows=a:b&keys=a:b → its tokens, [] where they have no names
+        GET  /maps/{id}/{layer}/image
+                                  → the image whose patches its keys are, as PNG; 404 where none is
 
     A tile is binary (see `maps.pack`), an overview too (`overview.join_tiles`); a window into a map
     is a `MapWindow`.

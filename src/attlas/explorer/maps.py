@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, is_dataclass
+from importlib import import_module
 from typing import Any, Literal, Self
 
 import torch
@@ -23,7 +24,13 @@ from attlas.analysis.alignment import Reference
 from attlas.errors import AttlasError
 from attlas.explorer.answers import Answer, AnswerFolder
 from attlas.explorer.cancellation import Found, run_while_connected
-from attlas.explorer.messages import TranslationRequest, json_no_store, no_store, path_number
+from attlas.explorer.messages import (
+    MissingError,
+    TranslationRequest,
+    json_no_store,
+    no_store,
+    path_number,
+)
 from attlas.explorer.readings import (
     Pyramid,
     Pyramids,
@@ -72,6 +79,22 @@ class Layer:
     def num_keys(self) -> int:
         """How many positions can be looked at."""
         return self.attention_map.shape[3]
+
+    def image(self) -> bytes:
+        """The image whose patches the keys are, as PNG.
+
+        Raises:
+            MissingError: If there is none.
+        """
+        if self.axes.patches is None:
+            raise MissingError(
+                "a layer whose keys are patches of an image",
+                f"layer {self.name}, without one",
+                "label the trace: trace.label_image(images, grid)",
+            )
+        # By its name, because it imports Pillow, which few traces need.
+        content: bytes = import_module("attlas.recording.images").png(self.axes.patches.images[0])
+        return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,6 +499,7 @@ class MapRoutes:
         return [
             Route("/maps/{id}/{layer}", self._tile),
             Route("/maps/{id}/{layer}/tokens", self._tokens),
+            Route("/maps/{id}/{layer}/image", self._image),
             Route("/maps/{id}/{layer}/progress", self._progress),
             Route("/maps/{id}/{layer}/glance", self._glance),
         ]
@@ -586,6 +610,11 @@ class MapRoutes:
             return no_store(Response(status_code=204))
         return no_store(Response(packed, media_type=MEDIA_TYPE))
 
+    async def _image(self, request: Request) -> Response:
+        layer = self.text_maps(request).layer(path_number(request, "layer"))
+        check_parameters(request, ())
+        return no_store(Response(await run_in_threadpool(layer.image), media_type="image/png"))
+
     async def _tokens(self, request: Request) -> Response:
         layer, view = self._layer_and_window(request)
         queries, num_keys = layer.axes.queries, layer.axes.keys
@@ -605,9 +634,20 @@ def described(layers: Sequence[Layer]) -> list[dict[str, Any]]:
             "heads": layer.heads,
             "queries": layer.queries,
             "keys": layer.num_keys,
+            **_image_places(layer, layers),
         }
         for layer, title in zip(layers, titles, strict=True)
     ]
+
+
+def _image_places(layer: Layer, layers: Sequence[Layer]) -> dict[str, Any]:
+    """Which keys are the patches of an image, where some are, and the first layer that has it."""
+    patches = layer.axes.patches
+    if patches is None:
+        return {}
+    images = [None if one.axes.patches is None else one.axes.patches.images[0] for one in layers]
+    own = next(index for index, image in enumerate(images) if image is patches.images[0])
+    return {"image": {"grid": patches.grid, "first": patches.first, "of": own}}
 
 
 _STACKS = ("encoder", "decoder")

@@ -41,6 +41,10 @@ class BusyError(AttlasError):
     """The server has as much to do as it takes on (status 503)."""
 
 
+class MissingError(AttlasError):
+    """What is asked for is not there (status 404)."""
+
+
 class _Json(JSONResponse):
     """Of any text: half of a surrogate pair, as in the name of a file that is not UTF-8, is no
     UTF-8, but JSON has a way to write it."""

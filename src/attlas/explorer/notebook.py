@@ -126,6 +126,7 @@ class TraceAnswers:
             "statistics": self._statistics,
             "tile": self._tile,
             "tokens": self._tokens,
+            "image": self._image,
             "mechanism": self._mechanism,
         }
 
@@ -171,6 +172,10 @@ class TraceAnswers:
         layer, view = self._window(question)
         rows, keys = layer.axes.queries[slice(*view.rows)], layer.axes.keys[slice(*view.key_range)]
         return {"rows": rows, "keys": keys}, None
+
+    def _image(self, question: Mapping[str, Any]) -> tuple[Any, bytes]:
+        layer, _ = self._part(question, ())
+        return {}, layer.image()
 
     def _mechanism(self, question: Mapping[str, Any]) -> tuple[Any, None]:
         layer, query = self._part(question, ("head", "row", "key"))

@@ -45,7 +45,8 @@ _MOST_PICTURED = 1 << 22  # cells of the pictures of one text whose weights are 
 class FileContent:
     """What the page is given: {"version", "model", "answers", "names"}, as JSON can hold it.
 
-    A token list stands once in `names`, and layers name it by its place there.
+    A token list stands once in `names`, and layers name it by its place there. The images of an
+    answer, as PNG, go by the layers that their layers name.
     """
 
     values: Mapping[str, Any]
@@ -146,12 +147,15 @@ def _answer(
     whole = precision != "overview"
     tiles = [_tile(one, precision) if whole else None for one in maps.layers]
     remarks = [*said.get("remarks", ()), *_left_out(maps.layers, side, tiles)]
+    layers = described(maps.layers)
+    with_image = sorted({one["image"]["of"] for one in layers if "image" in one})
+    images = {str(index): _base64(maps.layers[index].image()) for index in with_image}
     return {
         "text": said["text"],
         "score": None,
         "blank": "",
         "remarks": remarks,
-        "layers": described(maps.layers),
+        "layers": layers,
         "statistics": statistics_message(maps.layers, overviews),
         # Of whole maps the page makes the pictures itself.
         "overview": _base64(join_tiles([overview.tile() for overview in overviews]))
@@ -161,6 +165,7 @@ def _answer(
         "tokens": [
             [names.place(one.axes.queries), names.place(one.axes.keys)] for one in maps.layers
         ],
+        **({"images": images} if images else {}),
     }
 
 

@@ -81,6 +81,11 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
         TILE,
         _WINDOW,
     ),
+    ("get", "/maps/{id}/{layer}/image"): (
+        "The image whose patches the keys are; 404 where there is none.",
+        "image/png",
+        (),
+    ),
     ("get", "/maps/{id}/{layer}/tokens"): ("The tokens of a part of a map.", _JSON, (_ROWS, _KEYS)),
     ("get", "/maps/{id}/{layer}/doubt"): (
         "What an output becomes when a head looks elsewhere.",
@@ -137,7 +142,7 @@ _ERRORS = {
     "400": "The request is not as it should be.",
     "401": "The token that stands in the printed address is missing or wrong.",
     "403": "The request does not come from the explorer's own page.",
-    "404": "There is no such map, text or layer.",
+    "404": "There is no such map, text, layer or image.",
     "431": "The address and the headers are too long.",
     "503": "The server has as much to do as it takes on, or it ends.",
 }

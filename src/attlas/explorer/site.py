@@ -21,7 +21,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from attlas.errors import AttlasError
-from attlas.explorer.messages import BusyError, error_body, json_no_store
+from attlas.explorer.messages import BusyError, MissingError, error_body, json_no_store
 from attlas.explorer.security import Guard
 
 _PAGE = Path(__file__).parent / "page"
@@ -64,6 +64,7 @@ def site(
         exception_handlers={
             AttlasError: _callers_mistake,
             BusyError: _later,
+            MissingError: _not_there,
             HTTPException: _no_such_thing,
             ClientDisconnect: _nobody_listens,
         },
@@ -82,6 +83,11 @@ async def _callers_mistake(request: Request, error: Exception) -> Response:
 async def _later(request: Request, error: Exception) -> Response:
     assert isinstance(error, AttlasError)
     return _as_json(error, 503)
+
+
+async def _not_there(request: Request, error: Exception) -> Response:
+    assert isinstance(error, AttlasError)
+    return _as_json(error, 404)
 
 
 async def _no_such_thing(request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ from attlas.figures.heatmap import (
     heatmaps,
 )
 from attlas.figures.history import plot_history
+from attlas.figures.image import plot_image
 from attlas.figures.lines import lines, plot_statistics
 from attlas.figures.saving import save
 from attlas.figures.trace import UnmatchedTokens, maps_of, plot_trace
@@ -33,6 +34,7 @@ __all__ = [
     "maps_of",
     "plot_architecture",
     "plot_history",
+    "plot_image",
     "plot_pattern",
     "plot_statistics",
     "plot_trace",

@@ -1,8 +1,13 @@
-"""The tokens that name the axes of a trace."""
+"""The tokens, and the patches of images, that name the axes of a trace."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
 
 from attlas.errors import AttlasError, quoted
 from attlas.recording.maps.base import AttentionMap
@@ -104,6 +109,44 @@ def _check(
 
 def _is_list(row: object) -> bool:
     return isinstance(row, Iterable) and not isinstance(row, str | Mapping)
+
+
+def source_and_target(inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Source and target that `label` was called with; None = left out."""
+    first, *others = inputs or (None,)
+    by_ids = {"tokenizer", "input_ids", "decoder_input_ids"} & set(kwargs)
+    if by_ids or (inputs and not isinstance(first, list | tuple)):
+        tokenizer = kwargs.pop("tokenizer") if "tokenizer" in kwargs else first
+        ids = kwargs.pop("input_ids", None) if not others else others.pop(0)
+        decoder_ids = kwargs.pop("decoder_input_ids", None) if not others else others.pop(0)
+        sides = [
+            None if side is None else tokens_of(tokenizer, side) for side in (ids, decoder_ids)
+        ]
+        has_no_ids = ids is None and decoder_ids is None
+        if has_no_ids or kwargs or others:
+            tokens_of(tokenizer, ())  # which says what is no tokenizer
+            raise AttlasError(
+                "a tokenizer and the ids of the texts",
+                "no ids" if has_no_ids else "something beside them",
+                "write trace.label(tokenizer, input_ids), with decoder_input_ids= of an "
+                "encoder–decoder",
+            )
+        return sides[0], sides[1]
+    if others and not isinstance(others[0], list | tuple):
+        raise AttlasError(
+            "lists of strings, or a tokenizer and ids",
+            f"a list and a {type(others[0]).__name__}",
+            "write trace.label(tokenizer, input_ids), the tokenizer first",
+        )
+    invalid = set(kwargs) - {"source", "target"}
+    if invalid or len(inputs) > 2 or (inputs and "source" in kwargs):
+        raise AttlasError(
+            "labels of source and target",
+            f"{len(inputs)} lists and {', '.join(sorted(kwargs)) or 'nothing else'}",
+            "write trace.label(source, target)",
+        )
+    source = first if inputs else kwargs.get("source")
+    return source, others[0] if others else kwargs.get("target")
 
 
 # The tokens of ids, by the tokenizer that made them.
@@ -325,3 +368,49 @@ def _character(values: Sequence[int | None]) -> tuple[int, str]:
             continue
         return size, character if character.isprintable() and character != " " else ""
     return 1, ""
+
+
+# The patches of images.
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ImagePatches:
+    """An image for each batch row; places of an axis are its patches, row by row.
+
+    Place `first + row · columns + column` is the patch of this row and column, from 0.
+
+    Args:
+        images: Red, green and blue from 0 to 255, each of a size of its own.
+        grid: How many rows and columns.
+        first: The place of the first patch.
+    """
+
+    images: tuple[UInt8[Tensor, "_ _ 3"], ...]
+    grid: tuple[int, int]
+    first: int = 0
+
+    @property
+    def stop(self) -> int:
+        """The place behind the last patch."""
+        return self.first + self.grid[0] * self.grid[1]
+
+    def at(self, row: int) -> "ImagePatches":
+        """The same of one batch row."""
+        return ImagePatches(self.images[row : row + 1], self.grid, self.first)
+
+    def names(self, count: int) -> tuple[str, ...]:
+        """A name for each of so many places: "patch 3,5", or the place of what is no patch."""
+        inside = range(self.first, self.stop)
+        return tuple(
+            "patch {},{}".format(*divmod(place - self.first, self.grid[1]))
+            if place in inside
+            else str(place)
+            for place in range(count)
+        )
+
+    def equals(self, other: "ImagePatches") -> bool:
+        """Return True for the same places and the same images, bit by bit."""
+        return (
+            (self.grid, self.first, len(self.images))
+            == (other.grid, other.first, len(other.images))
+        ) and all(map(torch.equal, self.images, other.images))

@@ -5,7 +5,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -25,14 +25,15 @@ from attlas._text import count_noun
 from attlas.errors import AttlasError, CheckpointError, DataError, join_paths, quoted, unwritable
 from attlas.recording.conversion import LabelledMap, to_dataframe, to_xarray
 from attlas.recording.labels import (
+    ImagePatches,
     Tokens,
     check_either,
     check_keys,
     check_queries,
     rows_of,
-    tokens_of,
+    source_and_target,
 )
-from attlas.recording.maps.base import AttentionMap
+from attlas.recording.maps.base import AttentionMap, are_same
 from attlas.recording.serialization import fact, from_tensors, to_tensors, trace_checksum
 
 # Selection of layers and heads.
@@ -203,6 +204,7 @@ class Trace(_MapsByPath):
         self.source: Tokens = ()
         self.target: Tokens = ()
         self._axes: dict[str, tuple[Tokens, Tokens]] = {}
+        self._images: dict[str, ImagePatches] = {}
         self._cross_attention: dict[str, bool | None] = {}
 
     def record(self, layer: str, attention_map: AttentionMap | GrowingMap) -> None:
@@ -281,7 +283,7 @@ class Trace(_MapsByPath):
                 `attlas.recording.labels`). Of a trace without attention maps `save` finds the
                 latter.
         """
-        source, target = _source_and_target(inputs, kwargs)
+        source, target = source_and_target(inputs, kwargs)
         keys = self.source if source is None else rows_of(source)
         queries = self.target if target is None else rows_of(target)
         if self._calls:
@@ -301,6 +303,41 @@ class Trace(_MapsByPath):
         if self._calls:
             self._check_layer(layer, *token_rows)
         self._axes[layer] = token_rows
+
+    def label_image(
+        self,
+        images: Any,
+        grid: tuple[int, int],
+        *,
+        first: int = 0,
+        layers: str | Sequence[str] | None = None,
+    ) -> None:
+        """Say which keys are the patches of an image; of self-attention the queries, too.
+
+        Patches follow each other row by row. Where tokens have no names, patches are called
+        "patch 3,5", by row and column from 0. Layers with fewer places are left alone.
+
+        Args:
+            images: An image for each batch row, as the model saw it (cropped as its processor
+                does): a PIL image, a path, or an array (height, width, 3), as uint8 or as floats
+                from 0 to 1. One that is larger than 1,024 pixels a side is reduced.
+            grid: How many rows and columns of patches.
+            first: The place of the first patch, such as 1 behind [CLS].
+            layers: Paths, or patterns of them, of layers that may have other places behind the
+                patches. None = all with exactly first + rows · columns places.
+
+        Raises:
+            AttlasError: For what is no image and no grid, for a path of no layer, and where no
+                layer has so many places and batch rows.
+        """
+        patches = _images().read_patches(images, grid, first)
+        calls = {layer: self.calls(layer) for layer in self.matching_layers(layers)}
+        fitting = _images().fitting_layers(patches, calls, exactly=layers is None)
+        self._images |= dict.fromkeys(fitting, patches)
+
+    def image_patches(self, layer: str) -> ImagePatches | None:
+        """The images whose patches are places of a layer; None where it has none."""
+        return self._images.get(layer)
 
     def tokens(self, layer: str) -> tuple[Tokens, Tokens]:
         """The keys and the queries of a layer: its own, or else source and target."""
@@ -328,7 +365,9 @@ class Trace(_MapsByPath):
             self._calls.keys() == other._calls.keys()
             and (self.source, self.target) == (other.source, other.target)
             and (self._axes, self._cross_attention) == (other._axes, other._cross_attention)
-            and all(_are_same(self.calls(layer), other.calls(layer)) for layer in self)
+            and self._images.keys() == other._images.keys()
+            and all(self._images[layer].equals(other._images[layer]) for layer in self._images)
+            and all(are_same(self.calls(layer), other.calls(layer)) for layer in self)
         )
 
     __hash__ = None  # type: ignore[assignment]  # it can change, as a dict
@@ -503,9 +542,12 @@ class Trace(_MapsByPath):
                 fields, facts = to_tensors(attention_map)
                 tensors |= {f"{key}.{name}": value for name, value in fields.items()}
                 described.append({"layer": layer, **facts})
-        labels = {"source": self.source, "target": self.target, "axes": self._axes}
+        labels: dict[str, Any] = {"source": self.source, "target": self.target, "axes": self._axes}
         labels |= {"cross_attention": self._cross_attention} if self._cross_attention else {}
         labels |= {"split_reasons": self._split_reasons} if self._split_reasons else {}
+        if self._images:
+            pictures, labels["images"] = _images().to_tensors(self._images)
+            tensors |= pictures
         metadata = {"format": TRACE_FORMAT, "maps": _as_json(described)}
         metadata |= {name: _as_json(value) for name, value in labels.items()}
         self._check_labels()
@@ -599,6 +641,9 @@ class Trace(_MapsByPath):
             )
         for layer, reasons in _from_json(metadata.get("split_reasons", "{}")).items():
             trace._split_reasons[layer] = tuple(map(str, reasons))
+        if "images" in metadata:
+            calls = {layer: trace.calls(layer) for layer in trace}
+            trace._images = _images().from_tensors(tensors, _from_json(metadata["images"]), calls)
         trace._check_labels()
         return trace
 
@@ -622,42 +667,9 @@ def _explorer() -> Any:
     return import_module("attlas.explorer.one_file")
 
 
-def _source_and_target(inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """Source and target that `label` was called with; None = left out."""
-    first, *others = inputs or (None,)
-    by_ids = {"tokenizer", "input_ids", "decoder_input_ids"} & set(kwargs)
-    if by_ids or (inputs and not isinstance(first, list | tuple)):
-        tokenizer = kwargs.pop("tokenizer") if "tokenizer" in kwargs else first
-        ids = kwargs.pop("input_ids", None) if not others else others.pop(0)
-        decoder_ids = kwargs.pop("decoder_input_ids", None) if not others else others.pop(0)
-        sides = [
-            None if side is None else tokens_of(tokenizer, side) for side in (ids, decoder_ids)
-        ]
-        has_no_ids = ids is None and decoder_ids is None
-        if has_no_ids or kwargs or others:
-            tokens_of(tokenizer, ())  # which says what is no tokenizer
-            raise AttlasError(
-                "a tokenizer and the ids of the texts",
-                "no ids" if has_no_ids else "something beside them",
-                "write trace.label(tokenizer, input_ids), with decoder_input_ids= of an "
-                "encoder–decoder",
-            )
-        return sides[0], sides[1]
-    if others and not isinstance(others[0], list | tuple):
-        raise AttlasError(
-            "lists of strings, or a tokenizer and ids",
-            f"a list and a {type(others[0]).__name__}",
-            "write trace.label(tokenizer, input_ids), the tokenizer first",
-        )
-    invalid = set(kwargs) - {"source", "target"}
-    if invalid or len(inputs) > 2 or (inputs and "source" in kwargs):
-        raise AttlasError(
-            "labels of source and target",
-            f"{len(inputs)} lists and {', '.join(sorted(kwargs)) or 'nothing else'}",
-            "write trace.label(source, target)",
-        )
-    source = first if inputs else kwargs.get("source")
-    return source, others[0] if others else kwargs.get("target")
+def _images() -> Any:
+    """The module that reads images, which few traces have; it needs Pillow."""
+    return import_module("attlas.recording.images")
 
 
 def _nearest(layer: object, layer_paths: Iterable[str]) -> list[str]:
@@ -668,29 +680,6 @@ def _nearest(layer: object, layer_paths: Iterable[str]) -> list[str]:
     holding = [path for path in paths if f".{layer.strip('.')}." in f".{path}."]
     patterns = [path for path in paths if fnmatchcase(path, layer)]
     return (holding or patterns or get_close_matches(layer, paths, n=3))[:3]
-
-
-def _are_same(first: Sequence[AttentionMap], second: Sequence[AttentionMap]) -> bool:
-    """Return True if these maps hold the same, bit by bit; where their queries stand may be said or
-    known.
-    """
-    return len(first) == len(second) and all(map(_is_same, first, second))
-
-
-def _is_same(first: AttentionMap, second: AttentionMap) -> bool:
-    if type(first) is not type(second) or first.position != second.position:
-        return False
-    if not is_dataclass(first):
-        return first is second
-    names = [field.name for field in fields(first) if field.name != "query_offset"]
-    return all(_equal(getattr(first, name), getattr(second, name)) for name in names)
-
-
-def _equal(first: Any, second: Any) -> bool:
-    if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
-        return bool(type(first) is type(second) and first == second)
-    same_kind = first.shape == second.shape and first.dtype == second.dtype
-    return same_kind and torch.allclose(first.cpu(), second.cpu(), rtol=0, atol=0, equal_nan=True)
 
 
 def _split_reason(attention_maps: Sequence[AttentionMap]) -> str:
@@ -743,11 +732,14 @@ class Axes:
     Args:
         within: Whether queries and keys are of one side, as in self-attention, or it is unknown;
             else the target looks at the source.
+        patches: The image of this batch row whose patches the keys are, and of self-attention the
+            queries; None = there is none.
     """
 
     queries: tuple[str, ...]
     keys: tuple[str, ...]
     within: bool
+    patches: ImagePatches | None = None
 
 
 def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, num_keys: int) -> Axes:
@@ -757,6 +749,18 @@ def axes_of(trace: Trace, layer: str, row: int, batch: int, queries: int, num_ke
         batch: How many rows it has; the tokens of as many name them. In a beam search a decoder has
             several rows of each text, and row n of an encoder is another text than its row n.
     """
+    axes = _axes_of_tokens(trace, layer, row, batch, queries, num_keys)
+    patches = trace.image_patches(layer)
+    if patches is None or len(patches.images) != batch or patches.stop > num_keys:
+        return axes
+    names = patches.names(num_keys)
+    asking = names if axes.within and queries == num_keys else ()
+    return Axes(axes.queries or asking, axes.keys or names, axes.within, patches.at(row))
+
+
+def _axes_of_tokens(
+    trace: Trace, layer: str, row: int, batch: int, queries: int, num_keys: int
+) -> Axes:
     source, target = (rows[row] if len(rows) == batch else () for rows in trace.tokens(layer))
     kind, named_itself = trace.kind(layer), not trace.is_cross_attention(layer)
     fit = queries == len(target) and num_keys == len(source) and source != target

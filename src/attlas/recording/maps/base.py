@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -542,3 +543,26 @@ def _within(item: int | slice | Tensor, index_numbers: list[int], size: int) -> 
 
 def _places(numbers: list[int]) -> Int[Tensor, " chosen"]:
     return torch.tensor(numbers, dtype=torch.int64)
+
+
+def are_same(first: Sequence[AttentionMap], second: Sequence[AttentionMap]) -> bool:
+    """Return True if these maps hold the same, bit by bit; where their queries stand may be said or
+    known.
+    """
+    return len(first) == len(second) and all(map(_is_same, first, second))
+
+
+def _is_same(first: AttentionMap, second: AttentionMap) -> bool:
+    if type(first) is not type(second) or first.position != second.position:
+        return False
+    if not is_dataclass(first):
+        return first is second
+    names = [field.name for field in fields(first) if field.name != "query_offset"]
+    return all(_equal(getattr(first, name), getattr(second, name)) for name in names)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
+        return bool(type(first) is type(second) and first == second)
+    same_kind = first.shape == second.shape and first.dtype == second.dtype
+    return same_kind and torch.allclose(first.cpu(), second.cpu(), rtol=0, atol=0, equal_nan=True)

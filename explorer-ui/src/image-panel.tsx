@@ -1,0 +1,114 @@
+import { h } from "preact";
+import { useAsked, useCanvas } from "./hooks.ts";
+import { patched } from "./image.ts";
+import { readout } from "./map-panel.tsx";
+import { fitted } from "./painting.ts";
+import { useExplorer } from "./panel.ts";
+import { Meanwhile } from "./parts.tsx";
+import { colour, css } from "./ramp.ts";
+import { shading } from "./scale.ts";
+import { useSignal } from "./signals.ts";
+import type { Place } from "./state.ts";
+import { note, title } from "./wording.ts";
+import { darkness } from "./words-panel.tsx";
+
+const OPACITY = 0.75; // of the weights, through which the image is seen in grey
+
+/** The image whose patches are places of the map, under the weights of the place in view. */
+export function ImagePanel() {
+  const explorer = useExplorer();
+  const { now, theme } = explorer;
+  const near = useSignal<number | null>(null);
+  const [sheet, layer, matrix, place] = [now.sheet.value, explorer.layer.value, explorer.weights.value, explorer.place.value];
+  const [map, scale, image] = [now.answer.value?.map ?? "", now.scale.value, layer?.image];
+  const name = image ? `${map} ${image.of}` : null;
+  const { came, problem } = useAsked(name, name, async (_, signal) =>
+    createImageBitmap(new Blob([await explorer.door.image(map, image?.of ?? 0, signal)])),
+  );
+  const bitmap = came.value?.asked === name ? came.value?.found : null;
+  const found = layer && sheet && !sheet.coarse && matrix && place && patched(layer, sheet.excerpt, matrix, place);
+  const patch = near.value ?? (found ? found.across : NaN);
+  const [rows, columns] = image?.grid ?? [1, 1];
+  const canvas = useCanvas(
+    (canvas, pen, { clientWidth, clientHeight }) => {
+      if (!bitmap || !found || clientWidth * clientHeight === 0) return;
+      const size = Math.min(clientWidth / bitmap.width, clientHeight / bitmap.height);
+      const { width, height } = fitted(canvas, bitmap.width * size, bitmap.height * size);
+      const box = (patch: number, inset: number) => {
+        const edge = (index: number, count: number, size: number) => Math.round((index * size) / count);
+        const [row, column] = [Math.floor(patch / columns), patch % columns];
+        const [x, y] = [edge(column, columns, width) + inset, edge(row, rows, height) + inset];
+        return [x, y, edge(column + 1, columns, width) - inset - x, edge(row + 1, rows, height) - inset - y] as const;
+      };
+      pen.filter = "grayscale(1)";
+      pen.drawImage(bitmap, 0, 0, width, height);
+      pen.filter = "none";
+      pen.globalAlpha = OPACITY;
+      const dark = darkness(shading(scale, matrix, layer.keys), place);
+      found.weights.forEach((weight = NaN, patch) => {
+        if (Number.isNaN(weight)) return;
+        pen.fillStyle = css(colour(theme.ramp, dark(weight, found.first + patch)));
+        pen.fillRect(...box(patch, 0));
+      });
+      pen.globalAlpha = 1;
+      pen.lineWidth = 2;
+      for (const [framed, tone] of [[found.own, "ink"], [patch, "accent"]] as const) {
+        pen.strokeStyle = theme.tone(tone);
+        if (framed in found.weights) pen.strokeRect(...box(framed, 1));
+      }
+    },
+    [bitmap, matrix, place, patch, scale, theme.changes.value],
+  );
+  if (!found || !bitmap) {
+    return <Meanwhile problem={problem.value} doing={sheet?.coarse ? "The image stands here when the map is near enough to have words." : "Reading the image…"} />;
+  }
+  const { side, index } = place;
+  const at = (patch: number): Place => ({ side, index, partner: found.first + patch });
+  const point = (patch: number, spoken: boolean) => {
+    if (found.weights[patch] === undefined) return;
+    near.value = patch;
+    explorer.point(at(patch));
+    if (spoken) explorer.spoken.value = readout(explorer, at(patch));
+  };
+  // Where patches look as well, one that is chosen is the one whose weights are seen.
+  const choose = () => {
+    if (found.weights[patch] !== undefined) explorer.pin(found.both ? { side, index: found.first + patch } : at(patch));
+  };
+  const leave = () => (near.value = null);
+  const word = sheet?.[side === "target" ? "rows" : "keys"][index]?.text ?? "";
+  return (
+    <div class="compare">
+      <div class="aside">
+        <h3>{title(place, word, explorer.kind)}</h3>
+        <p class="note">{note(place, explorer.kind, found.weights.map((weight) => weight || 0))}</p>
+        <p id="patch">{readout(explorer, at(patch))}</p>
+      </div>
+      <div class="small-room">
+        <canvas
+          id="image"
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          aria-roledescription="image in patches"
+          aria-label="The image under the weights of its patches. Arrow keys move, Enter keeps a patch."
+          aria-describedby="patch"
+          onPointerMove={({ currentTarget, clientX, clientY }) => {
+            const { left, top, width, height } = currentTarget.getBoundingClientRect();
+            const place = (share: number, count: number) => Math.min(Math.max(Math.floor(share * count), 0), count - 1);
+            point(place((clientY - top) / height, rows) * columns + place((clientX - left) / width, columns), false);
+          }}
+          onPointerLeave={leave}
+          onBlur={leave}
+          onClick={choose}
+          onKeyDown={(event) => {
+            const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Enter: 0, " ": 0 }[event.key];
+            if (step === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+            event.preventDefault();
+            if (step === 0) choose();
+            else point(Number.isNaN(patch) ? 0 : patch + step, true);
+          }}
+        />
+      </div>
+    </div>
+  );
+}
