@@ -1,3 +1,7 @@
+// What draws comes first in the script, and what is like it next to it: deflate looks back 32 kB.
+import "./map-panel.tsx";
+import "./head-grid.ts";
+import "./screen.tsx";
 import type { Door } from "./door.ts";
 import type { Address, Explorer } from "./explorer.ts";
 import { constructed, mount } from "./mount.tsx";

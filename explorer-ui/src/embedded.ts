@@ -91,7 +91,9 @@ export class Embedded implements Door {
   }
 
   async image(map: string, layer: number): Promise<ArrayBuffer> {
-    return bytes(this.held(map).images?.[layer] ?? "");
+    const image = this.held(map).images?.[layer];
+    if (image === undefined) throw missing("image", layer);
+    return bytes(image);
   }
 
   /** All of a layer: its weights, or the picture of them where they were left out. */

@@ -10,6 +10,7 @@ const KEYS: readonly (readonly [string, string, string])[] = [
   ["Map", "drag, wheel, pinch", "move, zoom; with Shift, draw a frame"],
   ["Words", "arrows, Enter", "go from word to word, keep one"],
   ["Lines", "arrows, Enter", "along the words, or to the other side"],
+  ["Image", "arrows, Enter", "from patch to patch, keep one"],
   ["Mechanism", "Tab, Enter", "from key to key, keep one"],
   ["Beams", "Tab, Enter", "from token to token, go on with one"],
   ["Panes", "arrows on a separator", "make a pane larger or smaller"],

@@ -29,20 +29,27 @@ export function ImagePanel() {
   const found = layer && sheet && !sheet.coarse && matrix && place && patched(layer, sheet.excerpt, matrix, place);
   const patch = near.value ?? (found ? found.across : NaN);
   const [rows, columns] = image?.grid ?? [1, 1];
+  /** The image alone, as large as there is room; how large that is. */
+  const drawn = (canvas: HTMLCanvasElement, pen: CanvasRenderingContext2D, room: HTMLElement, filter = "none") => {
+    const { width, height } = bitmap ?? { width: 1, height: 1 };
+    const size = Math.min(room.clientWidth / width, room.clientHeight / height);
+    const box = fitted(canvas, width * size, height * size);
+    pen.filter = filter;
+    if (bitmap) pen.drawImage(bitmap, 0, 0, box.width, box.height);
+    pen.filter = "none";
+    return box;
+  };
+  const plain = useCanvas((canvas, pen, room) => void drawn(canvas, pen, room), [bitmap]);
   const canvas = useCanvas(
-    (canvas, pen, { clientWidth, clientHeight }) => {
-      if (!bitmap || !found || clientWidth * clientHeight === 0) return;
-      const size = Math.min(clientWidth / bitmap.width, clientHeight / bitmap.height);
-      const { width, height } = fitted(canvas, bitmap.width * size, bitmap.height * size);
+    (canvas, pen, room) => {
+      if (!bitmap || !found) return;
+      const { width, height } = drawn(canvas, pen, room, "grayscale(1)");
       const box = (patch: number, inset: number) => {
         const edge = (index: number, count: number, size: number) => Math.round((index * size) / count);
         const [row, column] = [Math.floor(patch / columns), patch % columns];
         const [x, y] = [edge(column, columns, width) + inset, edge(row, rows, height) + inset];
         return [x, y, edge(column + 1, columns, width) - inset - x, edge(row + 1, rows, height) - inset - y] as const;
       };
-      pen.filter = "grayscale(1)";
-      pen.drawImage(bitmap, 0, 0, width, height);
-      pen.filter = "none";
       pen.globalAlpha = OPACITY;
       const dark = darkness(shading(scale, matrix, layer.keys), place);
       found.weights.forEach((weight = NaN, patch) => {
@@ -60,7 +67,12 @@ export function ImagePanel() {
     [bitmap, matrix, place, patch, scale, theme.changes.value],
   );
   if (!found || !bitmap) {
-    return <Meanwhile problem={problem.value} doing={sheet?.coarse ? "The image stands here when the map is near enough to have words." : "Reading the image…"} />;
+    const doing = !image
+      ? "The keys of this layer are no patches of an image. Choose another layer."
+      : sheet?.coarse
+        ? "The image stands here when the map is near enough to have words."
+        : "Reading the image…";
+    return <Meanwhile problem={problem.value} doing={doing} />;
   }
   const { side, index } = place;
   const at = (patch: number): Place => ({ side, index, partner: found.first + patch });
@@ -83,7 +95,7 @@ export function ImagePanel() {
         <p class="note">{note(place, explorer.kind, found.weights.map((weight) => weight || 0))}</p>
         <p id="patch">{readout(explorer, at(patch))}</p>
       </div>
-      <div class="small-room">
+      <div class="image-room">
         <canvas
           id="image"
           ref={canvas}
@@ -108,6 +120,9 @@ export function ImagePanel() {
             else point(Number.isNaN(patch) ? 0 : patch + step, true);
           }}
         />
+      </div>
+      <div class="image-room">
+        <canvas ref={plain} role="img" aria-label="The image" />
       </div>
     </div>
   );

@@ -29,7 +29,7 @@ function opened(slow = 0) {
     tokens.push(layer);
     return Promise.resolve({ rows: [], keys: [] });
   };
-  const door = { model: none, translate: none, text: none, overview: none, statistics: none, tile, tokens: named };
+  const door = { model: none, translate: none, text: none, overview: none, statistics: none, image: none, tile, tokens: named };
   return { sheets: new Sheets(door), tiles, aborted, tokens };
 }
 

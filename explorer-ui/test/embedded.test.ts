@@ -51,3 +51,11 @@ test("what a file does not hold is a problem in words", async () => {
   await assert.rejects(door.translate(), Problem);
   assert.throws(() => new Embedded({ ...content, version: 2 } as Content), Problem);
 });
+
+test("an image is that of the layer by which it is asked for", async () => {
+  const answers = [{ layers: [], images: { 2: btoa("PNG") } }];
+  const content = { version: 1, model: { facts: {}, texts: [""] }, answers, names: [] };
+  const door = new Embedded(content as unknown as Content);
+  assert.equal(new TextDecoder().decode(await door.image("0", 2)), "PNG");
+  await assert.rejects(door.image("0", 1), Problem);
+});

@@ -28,6 +28,7 @@ async function opened(...layers: Layer[]) {
     statistics: () => Promise.resolve({ names: [], layers: [], first: { layer: 0, head: 0 }, sampled: false }),
     tile,
     tokens: () => Promise.resolve({ rows: [], keys: [] }),
+    image: () => Promise.reject(new Error("no image")),
   };
   const explorer = new Explorer(door, {} as Theme, null);
   void explorer.begin("");

@@ -22,7 +22,7 @@ function door(layer: Layer): { asked: Part[]; named: Excerpt[]; door: Door } {
     const { rows, keys } = excerpt;
     return Promise.resolve({ rows: tokens(rows.from, rows.to), keys: tokens(keys.from, keys.to) });
   };
-  return { asked, named, door: { model: none, translate: none, text: none, overview: none, statistics: none, tile, tokens } };
+  return { asked, named, door: { model: none, translate: none, text: none, overview: none, statistics: none, image: none, tile, tokens } };
 }
 
 const layer = (size: number, heads = 2): Layer => layerOf(heads, size);

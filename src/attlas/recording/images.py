@@ -87,7 +87,7 @@ def _array(image: Any) -> np.ndarray:
         values = np.asarray(None)
     shaped = values.ndim == 3 and values.shape[2] == 3
     if not shaped or not (values.dtype == np.uint8 or np.issubdtype(values.dtype, np.floating)):
-        got = f"shape {values.shape} of {values.dtype}" if values.ndim else type(image).__name__
+        got = f"shape {values.shape} of {values.dtype}" if values.ndim else quoted(image)
         raise AttlasError(_IMAGE, got, _SEEN)
     if not values.size:
         raise AttlasError(_IMAGE, f"shape {values.shape}", _SEEN)
