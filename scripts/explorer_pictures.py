@@ -2,13 +2,16 @@
 
 python scripts/explorer_pictures.py MODEL RUN
 
-MODEL is a folder of Hugging Face with all-MiniLM-L6-v2, RUN a run of the recipe `demo`. The
-pictures go to docs/explorer_tour/, one for each view. Chromium and its driver must be installed
-(`make browser`).
+MODEL is a folder of Hugging Face with all-MiniLM-L6-v2, RUN a run of the recipe `demo`. The trace
+with an image is that of docs/how_to/images.md. The pictures go to docs/explorer_tour/, one for each
+view. Chromium and its driver must be installed (`make browser`).
 """
 
 import argparse
+import contextlib
+import re
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +20,7 @@ from attlas.explorer import app
 from attlas.explorer.backends import TranslatorProtocol
 from attlas.inference import Translator
 from attlas.inference.huggingface import HuggingFaceModel
+from attlas.recording import Trace
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "explorer_tour"
@@ -38,7 +42,21 @@ VIEWS: dict[str, tuple[bool, str]] = {
 }
 
 
-def take(shown: TranslatorProtocol, views: dict[str, str]) -> None:
+IMAGE = {"image": "v=1&row=0&l=1&h=1&p=t0&tab=image"}
+
+
+def seen() -> Trace:
+    """The trace that the guide to images makes first."""
+    guide = (ROOT / "docs" / "how_to" / "images.md").read_text(encoding="utf-8")
+    match = re.search("^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert match is not None
+    names: dict[str, Trace] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        exec(match[1], names)
+    return names["trace"]
+
+
+def take(shown: TranslatorProtocol | Trace, views: dict[str, str]) -> None:
     """Take the pictures of these views of one model."""
     sys.path.insert(0, str(ROOT / "tests"))
     from support.page_visits import serving
@@ -65,6 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     OUT.mkdir(exist_ok=True)
     model, run = HuggingFaceModel(options.model), Translator(options.run)
+    take(seen(), IMAGE)
     take(model, {name: link for name, (of_run, link) in VIEWS.items() if not of_run})
     take(run, {name: link for name, (of_run, link) in VIEWS.items() if of_run})
     return 0

@@ -76,15 +76,16 @@ export function ImagePanel() {
   }
   const { side, index } = place;
   const at = (patch: number): Place => ({ side, index, partner: found.first + patch });
+  const known = (patch: number) => found.weights[patch] !== undefined;
   const point = (patch: number, spoken: boolean) => {
-    if (found.weights[patch] === undefined) return;
+    if (!known(patch)) return;
     near.value = patch;
     explorer.point(at(patch));
     if (spoken) explorer.spoken.value = readout(explorer, at(patch));
   };
   // Where patches look as well, one that is chosen is the one whose weights are seen.
   const choose = () => {
-    if (found.weights[patch] !== undefined) explorer.pin(found.both ? { side, index: found.first + patch } : at(patch));
+    if (known(patch)) explorer.pin(found.both ? { side, index: found.first + patch } : at(patch));
   };
   const leave = () => (near.value = null);
   const word = sheet?.[side === "target" ? "rows" : "keys"][index]?.text ?? "";
@@ -93,7 +94,7 @@ export function ImagePanel() {
       <div class="aside">
         <h3>{title(place, word, explorer.kind)}</h3>
         <p class="note">{note(place, explorer.kind, found.weights.map((weight) => weight || 0))}</p>
-        <p id="patch">{readout(explorer, at(patch))}</p>
+        <p id="patch">{known(patch) && readout(explorer, at(patch))}</p>
       </div>
       <div class="image-room">
         <canvas

@@ -107,6 +107,7 @@ def test_the_weights_of_the_place_in_view_lie_on_their_patches(reader: Reader) -
     wait_for(reader, "#inspected h3", "Where “0” looked")
     assert darkest(reader.driver) == (1, 2)
     assert "together 98 %" in reader.text("#inspected .note")
+    assert reader.text("#patch") == ""
     opened(reader, PATCHES, "&p=t1")  # patch 0,0
     wait_for(reader, "#inspected h3", "Where “patch 0,0” looked")
     assert darkest(reader.driver) == (0, 1)

@@ -136,7 +136,7 @@ def _numbers(weights: Any, num_keys: int) -> Float[Tensor, " keys"]:
         raise AttlasError(
             f"a finite number for each of {num_keys:,} keys",
             f"shape {tuple(numbers.shape)}, or another number",
-            "pass one row, such as rollout[0, 0]",
+            "pass one row, such as rollout[0]",
         )
     return numbers
 

@@ -701,6 +701,9 @@ def _check_reads_text(transformers: Any, config: Any, path: Path) -> None:
         raise UnsupportedError(
             f"a model that reads text, in {path}",
             f"a model of kind {config.model_type}, which reads {given}",
-            "call it in Python inside `with attlas.observe(model) as trace:`, save the trace with "
-            "trace.save(path), and look at that",
+            "call it in Python inside `with attlas.observe(model) as trace:`, say which images it "
+            "read with trace.label_image, save the trace with trace.save(path), and look at that"
+            if given == "pixel_values"
+            else "call it in Python inside `with attlas.observe(model) as trace:`, save the trace "
+            "with trace.save(path), and look at that",
         )

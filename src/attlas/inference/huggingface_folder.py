@@ -86,7 +86,9 @@ def reading(path: Path) -> Iterator[None]:
         raise UnsupportedError(
             f"a model that reads these texts with their tokenizer, in {path}",
             f"{type(error).__name__}: {message}",
-            "check that the tokenizer is that of the model, and that the model reads text",
+            "check that the tokenizer is that of the model, and that the model reads text alone; "
+            "call one that needs images inside `with attlas.observe(model) as trace:`, and look at "
+            "the saved trace",
         ) from error
 
 
