@@ -78,7 +78,9 @@ def test_other_places_may_stand_behind_the_patches_of_a_layer_that_is_named() ->
     trace = made(1, vision=(7, 7), text=(12, 12))
     trace.label_image(pixels(0), (2, 3), first=1)
     assert trace.image_patches("text") is None
+    assert repr(trace).endswith("\n  images: their patches are keys of 1 layer")
     trace.label_image(pixels(0), (2, 3), first=4, layers="t*")
+    assert repr(trace).endswith("\n  images: their patches are keys of 2 layers")
     names = axes_of(trace, "text", 0, 1, 12, 12).keys
     assert (names[3], names[4], names[9], names[10]) == ("3", "patch 0,0", "patch 1,2", "10")
     assert axes_of(trace, "vision", 0, 1, 7, 7).keys[1] == "patch 0,0"

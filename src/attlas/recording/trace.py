@@ -497,7 +497,9 @@ class Trace(_MapsByPath):
         sides = f"{count_noun(rows[0], 'text')} in source, {rows[1]:,} in target"
         labelled = f"  tokens: {sides if any(rows) else 'none; name them by trace.label(…)'}"
         head = "Trace, layer: batch × heads × queries × keys of each call"
-        return "\n".join([head, *layers, labelled])
+        count = count_noun(len(self._images), "layer")
+        images = [f"  images: their patches are keys of {count}"] if self._images else []
+        return "\n".join([head, *layers, labelled, *images])
 
     def _repr_html_(self) -> str | None:
         """The explorer with a picture of every head, as a notebook shows and keeps it."""
