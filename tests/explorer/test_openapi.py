@@ -17,7 +17,7 @@ from attlas.inference import Translator
 from support.small_translators import small_translator
 
 BASE = "http://127.0.0.1:8642"
-NO_ANSWER = re.compile("model can be run again|from a target to a source")
+NO_ANSWER = re.compile("model can be run again|from a target to a source|patches of an image")
 
 
 def translator() -> Translator:
@@ -30,6 +30,7 @@ def trace() -> attlas.Trace:
     source = torch.randn(2, 5, 8)
     with attlas.observe(attention) as found:
         attention(source, source, source)
+    found.label_image(torch.zeros(2, 4, 4, 3), (2, 2), first=1)
     return found
 
 
