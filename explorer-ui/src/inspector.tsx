@@ -68,7 +68,7 @@ export function Inspector() {
   const explorer = useExplorer();
   const room = useRef<HTMLDivElement>(null);
   const mounted = useRef<{ id: string; panel: Panel } | null>(null);
-  const focused = useSignal(false);
+  const focused = useSignal<string | null>(null); // the tab to which keys led: not yet another one
   const tabs = TABS.filter((one) => one.accepts(explorer.door, explorer.now.answer.value, explorer.now.model.value));
   const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? tabs[0];
   useEffect(() => {
@@ -84,11 +84,12 @@ export function Inspector() {
     const list = room.current?.parentElement?.querySelector<HTMLElement>(".tabs");
     const chosen = list?.querySelector<HTMLElement>("[aria-selected=true]");
     if (list && chosen) list.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - list.offsetLeft - list.clientWidth;
-    if (focused.value) chosen?.focus();
-    focused.value = false;
+    if (focused.value !== open?.id) return;
+    chosen?.focus();
+    focused.value = null;
   }, [open?.id]);
   const choose = (id: string | undefined, focus: boolean) => {
-    focused.value = focus;
+    focused.value = focus && id ? id : null;
     if (id !== undefined) explorer.set({ tab: id === tabs[0]?.id ? null : id });
   };
   return (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps  # which matplotlib needs, too
 from torch import Tensor
 
 from attlas.errors import AttlasError, CheckpointError, quoted
