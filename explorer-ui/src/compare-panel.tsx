@@ -142,7 +142,7 @@ function Small({ title, matrix, ramp, shade, ticks: numbers, flipped }: SmallMap
         pen.scale(-1, 1);
       }
       pen.imageSmoothingEnabled = false;
-      const bitmap = painted([{ matrix, shade }], ramp);
+      const bitmap = painted([{ matrix, shade }], ramp, false, [across, down]);
       if (bitmap.width > 0) pen.drawImage(bitmap, 0, 0, across, down);
       fitted(legend.current, width, 28);
       drawLegend(bar, ramp, numbers, { x: 0, y: 0, width }, theme.tone("quiet"), theme.font);

@@ -253,7 +253,7 @@ export class Explorer {
     if (link === null && text === this.state.translating) return;
     const signal = this.restart();
     if (text.trim() === "") {
-      const nothing = new Problem("a sentence to translate", "an empty one", "type a few words");
+      const nothing = new Problem("a text", "an empty one", "type a few words");
       return this.update(change.failed(this.state, nothing));
     }
     this.update(change.translating(this.state, text));

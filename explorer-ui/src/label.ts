@@ -194,9 +194,9 @@ function shown(text: string, begins: boolean): Label {
 const RIGHT_TO_LEFT =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** The direction in which a sentence is read: that of its first letter. */
+/** The direction in which a sentence is read: that of its first letter, which is in no mark such as [CLS]. */
 export function direction(labels: readonly Label[]): "ltr" | "rtl" {
-  const letters = labels.filter((label) => !label.special).map((label) => label.text);
+  const letters = labels.filter(({ special, text }) => !special && !/^[[<].*[\]>]$/.test(text)).map(({ text }) => text);
   const first = /\p{L}/u.exec(letters.join(" "))?.[0] ?? "";
   return RIGHT_TO_LEFT.test(first) ? "rtl" : "ltr";
 }

@@ -6,7 +6,7 @@ import { type Matrix, at, hidden } from "./matrix.ts";
 import { type Ramp, colour, ink } from "./ramp.ts";
 import { short } from "./share.ts";
 import type { Place } from "./state.ts";
-import { type Piece, fitted, hatched, painted, shortened } from "./painting.ts";
+import { type Piece, fitted, hatched, painted, shortened, within } from "./painting.ts";
 import { EDGE, FONT, LONGEST_LABEL, NAMED, type Plan, exact, planned } from "./map-plan.ts";
 import type { Pen } from "./pen.ts";
 import type { Theme } from "./theme.ts";
@@ -370,9 +370,12 @@ export class MapView {
     pen.setLineDash([]);
   }
 
-  /** A picture of these weights, painted once, as large as this. */
+  /** A picture of these weights, painted once for a size, as large as this. */
   private stretch(pen: Pen, piece: Piece, ramp: Ramp, place: Mark): void {
-    const bitmap = this.bitmaps.get(piece.matrix) ?? painted([piece], ramp);
+    const { rows, columns } = piece.matrix;
+    const kept = this.bitmaps.get(piece.matrix);
+    const fits = kept?.width === within(columns, place[2]) && kept.height === within(rows, place[3]);
+    const bitmap = fits ? kept : painted([piece], ramp, false, place.slice(2));
     this.bitmaps.set(piece.matrix, bitmap);
     if (bitmap.width > 0 && bitmap.height > 0) pen.drawImage(bitmap, ...place);
   }

@@ -14,34 +14,48 @@ export interface Piece {
 
 /**
  * One pixel a weight, to be enlarged; several maps of one size stand below each other. `flipped`:
- * keys go from right to left.
+ * keys go from right to left. Where there is less room than that, in CSS pixels, a pixel shows the
+ * strongest of its weights: a peak never vanishes because it is thin.
  */
 export function painted(
   pieces: readonly Pick<Piece, "matrix" | "shade">[],
   ramp: Ramp,
   flipped = false,
+  room = [Infinity, Infinity],
 ): HTMLCanvasElement {
   const small = document.createElement("canvas");
   const { rows, columns } = pieces[0]?.matrix ?? { rows: 0, columns: 0 };
   if (rows === 0 || columns === 0) return small;
-  [small.width, small.height] = [columns, rows * pieces.length];
-  const image = new ImageData(columns, rows * pieces.length);
+  const [across = 0, down = 0] = [columns, rows].map((count, axis) => within(count, room[axis]));
+  [small.width, small.height] = [across, down * pieces.length];
+  const image = new ImageData(across, down * pieces.length);
+  const strongest = new Float32Array(across * down * pieces.length).fill(-1);
   // Some hundred thousand cells at a time: no array for each of them.
   const [to, colours] = [new Uint32Array(image.data.buffer), pixels(ramp)];
   const most = colours.length - 1;
   pieces.forEach(({ matrix: { values }, shade }, index) => {
     for (let row = 0; row < rows; row++) {
-      const [from, start] = [row * columns, (index * rows + row) * columns];
+      const [from, start] = [row * columns, (index * down + Math.floor((row * down) / rows)) * across];
+      const none = shade(0, row);
       for (let column = 0; column < columns; column++) {
         const weight = values[from + column] ?? 0;
         if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
         const share = Math.min(Math.max(shade(weight, row), 0), 1);
-        to[start + (flipped ? columns - 1 - column : column)] = colours[Math.round(share * most)] ?? 0;
+        const x = Math.floor((column * across) / columns);
+        const place = start + (flipped ? across - 1 - x : x);
+        if (Math.abs(share - none) <= (strongest[place] ?? 0)) continue;
+        strongest[place] = Math.abs(share - none);
+        to[place] = colours[Math.round(share * most)] ?? 0;
       }
     }
   });
   small.getContext("2d")?.putImageData(image, 0, 0);
   return small;
+}
+
+/** So many pixels of a picture that is drawn in so many CSS pixels. */
+export function within(count: number, room = Infinity): number {
+  return Math.min(count, Math.max(1, Math.round(room * Math.max(1, devicePixelRatio))));
 }
 
 /** What lies where no query may look. */

@@ -17,9 +17,12 @@ type Point = readonly [number, number, number];
 export const onLight: Ramp = between([0.962, 0.012, 95], [0.62, 0.1, 195], [0.28, 0.12, 280]);
 export const onDark: Ramp = between([0.27, 0.03, 270], [0.6, 0.1, 205], [0.93, 0.11, 110]);
 
-/** From −1 (0) by way of the paper (½) to 1 (1): blue and orange, which nobody takes for each other. */
-export const differenceOnLight: Ramp = meeting([0.42, 0.13, 255], [0.962, 0.003, 95], [0.5, 0.15, 50]);
-export const differenceOnDark: Ramp = meeting([0.82, 0.1, 240], [0.27, 0.02, 270], [0.82, 0.13, 65]);
+/**
+ * From −1 (0) by way of grey (½) to 1 (1): orange and blue, which nobody takes for each other. The
+ * first of two heads is blue elsewhere, too.
+ */
+export const differenceOnLight: Ramp = meeting([0.5, 0.15, 50], [0.962, 0.003, 95], [0.42, 0.13, 255]);
+export const differenceOnDark: Ramp = meeting([0.82, 0.13, 65], [0.27, 0.003, 270], [0.82, 0.1, 240]);
 
 export function colour(ramp: Ramp, share: number): Colour {
   const step = Math.round(Math.min(Math.max(share, 0), 1) * (ramp.steps.length - 1));

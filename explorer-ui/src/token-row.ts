@@ -71,6 +71,7 @@ export class TokenRow {
     }
     this.words.clear();
     this.build(0);
+    this.paint(); // what is known of the weights may have come before the words
   }
 
   shade(shades: Shades, ramp: Ramp): void {

@@ -76,6 +76,8 @@ test("a sentence runs the way of its first letter", () => {
   assert.equal(way(["▁«", "▁مرحبا", "▁hello"]), "rtl");
   assert.equal(way(["▁שלום", "</s>"]), "rtl");
   assert.equal(way(["▁hello", "▁مرحبا"]), "ltr");
+  assert.equal(way(["[CLS]", "ج", "##ل", "hello", "[SEP]"]), "rtl");
+  assert.equal(way(["[CLS]", "hello", "ج"]), "ltr");
   assert.equal(way(["猫", "が"]), "ltr");
   assert.equal(way(["</s>", "1", "2"]), "ltr");
 });

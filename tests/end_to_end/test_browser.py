@@ -290,13 +290,23 @@ def test_arabic_runs_from_right_to_left_and_its_arrow_keys_with_it(visit: Visit)
     assert visit.focused().startswith("target يا")
 
 
+def test_the_words_of_another_sentence_are_coloured_at_once(visit: Visit) -> None:
+    coloured = (
+        "[...page.querySelectorAll('#source .token')]"
+        ".every(token => token.style.backgroundColor !== '')"
+    )
+    visit.open("red house")
+    visit.driver.wait(coloured)
+    for sentence in ("a small green garden", "old boat", "a b c d e f g"):
+        visit.translate(sentence)
+        assert visit.driver.run(f"return {coloured}"), sentence
+
+
 def test_an_empty_sentence_is_answered_kindly(visit: Visit) -> None:
     visit.open("red house")
     visit.driver.type("#sentence", "  " + ENTER)
     visit.driver.wait("!page.querySelector('#problem').hidden")
-    assert visit.text("#problem") == (
-        "Expected a sentence to translate; got an empty one. Type a few words."
-    )
+    assert visit.text("#problem") == "Expected a text; got an empty one. Type a few words."
     assert visit.text("#translation") == "RED HOUSE"
     visit.translate("blue house")
     assert visit.driver.run("return page.querySelector('#problem').hidden") is True

@@ -277,6 +277,56 @@ def test_what_is_exported_is_what_is_on_screen(reader: Reader, served: tuple[str
     )
 
 
+LONG = 403  # tokens, more than the maps have pixels
+SHOWN = """
+const canvas = page.querySelector(arguments[0]);
+const { width, height } = canvas;
+const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+const seen = new Set();
+for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) {
+  const at = 4 * (y * width + x);
+  if (data[at + 3] === 255 && data[at] + data[at + 1] + data[at + 2] < 300) seen.add(y);
+}
+return [seen.size, height];
+"""
+
+
+def test_in_a_map_of_more_cells_than_pixels_no_diagonal_vanishes(driver: Driver) -> None:
+    weights = torch.zeros(1, 2, LONG, LONG)
+    weights[0, 0] = torch.eye(LONG)
+    weights[0, 1] = torch.eye(LONG).roll(-1, 1)
+    trace = Trace()
+    trace.record("encoder.0", DenseAttentionMap(weights))
+    words = [f"w{index}" for index in range(LONG)]
+    trace.label_layer("encoder.0", [words], [words])
+    with serving(app(trace, name="long")) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        driver.view(1280, 800)
+        reader.enter("#v=1&row=0&l=0&h=0&sel=0.1&tab=compare")
+        driver.wait("page.querySelectorAll('.small-map').length === 3")
+        for index in (1, 2):
+            small = f".small-map:nth-of-type({index}) .small-room canvas"
+            driver.wait(f"page.querySelector('{small}').style.width !== ''")
+            rows, height = driver.run(SHOWN, small)
+            assert height < LONG
+            assert rows >= height - 1
+        rows, height = driver.run(SHOWN, "#map")
+        assert rows > height / 2  # the map has its axes above it
+
+
+def test_no_rule_of_the_style_sheet_is_lost_where_it_is_written_again(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    lost = reader.driver.run(
+        "const found = [], walk = rule => rule.cssRules?.length && !rule.style"
+        " ? [...rule.cssRules].forEach(walk) : found.push(rule.cssText);"
+        "[...document.styleSheets].forEach(sheet => [...sheet.cssRules].forEach(walk));"
+        "return found.filter(text => / (?!--)[a-z-]+:\\s*;/.test(text))"
+    )
+    assert lost == []
+    size = "return getComputedStyle(page.querySelector('.share')).fontSize"
+    assert reader.driver.run(size) == "11px"
+
+
 def test_pdf_is_one_printed_page_with_the_map_alone_as_lines_and_letters(reader: Reader) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2&q=1-4&k=2-5")
     reader.driver.run("window.print = () => { window.asked = true; }")
