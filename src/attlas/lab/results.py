@@ -1,5 +1,6 @@
 """Results on disk: one JSON file for each experiment, scale and seed."""
 
+import ast
 import hashlib
 import inspect
 import json
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from symtable import symtable
 from typing import Any
 
 import torch
@@ -61,11 +63,62 @@ def key_of(experiment: Experiment, scale: Scale, seed: int) -> str:
 
 
 def _digest_of_source(experiment: Experiment) -> str:
+    """Of what measures: not of the claims and rules beside it, which read what was measured."""
     try:
-        source = inspect.getsource(sys.modules[experiment.measure.__module__]).encode()
+        source = inspect.getsource(sys.modules[experiment.measure.__module__])
+        content = source_of(source, getattr(experiment.measure, "__name__")).encode()  # noqa: B009
     except (OSError, TypeError):  # typed at a prompt
-        source = getattr(experiment.measure, "__code__").co_code  # noqa: B009
-    return hashlib.sha256(source).hexdigest()
+        content = getattr(experiment.measure, "__code__").co_code  # noqa: B009
+    return hashlib.sha256(content).hexdigest()
+
+
+def source_of(module: str, name: str) -> str:
+    """The source of a function, and of all in its module that it needs.
+
+    Args:
+        module: The source of the module.
+        name: The function.
+
+    Example:
+        >>> print(source_of("A = 1; B = 2\\ndef f(): return A  # one", "f"))
+        A = 1
+        def f(): return A
+    """
+    statements = ast.parse(module).body
+    needed, waiting = set[int](), {name}
+    while waiting:
+        own = waiting.pop()
+        for index, statement in enumerate(statements):
+            if index not in needed and own in _defined(statement):
+                needed.add(index)
+                waiting |= _globals(_text(module, statement)) - {own}
+    return "\n".join(_text(module, statements[index]) for index in sorted(needed))
+
+
+def _text(module: str, statement: ast.stmt) -> str:
+    return ast.get_source_segment(module, statement) or ""
+
+
+def _globals(source: str) -> set[str]:
+    """The names of its module that a statement reads."""
+    tables, found = [symtable(source, "", "exec")], set[str]()
+    for table in tables:
+        tables += table.get_children()
+        top = table.get_type() == "module"
+        found |= {one.get_name() for one in table.get_symbols() if top or one.is_global()}
+    return found
+
+
+def _defined(statement: ast.stmt) -> set[str]:
+    """The names that a statement of a module gives a meaning."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return {name}
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+        case _:
+            found = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+            return {node.id for node in found if isinstance(node.ctx, ast.Store)}
 
 
 def _digest_of_data(name: str) -> str:

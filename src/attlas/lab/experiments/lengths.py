@@ -38,8 +38,8 @@ def _learnt(rule: Rule, *positions: str) -> Provided:
     return Provided(rule, TOKENS, 0.9, *(_of(name, 12) for name in positions))
 
 
-_VASWANI = Source("Vaswani et al., 2017", "table 3, base and row E", read=False)
-_PRESS = Source("Press et al., 2022", "section 2", read=False)
+_VASWANI = Source("Vaswani et al., 2017", "table 3, base and row E")
+_PRESS = Source("Press et al., 2022", "section 2.2")
 EXPERIMENTS = (
     Experiment(
         name="longer-than-trained",
@@ -72,7 +72,8 @@ EXPERIMENTS = (
                     Difference(TOKENS, _of("sinusoidal", 24), _of("sinusoidal", 12), -0.1),
                     "sinusoidal",
                 ),
-                "A model that copies 24 symbols within 10 points as well as 12.",
+                "Other tasks or trained lengths, where the interval lies on the other side.",
+                (Published("longest gain behind 512 trained tokens, sinusoidal", 20.0, _PRESS),),
             ),
             Claim(
                 "Rotary positions generalise to longer texts better than sinusoidal ones.",
@@ -82,7 +83,11 @@ EXPERIMENTS = (
                     "rotary",
                     "sinusoidal",
                 ),
-                "Sinusoidal positions that are within 2 points of rotary ones at twice the length.",
+                "Other tasks or trained lengths, where the interval lies on the other side.",
+                (
+                    Published("longest gain behind 512 trained tokens, sinusoidal", 20.0, _PRESS),
+                    Published("longest gain behind 512 trained tokens, rotary", 200.0, _PRESS),
+                ),
             ),
             Claim(
                 "At trained lengths learned positions are as good as sinusoidal ones.",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published, Source
 from attlas.lab.trainings import SMALL_RECURRENT, score, toy_settings, trained
-from attlas.lab.verdict import All, Difference
+from attlas.lab.verdict import All, Difference, Improvable, Rule
 
 TOKENS = "token accuracy"
 TASKS = ("copy", "reverse")
@@ -46,7 +46,14 @@ def _as_good(attention: str, bound: float) -> All:
     )
 
 
-_LUONG = Source("Luong et al., 2015", "table 4", read=False)
+def _improvable(rule: Rule) -> Rule:
+    """The rule, where all positions are not right nearly always."""
+    for task in TASKS:
+        rule = Improvable(rule, TOKENS, 0.98, {"task": task, "attention": "global"})
+    return rule
+
+
+_LUONG = Source("Luong et al., 2015", "table 4")
 EXPERIMENTS = (
     Experiment(
         name="luong-global-local",
@@ -75,15 +82,13 @@ EXPERIMENTS = (
             Claim(
                 "A window in a predicted place (local-p) is better than all positions.",
                 _LUONG,
-                _as_good("local-p", 0.02),
+                _improvable(_as_good("local-p", 0.02)),
                 "A longer text, another radius, or a translation, where the interval lies on the "
                 "other side.",
                 (
                     Published("BLEU, global, general", 19.1, _LUONG),
                     Published("BLEU, local-p, general", 20.9, _LUONG),
                 ),
-                # At the small size all positions are right nearly always: nothing can be better.
-                judged_at=("full",),
             ),
         ),
     ),

@@ -6,7 +6,7 @@ from math import nan
 import torch
 
 import attlas
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published, Source
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published
 from attlas.lab.sources import chapter_4, lesson
 from attlas.lab.trainings import SMALL_RECURRENT, forced_batch, toy_settings, trained
 from attlas.lab.verdict import All, AtLeast, Difference
@@ -62,7 +62,6 @@ def _both(weights: str) -> All:
     )
 
 
-_WIEGREFFE = Source("Wiegreffe & Pinter, 2019", "section 3.1, IMDB", read=False)
 EXPERIMENTS = (
     Experiment(
         name="toy-maps",
@@ -120,17 +119,13 @@ EXPERIMENTS = (
                 "The weights of a trained model can be permuted at no cost.",
                 lesson("Attention as interpretability"),
                 _both("permuted"),
-                "A trained model that is right on as many tokens with permuted weights.",
+                "Other tasks, where the interval lies on the other side.",
             ),
             Claim(
-                "Uniform weights do as well as learned ones.",
-                _WIEGREFFE,
+                "Uniform weights in place of the learned ones cost nothing.",
+                lesson("Attention as interpretability"),
                 _both("uniform"),
-                "A trained model that is right on as many tokens with uniform weights.",
-                (
-                    Published("F1, trained with uniform weights", 0.879, _WIEGREFFE),
-                    Published("F1, trained with learned weights", 0.902, _WIEGREFFE),
-                ),
+                "Other tasks, where the interval lies on the other side.",
             ),
         ),
     ),
