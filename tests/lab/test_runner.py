@@ -11,22 +11,21 @@ from attlas.errors import DataError
 from attlas.lab import AtLeast, Claim, Context, Experiment, Measurement, Plot, Source
 from attlas.lab.ledger import entry_of, judged
 from attlas.lab.report import as_html, as_markdown, experiment_page, overview, write_pages
-from attlas.lab.results import read, results_of
+from attlas.lab.results import key_of, read, results_of, source_of
 from attlas.lab.runner import run
 
 CALLS: list[int] = []
 
 
+INTERRUPTED: list[int] = []
+
+
 def measure(context: Context) -> Iterator[Measurement]:
+    if context.seed in INTERRUPTED:
+        raise KeyboardInterrupt
     CALLS.append(context.seed)
     for size in context.settings["sizes"]:
         yield Measurement("score", size + context.seed / 100, {"size": size})
-
-
-def interrupted(context: Context) -> Iterator[Measurement]:
-    if context.seed == 2:
-        raise KeyboardInterrupt
-    yield from measure(context)
 
 
 EXPERIMENT = Experiment(
@@ -76,12 +75,61 @@ def test_changed_settings_are_measured_again(tmp_path: Path) -> None:
     assert results[0].measurements[1].condition == {"size": 3}
 
 
-def test_after_an_interruption_the_seeds_that_are_missing_are_measured(tmp_path: Path) -> None:
+def test_after_an_interruption_the_seeds_that_are_missing_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.INTERRUPTED", [2])
     with pytest.raises(KeyboardInterrupt):
-        list(run(replace(EXPERIMENT, measure=interrupted), "quick", tmp_path))
+        list(run(EXPERIMENT, "quick", tmp_path))
+    monkeypatch.undo()
     assert [r.seed for r in results_of("sizes", "quick", [tmp_path])] == [1]
     list(run(EXPERIMENT, "quick", tmp_path))
     assert CALLS == [1, 2]
+
+
+MODULE = """
+import math
+SIZE = 3
+OTHER = 4
+def helper(x): return math.sqrt(x) + SIZE
+def measure(context):
+    OTHER = 1
+    yield helper(OTHER)
+CLAIMS = ("a claim", measure)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "differs"),
+    [
+        ("SIZE = 3", "SIZE = 5", True),
+        ("math.sqrt", "math.log", True),
+        ("import math", "import cmath as math", True),
+        ("helper(OTHER)", "helper(OTHER + 1)", True),
+        ("OTHER = 4", "OTHER = 5", False),  # the function has a name of its own
+        ("a claim", "another claim", False),
+        ("SIZE = 3", "SIZE = 3  # a remark", False),
+    ],
+)
+def test_a_measurement_is_known_by_the_code_that_measures(
+    before: str, after: str, differs: bool
+) -> None:
+    first = source_of(MODULE, "measure")
+    assert (source_of(MODULE.replace(before, after), "measure") != first) is differs
+
+
+def test_of_functions_within_functions_the_code_counts() -> None:
+    def made(size: int) -> Experiment:
+        def inner(context: Context) -> Iterator[Measurement]:
+            yield Measurement("score", 1.0)
+
+        def other(context: Context) -> Iterator[Measurement]:
+            yield Measurement("score", 2.0 * context.seed)
+
+        return replace(EXPERIMENT, measure=(inner, other)[size])
+
+    assert key_of(made(0), "quick", 1) == key_of(made(0), "quick", 1)
+    assert key_of(made(0), "quick", 1) != key_of(made(1), "quick", 1)
 
 
 def test_two_numbers_of_one_condition_are_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from symtable import symtable
@@ -64,12 +65,12 @@ def key_of(experiment: Experiment, scale: Scale, seed: int) -> str:
 
 def _digest_of_source(experiment: Experiment) -> str:
     """Of what measures: not of the claims and rules beside it, which read what was measured."""
-    try:
+    content = ""
+    with suppress(OSError, TypeError):  # typed at a prompt
         source = inspect.getsource(sys.modules[experiment.measure.__module__])
-        content = source_of(source, getattr(experiment.measure, "__name__")).encode()  # noqa: B009
-    except (OSError, TypeError):  # typed at a prompt
-        content = getattr(experiment.measure, "__code__").co_code  # noqa: B009
-    return hashlib.sha256(content).hexdigest()
+        content = source_of(source, getattr(experiment.measure, "__name__"))  # noqa: B009
+    compiled: bytes = getattr(experiment.measure, "__code__").co_code  # noqa: B009
+    return hashlib.sha256(content.encode() or compiled).hexdigest()
 
 
 def source_of(module: str, name: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published, Source
 from attlas.lab.sources import chapter_4
 from attlas.lab.trainings import SMALL_RECURRENT, score, toy_settings, trained
-from attlas.lab.verdict import All, Difference, Improvable, Provided, Rule
+from attlas.lab.verdict import All, Condition, Difference, Improvable, Provided, Rule
 
 TOKENS = "token accuracy"
 RECIPE = tuple(setting for setting in SMALL_RECURRENT if "learning_rate" not in setting)
@@ -42,7 +42,8 @@ def _learnt(rule: Rule) -> Provided:
 
 def _improvable(rule: Rule, *rates: float) -> Improvable:
     """The rule, where a model without clipping is not right nearly always at one of the rates."""
-    return Improvable(rule, TOKENS, 0.98, *({"rate": rate, "clipped": "no"} for rate in rates))
+    where: list[Condition] = [{"rate": rate, "clipped": "no"} for rate in rates]
+    return Improvable(rule, TOKENS, 0.98, *where)
 
 
 _PASCANU = Source("Pascanu et al., 2013", "table 1")
