@@ -33,7 +33,6 @@ from attlas.explorer.tiles import read_tile
 from attlas.recording import Trace
 
 LAYERS, HEADS = 12, 12
-MAP = 512  # cells of the map across, at most
 SCRIPT = ROOT / "src" / "attlas" / "explorer" / "page" / "explorer.js"
 
 Figures = dict[str, list[float]]
@@ -133,7 +132,7 @@ def _first(visit: Visit, name: str, times: int, note: Note) -> Iterator[None]:
         visit.open()
         found = visit.first_pictures()
         note(f"{name}.first", found)
-        note(f"{name}.exact", {"total": visit.exact_map(MAP)})
+        note(f"{name}.exact", {"total": visit.exact_map()})
         visit.still()
         yield
 
@@ -143,10 +142,10 @@ def _at_512(visit: Visit, made: Trace, times: int, note: Note) -> None:
         note("512.hover", visit.hover())
     for name, arrow in (("head", RIGHT), ("layer", DOWN)):
         for _ in range(times):
-            note(f"512.{name}", visit.switch(arrow, MAP))
+            note(f"512.{name}", visit.switch(arrow))
             visit.still()
     note("512.nodes", visit.nodes())
-    visit.with_all_heads(MAP)
+    visit.with_all_heads()
     note("512.tiles", tiles(visit, made))
     note("foreign", {"requests": len(visit.foreign())})
 
@@ -161,7 +160,7 @@ def _at_1024(visit: Visit, made: Trace, times: int, note: Note) -> None:
 def _nodes(visit: Visit, made: Trace, times: int, note: Note) -> None:
     visit.open("#v=1&row=0&l=0&h=0&q=0-499&k=0-499")  # with words
     visit.first_pictures()
-    visit.exact_map(MAP)
+    visit.exact_map()
     visit.still()
     note("16384.nodes", visit.nodes())
 

@@ -30,6 +30,7 @@ _PATIENCE = 55  # seconds, for what takes longest; the driver itself waits for 6
 # `probe.map`: each picture that was drawn for the first time in the map, and the frame that showed
 # it. `probe.moves`: from when the browser had a movement of the pointer until the frame that
 # answered it.
+PICTURE = 64  # cells across, of the first picture of a head
 PROBE = """
 (() => {
   const probe = window.probe = { pictures: null, map: [], moves: [], drawn: 0, pressed: 0 };
@@ -185,17 +186,17 @@ class Visit:
             "bytes": sum(one["transferSize"] for one in needed),
         }
 
-    def exact_map(self, cells: int) -> float:
-        """Milliseconds until the map is on screen with so many cells across."""
-        self.wait("window.probe.map.find(one => one.width === args[0] && one.shown)", cells)
+    def exact_map(self) -> float:
+        """Milliseconds until the map is on screen with more cells than its first picture."""
+        self.wait("window.probe.map.find(one => one.width > args[0] && one.shown)", PICTURE)
         maps = self.probe()["map"]
-        return float(next(one["shown"] for one in maps if one["width"] == cells))
+        return float(next(one["shown"] for one in maps if one["width"] > PICTURE))
 
-    def with_all_heads(self, cells: int) -> None:
+    def with_all_heads(self) -> None:
         """The page anew, where it asks for all heads of a layer: what is set aside of each is known
         only from its weights."""
         self.open("#v=1&row=0&tab=statistics&x=1")
-        self.exact_map(cells)
+        self.exact_map()
         self.wait(
             "performance.getEntriesByType('resource').some(one => one.name.includes('&bits=8'))"
         )
@@ -261,10 +262,10 @@ class Visit:
             "frame_p95": moves[int(0.95 * (len(moves) - 1))],
         }
 
-    def switch(self, arrow: str, cells: int) -> dict[str, float]:
+    def switch(self, arrow: str) -> dict[str, float]:
         """Milliseconds from Enter on another head's picture (one step of an arrow key away) until
         its first picture is drawn in the map, until that is on screen, and until the map is on
-        screen with so many cells across."""
+        screen with more cells than that."""
         self.driver.run("page.querySelector('#grid').focus()")
         self.driver.keys([arrow])
         self.still()
@@ -273,12 +274,12 @@ class Visit:
         self.driver.keys([ENTER])
         self.wait(
             "location.hash !== args[0] && window.probe.map.some("
-            "one => one.width === args[1] && one.shown)",
+            "one => one.width > args[1] && one.shown)",
             before,
-            cells,
+            PICTURE,
         )
         found = self.probe()
-        exact = next(one for one in found["map"] if one["width"] == cells)
+        exact = next(one for one in found["map"] if one["width"] > PICTURE)
         return {
             "drawn": found["map"][0]["drawn"] - found["pressed"],
             "shown": found["map"][0]["shown"] - found["pressed"],

@@ -105,6 +105,18 @@ _NO_DISTRIBUTION = ("regression", "multi_label_classification")  # of problems: 
 _NEW: Mapping[Task, int] = {"read": 0, "continue": 64, "answer": 256}
 
 
+def _name_of(folder: Path) -> str:
+    """The name of a model's folder; of one in the cache of the hub, the model's, not its commit's.
+
+    Example:
+        >>> _name_of(Path("hub/models--sentence-transformers--all-MiniLM-L6-v2/snapshots/1ff0"))
+        'all-MiniLM-L6-v2'
+    """
+    resolved = folder.resolve()
+    model = resolved.parents[1].name if resolved.parent.name == "snapshots" else ""
+    return model.rpartition("--")[2] if model.startswith("models--") else resolved.name
+
+
 class HuggingFaceModel:
     """model("text") → `HuggingFaceResult`; a model of Hugging Face and its tokenizer in a folder.
 
@@ -178,7 +190,7 @@ class HuggingFaceModel:
     def facts(self) -> Mapping[str, str | int | float | None]:
         """What is known of the model, for a page or a report to show."""
         return {
-            "name": self.path.resolve().name,
+            "name": _name_of(self.path),
             "model": type(self.model).__name__,
             "task": self.task,
             "source_language": _language(self.tokenizer, "source_lang"),
