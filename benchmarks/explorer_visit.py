@@ -116,7 +116,9 @@ return { elements, all };
 def looking(shown: Path) -> Iterator[str]:
     """`attlas look` with this trace, on all cores; where it listens."""
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    command = [sys.executable, "-m", "attlas", "look", str(shown), "--port", "0", "--no-browser"]
+    look = [sys.executable, "-m", "attlas", "look", str(shown)]
+    # Without a cache: the server reads and pools the maps at each visit.
+    command = [*look, "--port", "0", "--no-browser", "--no-cache"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as server:
