@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +113,13 @@ return { elements, all };
 
 
 @contextlib.contextmanager
-def looking(shown: Path) -> Iterator[str]:
-    """`attlas look` with this trace, on all cores; where it listens."""
+def looking(shown: Sequence[Path]) -> Iterator[str]:
+    """`attlas look` with these traces, on all cores; where it listens.
+
+    It keeps nothing on disk. Of a trace that no page has asked for yet, nothing is read or pooled.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    look = [sys.executable, "-m", "attlas", "look", str(shown)]
-    # Without a cache: the server reads and pools the maps at each visit.
+    look = [sys.executable, "-m", "attlas", "look", *map(str, shown)]
     command = [*look, "--port", "0", "--no-browser", "--no-cache"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
@@ -155,11 +157,11 @@ class Visit:
         """Take the probe out of the pages that come."""
         self.driver.devtools("Page.removeScriptToEvaluateOnNewDocument", identifier=self._script)
 
-    def open(self, link: str = "") -> None:
-        """The page anew, with nothing of it kept."""
+    def open(self, link: str = "", source: int = 0) -> None:
+        """The page anew, with nothing of it kept; of this trace."""
         self.driver.open("about:blank")
         self.driver.log("performance")
-        self.driver.open(self.url + link)
+        self.driver.open(f"{self.url}?s={source}{link}")
 
     def wait(self, condition: str, *arguments: object) -> Any:
         """Until this is true of the page."""
