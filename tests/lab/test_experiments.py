@@ -8,7 +8,7 @@ import torch
 
 from attlas.lab import Claim, Published, Source
 from attlas.lab.experiments.induction import predicted, prefix_matching
-from attlas.lab.experiments.padding import padded
+from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.ledger import find_experiment, judged
 from attlas.lab.report import effect_of, published_text
@@ -81,8 +81,8 @@ def test_tied_maps_are_one_map(name: str) -> None:
 
 
 def test_padding_is_symbols_behind_a_text() -> None:
-    assert padded("3 1", 4) == "3 1 pad pad"
-    assert padded("3 1 2 4", 4) == "3 1 2 4"
+    assert with_padding("3 1", 4) == "3 1 pad pad"
+    assert with_padding("3 1 2 4", 4) == "3 1 2 4"
 
 
 def test_prefix_matching_is_the_weight_on_the_token_behind_the_earlier_copy() -> None:

@@ -106,6 +106,7 @@ CLAIMS = ("a claim", measure)
         ("math.sqrt", "math.log", True),
         ("import math", "import cmath as math", True),
         ("helper(OTHER)", "helper(OTHER + 1)", True),
+        ("import math", "import math, cmath", False),
         ("OTHER = 4", "OTHER = 5", False),  # the function has a name of its own
         ("a claim", "another claim", False),
         ("SIZE = 3", "SIZE = 3  # a remark", False),

@@ -87,7 +87,7 @@ def evaluate(
             check_used,
             data_of,
             decoding_of,
-            repeated,
+            first_repeated,
             run_at,
             translator_of,
         )
@@ -101,7 +101,7 @@ def evaluate(
             "the scores or the translations on the standard output", "both", "name a file for -o"
         )
     check_distinct([source, *(reference or ()), *data_of(opened_run)], [output])
-    if (twice := repeated(reference or ())) is not None:
+    if (twice := first_repeated(reference or ())) is not None:
         raise AttlasError("--reference files that differ", f"{twice} twice", "name each once")
     if opened_run.classifies:
         of_translation = {

@@ -356,7 +356,7 @@ def check_distinct(
         identities.add(identity)
 
 
-def repeated(paths: Iterable[Path | str]) -> Path | str | None:
+def first_repeated(paths: Iterable[Path | str]) -> Path | str | None:
     """The first of these that is a file which stands there before, whatever its name is; None: each
     is another file.
     """

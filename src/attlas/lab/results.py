@@ -8,7 +8,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,7 @@ def source_of(module: str, name: str) -> str:
         A = 1
         def f(): return A
     """
-    statements = ast.parse(module).body
+    statements = list(_statements(module))
     needed, waiting = set[int](), {name}
     while waiting:
         own = waiting.pop()
@@ -96,7 +96,21 @@ def source_of(module: str, name: str) -> str:
     return "\n".join(_text(module, statements[index]) for index in sorted(needed))
 
 
+def _statements(module: str) -> Iterator[ast.stmt]:
+    """The statements of a module; of an import one for each name."""
+    for statement in ast.parse(module).body:
+        match statement:
+            case ast.Import(names=aliases):
+                yield from (ast.Import([alias]) for alias in aliases)
+            case ast.ImportFrom(module=source, names=aliases, level=level):
+                yield from (ast.ImportFrom(source, [alias], level) for alias in aliases)
+            case _:
+                yield statement
+
+
 def _text(module: str, statement: ast.stmt) -> str:
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return ast.unparse(statement)
     return ast.get_source_segment(module, statement) or ""
 
 

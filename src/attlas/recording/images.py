@@ -139,7 +139,7 @@ def _fits(num_keys: int, least: int, exactly: bool) -> bool:
 # What a file holds, and what the page is sent.
 
 
-def to_tensors(
+def images_to_tensors(
     images: Mapping[str, ImagePatches],
 ) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
     """The images, each once, and as facts the layers, the grid and the first place."""
@@ -155,10 +155,10 @@ def to_tensors(
     return tensors, described
 
 
-def from_tensors(
+def images_from_tensors(
     tensors: Mapping[str, Tensor], described: Any, calls: Mapping[str, Sequence[AttentionMap]]
 ) -> dict[str, ImagePatches]:
-    """What `to_tensors` gave.
+    """What `images_to_tensors` gave.
 
     Raises:
         AttlasError: For what is no image, and for layers that have no such places.

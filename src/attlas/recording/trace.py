@@ -548,7 +548,7 @@ class Trace(_MapsByPath):
         labels |= {"cross_attention": self._cross_attention} if self._cross_attention else {}
         labels |= {"split_reasons": self._split_reasons} if self._split_reasons else {}
         if self._images:
-            pictures, labels["images"] = _images().to_tensors(self._images)
+            pictures, labels["images"] = _images().images_to_tensors(self._images)
             tensors |= pictures
         metadata = {"format": TRACE_FORMAT, "maps": _as_json(described)}
         metadata |= {name: _as_json(value) for name, value in labels.items()}
@@ -645,7 +645,9 @@ class Trace(_MapsByPath):
             trace._split_reasons[layer] = tuple(map(str, reasons))
         if "images" in metadata:
             calls = {layer: trace.calls(layer) for layer in trace}
-            trace._images = _images().from_tensors(tensors, _from_json(metadata["images"]), calls)
+            trace._images = _images().images_from_tensors(
+                tensors, _from_json(metadata["images"]), calls
+            )
         trace._check_labels()
         return trace
 

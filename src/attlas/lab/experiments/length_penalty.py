@@ -14,7 +14,7 @@ BEAMS = (4, 10)
 PENALTIES = (0.0, 1.0)
 
 
-def measure_lengths(context: Context) -> Iterator[Measurement]:
+def measure_penalties(context: Context) -> Iterator[Measurement]:
     """One model, searched greedily and with each beam and penalty."""
     s = context.settings
     settings = [
@@ -54,7 +54,7 @@ EXPERIMENTS = (
         method="A GRU without attention learns to reverse, and stays unsure of most symbols. It is "
         "searched greedily (beam 1), and with wider beams. The log-probability of an output is "
         "divided by a power of its length (length penalty 1), or is left as it is (0).",
-        measure=measure_lengths,
+        measure=measure_penalties,
         settings={
             "quick": {
                 "recipe": SMALL_RECURRENT,

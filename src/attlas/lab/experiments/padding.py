@@ -15,7 +15,7 @@ TOKENS = "token accuracy"
 PADDING = "pad"
 
 
-def padded(text: str, length: int) -> str:
+def with_padding(text: str, length: int) -> str:
     """The text with a symbol like any other behind it, until it is so long."""
     symbols = text.split()
     return " ".join([*symbols, *[PADDING] * (length - len(symbols))])
@@ -49,7 +49,7 @@ def measure_padding(context: Context) -> Iterator[Measurement]:
 
 
 def _with_padding(corpus: Corpus, length: int) -> Corpus:
-    pairs = [Pair(padded(pair.source, length), pair.target) for pair in corpus.pairs]
+    pairs = [Pair(with_padding(pair.source, length), pair.target) for pair in corpus.pairs]
     return corpus_of(pairs, f"{corpus.name}, padded to {length}")
 
 

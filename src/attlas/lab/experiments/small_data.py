@@ -20,7 +20,7 @@ FEW, MANY = 50, 20_000
 SCORES = ("additive", "general", "dot")
 
 
-def measure_scores(context: Context) -> Iterator[Measurement]:
+def measure_few_pairs(context: Context) -> Iterator[Measurement]:
     """A GRU with each score function, with few and with many pairs, for as many updates."""
     s = context.settings
     for pairs in (FEW, MANY):
@@ -59,7 +59,7 @@ EXPERIMENTS = (
         method="GRUs learn to reverse, with 50 and with 20,000 different training pairs, for the "
         "same number of updates. They differ in the score function, or have no attention. The "
         "previous state of the decoder is the query of all of them.",
-        measure=measure_scores,
+        measure=measure_few_pairs,
         settings={
             "quick": {"recipe": SMALL_RECURRENT, "length": 10, "updates": 250},
             "full": {"recipe": SMALL_RECURRENT, "length": 20, "updates": 2000},
