@@ -1,7 +1,7 @@
 """Numbers in words, and texts: white space, line breaks, characters that no file can hold."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -93,3 +93,12 @@ def whole_text(text: str) -> str:
             "send whole characters, or read the text with errors='replace'",
         ) from None
     return text
+
+
+def has_part_of_word(pieces: Iterable[str], text: str) -> bool:
+    """Return True if one of these pieces of a text is part of a word; of a text without letters and
+    digits, if one is more than a space.
+    """
+    if any(map(str.isalnum, text)):
+        return any(any(map(str.isalnum, piece)) for piece in pieces)
+    return any(piece != " " for piece in pieces)

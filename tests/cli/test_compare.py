@@ -130,6 +130,11 @@ def test_maps_side_by_side_need_no_test_set(run: Path, tmp_path: Path) -> None:
     assert set(json.loads(called(*arguments, "--json")[1])["translations"]) == {*map(str, others)}
     code, _, reported = called(*arguments, "--reference", tmp_path / "none")
     assert code == 2
+    for other, tokenizer in zip(others, ("13a", "char"), strict=True):
+        config = other / "config.toml"
+        config.write_text(config.read_text().replace('"13a"', f'"{tokenizer}"'))
+    assert "one tokenizer of BLEU for all runs" in called("compare", *others)[2]
+    assert called(*arguments)[0] == 0
 
 
 def test_the_score_is_the_one_of_evaluate(run: Path, tmp_path: Path, files: list[object]) -> None:

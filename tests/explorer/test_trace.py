@@ -134,7 +134,7 @@ def test_a_pass_that_nobody_waits_for_ends_early(monkeypatch: pytest.MonkeyPatch
     trace = Trace()
     trace.record("a", FactoredAttentionMap(query, keys, 0.25, everywhere, 0))
     application = app(trace)
-    monkeypatch.setattr("attlas.explorer.maps._POLL_SECONDS", 0.02)
+    monkeypatch.setattr("attlas.explorer.cancellation._POLL_SECONDS", 0.02)
     with TestClient(application, base_url="http://localhost") as opened:
         reported = opened.get("/api/texts/0").json()
     answers: list[Any] = []

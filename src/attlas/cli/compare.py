@@ -129,8 +129,8 @@ def compare(
         noun, size = "text", len(sets[0])
         data = {"name": sets[0].name, "sha256": sets[0].checksum}
     else:
-        tokenizer = common_tokenizer([run for run, _ in opened_runs], bleu_tokenizer)
         try:
+            tokenizer = common_tokenizer([run for run, _ in opened_runs], bleu_tokenizer)
             tests = [
                 test_set_of(run, source, reference or (), valid=valid) for run, _ in opened_runs
             ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from attlas._files import stored_bytes
+from attlas._text import has_part_of_word
 from attlas.data.normalization import (
     WITHOUT_RULES,
     Normalization,
@@ -18,7 +19,16 @@ from attlas.data.normalization import (
     sentencepiece_rules,
 )
 from attlas.data.subword_sampling import Lattice, Merges
-from attlas.data.vocabulary import BEGIN, END, MOST, PAD, SPECIAL, UNKNOWN, Symbols, Vocabulary
+from attlas.data.vocabulary import (
+    BEGIN,
+    END,
+    MOST,
+    PAD,
+    SPECIAL,
+    UNKNOWN,
+    Symbols,
+    Vocabulary,
+)
 from attlas.data.word_counts import SPACE, sentences_of, without_input_format
 from attlas.errors import AttlasError, CheckpointError, ConfigError, DataError, quoted
 
@@ -122,10 +132,8 @@ class Subwords(Vocabulary):
         return [self._labels[id_] for id_ in ids]
 
     def knows(self, text: str, ids: Sequence[int]) -> bool:
-        pieces = [self._labels[id_] for id_ in ids if not self._processor.is_byte(id_)]
-        if any(map(str.isalnum, text)):
-            return any(any(map(str.isalnum, piece)) for piece in pieces)
-        return any(piece != SPACE for piece in pieces)
+        pieces = (self._labels[id_] for id_ in ids if not self._processor.is_byte(id_))
+        return has_part_of_word((piece.replace(SPACE, " ") for piece in pieces), text)
 
     @property
     def spellings(self) -> Sequence[bytes]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 
 from attlas._files import parse_json, stored_bytes, utf8_text
+from attlas._text import has_part_of_word
 from attlas.data.normalization import Normalization, normalized
 from attlas.errors import AttlasError, CheckpointError, ConfigError, DataError
 
@@ -142,10 +143,7 @@ class ListVocabulary(Vocabulary, ABC):
         return [self._ids.get(token, UNKNOWN) for token in self.tokens_of(text)]
 
     def knows(self, text: str, ids: Sequence[int]) -> bool:
-        tokens = [self.decode([id_]) for id_ in ids if id_ != UNKNOWN]
-        if any(map(str.isalnum, text)):
-            return any(any(map(str.isalnum, token)) for token in tokens)
-        return any(token != " " for token in tokens)
+        return has_part_of_word((self.decode([id_]) for id_ in ids if id_ != UNKNOWN), text)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.between.join(

@@ -442,7 +442,6 @@ def _preview(trace: Trace, row: int, batch: int) -> str:
 MOST_READ = 512  # tokens of a text: attention of a longer one takes a page's patience and memory
 MOST_WRITTEN = 1024  # tokens of a translation, where the translator takes a limit
 MOST_KEPT = 256 * 2**20  # bytes of maps
-_POLL_SECONDS = 0.2  # seconds between looks whether the page still waits
 _AT_ONCE = 4  # searches that take turns; each holds memory
 _MOST_WAITING = 16  # texts beyond those
 
@@ -495,7 +494,7 @@ class TranslatorBackend:
                 if await request.is_disconnected():  # the page asked something newer meanwhile
                     raise ClientDisconnect
                 message = await run_while_connected(
-                    request, lambda stop: self._message(question, stop), _POLL_SECONDS
+                    request, lambda stop: self._message(question, stop)
                 )
         finally:
             self._num_requests -= 1

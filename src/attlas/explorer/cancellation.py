@@ -13,20 +13,15 @@ from starlette.requests import ClientDisconnect, Request
 from attlas._hardware import malloc_trim
 from attlas.recording.maps.reductions import PassCancelledError
 
-_POLL_SECONDS = 0.2  # seconds between looks whether a turn is still waited for
+_POLL_SECONDS = 0.2  # between looks whether an answer, or a turn, is still waited for
 
 Found = TypeVar("Found")
 
 
-async def run_while_connected(
-    request: Request, work: Callable[[threading.Event], Found], pause: float
-) -> Found:
+async def run_while_connected(request: Request, work: Callable[[threading.Event], Found]) -> Found:
     """What work(stop) gives, in a thread of its own; `stop` is set once the page has gone.
 
     Memory that the work has freed is given back.
-
-    Args:
-        pause: Seconds between looks whether the page still waits.
 
     Raises:
         ClientDisconnect: If the work was given up.
@@ -44,7 +39,7 @@ async def run_while_connected(
         lambda over: over.cancelled() or over.exception()
     )  # if no request reads it
     try:
-        while not (await asyncio.wait([task], timeout=pause))[0]:
+        while not (await asyncio.wait([task], timeout=_POLL_SECONDS))[0]:
             if await request.is_disconnected():  # the page asked for something else meanwhile
                 stop.set()
         return task.result()

@@ -459,7 +459,6 @@ def check_parameters(request: Request, names: Collection[str]) -> None:
 
 
 _LONG = 1 << 26  # weights of a map, from which a pyramid of it is kept
-_POLL_SECONDS = 0.2  # between looks whether the page still waits
 _AT_ONCE = 4  # tiles: the largest takes half a gigabyte of memory on its way
 
 
@@ -529,7 +528,7 @@ class MapRoutes:
         async with self.turns:
             if await request.is_disconnected():  # while it waited for its turn
                 raise ClientDisconnect
-            return await run_while_connected(request, work, _POLL_SECONDS)
+            return await run_while_connected(request, work)
 
     def _layer_and_window(self, request: Request) -> tuple[Layer, MapWindow]:
         text_maps = self.text_maps(request)

@@ -138,8 +138,8 @@ def _tanh(query: Tensor, keys: Tensor, buffer: Tensor) -> Tensor:
 
 @cache
 def sigmoid_is_faster() -> bool:
-    """Return True if 2 σ(2x) − 1 takes less time than tanh x: torch's tanh is MKL's. On AMD's
-    processors that takes three times as long as the four passes, on Intel's half as long.
+    """Return True if 2 σ(2x) − 1 takes less time than tanh x: torch's tanh is MKL's, which is
+    slower than the four passes on AMD's processors, and faster on Intel's.
     """
     return (
         torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
