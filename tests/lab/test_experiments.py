@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from attlas.lab import Claim, Published, Source
+from attlas.lab import Claim, Experiment, Published, Source
 from attlas.lab.experiments.induction import predicted, prefix_matching
 from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.projections import TIES, tied
-from attlas.lab.ledger import find_experiment, judged
+from attlas.lab.ledger import all_experiments, find_experiment, judged
 from attlas.lab.report import effect_of, published_text
-from attlas.lab.results import table_of
-from attlas.lab.runner import run
+from attlas.lab.results import SHIPPED, key_of, results_of, table_of
+from attlas.lab.runner import missing_data, run
 from attlas.lab.trainings import SMALL_TRANSFORMER, toy_settings
 from attlas.lab.verdict import All, AtLeast, Measurements, Provided
 from attlas.layers import MultiheadAttention
@@ -119,3 +119,17 @@ def test_a_figure_at_second_hand_is_said_to_be_so() -> None:
         "2 (second hand)"
     )
     assert published_text(replace(claim, published=())) == "–"
+
+
+@pytest.mark.parametrize("experiment", all_experiments(), ids=lambda one: one.name)
+def test_what_is_shipped_was_measured_by_the_code_that_is_there(experiment: Experiment) -> None:
+    if missing_data(experiment):
+        pytest.skip("its key has a digest of its data")
+    found = [
+        (scale, result)
+        for scale in experiment.settings
+        for result in results_of(experiment.name, scale, [SHIPPED])
+        if result.facts["torch"] == torch.__version__
+    ]
+    for scale, result in found:
+        assert result.key == key_of(experiment, scale, result.seed), (scale, result.seed)

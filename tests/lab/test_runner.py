@@ -1,9 +1,12 @@
 """Running an experiment: measured once, continued after an interruption, judged from its files."""
 
+import importlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,13 +91,20 @@ def test_after_an_interruption_the_seeds_that_are_missing_are_measured(
 
 
 MODULE = """
+'A docstring.'
 import math
+from x import *
 SIZE = 3
 OTHER = 4
-def helper(x): return math.sqrt(x) + SIZE
+SIZES = [1]
+SIZES.append(2)
+if SIZE:
+    def other(x): return x
+@cached(5)
+def helper(x): return other(math.sqrt(x)) + SIZE
 def measure(context):
     OTHER = 1
-    yield helper(OTHER)
+    yield helper(OTHER) * SIZES[0]
 CLAIMS = ("a claim", measure)
 """
 
@@ -107,6 +117,12 @@ CLAIMS = ("a claim", measure)
         ("import math", "import cmath as math", True),
         ("helper(OTHER)", "helper(OTHER + 1)", True),
         ("import math", "import math, cmath", False),
+        ("cached(5)", "cached(6)", True),
+        ("@cached(5)\n", "", True),
+        ("append(2)", "append(3)", True),
+        ("other(x): return x", "other(x): return 2 * x", True),
+        ("from x import *", "from y import *", True),
+        ("A docstring", "Another docstring", False),
         ("OTHER = 4", "OTHER = 5", False),  # the function has a name of its own
         ("a claim", "another claim", False),
         ("SIZE = 3", "SIZE = 3  # a remark", False),
@@ -119,18 +135,42 @@ def test_a_measurement_is_known_by_the_code_that_measures(
     assert (source_of(MODULE.replace(before, after), "measure") != first) is differs
 
 
-def test_of_functions_within_functions_the_code_counts() -> None:
-    def made(size: int) -> Experiment:
-        def inner(context: Context) -> Iterator[Measurement]:
-            yield Measurement("score", 1.0)
+INNER = """
+from attlas.lab import Measurement
 
-        def other(context: Context) -> Iterator[Measurement]:
-            yield Measurement("score", 2.0 * context.seed)
+def made():
+    def inner(context):
+        yield Measurement("score", 1.0)
+    return inner
 
-        return replace(EXPERIMENT, measure=(inner, other)[size])
+measure = made()
+"""
 
-    assert key_of(made(0), "quick", 1) == key_of(made(0), "quick", 1)
-    assert key_of(made(0), "quick", 1) != key_of(made(1), "quick", 1)
+
+def test_of_a_function_within_another_one_all_of_the_module_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = set()
+    for number, source in enumerate((INNER, INNER.replace("1.0", "2.0"))):
+        (tmp_path / f"inner_{number}.py").write_text(source, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        module = importlib.import_module(f"inner_{number}")
+        keys.add(key_of(replace(EXPERIMENT, measure=module.measure), "quick", 1))
+    assert len(keys) == 2
+
+
+def test_what_measures_is_a_function(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="a function that measures; got a partial"):
+        list(run(replace(EXPERIMENT, measure=partial(measure)), "quick", tmp_path))
+
+
+def test_what_was_typed_at_a_prompt_is_known_by_its_code() -> None:
+    keys = set()
+    for number in ("1.0", "2.0", "1.0"):
+        typed: dict[str, Any] = {"__name__": "typed"}
+        exec(f"def measure(context):\n    yield {number}\n", typed)  # as a prompt does
+        keys.add(key_of(replace(EXPERIMENT, measure=typed["measure"]), "quick", 1))
+    assert len(keys) == 2
 
 
 def test_two_numbers_of_one_condition_are_refused(tmp_path: Path) -> None:

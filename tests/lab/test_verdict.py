@@ -175,3 +175,9 @@ def test_a_rule_of_two_models_that_are_right_nearly_always_is_not_judged() -> No
     assert Difference("accuracy", A, B, 0.01).judge(full).outcome != "not judged"
     judgement = rule.judge(table([1.0, 1.0, 1.0], [0.9, 0.92, 0.91]))
     assert (judgement.outcome, judgement.provided) == ("holds", ("0.92 with the worst seed",))
+
+
+def test_a_training_that_has_diverged_has_learnt_nothing() -> None:
+    rule = Provided(Difference("accuracy", A, B, 0.1), "accuracy", 0.9, A)
+    for values in ([0.95, math.nan], [math.nan, 0.95]):
+        assert rule.judge(table(values, [0.1, 0.1])).outcome == "not judged"

@@ -63,10 +63,11 @@ class Claim:
     Args:
         text: The claim as it is taught, in our words.
         source: Where it is taught.
-        rule: How measurements become a verdict. It is written before the run.
+        rule: How measurements become a verdict. It is written before the run, see `revised`.
         change: What would change our mind.
         published: Numbers from the literature.
         judged_at: The scales at which the rule is applied; at others the claim is not judged.
+        revised: What was changed in the rule after numbers were known; "" = nothing.
     """
 
     text: str
@@ -75,6 +76,7 @@ class Claim:
     change: str
     published: tuple[Published, ...] = ()
     judged_at: tuple[Scale, ...] = ("quick", "full")
+    revised: str = ""
 
 
 @dataclass(frozen=True)

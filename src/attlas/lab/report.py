@@ -104,9 +104,10 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
     return [
         Heading(1, "The lab: claims about attention, run and judged"),
         Paragraph(
-            "Each row is a claim as it is taught. Its rule was written before the run. The effect "
-            "is the mean over seeds with its 95 % interval. A verdict changes where the interval "
-            "of new seeds, sizes or data lies on the other side of the bound."
+            "Each row is a claim as it is taught. Its rule was written before the run"
+            f"{_but(claims)}. The effect is the mean over seeds with its 95 % interval. A verdict "
+            "changes where the interval of new seeds, sizes or data lies on the other side of the "
+            "bound."
         ),
         Paragraph(f"{len(rows)} claims: {tally}."),
         Paragraph(
@@ -122,6 +123,13 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
         ),
         PageList(tuple(entry.experiment.name for entry in entries)),
     ]
+
+
+def _but(claims: Sequence[Claim]) -> str:
+    revised = sum(bool(claim.revised) for claim in claims)
+    if not revised:
+        return ""
+    return f"; of {revised} it was changed afterwards, and their pages say how"
 
 
 def _beside_a_paper(claim: Claim) -> bool:
@@ -169,6 +177,11 @@ def experiment_page(entry: Entry) -> list[Block]:
             Paragraph(f"Taught in: {claim.source}."),
             *why_not_judged(entry, judgement),
             rule_table(claim.rule, judgement),
+            Paragraph(
+                f"The rule was changed after numbers were known: {claim.revised}"
+                if claim.revised
+                else "The rule was written before the run."
+            ),
             Paragraph(f"What would change our mind: {claim.change}"),
         ]
         if claim.published:
@@ -210,7 +223,7 @@ def rule_table(rule: Rule, judgement: Judgement) -> Cells:
         (str(part), effect_of(judged), judged.outcome)
         for part, judged in zip(rules, parts, strict=True)
     ]
-    return Cells(("rule, written before the run", "effect (95 % interval)", "verdict"), tuple(rows))
+    return Cells(("rule", "effect (95 % interval)", "verdict"), tuple(rows))
 
 
 def measurements(results: Sequence[SeedResult]) -> Cells:

@@ -4,12 +4,12 @@ import ast
 import hashlib
 import inspect
 import json
+import marshal
 import math
 import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from symtable import symtable
@@ -65,16 +65,23 @@ def key_of(experiment: Experiment, scale: Scale, seed: int) -> str:
 
 def _digest_of_source(experiment: Experiment) -> str:
     """Of what measures: not of the claims and rules beside it, which read what was measured."""
-    content = ""
-    with suppress(OSError, TypeError):  # typed at a prompt
-        source = inspect.getsource(sys.modules[experiment.measure.__module__])
-        content = source_of(source, getattr(experiment.measure, "__name__"))  # noqa: B009
-    compiled: bytes = getattr(experiment.measure, "__code__").co_code  # noqa: B009
-    return hashlib.sha256(content.encode() or compiled).hexdigest()
+    measure = experiment.measure
+    if not inspect.isfunction(measure):
+        raise DataError(
+            "a function that measures", f"a {type(measure).__name__}", "write it with def"
+        )
+    try:
+        module = inspect.getsource(sys.modules[measure.__module__])
+    except (OSError, TypeError, KeyError):  # typed at a prompt
+        return hashlib.sha256(marshal.dumps(measure.__code__)).hexdigest()
+    # Of a function within another one all of the module counts.
+    content = source_of(module, measure.__qualname__) or module
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def source_of(module: str, name: str) -> str:
-    """The source of a function, and of all in its module that it needs.
+    """The source of a function, and of all in its module that it needs; "" if there is none of that
+    name.
 
     Args:
         module: The source of the module.
@@ -86,7 +93,11 @@ def source_of(module: str, name: str) -> str:
         def f(): return A
     """
     statements = list(_statements(module))
-    needed, waiting = set[int](), {name}
+    # What a module does beside defining names may change any of them.
+    needed = {index for index, one in enumerate(statements) if not _only_defines(one)}
+    waiting = {name}.union(*(_globals(_text(module, statements[index])) for index in needed))
+    if not any(name in _defined(statement) for statement in statements):
+        return ""
     while waiting:
         own = waiting.pop()
         for index, statement in enumerate(statements):
@@ -108,10 +119,26 @@ def _statements(module: str) -> Iterator[ast.stmt]:
                 yield statement
 
 
+def _only_defines(statement: ast.stmt) -> bool:
+    """Return True for a definition, an import by name and a docstring."""
+    match statement:
+        case ast.ImportFrom(names=[ast.alias(name="*")]):
+            return False
+        case ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Assign(targets=targets):
+            return all(isinstance(target, ast.Name | ast.Tuple) for target in targets)
+    kinds = (ast.FunctionDef, ast.ClassDef, ast.AnnAssign, ast.Import, ast.ImportFrom)
+    return isinstance(statement, kinds)
+
+
 def _text(module: str, statement: ast.stmt) -> str:
+    """The source of a statement, with its decorators."""
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return ast.unparse(statement)
-    return ast.get_source_segment(module, statement) or ""
+    text = ast.get_source_segment(module, statement) or ""
+    decorators = getattr(statement, "decorator_list", [])
+    return "".join(f"@{ast.get_source_segment(module, one)}\n" for one in decorators) + text
 
 
 def _globals(source: str) -> set[str]:

@@ -371,7 +371,8 @@ class Provided(Rule):
         by_condition = [table.values(self.metric, condition) for condition in self.where]
         best = [max(self._sign * v[seed] for v in by_condition) for seed in table.by_seed]
         found = f"{self._sign * min(best):.4g} with the worst seed"
-        if min(best) >= self._sign * self.bound:
+        # Not finite: a training that has diverged.
+        if all(map(math.isfinite, best)) and min(best) >= self._sign * self.bound:
             judgement = self.rule.judge(table)
             return replace(judgement, provided=(found, *judgement.provided))
         reason = f"it asks for {self.condition_text()}, and there is {found}"
@@ -391,8 +392,10 @@ class Provided(Rule):
 class Improvable(Provided):
     """A rule that is judged only where something is left to gain.
 
-    Of two models that are right nearly always none can be better. So with each seed the metric has
-    to be at most `bound` under one of several conditions at least.
+    No model can be better than one that is right nearly always. So with each seed the metric has to
+    be at most `bound` under one of several conditions at least: those of the models that are said
+    to be worse. It is not for claims that something does harm: there a model that is right nearly
+    always is the evidence against them.
     """
 
     _sign: ClassVar[int] = -1

@@ -39,6 +39,10 @@ def _learnt(rule: Rule) -> Provided:
     return Provided(learnt, GAP, 0.05, {"rate": 0.0})
 
 
+_REVISED = (
+    "at the small size there were 1,000 sequences at first, with which every model was right on "
+    "all tokens. With 150 all were run again, and a gap of 0.05 without dropout is asked for."
+)
 EXPERIMENTS = (
     Experiment(
         name="attention-dropout",
@@ -74,12 +78,14 @@ EXPERIMENTS = (
                     )
                 ),
                 "No dropout that is within 1 point of the rates.",
+                revised=_REVISED,
             ),
             Claim(
                 "Attention dropout narrows the gap between training texts and new ones.",
                 chapter_4("Exercise 4.5"),
                 _learnt(Difference(GAP, {"rate": 0.0}, {"rate": 0.2}, 0.01)),
                 "A gap that is within 1 point at a rate of 0.2.",
+                revised=_REVISED,
             ),
         ),
         plots=(Plot(ACCURACY, "rate"), Plot(GAP, "rate")),

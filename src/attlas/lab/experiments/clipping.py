@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published, Source
 from attlas.lab.sources import chapter_4
 from attlas.lab.trainings import SMALL_RECURRENT, score, toy_settings, trained
-from attlas.lab.verdict import All, Condition, Difference, Improvable, Provided, Rule
+from attlas.lab.verdict import All, Difference, Improvable, Provided, Rule
 
 TOKENS = "token accuracy"
 RECIPE = tuple(setting for setting in SMALL_RECURRENT if "learning_rate" not in setting)
@@ -40,12 +40,6 @@ def _learnt(rule: Rule) -> Provided:
     )
 
 
-def _improvable(rule: Rule, *rates: float) -> Improvable:
-    """The rule, where a model without clipping is not right nearly always at one of the rates."""
-    where: list[Condition] = [{"rate": rate, "clipped": "no"} for rate in rates]
-    return Improvable(rule, TOKENS, 0.98, *where)
-
-
 _PASCANU = Source("Pascanu et al., 2013", "table 1")
 EXPERIMENTS = (
     Experiment(
@@ -64,18 +58,24 @@ EXPERIMENTS = (
             Claim(
                 "At the rate of the chapter a recurrent model learns more with clipped gradients.",
                 chapter_4("4.5.2"),
-                _improvable(_learnt(_clipped(1e-3, 0.01)), 1e-3),
+                Improvable(
+                    _learnt(_clipped(1e-3, 0.01)), TOKENS, 0.98, {"rate": 1e-3, "clipped": "no"}
+                ),
                 "A model without clipping that is within 1 point.",
+                revised="it is not judged any more where the model without clipping is right on "
+                "more than 98 % of tokens, so that none can be better.",
             ),
             Claim(
                 "Clipping saves trainings at ten and at fifty times that rate.",
                 _PASCANU,
-                _improvable(_learnt(All(_clipped(1e-2, 0.05), _clipped(5e-2, 0.05))), 1e-2, 5e-2),
+                _learnt(All(_clipped(1e-2, 0.05), _clipped(5e-2, 0.05))),
                 "Other rates or models, where the interval lies on the other side.",
                 (
                     Published("bits per character, not clipped", 1.50, _PASCANU),
                     Published("bits per character, clipped", 1.42, _PASCANU),
                 ),
+                revised="the claim called these rates too high for a training, which they were "
+                "not. The rule is the same.",
             ),
         ),
         plots=(Plot(TOKENS, "rate", "clipped"),),

@@ -84,6 +84,7 @@ def _as_printed(name: str) -> Claim:
         AtMost(OFF, half_a_digit, {"of the drawn map": name}),
         "A slip in our copy of the map, or another formula of this name in the chapter.",
         (Published(f"printed, {name}", float(printed), chapter_4("4.4.2")),),
+        revised="" if half_a_digit < 0.0001 else "the bound was 0.00005, as of four digits.",
     )
 
 

@@ -98,16 +98,13 @@ EXPERIMENTS = (
                     Published("BLEU, 1 head", 24.9, _VASWANI),
                     Published("BLEU, 8 heads", 25.8, _VASWANI),
                 ),
+                revised="it is not judged any more where one head is right on more than 98 % of "
+                "tokens, so that none can be better.",
             ),
             Claim(
                 "Too many heads learn less again.",
                 _VASWANI,
-                Improvable(
-                    Difference(TOKENS, {"heads": 4}, {"heads": 16}, 0.01),
-                    TOKENS,
-                    0.98,
-                    {"heads": 16},
-                ),
+                Difference(TOKENS, {"heads": 4}, {"heads": 16}, 0.01),
                 "Sixteen heads that are within 1 point of four.",
                 (
                     Published("BLEU, 8 heads", 25.8, _VASWANI),

@@ -13,7 +13,7 @@ from attlas.lab.experiment import (
 )
 from attlas.lab.sources import chapter_4, lesson
 from attlas.lab.trainings import SMALL_RECURRENT, score, toy_settings, trained
-from attlas.lab.verdict import All, Difference, Provided, Rule
+from attlas.lab.verdict import All, Difference, Improvable, Provided, Rule
 
 TOKENS = "token accuracy"
 FEW, MANY = 50, 20_000
@@ -51,6 +51,10 @@ def _learnt(rule: Rule) -> Provided:
     return Provided(rule, TOKENS, 0.9, *models)
 
 
+_REVISED = (
+    "at first there were 500 few pairs, with which every model with attention was right on all "
+    "tokens; the small number was chosen by models without a comparison, and all were run again."
+)
 _BRITZ = Source("Britz et al., 2017", "table of attention mechanisms", read=False)
 EXPERIMENTS = (
     Experiment(
@@ -71,16 +75,24 @@ EXPERIMENTS = (
                 chapter_4("4.3.1"),
                 _learnt(_more("additive", "general", FEW, 0.02)),
                 "A general score that is within 2 points with 50 pairs.",
+                revised=_REVISED,
             ),
             Claim(
                 "With many pairs multiplicative attention learns more than additive attention.",
                 chapter_4("4.3.1"),
-                _learnt(_more("general", "additive", MANY, 0.02)),
+                Improvable(
+                    _learnt(_more("general", "additive", MANY, 0.02)),
+                    TOKENS,
+                    0.98,
+                    {"attention": "additive", "pairs": MANY},
+                ),
                 "An additive score that is within 2 points with 20,000 pairs.",
                 (
                     Published("BLEU, additive", 22.47, _BRITZ),
                     Published("BLEU, multiplicative", 22.33, _BRITZ),
                 ),
+                revised="it is not judged any more where the additive score is right on more than "
+                "98 % of tokens, so that none can be better.",
             ),
             Claim(
                 "A dot score is about as good as an additive one.",
@@ -89,6 +101,7 @@ EXPERIMENTS = (
                     All(_more("dot", "additive", FEW, -0.05), _more("dot", "additive", MANY, -0.05))
                 ),
                 "A dot score that is 5 points worse.",
+                revised=_REVISED,
             ),
             Claim(
                 "Whether there is attention matters more than which.",

@@ -126,6 +126,8 @@ EXPERIMENTS = (
                 lesson("Attention as interpretability"),
                 _both("uniform"),
                 "Other tasks, where the interval lies on the other side.",
+                revised="the claim was about models that are trained with uniform weights, of "
+                "which these measurements say nothing. The rule is the same.",
             ),
         ),
     ),
