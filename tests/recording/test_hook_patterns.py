@@ -1,5 +1,7 @@
 """`attlas.hook_patterns`: the weights of a trace by the names of TransformerLens."""
 
+from collections import OrderedDict
+
 import pytest
 import torch
 from transformers import AutoConfig, AutoModel
@@ -93,3 +95,26 @@ def test_one_layer_without_a_number_is_the_first():
     with attlas.observe(attention) as trace, torch.no_grad():
         attention(*[torch.zeros(1, 3, 8)] * 3)
     assert list(attlas.hook_patterns(trace)) == ["blocks.0.attn.hook_pattern"]
+
+
+class Numbered(torch.nn.Module):
+    """As torchvision names its layers."""
+
+    def __init__(self):
+        super().__init__()
+        layers = {
+            f"encoder_layer_{number}": torch.nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+            for number in range(3)
+        }
+        self.layers = torch.nn.Sequential(OrderedDict(layers))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def test_a_number_may_stand_behind_a_name():
+    model = Numbered().eval()
+    with attlas.observe(model) as trace, torch.no_grad():
+        model(torch.randn(1, 3, 8))
+    assert list(attlas.hook_patterns(trace, name="{layer}")) == ["0", "1", "2"]
+    assert list(attlas.hook_patterns(trace, "*encoder_layer_2*", "{layer}")) == ["2"]

@@ -308,3 +308,37 @@ def test_the_patches_of_a_vision_transformer_have_an_image() -> None:
         model(pixel_values=torch.rand(2, 3, 8, 8))
     trace.label_image([pixels(0, 8), pixels(1, 8)], (4, 4), first=1)
     assert all(trace.image_patches(layer) is not None for layer in trace)
+
+
+@pytest.mark.parametrize("size", [(5000, 1), (1, 5000), (1025, 1024), (3000, 2)])
+def test_a_thin_image_keeps_a_pixel_and_its_trace_can_be_loaded(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    trace = made(1)
+    trace.label_image(Image.new("RGB", size, "red"), grid=(2, 3), first=1)
+    trace.save(tmp_path / "t.safetensors")
+    (image,) = images_of(Trace.load(tmp_path / "t.safetensors"))
+    assert min(image.shape[:2]) >= 1
+    assert max(image.shape[:2]) == 1024
+    assert (image == [255, 0, 0]).all()
+
+
+@pytest.mark.parametrize("mode", ["I", "F", "I;16"])
+def test_an_image_of_many_bits_is_refused_and_not_cut_off(mode: str, tmp_path: Path) -> None:
+    image = Image.new(mode, (8, 6))
+    with pytest.raises(AttlasError, match=f"8 bits a channel; got one of mode '{mode}'"):
+        made(1).label_image(image, grid=(2, 3), first=1)
+    if mode == "I;16":
+        image.save(tmp_path / "deep.png")
+        with pytest.raises(AttlasError, match="8 bits a channel"):
+            made(1).label_image(tmp_path / "deep.png", grid=(2, 3), first=1)
+
+
+def test_an_image_that_is_read_late_and_cut_short_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cut.png"
+    Image.fromarray(pixels(0, 64, 64)).save(path)
+    path.write_bytes(path.read_bytes()[:2000])
+    with Image.open(path) as late:
+        for image in (path, late):
+            with pytest.raises(AttlasError, match="a whole image"):
+                made(1).label_image(image, grid=(2, 3), first=1)

@@ -1,5 +1,6 @@
 """The weights of a trace under the names that TransformerLens gives them."""
 
+import re
 from collections.abc import Sequence
 
 from torch import Tensor
@@ -54,13 +55,16 @@ def hook_patterns(
     }
 
 
-def _stack(path: str) -> tuple[str, ...]:
+_NUMBER = re.compile(r"(?<![^._])\d+(?![^._])")  # "3" of "layers.3" and of "encoder_layer_3"
+
+
+def _stack(path: str) -> str:
     """The path of a layer without its numbers."""
-    return tuple("" if part.isdecimal() else part for part in path.split("."))
+    return _NUMBER.sub("#", path)
 
 
 def _numbers(path: str) -> list[int]:
-    return [int(part) for part in path.split(".") if part.isdecimal()]
+    return list(map(int, _NUMBER.findall(path)))
 
 
 def _numbered(trace: Trace, paths: Sequence[str]) -> dict[str, int]:

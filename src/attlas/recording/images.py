@@ -1,7 +1,8 @@
 """The images whose patches a model looks at: read, stored and encoded."""
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ MOST_PIXELS = 1024
 """Of a side of an image in a trace; a larger one is reduced."""
 
 _IMAGE = "an image of PIL, its path, or an array (height, width, 3) of uint8 or of floats 0–1"
+_DEEP = ("I", "F")  # how PIL calls pixels of 16 and 32 bits, which it cuts off at 255
 _SEEN = "pass the image before a processor makes pixel values of it"
 
 # What a caller writes.
@@ -60,22 +62,43 @@ def _is_one(images: Any) -> bool:
 
 def _pixels(image: Any) -> UInt8[Tensor, "_ _ 3"]:
     if isinstance(image, str | Path):
-        try:
-            with Image.open(image) as opened:
-                image = ImageOps.exif_transpose(opened).convert("RGB")
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise AttlasError(
-                "a file with an image, such as PNG or JPEG",
-                f"{image} ({type(error).__name__})",
-                "check the path, and open it with PIL.Image.open",
-            ) from None
+        with _as_image(str(image)), Image.open(image) as opened:
+            return _of_pil(ImageOps.exif_transpose(opened))
     if not isinstance(image, Image.Image):
         image = Image.fromarray(_array(image))
+    with _as_image("an image of PIL"):
+        return _of_pil(image)
+
+
+@contextmanager
+def _as_image(name: str) -> Iterator[None]:
+    """Say what is wrong with an image, which PIL often reads at its first use."""
+    try:
+        yield
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        if isinstance(error, AttlasError):
+            raise
+        raise AttlasError(
+            "a whole image, such as PNG or JPEG",
+            f"{name} ({type(error).__name__})",
+            "check it with PIL.Image.open(…).load()",
+        ) from None
+
+
+def _of_pil(image: Image.Image) -> UInt8[Tensor, "_ _ 3"]:
+    if image.mode.startswith(_DEEP):
+        raise AttlasError(
+            "an image of 8 bits a channel",
+            f"one of mode {image.mode!r}",
+            "pass an array of floats from 0 to 1 in its place",
+        )
     image = image.convert("RGB")
     if not all(image.size):
         raise AttlasError(_IMAGE, "an image without pixels", _SEEN)
     if max(image.size) > MOST_PIXELS:
-        image = ImageOps.contain(image, (MOST_PIXELS, MOST_PIXELS))
+        factor = MOST_PIXELS / max(image.size)
+        width, height = (max(1, round(side * factor)) for side in image.size)  # also a thin one
+        image = image.resize((width, height))
     return torch.from_numpy(np.array(image))
 
 
