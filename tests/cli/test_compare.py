@@ -127,7 +127,11 @@ def test_maps_side_by_side_need_no_test_set(run: Path, tmp_path: Path) -> None:
     assert [line.split(": ")[0] for line in out.splitlines()] == list(map(str, others))
     assert "\nattlas: no scores: expected the same test set in all runs; got " in reported
     assert figure.read_bytes().startswith(b"\x89PNG")
-    assert set(json.loads(called(*arguments, "--json")[1])["translations"]) == {*map(str, others)}
+    report = json.loads(called(*arguments, "--json")[1])
+    assert set(report["translations"]) == {*map(str, others)}
+    assert [(one["run"], one["scores"]) for one in report["runs"]] == [
+        (str(other), None) for other in others
+    ]
     code, _, reported = called(*arguments, "--reference", tmp_path / "none")
     assert code == 2
     for other, tokenizer in zip(others, ("13a", "char"), strict=True):
@@ -135,6 +139,7 @@ def test_maps_side_by_side_need_no_test_set(run: Path, tmp_path: Path) -> None:
         config.write_text(config.read_text().replace('"13a"', f'"{tokenizer}"'))
     assert "one tokenizer of BLEU for all runs" in called("compare", *others)[2]
     assert called(*arguments)[0] == 0
+    assert called(*arguments, "--bleu-tokenizer", "13a")[0] == 2  # who asks for scores
 
 
 def test_the_score_is_the_one_of_evaluate(run: Path, tmp_path: Path, files: list[object]) -> None:

@@ -66,7 +66,7 @@ def compare(
     """
     with loading():
         from attlas._output import check_replaceable
-        from attlas.errors import AttlasError, ConfigError
+        from attlas.errors import ConfigError
         from attlas.figures.saving import figure_suffix
         from attlas.inference import TextClassifier
         from attlas.jobs.comparison import (
@@ -85,6 +85,7 @@ def compare(
         )
         from attlas.jobs.evaluation import labelled_test_set, test_set_of
         from attlas.jobs.inputs import (
+            UnscoredError,
             check_distinct,
             check_used,
             decoding_of,
@@ -129,6 +130,7 @@ def compare(
         noun, size = "text", len(sets[0])
         data = {"name": sets[0].name, "sha256": sets[0].checksum}
     else:
+        no_scores = ""
         try:
             tokenizer = common_tokenizer([run for run, _ in opened_runs], bleu_tokenizer)
             tests = [
@@ -139,11 +141,10 @@ def compare(
                 [test.corpus.checksum for test in tests],
                 "--source TEXTS --reference TRANSLATIONS",
             )
-        except AttlasError as error:
-            if text is None or valid or source is not None or reference:
+        except UnscoredError as error:
+            if text is None or valid or source is not None or reference or bleu_tokenizer:
                 raise
-            # A figure needs no test set.
-            tests, no_scores = [], f"attlas: no scores: {error}"
+            tests, no_scores = [], f"attlas: no scores: {error}"  # a figure needs none
         translators, systems = {}, []
         for (run, _), number in zip(opened_runs, checkpoints, strict=True):
             config = decoding_of(run, settings)
@@ -155,11 +156,16 @@ def compare(
                     translations, took = timed_translations(faster, tests[0])
                 systems.append(translations)
                 seconds.append(took)
-        if text is not None and output is not None and not tests:
+        if no_scores and text is not None and output is not None:
             texts = draw_side_by_side(translators, text, layer, output)
             print(no_scores, file=sys.stderr)
             if as_json:
-                print(json.dumps({"translations": texts}, ensure_ascii=False, indent=2))
+                rows_without = [
+                    {"run": name, "checkpoint": checkpoint, "scores": None, **own}
+                    for name, checkpoint, own in zip(names, checkpoints, facts, strict=True)
+                ]
+                without = {"runs": rows_without, "data": None, "translations": texts}
+                print(json.dumps(without, ensure_ascii=False, indent=2))
             else:
                 print("\n".join(f"{name}: {translation}" for name, translation in texts.items()))
             return

@@ -1,6 +1,5 @@
 """`attlas look`: the explorer in the browser."""
 
-import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -90,7 +89,7 @@ def look(
     model looked.
 
     No code of a model's folder runs. Nothing is sent to another machine, unless --download fetches
-    a model. Ctrl-C ends the explorer, with exit code 0.
+    a model. Ctrl-C ends the explorer, with exit code 0, or 2 if nothing could be shown.
 
     \b
     Examples:
@@ -136,7 +135,7 @@ def look(
         errors.append(error)
         print(f"attlas: {error}", file=sys.stderr)
         if len(sources) == 1 and not requested:  # no page that says it
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)  # as Ctrl-C, which ends the server in order
 
     apis, begin = apis_of(sources, failed=failed)
     names = ", ".join(map(str, subjects))

@@ -15,6 +15,7 @@ from attlas.figures.heatmap import HeadMap
 from attlas.figures.trace import maps_of
 from attlas.inference import TextClassifier, Translator
 from attlas.jobs.evaluation import ScoredTexts, classified, tokenizer_of, translated
+from attlas.jobs.inputs import UnscoredError
 from attlas.metrics import (
     BleuTokenizer,
     better_tokenizers,
@@ -77,10 +78,10 @@ def check_same_test(names: Sequence[str], checksums: Sequence[str], option: str)
     """Check that all runs are scored on the same data.
 
     Raises:
-        DataError: Where the test sets differ.
+        UnscoredError: Where the test sets differ.
     """
     if (other := _first_different(checksums)) is not None:
-        raise DataError(
+        raise UnscoredError(
             "the same test set in all runs",
             f"sha256 {checksums[0][:12]}… in {names[0]} and {checksums[other][:12]}… in "
             f"{names[other]}",
@@ -92,11 +93,11 @@ def common_tokenizer(runs: Sequence[Run], requested: str | None) -> BleuTokenize
     """The common tokenizer of BLEU.
 
     Raises:
-        ConfigError: If the runs were validated with different ones, and none is named.
+        UnscoredError: If the runs were validated with different ones, and none is named.
     """
     tokenizers = [tokenizer_of(run, requested) for run in runs]
     if (other := _first_different(tokenizers)) is not None:
-        raise ConfigError(
+        raise UnscoredError(
             "one tokenizer of BLEU for all runs",
             f"{tokenizers[0]} in {runs[0].path} and {tokenizers[other]} in {runs[other].path}",
             f"choose one: --bleu-tokenizer {tokenizers[0]}",

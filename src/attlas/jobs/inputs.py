@@ -299,14 +299,18 @@ def data_of(run: Run) -> list[Path]:
     return [Path(p) for paths in files for p in ([paths] if isinstance(paths, str) else paths)]
 
 
+class UnscoredError(DataError):
+    """There is nothing by which these runs can be scored: no test set, or not the same."""
+
+
 def check_tested(run: Run, split: str, has_test: bool, options: str) -> None:
     """Check that there is a test set where that is the split which is asked for.
 
     Raises:
-        AttlasError: That says which options name one.
+        UnscoredError: That says which options name one.
     """
     if split == "test" and not has_test:
-        raise DataError(
+        raise UnscoredError(
             f"a test set of {run.path}",
             "a run whose recipe has none (data.test)",
             f"give one with {options}, or take the validation set with --valid",
