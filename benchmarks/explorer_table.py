@@ -116,8 +116,8 @@ def reported(record: Record) -> str:
     where = conditions({"explorer": suite})
     lines += [
         "",
-        f"Medians of five; in brackets, the least and the most. {record['browser']} without a GPU; "
-        + where,
+        "Medians of five; in brackets, the least and the most. "
+        f"Load {record['load']:.1f} before; {record['browser']} without a GPU; " + where,
     ]
     return "\n".join(lines)
 

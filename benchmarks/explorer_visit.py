@@ -31,6 +31,13 @@ _PATIENCE = 55  # seconds, for what takes longest; the driver itself waits for 6
 # it. `probe.moves`: from when the browser had a movement of the pointer until the frame that
 # answered it.
 PICTURE = 64  # cells across, of the first picture of a head
+# Whether a larger picture was drawn after the weights of one head had come, none of them pooled.
+EXACT = """
+window.probe.map.find(one => one.width > args[0] && one.shown && performance
+  .getEntriesByType('resource')
+  .some(({ name, responseEnd }) => responseEnd > 0 && responseEnd <= one.drawn
+    && name.includes(`&shape=${args[1]},${args[1]}&heads=`)))
+"""
 PROBE = """
 (() => {
   const probe = window.probe = { pictures: null, map: [], moves: [], drawn: 0, pressed: 0 };
@@ -190,17 +197,16 @@ class Visit:
             "bytes": sum(one["transferSize"] for one in needed),
         }
 
-    def exact_map(self) -> float:
-        """Milliseconds until the map is on screen with more cells than its first picture."""
-        self.wait("window.probe.map.find(one => one.width > args[0] && one.shown)", PICTURE)
-        maps = self.probe()["map"]
-        return float(next(one["shown"] for one in maps if one["width"] > PICTURE))
+    def exact_map(self, cells: int) -> float:
+        """Milliseconds until the weights of a head, so many cells across, have come and are on
+        screen: with more pixels than its first picture."""
+        return float(self.wait(EXACT, PICTURE, cells)["shown"])
 
-    def with_all_heads(self) -> None:
+    def with_all_heads(self, cells: int) -> None:
         """The page anew, where it asks for all heads of a layer: what is set aside of each is known
         only from its weights."""
         self.open("#v=1&row=0&tab=statistics&x=1")
-        self.exact_map()
+        self.exact_map(cells)
         self.wait(
             "performance.getEntriesByType('resource').some(one => one.name.includes('&bits=8'))"
         )

@@ -13,7 +13,7 @@ from support.webdriver import DOWN, RIGHT, Driver
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from explorer_speed import tiles
+from explorer_speed import MAP, tiles
 from explorer_trace import trace
 from explorer_visit import PICTURE, Visit
 
@@ -89,12 +89,12 @@ def changes(visit: Visit) -> dict[str, int]:
 def test_144_heads_of_512_tokens_are_seen_after_half_a_megabyte(visit: Visit) -> None:
     first = visit.first_pictures()
     assert 100_000 < first["bytes"] <= 500_000
-    visit.exact_map()
+    visit.exact_map(MAP)
     assert visit.nodes()["all"] <= MOST_NODES
 
 
 def test_each_head_is_painted_once_for_the_first_picture(visit: Visit) -> None:
-    visit.exact_map()
+    visit.exact_map(MAP)
     visit.still()
     found = counts(visit)
     assert found["grid drawImage"] == 144
@@ -106,7 +106,7 @@ def test_each_head_is_painted_once_for_the_first_picture(visit: Visit) -> None:
 def test_weights_are_exact_on_screen_and_take_half_a_byte_beside_it(
     visit: Visit, seen: Trace
 ) -> None:
-    visit.with_all_heads()
+    visit.with_all_heads(MAP)
     found = tiles(visit, seen)
     assert found["near_error"] <= 1e-5
     assert found["rough_bytes"] <= 0.55
@@ -115,7 +115,7 @@ def test_weights_are_exact_on_screen_and_take_half_a_byte_beside_it(
 
 
 def test_a_head_that_was_pointed_at_is_drawn_once_and_exactly(visit: Visit, seen: Trace) -> None:
-    visit.exact_map()
+    visit.exact_map(MAP)
     visit.still()
     requested = [one["name"] for one in visit.requests()]
     watch(visit)
@@ -131,7 +131,7 @@ def test_a_head_that_was_pointed_at_is_drawn_once_and_exactly(visit: Visit, seen
 
 
 def test_a_head_of_another_layer_that_was_pointed_at_is_drawn_once(visit: Visit) -> None:
-    visit.exact_map()
+    visit.exact_map(MAP)
     visit.still()
     watch(visit)
     visit.switch(DOWN)
@@ -141,13 +141,13 @@ def test_a_head_of_another_layer_that_was_pointed_at_is_drawn_once(visit: Visit)
 
 
 def test_pointing_at_512_tokens_is_little_work_for_the_page(visit: Visit) -> None:
-    visit.exact_map()
+    visit.exact_map(MAP)
     visit.still()
     assert visit.hover(120)["script"] <= 4  # ms of the processor's time
 
 
 def test_pointing_draws_no_map_and_writes_only_what_changes(visit: Visit) -> None:
-    visit.exact_map()
+    visit.exact_map(MAP)
     visit.still()
     watch(visit)
     visit.hover(120)
@@ -172,7 +172,7 @@ def test_16384_tokens_need_as_few_nodes(driver: Driver, link: str) -> None:
     with serving(app(trace(1, 2, 16_384), name="goals")) as url:
         visit = Visit(driver, url, 2)
         visit.open(link)
-        visit.exact_map()
+        visit.exact_map(MAP)
         visit.still()
         nodes = visit.nodes()["all"]
         visit.close()
