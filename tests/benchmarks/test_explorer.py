@@ -20,6 +20,7 @@ def record() -> dict[str, Any]:
     return {
         "date": "2001-02-03",
         "machine": machine,
+        "load": 0.25,
         "browser": "Chrome/1.2",
         "figures": {
             "512.first.total": [990.0, 980.0, 1200.0],
@@ -60,7 +61,8 @@ def test_peers_stand_below_and_one_that_does_not_run_says_why(record: dict[str, 
 
 
 def test_the_table_says_where_and_when(record: dict[str, Any]) -> None:
-    for fact in ("Abacus", "2 cores", "Chrome/1.2", "commit abc1234", "2001-02-03"):
+    facts = ("Abacus", "2 cores", "Load 0.2 before", "Chrome/1.2", "commit abc1234", "2001-02-03")
+    for fact in facts:
         assert fact in reported(record)
 
 

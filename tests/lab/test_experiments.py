@@ -121,10 +121,12 @@ def test_a_figure_at_second_hand_is_said_to_be_so() -> None:
     assert published_text(replace(claim, published=())) == "–"
 
 
-@pytest.mark.parametrize("experiment", all_experiments(), ids=lambda one: one.name)
+# A key has a digest of the data too, which is not at hand everywhere.
+JUDGED = [one for one in all_experiments() if not missing_data(one)]
+
+
+@pytest.mark.parametrize("experiment", JUDGED, ids=lambda one: one.name)
 def test_what_is_shipped_was_measured_by_the_code_that_is_there(experiment: Experiment) -> None:
-    if missing_data(experiment):
-        pytest.skip("its key has a digest of its data")
     found = [
         (scale, result)
         for scale in experiment.settings
