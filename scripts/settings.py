@@ -152,9 +152,12 @@ def _values(field: FieldInfo) -> str:
     return ", ".join([" or ".join(dict.fromkeys(kinds)), *bounds]).replace("|", "\\|")
 
 
+_OF_ONE = ("_file_names", "_file_names_or_none")
+
+
 def _takes_one(constraint: Any) -> bool:
     """Whether one text stands for a list of one."""
-    return isinstance(constraint, BeforeValidator) and constraint.func.__name__ == "_listed"
+    return isinstance(constraint, BeforeValidator) and constraint.func.__name__ in _OF_ONE
 
 
 def _constraints(field: FieldInfo) -> list[Any]:
@@ -181,6 +184,8 @@ def _kind(annotation: Any) -> str:
         return f"a list of: {' or '.join(inner)}"
     if get_origin(annotation) is Annotated:
         return _kind(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        return ", or ".join(dict.fromkeys(map(_kind, get_args(annotation))))
     if get_origin(annotation) is dict:
         return f"a table of: {_kind(get_args(annotation)[1])}"
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}

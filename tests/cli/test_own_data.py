@@ -4,6 +4,7 @@ import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,7 +106,36 @@ def test_two_files_are_two_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert code == 0, reported
     code, _, reported = called("train", "--pairs", "my.en", "my.de", "my.en", *TINY)
     assert code == 2
-    assert "got 3: my.en my.de my.en; join the tables to one" in reported
+    assert "got 3: my.en my.de my.en; for several pairs of files name their patterns" in reported
+
+
+def test_several_files_are_one_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    half = len(LINES) // 2
+    for number, lines in enumerate((LINES[:half], LINES[half:]), 1):
+        written(tmp_path / f"part-{number}.tsv", lines)
+        for side, language in enumerate(("en", "de")):
+            written(tmp_path / f"{number}.{language}", [line.split("\t")[side] for line in lines])
+    expected = {tuple(line.split("\t")) for line in LINES}
+    for out, files in {
+        "runs/part": ("part-1.tsv", "part-2.tsv"),
+        "pattern": ("part-*.tsv", "--out", "pattern"),
+        "sides": ("*.en", "*.de", "--out", "sides"),
+    }.items():
+        code, _, reported = called("train", "--pairs", *files, *TINY)
+        assert code == 0, reported
+        splits: Any = read_recipe(Path(f"{out}.toml")).data.load()
+        assert {*splits.train.pairs, *splits.valid.pairs} == expected
+    # The same command goes on with the run; with a file more it is other data.
+    code, _, reported = called("train", "--pairs", "part-*.tsv", "--out", "pattern", *TINY)
+    assert code == 0, reported
+    written(tmp_path / "part-3.tsv", LINES[:3])
+    code, _, reported = called("train", "--pairs", "part-*.tsv", "--out", "pattern", *TINY)
+    assert code == 2
+    assert "the data with which pattern began" in reported
+    code, _, reported = called("train", "--pairs", "none-*.tsv", *TINY)
+    assert code == 2
+    assert "a file whose name matches" in reported
 
 
 def test_labels_become_a_classifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +257,22 @@ def test_a_run_with_other_data_and_an_edited_recipe_are_left_alone(
 )
 def test_a_run_is_called_after_its_data(name: str, folder: str) -> None:
     assert default_folder([name]) == Path("runs") / folder
+
+
+@pytest.mark.parametrize(
+    ("names", "folder"),
+    [
+        (("part-1.tsv", "part-2.tsv.gz"), "part"),
+        (("data/part-*.tsv",), "part"),
+        (("corpus/*.tsv",), "corpus"),
+        (("corpus/a.tsv", "other/b.tsv"), "corpus"),
+        (("europarl-v7.en", "europarl-v7.de"), "europarl-v7"),
+    ],
+)
+def test_a_run_of_several_files_is_called_after_what_is_common(
+    names: tuple[str, ...], folder: str
+) -> None:
+    assert default_folder(names) == Path("runs") / folder
 
 
 def test_json_lines_and_folders_have_labels_too(tmp_path: Path) -> None:

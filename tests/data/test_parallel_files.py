@@ -469,14 +469,12 @@ def test_files_of_ones_own_have_not_the_origin_of_a_recipes(name):
 
 
 def test_two_tables_are_not_two_sides(tmp_path):
-    for name in ("one.tsv", "two.tsv"):
+    for name in ("one", "two"):
         (tmp_path / name).write_text("a\tb\nc\td\n")
-    with pytest.raises(
-        AttlasError, match=r"two tables, .*one.tsv and .*two.tsv.*; join the tables"
-    ):
-        read_pairs([tmp_path / "one.tsv", tmp_path / "two.tsv"])
-    (tmp_path / "two.tsv").write_text("a\tb\nno tab\n")
-    assert len(read_pairs([tmp_path / "one.tsv", tmp_path / "two.tsv"])) == 2
+    with pytest.raises(AttlasError, match=r"two tables, .*one and .*two.*names that end in .tsv"):
+        read_pairs([tmp_path / "one", tmp_path / "two"])
+    (tmp_path / "two").write_text("a\tb\nno tab\n")
+    assert len(read_pairs([tmp_path / "one", tmp_path / "two"])) == 2
 
 
 def test_a_folder_whose_name_is_no_utf_8_is_refused_where_data_is_looked_for_in_it(tmp_path):

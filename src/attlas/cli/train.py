@@ -68,8 +68,8 @@ def train(
         list[str] | None,
         typer.Option(
             "--pairs",
-            metavar="FILE [FILE]",
-            help="Sentence pairs: a TSV or CSV file, or two files with a sentence a line. All "
+            metavar="FILE [FILE…]",
+            help="Sentence pairs: TSV or CSV files, or two files with a sentence a line. All "
             "settings are chosen by their number.",
         ),
     ] = None,
@@ -106,6 +106,7 @@ def train(
       attlas train                         the demo
       attlas train --pairs my.tsv          your own sentence pairs, into runs/my
       attlas train --pairs my.en my.de --out runs/en-de
+      attlas train --pairs part-*.tsv      several files, into runs/part
       attlas train --labels reviews.csv    your own texts with labels
       attlas train multi30k --out runs/m30k --set training.learning_rate=5e-4
       attlas train my.toml --set model.attention=dot

@@ -1,6 +1,7 @@
 """A corpus: sentence pairs, where they came from, and an account of what was left out."""
 
 import hashlib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,29 @@ OnFault = Literal["error", "skip"]
 
 Place = int | str
 """Where something stands: the number of a line, from 1, or the name of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedFiles:
+    """Files whose lines are counted on from one to the next; they may still be read.
+
+    Args:
+        names: In the order in which they are read.
+        ends: The number of the last line of each, as far as they were read.
+    """
+
+    names: Sequence[str]
+    ends: list[int] = field(default_factory=list)
+
+    def place(self, number: int) -> tuple[int, str]:
+        """The line with that number: its number in its own file, and the name of that.
+
+        Example:
+            >>> JoinedFiles(["a.tsv", "b.tsv"], [10]).place(12)
+            (2, 'b.tsv')
+        """
+        index = bisect_left(self.ends, number)
+        return number - (self.ends[index - 1] if index else 0), self.names[index]
 
 
 class Labelled(NamedTuple):
@@ -182,6 +206,7 @@ class FitPairs:
     left_out: tuple[Fault, ...]
     remarks: tuple[str, ...]
     stop: DataError | None
+    files: JoinedFiles | None = None
 
     def corpus(
         self, name: str, carriage_returns: int = 0, remarks: tuple[str, ...] = ()
@@ -201,11 +226,20 @@ class FitPairs:
             carriage_returns=carriage_returns,
             remarks=(*remarks, *self.remarks),
         )
-        return Corpus(name, self.pairs, self.numbers, report)
+        return Corpus(name, self.pairs, self.numbers, report, self.files)
 
 
-def filtered(pairs: Iterable[tuple[int, Pair]], filters: FilterConfig, name: str) -> FitPairs:
-    """The fit ones of the pairs with their numbers, which are read one by one, to the end."""
+def filtered(
+    pairs: Iterable[tuple[int, Pair]],
+    filters: FilterConfig,
+    name: str,
+    files: JoinedFiles | None = None,
+) -> FitPairs:
+    """The fit ones of the pairs with their numbers, which are read one by one, to the end.
+
+    Args:
+        files: Where the lines are of several files.
+    """
     collector, read = PairCollector(tuple(_SIGNS_OF_DAMAGE)), 0
     faults = FaultCounter()
     stop: DataError | None = None
@@ -222,13 +256,14 @@ def filtered(pairs: Iterable[tuple[int, Pair]], filters: FilterConfig, name: str
             collector.add(number, pair)
         elif stop is None and filters.stops(fault):
             setting = "empty" if fault in (EMPTY_SOURCE, EMPTY_TARGET) else "unfit"
+            line, file = files.place(number) if files else (number, name)
             stop = DataError(
-                f"fit sentence pairs in {name}",
-                f"line {number} with {fault}",
+                f"fit sentence pairs in {file}",
+                f"line {line} with {fault}",
                 f'correct that line, or set data.filters.{setting} = "skip"',
             )
         else:
-            faults.add(number, fault)
+            faults.add("{1}:{0}".format(*files.place(number)) if files else number, fault)
     fit_pairs, fit_numbers = collector.finish()
     remarks = _remarks_of_damage(collector.counts)
     return FitPairs(
@@ -238,12 +273,14 @@ def filtered(pairs: Iterable[tuple[int, Pair]], filters: FilterConfig, name: str
         left_out=faults.faults,
         remarks=remarks,
         stop=stop,
+        files=files,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Sentence pairs in the order of their file; `lines` are their line numbers there, from 1.
+    """Sentence pairs in the order of their file; `lines` are their line numbers there, from 1; of
+    several files they are counted on, see `JoinedFiles`.
 
     `checksum` is the SHA-256 of the pairs, so that a score can say what it was measured on.
     """
@@ -252,6 +289,7 @@ class Corpus:
     pairs: Sequence[Pair]
     lines: Sequence[int]
     report: FilterReport
+    files: JoinedFiles | None = field(default=None, compare=False)
     checksum: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -298,18 +336,20 @@ class Corpus:
         else:
             pairs = tuple(self.pairs[index] for index in indices)
             lines = tuple(self.lines[index] for index in indices)
-        return Corpus(name, pairs, lines, replace(report, name=name, kept=len(indices)))
+        report = replace(report, name=name, kept=len(indices))
+        return Corpus(name, pairs, lines, report, self.files)
 
     def fit(self, filters: FilterConfig) -> "Corpus":
         """Those of its pairs that pass the filters; the report has the others as well."""
         if self.is_stored and filters == filters.empties_alone:
             return self  # which has no empty ones: they are not read once more
-        found = filtered(zip(self.lines, self.pairs, strict=True), filters, self.name)
+        numbered = zip(self.lines, self.pairs, strict=True)
+        found = filtered(numbered, filters, self.name, self.files)
         if found.stop is not None:
             raise found.stop
         all_left_out = (*self.report.left_out, *found.left_out)
         report = replace(self.report, kept=len(found.pairs), left_out=all_left_out)
-        return Corpus(self.name, found.pairs, found.numbers, report)
+        return Corpus(self.name, found.pairs, found.numbers, report, self.files)
 
     @property
     def sources(self) -> Sequence[str]:

@@ -2,7 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from glob import escape, glob, has_magic
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +13,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from attlas._text import count_noun
 from attlas.data.base import (
-    EMPTY_IS_NONE,
     DataSettings,
     check_choice,
     resolved_name,
@@ -20,12 +21,13 @@ from attlas.data.base import (
 from attlas.data.corpus import (
     Corpus,
     FilterConfig,
+    JoinedFiles,
     SplitName,
     Splits,
     corpus_of,
     filtered,
 )
-from attlas.data.lines import STDIN, StreamedLines, coming_from, shown_path
+from attlas.data.lines import STDIN, MissingFileError, StreamedLines, coming_from, shown_path
 from attlas.data.stored_pairs import Pair
 from attlas.data.tables import (
     QuoteCounter,
@@ -36,27 +38,165 @@ from attlas.data.tables import (
     quoted_header,
     table_rows,
 )
-from attlas.errors import ConfigError, DataError
+from attlas.errors import ConfigError, DataError, quoted
+
+# Which files a set of pairs is in.
 
 
-def _listed(value: Any) -> Any:
-    return (str(value),) if isinstance(value, str | Path) else value
+FilePair = tuple[str, ...]
+"""A table, or a file of sources and one of targets."""
 
 
-def _one_or_two(paths: tuple[str, ...]) -> tuple[str, ...]:
-    if len(paths) not in (1, 2) or not all(paths):
-        raise ConfigError(
-            '[source, target], or one TSV file, or one CSV, or "-" for the standard input',
-            repr(list(paths)),
-            "name one file or two",
-        )
-    if paths == (STDIN, STDIN):
+def _file_names(value: Any) -> Any:
+    """The value of a setting as tuples.
+
+    Raises:
+        ConfigError: For anything but names of files.
+    """
+    paths = (value,) if isinstance(value, str | Path) else value
+    flat = _flat(paths)
+    if not flat or not all(isinstance(name, str | Path) and str(name) for name in flat):
+        raise _not_files(value)
+    pairs = file_pairs(paths)
+    if not all(len(pair) in (1, 2) for pair in pairs):
+        raise _not_files(value)
+    if (STDIN, STDIN) in pairs:
         raise ConfigError(
             "the standard input for one side, or for both as TSV",
-            repr(list(paths)),
+            repr(_plain(value)),
             'write a single "-" for TSV',
         )
-    return paths
+    return pairs if len(flat) > len(paths) or len(pairs) > 1 else pairs[0]
+
+
+def _file_names_or_none(value: Any) -> Any:
+    """The same; "" is none, for which TOML has no word."""
+    return None if value in ("", None) else _file_names(value)
+
+
+def _not_files(value: Any) -> ConfigError:
+    return ConfigError(
+        '[source, target], or one TSV file, or one CSV, or "-" for the standard input; several of '
+        'them as [["a.en", "a.de"], ["b.en", "b.de"]]',
+        repr(_plain(value)),
+        "name one file or two, or a list of such",
+    )
+
+
+def _flat(paths: Any) -> list[Any]:
+    """All names, in lists of lists; no names for an empty one."""
+    if not isinstance(paths, list | tuple):
+        return [paths]
+    parts = [_flat(part) for part in paths]
+    return list(chain.from_iterable(parts)) if all(parts) else []
+
+
+def _plain(paths: Any) -> Any:
+    return [_plain(part) for part in paths] if isinstance(paths, list | tuple) else paths
+
+
+def file_pairs(paths: Sequence[Any]) -> tuple[FilePair, ...]:
+    """The files of a set: each a table, or a file of sources and one of targets.
+
+    Two names or more that end in .tsv or .csv, perhaps with .gz behind it, are tables.
+
+    Example:
+        >>> file_pairs(["a.en", "a.de"]), file_pairs(["a.tsv", "b.tsv"])
+        ((('a.en', 'a.de'),), (('a.tsv',), ('b.tsv',)))
+    """
+    parts = [
+        (str(part),) if isinstance(part, str | Path) else tuple(map(str, part)) for part in paths
+    ]
+    if any(isinstance(part, list | tuple) for part in paths):
+        return tuple(parts)
+    names = tuple(chain.from_iterable(parts))
+    return tuple(parts) if are_tables(names) else (names,)
+
+
+def are_tables(names: Sequence[str]) -> bool:
+    """Return True if each of the names is of a table."""
+    return all(data_suffix(name) in (".tsv", ".csv") for name in names)
+
+
+def _absolute(base: Path, path: str) -> str:
+    """The path from `base`, which is no part of a pattern."""
+    name = resolved_name(base, path)
+    if path == STDIN or os.path.exists(name) or not has_magic(name):
+        return path if path == STDIN else name
+    return resolved_name(Path(escape(str(base))), path)
+
+
+def _each(paths: Any, change: Callable[[str], str]) -> Any:
+    """The same, with each name changed."""
+    return (
+        tuple(_each(part, change) for part in paths) if isinstance(paths, tuple) else change(paths)
+    )
+
+
+def _has_pattern(paths: Any, base: Path) -> bool:
+    return any(_is_pattern(_absolute(base, name)) for pair in file_pairs(paths) for name in pair)
+
+
+def files_of(paths: Sequence[Any], base: Path) -> tuple[FilePair, ...]:
+    """The files of a set, from the folder `base`, with those that patterns match.
+
+    Raises:
+        DataError: See `expanded`.
+    """
+    pairs = [tuple(_absolute(base, name) for name in pair) for pair in file_pairs(paths)]
+    return tuple(chain.from_iterable(map(expanded, pairs)))
+
+
+def _is_pattern(name: str) -> bool:
+    return name != STDIN and has_magic(name) and not os.path.exists(name)
+
+
+def expanded(pair: FilePair) -> tuple[FilePair, ...]:
+    """The files that the patterns match, in the order of their names.
+
+    A source and its target match their patterns with the same characters: those of 1.en and 1.de
+    are "1". A name without `*`, `?` or `[` is its own match; so is that of a file which is there.
+
+    Raises:
+        DataError: For a pattern without a match, and for a source or target without the other.
+    """
+    if not any(map(_is_pattern, pair)):
+        return (pair,)
+    matches = [_matches(name) for name in pair]
+    if len(matches) == 1:
+        return tuple((name,) for name in matches[0].values())
+    sources, targets = matches
+    if alone := sorted({**sources, **targets}.keys() - (sources.keys() & targets.keys())):
+        raise DataError(
+            f"for each file of {_shown(pair[0])} one of {_shown(pair[1])}",
+            f"{count_noun(len(sources), 'file')} and {len(targets)}; without the other: "
+            + ", ".join(map(quoted, alone[:3])),
+            "name the files one by one, or take away those that are alone",
+        )
+    return tuple((sources[part], targets[part]) for part in sources)
+
+
+def _matches(name: str) -> dict[str, str]:
+    """The files that a pattern matches, by the characters for which its wildcards stand."""
+    found = sorted(path for path in glob(name, recursive=True) if os.path.isfile(path))
+    if not found:
+        plain = not _WILDCARD.search(name)
+        raise MissingFileError(
+            "a text file" if plain else f"a file whose name matches {_shown(name)}",
+            f"no file at {_shown(name)}" if plain else "none",
+            "check the path" if plain else "check the pattern and the folder",
+        )
+    parts = _WILDCARD.split(name)
+    begin, end = len(_shown(parts[0])), len(_shown(parts[-1]))
+    return {path[begin : len(path) - end]: path for path in found}
+
+
+_WILDCARD = re.compile(r"\*+|\?|\[(?!.\])[^]]+\]")  # but no character that `escape` put in brackets
+
+
+def _shown(name: str) -> str:
+    """A pattern as it was written, before `escape`."""
+    return re.sub(r"\[([*?[])\]", r"\1", name)
 
 
 def _different(columns: Any) -> Any:
@@ -71,28 +211,32 @@ def _different(columns: Any) -> Any:
     return columns
 
 
-Paths = Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_one_or_two)]
+Paths = Annotated[tuple[str | FilePair, ...], BeforeValidator(_file_names)]
+PathsOrNone = Annotated[tuple[str | FilePair, ...] | None, BeforeValidator(_file_names_or_none)]
 Columns = Annotated[tuple[int, int] | tuple[str, str], AfterValidator(_different)]
 
 
 class FilesData(DataSettings):
     """Sentence pairs from files, plain or gzipped.
 
-    Gzip is known by its first bytes. The bounds of the filters hold for the pairs that are trained
+    Gzip is known by its first bytes. A set may be in several files: `["a.tsv", "b.tsv"]`,
+    `[["a.en", "a.de"], ["b.en", "b.de"]]`, or the pattern of their names, `"part-*.tsv"` or
+    `["*.en", "*.de"]`. Two names or more that end in .tsv or .csv are tables. A run holds the
+    names that a pattern matched when it began. The bounds of the filters hold for the pairs that are trained
     on alone: a score is comparable only when it is taken on the whole of a set. No source is both
     in the training part and in the part that is held back, see `split_validation`.
     """
 
     kind: Literal["files"] = "files"
     train: Paths
-    """The pairs to train on: `["train.en", "train.de"]`, `"train.tsv"`, `"a.csv"`, or "-" for the
-    standard input.
+    """The pairs to train on: `["train.en", "train.de"]`, `"train.tsv"`, `"part-*.csv"`, or "-" for
+    the standard input.
     """
-    valid: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    valid: PathsOrNone = None
     """The pairs to choose the best checkpoint by; without them, set held_back. An empty name is
     none.
     """
-    test: Annotated[Paths | None, EMPTY_IS_NONE] = None
+    test: PathsOrNone = None
     """The pairs to score in the end, if there are some. An empty name is none."""
     held_back: int | float = 0
     """Pairs of train that are kept for validation: a whole number, or a share below 1; 0 = none."""
@@ -120,7 +264,7 @@ class FilesData(DataSettings):
 
     @model_validator(mode="after")
     def _tables_divided(self) -> "FilesData":
-        tables = any(len(paths) == 1 for paths in self._splits)
+        tables = any(len(pair) == 1 for split in self._splits for pair in split)
         settings = {"separator": self.separator, "quoting": self.quoting}
         idle = [f"data.{name}" for name, value in settings.items() if value is not None]
         if idle and not tables:
@@ -133,7 +277,7 @@ class FilesData(DataSettings):
 
     @model_validator(mode="after")
     def _stdin_once(self) -> "FilesData":
-        if sum(path == STDIN for split in self._splits for path in split) > 1:
+        if self._names.count(STDIN) > 1:
             raise ConfigError(
                 'the standard input ("-") for one file at most, as it can be read once',
                 "it for several",
@@ -142,12 +286,21 @@ class FilesData(DataSettings):
         return self
 
     @property
-    def _splits(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(paths for paths in (self.train, self.valid, self.test) if paths)
+    def _splits(self) -> tuple[tuple[FilePair, ...], ...]:
+        return tuple(file_pairs(paths) for paths in (self.train, self.valid, self.test) if paths)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(name for split in self._splits for pair in split for name in pair)
 
     def resolved(self, base: Path) -> "FilesData":
-        def absolute(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
-            return paths and tuple(p if p == STDIN else resolved_name(base, p) for p in paths)
+        def absolute(paths: Any) -> Any:
+            if not paths or not _has_pattern(paths, base):
+                return paths and _each(paths, lambda path: _absolute(base, path))
+            try:
+                return files_of(paths, base)
+            except DataError:  # reading them says it, where they are read from this folder
+                return _each(paths, lambda path: _absolute(base, path))
 
         return self.model_copy(
             update={name: absolute(getattr(self, name)) for name in ("train", "valid", "test")}
@@ -155,16 +308,18 @@ class FilesData(DataSettings):
 
     @property
     def passing(self) -> bool:
-        return any(path == STDIN for split in self._splits for path in split)
+        return STDIN in self._names
 
     @property
     def size_on_disk(self) -> int:
-        return sum(os.path.getsize(name) for name in self.train if os.path.isfile(name))
+        names = chain.from_iterable(file_pairs(self.train))
+        return sum(os.path.getsize(name) for name in names if os.path.isfile(name))
 
     def fingerprint(self) -> dict[str, Any] | None:
         if self.passing:
             return None
-        names = dict.fromkeys((*self.train, *(self.valid or ())))
+        pairs = (*file_pairs(self.train), *file_pairs(self.valid or ()))
+        names = dict.fromkeys(chain.from_iterable(pairs))
         if not all(map(os.path.isfile, names)):  # a pipe can be read once
             return None
         try:
@@ -206,14 +361,15 @@ class FilesData(DataSettings):
             )
         return corpus if split == "test" else self._some(corpus, paths)
 
-    def _some(self, corpus: Corpus, paths: tuple[str, ...]) -> Corpus:
+    def _some(self, corpus: Corpus, paths: Sequence[Any]) -> Corpus:
         """The corpus, where there is a pair in it."""
         if not corpus.pairs:
+            pairs = file_pairs(paths)
             raise DataError(
-                f"at least one sentence pair in {' and '.join(map(shown_path, paths))}",
+                f"at least one sentence pair in {_name_of(pairs)}",
                 str(corpus.report),
                 "give the data on the standard input, again where a run goes on"
-                if STDIN in paths
+                if any(STDIN in pair for pair in pairs)
                 else "check the file and the filters",
             )
         return corpus
@@ -225,16 +381,17 @@ def _sha256(path: Path) -> str:
 
 
 def read_pairs(
-    paths: Sequence[Path | str],
+    paths: Sequence[Path | str] | Sequence[Sequence[Path | str]],
     columns: tuple[int, int] | tuple[str, str] | None = None,
     filters: FilterConfig | None = None,
     *,
     separator: str | None = None,
     quoting: Quoting | None = None,
 ) -> Corpus:
-    """The pairs of two line-parallel files, or of two columns of one table.
+    """The pairs of two line-parallel files, of two columns of one table, or of several of these.
 
     Args:
+        paths: See `file_pairs` and `expanded`. Each table has the header of its own.
         columns: Their numbers from 1, or their names in a header; None = the first two, which a CSV
             does not have by itself, because most begin with a header.
         separator, quoting: See `TableFormat`. All that a table holds is text, whatever it looks
@@ -245,23 +402,68 @@ def read_pairs(
             where a row has another number of columns than the first, a file is not UTF-8, or a
             filter set to "error" meets a fault.
     """
-    file_paths = _one_or_two(tuple(map(str, paths)))
-    filters = filters or FilterConfig()
-    if len(file_paths) == 1:
-        lines = StreamedLines(file_paths[0])
-        form = TableFormat.of(file_paths[0], separator, quoting)
-        quotes = QuoteCounter(form)
-        table = _of_columns(table_rows(lines, form), lines.name, columns, form, quotes)
-        found = filtered(table, filters, lines.name)
-        remarks = (*_note_returns(lines), *quotes.remarks)
-        return found.corpus(lines.name, lines.carriage_returns, remarks)
-    source, target = (StreamedLines(path) for path in file_paths)
-    name = f"{source.name} and {target.name}"
-    joined = _Joined(source, target)
-    found = filtered(joined, filters, name)
-    joined.check()
-    returns = source.carriage_returns + target.carriage_returns
-    return found.corpus(name, returns, _note_returns(source, target))
+    pairs = tuple(chain.from_iterable(map(expanded, file_pairs(_file_names(paths)))))
+    quotes = dict[TableFormat, QuoteCounter]()
+    readers = [
+        _Table(pair[0], columns, TableFormat.of(pair[0], separator, quoting), quotes)
+        if len(pair) == 1
+        else _Joined(*map(StreamedLines, pair))
+        for pair in pairs
+    ]
+    files = JoinedFiles([reader.name for reader in readers]) if len(readers) > 1 else None
+    name = _name_of(pairs)
+    found = filtered(_one_after_another(readers, files), filters or FilterConfig(), name, files)
+    read = [lines for reader in readers for lines in reader.files]
+    remarks = [remark for counter in quotes.values() for remark in counter.remarks]
+    returns = sum(lines.carriage_returns for lines in read)
+    return found.corpus(name, returns, (*_note_returns(*read), *remarks))
+
+
+def _name_of(pairs: Sequence[FilePair]) -> str:
+    """What a message calls a set in these files."""
+    first, *others = (" and ".join(map(shown_path, pair)) for pair in pairs)
+    if len(others) < 2:
+        return " and ".join([first, *others])
+    kind = ("table", "tables") if len(pairs[0]) == 1 else ("pair of files", "pairs of files")
+    return f"{first} and {count_noun(len(others), f'more {kind[0]}', f'more {kind[1]}')}"
+
+
+def _one_after_another(
+    readers: "Sequence[_Table | _Joined]", files: JoinedFiles | None
+) -> Iterator[tuple[int, Pair]]:
+    before = 0
+    for reader in readers:
+        if before:
+            yield from ((before + number, pair) for number, pair in reader)
+        else:
+            yield from reader
+        reader.check()
+        before += reader.files[0].count
+        if files is not None:
+            files.ends.append(before)
+
+
+class _Table:
+    """The pairs of one table with their numbers."""
+
+    def __init__(
+        self,
+        path: str,
+        columns: tuple[int, int] | tuple[str, str] | None,
+        form: TableFormat,
+        quotes: dict[TableFormat, QuoteCounter],
+    ) -> None:
+        lines = StreamedLines(path)
+        self.name, self.files = lines.name, (lines,)
+        self._columns, self._form = columns, form
+        self._quotes = quotes.setdefault(form, QuoteCounter(form))
+
+    def __iter__(self) -> Iterator[tuple[int, Pair]]:
+        rows = table_rows(self.files[0], self._form)
+        return _of_columns(rows, self.name, self._columns, self._form, self._quotes)
+
+    def check(self) -> None:
+        """A table is checked while it is read."""
 
 
 class _Joined:
@@ -269,6 +471,7 @@ class _Joined:
 
     def __init__(self, source: StreamedLines, target: StreamedLines) -> None:
         self.source, self.target = source, target
+        self.name, self.files = f"{source.name} and {target.name}", (source, target)
         self.all_tabs = True
 
     def __iter__(self) -> Iterator[tuple[int, Pair]]:
@@ -300,7 +503,8 @@ class _Joined:
             raise DataError(
                 "one table, or two files with one sentence a line",
                 f"two tables, {source.name} and {target.name}: every line of them has a tab",
-                "join the tables to one, for example with cat",
+                "give them names that end in .tsv, or set "
+                f'data.train = [["{source.name}"], ["{target.name}"]]',
             )
 
 

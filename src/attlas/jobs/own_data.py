@@ -6,8 +6,8 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from itertools import islice, takewhile
 from os.path import lexists
 from pathlib import Path
 from shlex import quote
@@ -31,6 +31,7 @@ from attlas.data.base import resolved_name
 from attlas.data.corpus import Corpus
 from attlas.data.labelled import LabelledCorpus, json_object
 from attlas.data.lines import STDIN
+from attlas.data.parallel_files import FilePair, are_tables, file_pairs, files_of
 from attlas.data.tables import TableFormat, data_suffix, table_rows
 from attlas.errors import AttlasError, ConfigError, DataError, quoted
 from attlas.metrics.translation import better_tokenizers
@@ -101,7 +102,8 @@ def recipe_for(
 
     Args:
         option: "--pairs" or "--labels".
-        files: One file or two for pairs; one file or a folder for labelled texts.
+        files: For pairs one table, two files, or several tables, perhaps as a pattern; for labelled
+            texts one file or a folder.
         settings: Assignments such as "training.max_steps=500". Rules go by them.
         init_from: A run that the training begins with; its vocabulary and model are kept.
 
@@ -115,7 +117,7 @@ def recipe_for(
     fixed.pop("data.train", None)
     current_folder = Path.cwd()
     reader = _labelled_texts if option == "--labels" else _pairs
-    size, of_data = reader([resolved_name(current_folder, name) for name in files], values)
+    size, of_data = reader(files, values)
     choices = [*of_data, *_choices(size, fixed, of_data)]
     if init_from is not None:
         choices = _with_model_of(choices, resolved_name(current_folder, init_from))
@@ -154,10 +156,18 @@ def _choices(size: DataSize, fixed: Mapping[str, Any], of_data: Sequence[Choice]
 
 
 def default_folder(files: Sequence[str]) -> Path:
-    """Where a run for these files is kept: runs/my for my.tsv, my.csv.gz and my.en."""
-    name = Path(os.path.abspath(files[0])).name
-    stem = Path(name.removesuffix(".gz")).stem
-    return Path("runs") / stem
+    """Where a run for these files is kept: runs/my for my.tsv, my.csv.gz and my.en; runs/part for
+    part-1.tsv and part-2.tsv, and for part-*.tsv.
+    """
+    stems = [
+        Path(Path(os.path.abspath(name)).name.removesuffix(".gz")).stem
+        for name in (files if are_tables(files) else files[:1])
+    ]
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*stems, strict=False))
+    common = re.split(r"[*?[]", "".join(letter for letter, *_ in same))[0]
+    if common != stems[0]:
+        common = common.rstrip("0123456789-_. ")
+    return Path("runs") / (common or Path(os.path.abspath(files[0])).parent.name or "pairs")
 
 
 def recipe_path(own_recipe: OwnRecipe, folder: Path) -> Path:
@@ -191,11 +201,9 @@ def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
         DataError: If it was begun with other files.
     """
     known_data = read_recipe(folder / CONFIG).data
-    data_before = getattr(known_data, "train", None)
-    data_before = [data_before] if isinstance(data_before, str) else list(data_before or ())
-    if [os.path.realpath(name) for name in data_before] != [
-        os.path.realpath(name) for name in files
-    ]:
+    before = getattr(known_data, "train", None)
+    before = (before,) if isinstance(before, str) else tuple(before or ())
+    if _real_paths(file_pairs(before)) != _real_paths(_named(option, files)):
         raise DataError(
             f"the data with which {folder} began",
             f"{option} {' '.join(files)}",
@@ -203,17 +211,29 @@ def check_same_data(option: str, files: Sequence[str], folder: Path) -> None:
         )
 
 
+def _real_paths(pairs: Iterable[FilePair]) -> list[list[str]]:
+    return [[os.path.realpath(name) for name in pair] for pair in pairs]
+
+
+def _named(option: str, files: Sequence[str]) -> tuple[FilePair, ...]:
+    """The files, with those that patterns match."""
+    if option == "--pairs":
+        return files_of(files, Path.cwd())
+    return tuple((resolved_name(Path.cwd(), name),) for name in files)
+
+
 def _check_files(option: str, files: Sequence[str]) -> None:
     max_files = 2 if option == "--pairs" else 1
-    if len(files) > max_files:
+    if len(files) > max_files and not (option == "--pairs" and are_tables(files)):
         raise DataError(
-            "one table, or two files with a sentence a line, for --pairs"
+            "tables whose names end in .tsv or .csv, or two files with a sentence a line, for "
+            "--pairs"
             if max_files == 2
             else "one file or folder for --labels",
             f"{len(files)}: {' '.join(files)}",
             "join them to one file"
             if max_files == 1
-            else "join the tables to one, for example with cat",
+            else 'for several pairs of files name their patterns: --pairs "*.en" "*.de"',
         )
     for name in files:
         path = Path(name)
@@ -238,19 +258,23 @@ def _check_files(option: str, files: Sequence[str]) -> None:
 # What the data is, and how large.
 
 
-def _pairs(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
+def _pairs(files: Sequence[str], settings: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
+    named = _named("--pairs", files)
+    paths = [name for pair in named for name in pair]
+    train: Any = [list(pair) for pair in named]
+    if len(named) == 1 or are_tables(paths):
+        train = paths[0] if len(paths) == 1 else paths
     choices = [
         Choice("data.kind", "files", "pairs"),
-        Choice("data.train", paths, _WHY["data.train"]),
+        Choice("data.train", train, _WHY["data.train"]),
     ]
     data_settings = settings.get("data", {})
-    if len(paths) == 1:
-        choices[1] = replace(choices[1], value=paths[0])
+    if len(named[0]) == 1:
         choices += _table_of_pairs(paths[0], data_settings)
     table = {
         **as_tables(choices)["data"],
         **data_settings,
-        "train": choices[1].value,
+        "train": train,
         "held_back": 1,
     }
     table.pop("valid", None)
@@ -344,8 +368,11 @@ def _is_decomposed(texts: Iterable[str]) -> bool:
     return not all(unicodedata.is_normalized("NFC", text) for text in texts)
 
 
-def _labelled_texts(paths: list[str], settings: Mapping[str, Any]) -> tuple[DataSize, list[Choice]]:
-    (path,) = paths
+def _labelled_texts(
+    files: Sequence[str], settings: Mapping[str, Any]
+) -> tuple[DataSize, list[Choice]]:
+    ((path,),) = _named("--labels", files)
+    paths = [path]
     choices = [
         Choice("data.kind", "labelled", "texts with labels"),
         Choice("data.train", path, _WHY["data.train"]),

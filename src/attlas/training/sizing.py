@@ -435,6 +435,9 @@ def as_tables(choices: Sequence[Choice]) -> dict[str, Any]:
     return tables
 
 
+_NAMED = 2  # names of a list beside the first two
+
+
 def choice_rows(choices: Sequence[Choice]) -> Iterator[tuple[str, str, str]]:
     """The choices in words: setting, value, reason."""
     for choice in choices:
@@ -444,7 +447,13 @@ def choice_rows(choices: Sequence[Choice]) -> Iterator[tuple[str, str, str]]:
         elif isinstance(value, int):
             shown = f"{value:,}"
         elif isinstance(value, list | tuple):
-            shown = ", ".join(map(str, value))
+            parts = [
+                " and ".join(map(str, part)) if isinstance(part, list | tuple) else str(part)
+                for part in value
+            ]
+            others = len(parts) - 2
+            shown = ", ".join(parts[:2] if others > _NAMED else parts)
+            shown += f", and {others:,} more" if others > _NAMED else ""
         else:
             shown = str(value)
         yield choice.setting, shown, choice.why
