@@ -222,9 +222,9 @@ class FilesData(DataSettings):
     Gzip is known by its first bytes. A set may be in several files: `["a.tsv", "b.tsv"]`,
     `[["a.en", "a.de"], ["b.en", "b.de"]]`, or the pattern of their names, `"part-*.tsv"` or
     `["*.en", "*.de"]`. Two names or more that end in .tsv or .csv are tables. A run holds the
-    names that a pattern matched when it began. The bounds of the filters hold for the pairs that are trained
-    on alone: a score is comparable only when it is taken on the whole of a set. No source is both
-    in the training part and in the part that is held back, see `split_validation`.
+    names that a pattern matched when it began. The bounds of the filters hold for the pairs that
+    are trained on alone: a score is comparable only when it is taken on the whole of a set. No
+    source is both in the training part and in the part that is held back, see `split_validation`.
     """
 
     kind: Literal["files"] = "files"
