@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from attlas.lab import Claim, Experiment, Published, Source
+from attlas.lab.data import data_folder, words_of
+from attlas.lab.experiments.coreference import IT, Example, examples, most_of_all, right_noun
 from attlas.lab.experiments.induction import predicted, prefix_matching
 from attlas.lab.experiments.padding import with_padding
+from attlas.lab.experiments.patterns import sentences_of
 from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.ledger import all_experiments, find_experiment, judged
 from attlas.lab.report import effect_of, published_text
@@ -36,12 +39,16 @@ TINY: dict[str, dict[str, object]] = {
     "toy-maps": {"length": 4, "updates": 2, "texts": 4},
     "printed-numbers": {"tokens": 100},
     "statistics": {},
+    "patterns": {"choosing": 30, "measuring": 30},
+    "coreference": {"pairs": 4},
 }
 
 
 @pytest.mark.parametrize("name", TINY)
 def test_an_experiment_measures_what_its_rules_read(name: str, tmp_path: Path) -> None:
     experiment = find_experiment(name)
+    if reason := missing_data(experiment):
+        pytest.skip(reason)
     settings = {**experiment.settings["quick"], **TINY[name]}
     tiny = replace(experiment, settings={"quick": settings, "full": settings})
     entry = judged(tiny, "full", list(run(tiny, "full", tmp_path, seeds=1)))
@@ -102,6 +109,45 @@ def test_what_is_predicted_is_the_token_that_follows() -> None:
     loss, right = predicted(logits, ids)
     assert right.tolist() == [[1.0, 0.0]]
     assert loss[0].tolist() == pytest.approx([0.0, 40.0], abs=1e-4)
+
+
+def test_sentences_come_in_pairs_that_differ_in_the_last_word() -> None:
+    lists = examples(20, 1)
+    assert [len(one) for one in lists] == [40, 40]
+    for animal, thing in (pair for one in lists for pair in zip(one[::2], one[1::2], strict=True)):
+        assert animal.words[:-1] == thing.words[:-1]
+        assert animal.words[IT] == "it"
+        assert animal.noun == thing.other
+    fixed = {"the", "on", "because", "it", "was", "sat", "slept", "lay", "jumped", "stood"}
+    chosen, measured = ({word for each in one for word in each.words} - fixed for one in lists)
+    assert chosen.isdisjoint(measured)
+
+
+def test_the_right_noun_is_the_one_with_more_weight() -> None:
+    words = ("the", "cat", "sat", "on", "the", "mat", "because", "it", "was", "tired")
+    sentences = [Example(words, 1), Example(words, 5)]
+    weights = torch.zeros(2, 2, len(words))
+    weights[:, 0, 1], weights[:, 0, 5] = 0.3, 0.2  # head 0 looks at the cat always,
+    weights[:, 1, 1], weights[:, 1, 5] = 0.1, 0.2  # head 1 at the mat, and most at "tired"
+    weights[:, 1, 9] = 0.3
+    weights[:, :, IT] = 0.4
+    assert right_noun(weights, sentences).tolist() == [0.5, 0.5]
+    assert most_of_all(weights, sentences).tolist() == [0.5, 0.0]
+
+
+@pytest.mark.skipif(data_folder("ud") is None, reason="no treebank")
+def test_the_first_seeds_measure_other_sentences() -> None:
+    parts = [sentences_of(seed, 10, 20) for seed in (1, 2, 3)]
+    measured = [sentence.comments["sent_id"] for _, some in parts for sentence in some]
+    assert len(set(measured)) == 60
+    for choosing, measuring in parts:
+        assert not {id(one) for one in choosing} & {id(one) for one in measuring}
+        assert (len(choosing), len(measuring)) == (10, 20)
+
+
+def test_words_and_marks_stand_apart() -> None:
+    assert words_of("Don't you?") == "don ' t you ?"
+    assert words_of("Aujourd’hui, j'ai l'eau.", french=True) == "aujourd ' hui , je ai le eau ."
 
 
 def test_the_effect_of_a_rule_of_one_part_is_that_of_the_part() -> None:

@@ -1,6 +1,9 @@
 """Data and models that experiments read beside what attlas ships."""
 
+import gzip
 import os
+import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ ORIGINS = {
     "multi30k": "https://github.com/multi30k/dataset (train, val, test_2016_flickr)",
     "stories260K": "https://huggingface.co/karpathy/tinyllamas (as a transformers folder)",
     "imdb": "https://ai.stanford.edu/~amaas/data/sentiment/ (train.jsonl.gz: text, label)",
-    "tatoeba": "https://www.manythings.org/anki/ (en-de.tsv.gz: English, tab, German)",
+    "tatoeba": "https://www.manythings.org/anki/ (en-de.tsv.gz, en-fr.tsv.gz: English, tab, other)",
     "word-alignment": "https://github.com/lilt/alignment-scripts (English–French Hansards)",
     "ud": "https://github.com/UniversalDependencies/UD_English-EWT (en_ewt-ud-dev.conllu.gz)",
     "tanaka-en-ja": "https://github.com/odashi/small_parallel_enja (train and dev, gzipped)",
@@ -81,3 +84,51 @@ def text_encoder(name: str) -> tuple[Any, Any]:
         model: Any = transformers.AutoModel.from_pretrained(folder, local_files_only=True)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     return model.eval(), tokenizer
+
+
+Pair = tuple[str, str]
+_ELISION = re.compile(r"\b(aujourd|[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’]", re.IGNORECASE)
+
+
+def words_of(text: str, *, french: bool = False) -> str:
+    """A text in lower case, with spaces between words and marks, as aligned texts have them.
+
+    Args:
+        french: Whether "l'eau" becomes "le eau", as in the aligned Hansards.
+
+    Example:
+        >>> words_of("L'eau, qu'il boit.", french=True)
+        'le eau , que il boit .'
+    """
+    if french:
+        text = _ELISION.sub(lambda found: _whole(found[1]), text)
+    return " ".join(re.findall(r"\w+|[^\w\s]", text.lower()))
+
+
+def _whole(word: str) -> str:
+    return f"{word}' " if word.lower() == "aujourd" else f"{word}e "
+
+
+def tatoeba_pairs(language: str) -> list[Pair]:
+    """English sentences with those in "de", "fr" or "ja", in the order of the file."""
+    with gzip.open(required("tatoeba") / f"en-{language}.tsv.gz", "rt", encoding="utf-8") as lines:
+        columns = (line.rstrip("\n").split("\t") for line in lines)
+        return [(source, target) for source, target, *_ in columns]
+
+
+def tanaka_pairs() -> list[Pair]:
+    """English sentences with Japanese ones, both in words."""
+    folder = required("tanaka-en-ja")
+    sides = [
+        gzip.decompress((folder / f"train.{side}.gz").read_bytes()).decode().splitlines()
+        for side in ("en", "ja")
+    ]
+    return list(zip(*sides, strict=True))
+
+
+def parallel_files(folder: Path, name: str, pairs: Sequence[Pair]) -> list[str]:
+    """Write pairs as two files, line by line; returns their paths."""
+    paths = [folder / f"{name}.source", folder / f"{name}.target"]
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+    return [str(path) for path in paths]
