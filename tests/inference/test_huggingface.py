@@ -217,7 +217,10 @@ def test_a_model_of_pictures_is_refused_with_what_it_reads(tmp_path: Path) -> No
         image_size=8, patch_size=4,
     )  # fmt: skip
     transformers.ViTModel(config).save_pretrained(tmp_path)
-    with pytest.raises(UnsupportedError, match=r"kind vit, which reads pixel_values; .*observe"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"kind vit, which reads pixel_values; .*--image FILE.*observe_images",
+    ):
         HuggingFaceModel(tmp_path)
 
 

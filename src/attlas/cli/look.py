@@ -51,6 +51,14 @@ def look(
     exact: Annotated[
         bool, typer.Option("--exact", help="Of --export: keep weights with 16 bits, not with 8.")
     ] = False,
+    image: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="An image that a model of Hugging Face reads, such as a vision Transformer. "
+            "Several: --image A --image B.",
+        ),
+    ] = None,
     gold: Annotated[
         Path | None,
         typer.Option(
@@ -85,8 +93,8 @@ def look(
 
     With a run: type a sentence, read its translation or its label, and see where the model looked.
     With a model of Hugging Face and its tokenizer: type a text; an encoder reads it, a decoder goes
-    on with it, and an encoder–decoder answers it. With a saved trace of any model: see where the
-    model looked.
+    on with it, and an encoder–decoder answers it; of an image, see where a vision model looked.
+    With a saved trace of any model: see where the model looked.
 
     No code of a model's folder runs. Nothing is sent to another machine, unless --download fetches
     a model. Ctrl-C ends the explorer, with exit code 0, or 2 if nothing could be shown.
@@ -98,6 +106,7 @@ def look(
       attlas look trace.safetensors
       attlas look before.safetensors after.safetensors
       attlas look models/bert-base-uncased
+      attlas look models/vit-base --image cat.jpg
       attlas look trace.safetensors --gold links.txt
       attlas look trace.safetensors --export trace.html
       attlas look runs/demo --text "The cat is sleeping." --export cat.html
@@ -109,6 +118,7 @@ def look(
         "device": device,
         "max_new_tokens": max_new_tokens,
         "download": download,
+        "images": tuple(image or ()),
     }
     if gold is not None or gold_first != 0:
         _check_gold_is_used(subjects, gold, export)

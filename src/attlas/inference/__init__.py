@@ -9,6 +9,7 @@ from attlas.inference.translator import Translation, Translator
 
 if TYPE_CHECKING:
     from attlas.inference.ctranslate2 import FastTranslator
+    from attlas.inference.huggingface_images import observe_images
 
 __all__ = [
     "Classification",
@@ -18,6 +19,7 @@ __all__ = [
     "TextClassifier",
     "Translation",
     "Translator",
+    "observe_images",
     "pharaoh",
 ]
 
@@ -27,4 +29,8 @@ def __getattr__(name: str) -> Any:
         from attlas.inference.ctranslate2 import FastTranslator
 
         return FastTranslator
+    if name == "observe_images":  # it opens images, which no text needs
+        from attlas.inference.huggingface_images import observe_images
+
+        return observe_images
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

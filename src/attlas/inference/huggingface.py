@@ -33,6 +33,7 @@ from attlas.inference.huggingface_folder import (
     is_model_folder,
     longest_input,
     path_of_encoder,
+    pretrained,
     quiet,
     reading,
 )
@@ -177,11 +178,11 @@ class HuggingFaceModel:
     def _opened(self, transformers: Any, config: Any) -> tuple[Any, Task]:
         kind, task = _class_of(transformers, config)
         with quiet(transformers), explain_loading(self.path):
-            model, loading_info = _pretrained(kind, self.path)
+            model, loading_info = pretrained(kind, self.path)
             headless = any(belongs_to_head(name) for name in loading_info["missing_keys"])
             self._predicts = not headless
             if task == "continue" and headless:  # a body, which can read, and write nothing
-                model, loading_info = _pretrained(transformers.AutoModel, self.path)
+                model, loading_info = pretrained(transformers.AutoModel, self.path)
                 task = "read"
         check_weights(model, sorted(loading_info["missing_keys"]), self.path)
         return model, task
@@ -667,11 +668,6 @@ def _nothing() -> None:
     """What is done before a step by default."""
 
 
-def _pretrained(kind: Any, path: Path) -> tuple[Any, Mapping[str, Any]]:
-    model, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
-    return model, loading_info
-
-
 def _class_of(transformers: Any, config: Any) -> tuple[Any, Task]:
     """What opens a model with the head that its configuration names, and what it then does."""
     architecture = str(next(iter(getattr(config, "architectures", None) or ()), ""))
@@ -713,8 +709,8 @@ def _check_reads_text(transformers: Any, config: Any, path: Path) -> None:
         raise UnsupportedError(
             f"a model that reads text, in {path}",
             f"a model of kind {config.model_type}, which reads {given}",
-            "call it in Python inside `with attlas.observe(model) as trace:`, say which images it "
-            "read with trace.label_image, save the trace with trace.save(path), and look at that"
+            "let it read an image: attlas look MODEL --image FILE, or in Python "
+            "attlas.inference.observe_images(folder, images)"
             if given == "pixel_values"
             else "call it in Python inside `with attlas.observe(model) as trace:`, save the trace "
             "with trace.save(path), and look at that",

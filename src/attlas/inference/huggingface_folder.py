@@ -69,8 +69,14 @@ def explain_loading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what a model says of texts that it cannot read into an `AttlasError`.
+def reading(
+    path: Path,
+    what: str = "texts with their tokenizer",
+    advice: str = "check that the tokenizer is that of the model, and that the model reads text "
+    "alone; call one that needs images inside `with attlas.observe(model) as trace:`, and look at "
+    "the saved trace",
+) -> Iterator[None]:
+    """Turn what a model says of inputs that it cannot read into an `AttlasError`.
 
     A want of memory stays what it is: it has another remedy.
     """
@@ -84,12 +90,16 @@ def reading(path: Path) -> Iterator[None]:
         if isinstance(error, RuntimeError) and "memory" in message:
             raise
         raise UnsupportedError(
-            f"a model that reads these texts with their tokenizer, in {path}",
+            f"a model that reads these {what}, in {path}",
             f"{type(error).__name__}: {message}",
-            "check that the tokenizer is that of the model, and that the model reads text alone; "
-            "call one that needs images inside `with attlas.observe(model) as trace:`, and look at "
-            "the saved trace",
+            advice,
         ) from error
+
+
+def pretrained(kind: Any, path: Path) -> tuple[Any, Mapping[str, Any]]:
+    """The model of a folder, opened by this class, and what transformers says of its weights."""
+    model, loading_info = kind.from_pretrained(path, output_loading_info=True, **HERE)
+    return model, loading_info
 
 
 def check_has_tokenizer(path: Path) -> None:

@@ -8,6 +8,7 @@ from attlas.explorer.gold import check_gold, read_gold
 from attlas.explorer.sources import ExplorerSource
 from attlas.inference import TextClassifier, Translator
 from attlas.inference.huggingface import HuggingFaceModel
+from attlas.inference.huggingface_images import observe_images
 from attlas.jobs.inputs import (
     check_nothing_searched,
     check_shown,
@@ -33,10 +34,18 @@ def opened(path: Path, options: LookOptions) -> TranslatorProtocol | Trace:
     if folder is not None:
         of_runs = {**searched, "--checkpoint": options.checkpoint != "best"}
         check_used(of_runs, "a model of Hugging Face", "it is searched greedily")
+        if options.images:
+            check_used(
+                {"--max-new-tokens": options.max_new_tokens is not None},
+                "a model that reads an image",
+                "it writes nothing",
+            )
+            return observe_images(folder, options.images, options.device)
         return HuggingFaceModel(folder, options.device, max_new_tokens=options.max_new_tokens)
     of_models = {
         "--max-new-tokens": options.max_new_tokens is not None,
         "--download": options.download,
+        "--image": bool(options.images),
     }
     check_used(of_models, str(path), "it is for a model of Hugging Face")
     if names_a_trace(path):

@@ -35,6 +35,7 @@ class LookOptions:
     device: str = "cpu"
     max_new_tokens: int | None = None
     download: bool = False
+    images: tuple[Path, ...] = ()
 
 
 def sources_of(

@@ -60,14 +60,23 @@ def _is_one(images: Any) -> bool:
     return alone or getattr(images, "ndim", 4) < 4
 
 
+def opened_image(path: str | Path) -> Image.Image:
+    """The image of a file, upright, in RGB and in its own size.
+
+    Raises:
+        AttlasError: For what is no image, and for one of more than 8 bits a channel.
+    """
+    with _as_image(str(path)), Image.open(path) as opened:
+        return _rgb(ImageOps.exif_transpose(opened))
+
+
 def _pixels(image: Any) -> UInt8[Tensor, "_ _ 3"]:
     if isinstance(image, str | Path):
-        with _as_image(str(image)), Image.open(image) as opened:
-            return _of_pil(ImageOps.exif_transpose(opened))
+        return _reduced(opened_image(image))
     if not isinstance(image, Image.Image):
         image = Image.fromarray(_array(image))
     with _as_image("an image of PIL"):
-        return _of_pil(image)
+        return _reduced(_rgb(image))
 
 
 @contextmanager
@@ -85,7 +94,7 @@ def _as_image(name: str) -> Iterator[None]:
         ) from None
 
 
-def _of_pil(image: Image.Image) -> UInt8[Tensor, "_ _ 3"]:
+def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith(_DEEP):
         raise AttlasError(
             "an image of 8 bits a channel",
@@ -95,6 +104,10 @@ def _of_pil(image: Image.Image) -> UInt8[Tensor, "_ _ 3"]:
     image = image.convert("RGB")
     if not all(image.size):
         raise AttlasError(_IMAGE, "an image without pixels", _SEEN)
+    return image
+
+
+def _reduced(image: Image.Image) -> UInt8[Tensor, "_ _ 3"]:
     if max(image.size) > MOST_PIXELS:
         factor = MOST_PIXELS / max(image.size)
         width, height = (max(1, round(side * factor)) for side in image.size)  # also a thin one
