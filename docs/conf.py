@@ -23,6 +23,8 @@ sys.path.insert(0, str(DOCS.parent / "scripts"))
 import command_line  # noqa: E402
 
 import attlas  # noqa: E402
+from attlas.lab.ledger import all_experiments, entry_of  # noqa: E402
+from attlas.lab.report import write_live_maps  # noqa: E402
 
 project = "attlas"
 author = "the authors of attlas"
@@ -173,6 +175,13 @@ def _block_math(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def _write_live_maps(app: Sphinx, error: Exception | None) -> None:
+    """The maps that the pages of the lab frame."""
+    if error is None and app.builder.format == "html":
+        entries = [entry_of(experiment) for experiment in all_experiments()]
+        write_live_maps(entries, Path(app.outdir) / "lab")
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     version = getattr(attlas, "__version__", None)
@@ -181,4 +190,5 @@ def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     _offer_model()
     app.connect("builder-inited", _write_pages)
+    app.connect("build-finished", _write_live_maps)
     app.connect("autodoc-process-docstring", _as_restructured_text, priority=400)

@@ -3,6 +3,7 @@
 from attlas.lab.experiment import (
     Claim,
     Context,
+    Example,
     Experiment,
     Measurement,
     Plot,
@@ -31,6 +32,7 @@ __all__ = [
     "Claim",
     "Context",
     "Difference",
+    "Example",
     "Experiment",
     "Exponent",
     "Judgement",

@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import struct
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,6 +87,20 @@ def text_encoder(name: str) -> tuple[Any, Any]:
     return model.eval(), tokenizer
 
 
+def pieces_of_stories(ids: Any) -> list[list[str]]:
+    """The pieces of ids of stories260K, by its file tok512.bin: after the greatest length, for each
+    piece its score, its length and its bytes.
+    """
+    content = (required("stories260K") / "tok512.bin").read_bytes()
+    pieces, place = list[str](), 4
+    while place < len(content):
+        _, size = struct.unpack_from("<fi", content, place)
+        place += 8
+        pieces.append(content[place : place + size].decode(errors="replace"))
+        place += size
+    return [[pieces[id_] for id_ in row] for row in ids.tolist()]
+
+
 Pair = tuple[str, str]
 _ELISION = re.compile(r"\b(aujourd|[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’]", re.IGNORECASE)
 
@@ -130,5 +145,6 @@ def parallel_files(folder: Path, name: str, pairs: Sequence[Pair]) -> list[str]:
     """Write pairs as two files, line by line; returns their paths."""
     paths = [folder / f"{name}.source", folder / f"{name}.target"]
     for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
-        path.write_text("".join(f"{line}\n" for line in side), encoding="utf-8")
+        text = "".join(f"{line}\n" for line in side)
+        path.write_text(text, encoding="utf-8", newline="\n")
     return [str(path) for path in paths]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from attlas.errors import ConfigError, quoted
 from attlas.lab.verdict import Rule
+from attlas.recording import Trace
 
 Scale = Literal["quick", "full"]
 """How large an experiment is run: "quick" in minutes on a laptop, "full" as it is reported."""
@@ -116,6 +117,25 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Example:
+    """Attention to be looked at: of a model of the experiment, on a text.
+
+    Args:
+        name: Of its files, such as "reverse".
+        caption: What it shows, in a sentence.
+        trace: With labels.
+        layer: The layer whose map the picture shows.
+        head: Its head.
+    """
+
+    name: str
+    caption: str
+    trace: Trace
+    layer: str
+    head: int = 0
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A set of measurements that decides about one claim or more.
 
@@ -129,6 +149,7 @@ class Experiment:
         claims: What is judged.
         plots: The pictures of its page.
         needs: Names of the data folders that it reads beside what attlas ships; see `data_folder`.
+        examples: Gives the maps of its page, with the settings and the trainings of the first seed.
     """
 
     name: str
@@ -140,6 +161,7 @@ class Experiment:
     claims: tuple[Claim, ...]
     plots: tuple[Plot, ...] = ()
     needs: tuple[str, ...] = ()
+    examples: Callable[[Context], Iterable[Example]] | None = None
 
     def __post_init__(self) -> None:
         for scale in ("quick", "full"):

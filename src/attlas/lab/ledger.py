@@ -2,7 +2,7 @@
 
 import pkgutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
 from math import nan
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attlas.errors import ConfigError, DataError, quoted
 from attlas.lab import experiments
+from attlas.lab.examples import KeptExample, examples_of
 from attlas.lab.experiment import Claim, Experiment, Scale
 from attlas.lab.results import SHIPPED, SeedResult, results_of, table_of
 from attlas.lab.verdict import Judgement
@@ -25,12 +26,14 @@ class Entry:
         scale: That of the results: "full" where it was run, else "quick"; None without results.
         results: One for each seed.
         verdicts: A claim with its judgement, in the order of the experiment.
+        examples: The maps of its page.
     """
 
     experiment: Experiment
     scale: Scale | None
     results: tuple[SeedResult, ...]
     verdicts: tuple[tuple[Claim, Judgement], ...]
+    examples: tuple[KeptExample, ...] = ()
 
 
 def all_experiments() -> list[Experiment]:
@@ -81,7 +84,8 @@ def entry_of(experiment: Experiment, folder: Path | None = None) -> Entry:
         for scale in SCALES:
             results = results_of(experiment.name, scale, [result_folder])
             if results:
-                return judged(experiment, scale, results)
+                examples = examples_of(experiment.name, scale, [result_folder])
+                return replace(judged(experiment, scale, results), examples=tuple(examples))
     reason = "not run yet"
     unknown = Judgement("not judged", nan, nan, nan, reason)
     return Entry(experiment, None, (), tuple((claim, unknown) for claim in experiment.claims))

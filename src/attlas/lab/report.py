@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from attlas._files import write_durably
 from attlas.figures import save
 from attlas.figures.fonts import BASE
+from attlas.lab.examples import KeptExample, write_page, write_picture
 from attlas.lab.experiment import Claim, Plot
 from attlas.lab.ledger import Entry
 from attlas.lab.results import SeedResult
@@ -60,13 +61,22 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class LiveMap:
+    """A map beside the page, as a page of its own and as a picture."""
+
+    page: str
+    file: str
+    text: str
+
+
+@dataclass(frozen=True)
 class PageList:
     """The pages below this one, for the navigation of a site. HTML has links instead."""
 
     pages: tuple[str, ...]
 
 
-Block = Heading | Paragraph | Cells | Picture | PageList
+Block = Heading | Paragraph | Cells | Picture | LiveMap | PageList
 
 
 # What the pages say.
@@ -194,6 +204,11 @@ def experiment_page(entry: Entry) -> list[Block]:
     if entry.results:
         blocks += [
             *(Picture(picture_name(entry, i), caption(p)) for i, p in enumerate(experiment.plots)),
+            *([Heading(2, "Maps")] if entry.examples else []),
+            *(
+                LiveMap(example_name(entry, one, ".html"), example_name(entry, one), one.caption)
+                for one in entry.examples
+            ),
             Heading(2, "Measurements"),
             measurements(entry.results),
             Heading(2, "How to run it again"),
@@ -263,6 +278,11 @@ def picture_name(entry: Entry, index: int) -> str:
     return f"{entry.experiment.name}-{index + 1}.svg"
 
 
+def example_name(entry: Entry, example: KeptExample, suffix: str = ".png") -> str:
+    """The file name of an example's page or picture."""
+    return f"{entry.experiment.name}-{example.name}{suffix}"
+
+
 def draw_plot(plot: Plot, results: Sequence[SeedResult]) -> Figure:
     """Means over seeds as lines, their 95 % intervals as bands."""
     series: dict[str, dict[float, list[float]]] = {}
@@ -298,6 +318,9 @@ def draw_plot(plot: Plot, results: Sequence[SeedResult]) -> Figure:
 # How they are written.
 
 
+_FRAME = "width: 100%; height: 44rem; border: 1px solid #ccc"
+
+
 def as_markdown(blocks: Sequence[Block]) -> str:
     """The blocks as Markdown."""
     parts = []
@@ -309,6 +332,14 @@ def as_markdown(blocks: Sequence[Block]) -> str:
                 parts.append(text)
             case Picture(file, text):
                 parts.append(f"![{text}]({file})")
+            case LiveMap(page, file, text):
+                # A site shows the frame; where there is none, the picture is left.
+                frame = html.escape(text)
+                parts.append(
+                    f"{text}\n\n![{text}]({file})\n\n"
+                    f'<iframe src="{page}" title="{frame}" loading="lazy" '
+                    f'style="{_FRAME}"></iframe>'
+                )
             case PageList(pages):
                 page_list = "\n".join(pages)
                 parts.append(f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{page_list}\n```")
@@ -343,6 +374,12 @@ def as_html(blocks: Sequence[Block], title: str) -> str:
                 parts.append(f"<p>{html.escape(text)}</p>")
             case Picture(file, text):
                 parts.append(f'<img src="{html.escape(file)}" alt="{html.escape(text)}">')
+            case LiveMap(page, _, text):
+                parts.append(
+                    f'<p>{html.escape(text)} (<a href="{html.escape(page)}">alone</a>)</p>'
+                    f'<iframe src="{html.escape(page)}" title="{html.escape(text)}" '
+                    f'loading="lazy" style="{_FRAME}"></iframe>'
+                )
             case PageList():
                 pass
             case Cells(head, rows, links):
@@ -365,7 +402,10 @@ def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]], links: Seque
 
 
 def write_pages(entries: Sequence[Entry], folder: Path, suffix: str) -> list[Path]:
-    """Write index and pages into a folder, as ".md" or ".html", with their pictures."""
+    """Write index and pages into a folder, as ".md" or ".html", with their pictures.
+
+    Live maps come with ".html"; a site of the ".md" gets them from `write_live_maps`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     pages = {"index": overview(entries)}
@@ -378,4 +418,21 @@ def write_pages(entries: Sequence[Entry], folder: Path, suffix: str) -> list[Pat
         if entry.results:
             for index, plot in enumerate(entry.experiment.plots):
                 save(draw_plot(plot, entry.results), folder / picture_name(entry, index))
+        for example in entry.examples:
+            opened = example.open()
+            write_picture(opened, folder / example_name(entry, example))
+            if suffix == ".html":
+                write_page(opened, folder / example_name(entry, example, ".html"))
+    return paths
+
+
+def write_live_maps(entries: Sequence[Entry], folder: Path) -> list[Path]:
+    """Write the pages of all examples into a folder, for a site whose pages frame them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for entry in entries:
+        for example in entry.examples:
+            path = folder / example_name(entry, example, ".html")
+            write_page(example.open(), path)
+            paths.append(path)
     return paths

@@ -9,7 +9,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from symtable import symtable
@@ -52,10 +52,19 @@ def key_of(experiment: Experiment, scale: Scale, seed: int) -> str:
     The versions are those of attlas and torch. A finished seed is measured again when its key
     has changed.
     """
+    return _key(experiment, scale, seed, experiment.measure)
+
+
+def key_of_examples(experiment: Experiment, scale: Scale) -> str:
+    """The same of what gives its examples, which are of the first seed; "" = it has none."""
+    return _key(experiment, scale, 1, experiment.examples) if experiment.examples else ""
+
+
+def _key(experiment: Experiment, scale: Scale, seed: int, function: Callable[..., Any]) -> str:
     parts = {
         "settings": experiment.settings[scale],
         "seed": seed,
-        "source": _digest_of_source(experiment),
+        "source": _digest_of_source(function),
         "attlas": code_version()["attlas"],
         "torch": torch.__version__,
         "data": [_digest_of_data(name) for name in experiment.needs],
@@ -63,9 +72,8 @@ def key_of(experiment: Experiment, scale: Scale, seed: int) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _digest_of_source(experiment: Experiment) -> str:
+def _digest_of_source(measure: Callable[..., Any]) -> str:
     """Of what measures: not of the claims and rules beside it, which read what was measured."""
-    measure = experiment.measure
     if not inspect.isfunction(measure):
         raise DataError(
             "a function that measures", f"a {type(measure).__name__}", "write it with def"

@@ -7,6 +7,7 @@ from pathlib import Path
 from attlas._files import locked
 from attlas.errors import DataError
 from attlas.lab.data import ORIGINS, VARIABLE, data_folder
+from attlas.lab.examples import keep_examples
 from attlas.lab.experiment import Context, Experiment, Measurement, Scale
 from attlas.lab.results import SeedResult, key_of, path_of, provenance_of, read, write_result
 
@@ -27,7 +28,8 @@ def run(
 ) -> Iterator[SeedResult]:
     """Measure an experiment, seed by seed, and write each result as soon as it is there.
 
-    A seed whose result has the same key is read instead. An interrupted experiment goes on: its
+    A seed whose result has the same key is read instead. The examples are those of the first seed,
+    and are written before its result. An interrupted experiment goes on: its
     trainings continue in its folder.
 
     Args:
@@ -45,18 +47,22 @@ def run(
         for seed in range(1, (seeds or experiment.seeds[scale]) + 1):
             key = key_of(experiment, scale, seed)
             path = path_of(folder, experiment.name, scale, seed)
+            seed_folder = scale_folder / f"seed-{seed}-{key[:8]}"
+            context = Context(experiment.settings[scale], seed, seed_folder, report)
             if path.is_file() and (previous_result := read(path)).key == key:
                 report(f"{experiment.name}, seed {seed}: already measured")
+                if seed == 1:
+                    keep_examples(experiment, scale, context, folder)
                 yield previous_result
                 continue
             report(f"{experiment.name}, seed {seed}")
-            seed_folder = scale_folder / f"seed-{seed}-{key[:8]}"
             seed_folder.mkdir(exist_ok=True)
             start = time.monotonic()
-            context = Context(experiment.settings[scale], seed, seed_folder, report)
             measurements = tuple(experiment.measure(context))
             check_conditions(experiment, measurements)
             facts = provenance_of(time.monotonic() - start, experiment.name, scale)
+            if seed == 1:
+                keep_examples(experiment, scale, context, folder)
             result = SeedResult(experiment.name, scale, seed, key, measurements, facts)
             write_result(result, folder)
             yield result

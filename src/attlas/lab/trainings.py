@@ -9,12 +9,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+import attlas
 from attlas.data import Corpus, SplitName
 from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding import DecodingConfig
 from attlas.errors import DataError
 from attlas.inference import Translation, Translator
-from attlas.lab.experiment import Context
+from attlas.lab.experiment import Context, Example
 from attlas.metrics import corpus_bleu, token_accuracy
 from attlas.models import SequenceToSequence
 from attlas.runs import BEST, Run
@@ -158,6 +159,20 @@ def forced_batch(run: Run, count: int, split: SplitName = "test") -> ForcedBatch
         torch.tensor([[BEGIN, *ids] for ids in target]),
         torch.tensor([[*ids, END] for ids in target]),
     )
+
+
+def forced_example(run: Run, name: str, caption: str, count: int = 4) -> Example:
+    """Where a trained model looks while it is fed with the right tokens of a few test pairs.
+
+    The queries have the name of the token that they predict.
+    """
+    vocabularies, batch, model = run.vocabularies(), forced_batch(run, count), run.model()
+    with torch.no_grad(), attlas.observe(model) as trace:
+        model(batch.source, batch.target)
+    keys = [vocabularies.source.pieces(ids) for ids in batch.source.tolist()]
+    queries = [vocabularies.target.pieces(ids) for ids in batch.expected.tolist()]
+    trace.label(keys, queries)
+    return Example(name, caption, trace, list(trace)[-1])
 
 
 def translations(

@@ -8,8 +8,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 import attlas
-from attlas.lab.data import language_model
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published, Source
+from attlas.lab.data import language_model, pieces_of_stories
+from attlas.lab.experiment import (
+    Claim,
+    Context,
+    Example,
+    Experiment,
+    Measurement,
+    Published,
+    Source,
+)
 from attlas.lab.verdict import AtLeast, Difference
 
 PREFIX = "largest prefix-matching score of any head"
@@ -37,6 +45,22 @@ def measure_induction(context: Context) -> Iterator[Measurement]:
             where = {"model": name, "time": half}
             yield Measurement(LOSS, loss[:, places].mean().item(), where)
             yield Measurement(COPIED, right[:, places].mean().item(), where)
+
+
+def examples(context: Context) -> Iterator[Example]:
+    """One text of random tokens, twice in a row."""
+    model = language_model("stories260K")
+    torch.manual_seed(context.seed)
+    length = 12
+    once = torch.randint(3, model.config.vocab_size, (1, length))
+    ids = torch.cat([torch.full((1, 1), model.config.bos_token_id), once, once], 1)
+    with torch.no_grad(), attlas.observe(model) as trace:
+        model(ids)
+    trace.label(pieces_of_stories(ids))
+    scores = {layer: prefix_matching(trace[layer], length) for layer in trace}
+    layer = max(scores, key=lambda name: scores[name].max().item())
+    caption = "stories260K on 12 random tokens, twice: the head that matches best."
+    yield Example("twice", caption, trace, layer, int(scores[layer].argmax()))
 
 
 def prefix_matching(attention_map: Any, length: int) -> Float[Tensor, " heads"]:
@@ -67,6 +91,7 @@ EXPERIMENTS = (
         "twice in a row. The prefix-matching score of a head is its mean weight, at the second "
         "time of a token, on the token that followed the first time.",
         measure=measure_induction,
+        examples=examples,
         settings={
             "quick": {"texts": 32, "length": 32},
             "full": {"texts": 128, "length": 64},

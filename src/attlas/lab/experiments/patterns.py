@@ -14,7 +14,15 @@ from attlas.analysis.roles.table import RoleTable
 from attlas.analysis.syntax import DependencyTable, between_words, syntax, word_numbers
 from attlas.data.conllu import Sentence, read_conllu
 from attlas.lab.data import required, text_encoder
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published, Source
+from attlas.lab.experiment import (
+    Claim,
+    Context,
+    Example,
+    Experiment,
+    Measurement,
+    Published,
+    Source,
+)
 from attlas.lab.sources import chapter_4, chapter_17
 from attlas.lab.verdict import All, AtLeast, Difference
 
@@ -163,6 +171,18 @@ def measure_patterns(context: Context) -> Iterator[Measurement]:
             yield Measurement(ALIKE, near / asked, {"by": "nearest word"})
 
 
+def examples(context: Context) -> Iterator[Example]:
+    """The trained model on two sentences of the treebank."""
+    model, tokenizer = text_encoder("minilm")
+    _, sentences = sentences_of(context.seed, 0, 40)
+    short = sorted(sentences, key=lambda one: len(one.words))[:2]
+    (reading,) = readings(model, tokenizer, short)
+    reading.trace.label(tokenizer, reading.inputs["input_ids"])
+    layer, head, _ = roles_of(reading, tokenizer.sep_token_id).best("previous")
+    caption = "MiniLM on two sentences: the head that looks most at the previous token."
+    yield Example("minilm", caption, reading.trace, layer, head)
+
+
 def by_relation(
     chosen: DependencyTable, found: DependencyTable, model: str
 ) -> Iterator[Measurement]:
@@ -203,6 +223,7 @@ EXPERIMENTS = (
         "base on other texts with other relations, so their figures are no target. Meaning is the "
         "cosine of the vectors that MiniLM has of two words alone.",
         measure=measure_patterns,
+        examples=examples,
         settings={
             "quick": {"choosing": 80, "measuring": 80},
             "full": {"choosing": 230, "measuring": 230},

@@ -6,8 +6,17 @@ from typing import Any
 import torch
 
 import attlas
-from attlas.lab.data import language_model
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published, Source
+from attlas.lab.data import language_model, pieces_of_stories
+from attlas.lab.experiment import (
+    Claim,
+    Context,
+    Example,
+    Experiment,
+    Measurement,
+    Plot,
+    Published,
+    Source,
+)
 from attlas.lab.sources import chapter_4
 from attlas.lab.verdict import AtLeast, Difference
 
@@ -55,6 +64,21 @@ def stories(context: Context) -> Iterator[Measurement]:
             yield Measurement("even share of the first token", even, condition)
 
 
+def examples(context: Context) -> Iterator[Example]:
+    """A text that the model writes itself."""
+    model = language_model("stories260K")
+    torch.manual_seed(context.seed)
+    start = torch.full((1, 1), model.config.bos_token_id)
+    ids = model.generate(start, do_sample=True, max_new_tokens=63, min_new_tokens=63, top_k=0)
+    with torch.no_grad(), attlas.observe(model) as trace:
+        model(ids)
+    trace.label(pieces_of_stories(ids))
+    first = {layer: trace[layer].weights()[..., 1:, 0].mean((0, 2)) for layer in trace}
+    layer = max(first, key=lambda name: first[name].max().item())
+    caption = "stories260K on a text that it wrote: the head that looks most at the first token."
+    yield Example("own-text", caption, trace, layer, int(first[layer].argmax()))
+
+
 _GU = Source("Gu et al., 2024", "section 2, ε = 0.3 and 64 tokens", read=False)
 EXPERIMENTS = (
     Experiment(
@@ -64,6 +88,7 @@ EXPERIMENTS = (
         "writes itself and texts of random tokens. The weight on the first token is a mean over "
         "all queries but the first.",
         measure=stories,
+        examples=examples,
         settings={
             "quick": {"texts": 8, "length": 128, "lengths": (32, 64, 128)},
             "full": {"texts": 32, "length": 256, "lengths": (32, 64, 128, 256)},

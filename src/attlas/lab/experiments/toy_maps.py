@@ -6,9 +6,15 @@ from math import nan
 import torch
 
 import attlas
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published
+from attlas.lab.experiment import Claim, Context, Example, Experiment, Measurement, Published
 from attlas.lab.sources import chapter_4, lesson
-from attlas.lab.trainings import SMALL_RECURRENT, forced_batch, toy_settings, trained
+from attlas.lab.trainings import (
+    SMALL_RECURRENT,
+    forced_batch,
+    forced_example,
+    toy_settings,
+    trained,
+)
 from attlas.lab.verdict import All, AtLeast, Difference
 from attlas.recording import permuted, uniform
 
@@ -50,6 +56,16 @@ def measure_maps(context: Context) -> Iterator[Measurement]:
                 yield Measurement(ACCURACY, batch.accuracy(model), {"task": task, "weights": name})
 
 
+def examples(context: Context) -> Iterator[Example]:
+    """The map of each task, on the first texts of its test set."""
+    s = context.settings
+    for task in TASKS:
+        settings = [*toy_settings(task, (s["length"], s["length"]), s["updates"]), *s["recipe"]]
+        run = trained(context, task, task, settings)
+        caption = f"A recurrent model with additive attention, on the task {task}."
+        yield forced_example(run, task, caption)
+
+
 def _both(weights: str) -> All:
     """The weights in place of the learned ones cost at most 5 points, in both tasks."""
     return All(
@@ -70,6 +86,7 @@ EXPERIMENTS = (
         "from one known place of the input. The weights are read while the model is fed with the "
         "right tokens. They are then replaced by uniform ones, or permuted.",
         measure=measure_maps,
+        examples=examples,
         settings={
             "quick": {"recipe": SMALL_RECURRENT, "length": 8, "updates": 250, "texts": 200},
             "full": {"recipe": SMALL_RECURRENT, "length": 20, "updates": 2000, "texts": 500},
