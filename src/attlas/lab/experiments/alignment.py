@@ -1,0 +1,344 @@
+"""Whether attention finds which words translate each other."""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from attlas.analysis.alignment import (
+    Reference,
+    argmax_links,
+    read_links,
+    read_reference,
+)
+from attlas.data.lines import read_lines
+from attlas.inference import Translator
+from attlas.inference.alignment import attention_to_source, trace_teacher_forced, words_of_tokens
+from attlas.lab.data import parallel_files, required, tatoeba_pairs, words_of
+from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published, Source
+from attlas.lab.sources import chapter_4, lesson
+from attlas.lab.trainings import pairs_of, trained, translations
+from attlas.lab.verdict import All, Difference, Provided, Rule
+from attlas.metrics import alignment_error, corpus_bleu
+from attlas.recording import DenseAttentionMap, Trace
+from attlas.runs import Run
+
+AER, BLEU = "alignment error rate", "BLEU on new pairs of its own kind"
+GREATEST, SPREAD = "mean largest weight", "mean entropy over that of even weights"
+Links = frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Pairs of sentences in words, and the links that annotators made."""
+
+    pairs: tuple[tuple[str, str], ...]
+    references: tuple[Reference, ...]
+
+    @classmethod
+    def read(cls) -> "Gold":
+        """The English–French Hansards."""
+        folder = required("word-alignment")
+        lines = read_lines(folder / "enfr.src-tgt").texts
+        pairs = tuple((source.strip(), target.strip()) for source, target in map(_sides, lines))
+        return cls(pairs, read_reference(folder / "enfr.gold", first=1))
+
+    def error(self, links: Sequence[Links]) -> float:
+        """AER; words are counted from 0 in `links`, and from 1 in the reference."""
+        shifted = [{(i + 1, t + 1) for i, t in some} for some in links]
+        sure = [one.sure for one in self.references]
+        return alignment_error(shifted, sure, [one.possible for one in self.references]).error
+
+    @cached_property
+    def linked(self) -> tuple[dict[int, int], ...]:
+        """For each pair the number of sure links of each target word that has one, from 0."""
+        return tuple(
+            {t - 1: sum(other == t for _, other in one.sure) for _, t in one.sure}
+            for one in self.references
+        )
+
+
+def _sides(line: str) -> tuple[str, str]:
+    source, _, target = line.partition("|||")
+    return source, target
+
+
+def diagonal(source: int, target: int) -> Links:
+    """Each target word with the source word at the same part of its sentence.
+
+    Example:
+        >>> sorted(diagonal(4, 2))
+        [(1, 0), (3, 1)]
+    """
+    return frozenset((int((t + 0.5) * source / target), t) for t in range(target))
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Where a model looked for each word of a translation that it was fed with.
+
+    Args:
+        links: Word by word, counted from 0.
+        greatest: The largest weight of each target word, of its first token.
+        entropies: Of the words in turn, and of the end of the text.
+    """
+
+    links: Links
+    greatest: dict[int, float]
+    entropies: tuple[list[float], float]
+
+
+def looked(run: Run, pairs: Sequence[tuple[str, str]]) -> Iterator[Looked]:
+    """A model reads each source and its given translation."""
+    translator = Translator(run)
+    vocabularies = run.vocabularies()
+    for source, target in pairs:
+        ids = vocabularies.source.encode(source)
+        target_ids = vocabularies.target.encode(target)
+        read = words_of_tokens(vocabularies.source, ids, source)
+        written = words_of_tokens(vocabularies.target, target_ids, target)
+        trace = traced(translator.model, ids, target_ids)
+        # The mean over heads and layers; END is of no word.
+        weights = attention_to_source(trace)
+        mean = DenseAttentionMap(weights[None, None])
+        links = argmax_links(mean, [*read, ()], [*written, ()])
+        largest, even = weights.amax(-1), torch.tensor(float(weights.shape[-1])).log()
+        entropy = -(weights * weights.clamp_min(1e-30).log()).sum(-1) / even
+        first = {words[0]: t for t, words in reversed(list(enumerate(written))) if words}
+        yield Looked(
+            frozenset(links),
+            {word: largest[t].item() for word, t in first.items()},
+            (entropy[:-1].tolist(), entropy[-1].item()),
+        )
+
+
+def traced(model: Any, source: Sequence[int], target: Sequence[int]) -> Trace:
+    """Where the model looks while it is fed with a translation, to its END."""
+    labels = ["" for _ in source], ["" for _ in target]
+    trace = trace_teacher_forced(model, source, target, True, [*labels[0], ""], [*labels[1], ""])
+    assert trace.trace is not None
+    return trace.trace
+
+
+def sampled(
+    pairs: Sequence[tuple[str, str]], seed: int, sizes: tuple[int, int], least: int
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Pairs to train with, and others: no English sentence is in both.
+
+    Args:
+        sizes: How many of each.
+        least: How many words an English sentence has to have.
+    """
+    chance = random.Random(seed)
+    by_source: dict[str, list[str]] = {}
+    for source, target in pairs:
+        if least <= len(source.split()) <= 20:
+            by_source.setdefault(source, []).append(target)
+    sources = sorted(by_source)
+    chance.shuffle(sources)
+    drawn = [(source, chance.choice(by_source[source])) for source in sources[: sum(sizes)]]
+    return drawn[: sizes[0]], drawn[sizes[0] :]
+
+
+def translator_of(
+    context: Context, label: str, pairs: Sequence[tuple[str, str]], recipe: str
+) -> Run:
+    """A model that has learnt to translate some of these pairs, with others for validation."""
+    s = context.settings
+    parts = sampled(pairs, context.seed, (s["pairs"], s["held back"]), s["least words"])
+    train, valid = (
+        parallel_files(context.folder, f"{label}-{name}", some)
+        for name, some in zip(("train", "valid"), parts, strict=True)
+    )
+    files = [f"data.{name}={paths}" for name, paths in (("train", train), ("valid", valid))]
+    return trained(context, label, recipe, [*files, f"data.test={valid}", *s["recipes"][recipe]])
+
+
+def bleu_of(run: Run) -> float:
+    """BLEU of greedy translations of the pairs that were held back."""
+    corpus = pairs_of(run, "valid")
+    found = [_joined(one.text) for one in translations(run, corpus)]
+    return corpus_bleu(found, [_joined(text) for text in corpus.targets]).value
+
+
+def _joined(text: str) -> str:
+    """Without the spaces before marks, which BLEU sets itself."""
+    return re.sub(r" (?=[.,;:?!])", "", text)
+
+
+def measure_alignment(context: Context) -> Iterator[Measurement]:
+    """Translate in one domain, and align gold pairs of another."""
+    gold = Gold.read()
+    pairs = [(words_of(en), words_of(fr, french=True)) for en, fr in tatoeba_pairs("fr")]
+    lower = [(source.lower(), target.lower()) for source, target in gold.pairs]
+    lengths = [(len(source.split()), len(target.split())) for source, target in lower]
+    yield Measurement(AER, gold.error([diagonal(*both) for both in lengths]), {"by": "diagonal"})
+    for name, links in published_links().items():
+        yield Measurement(AER, gold.error(links), {"by": name})
+    for recipe in context.settings["recipes"]:
+        run = translator_of(context, recipe, pairs, recipe)
+        name = {"multi30k": "additive", "tiny": "Transformer"}[recipe]
+        yield Measurement(BLEU, bleu_of(run), {"by": name})
+        found = list(looked(run, lower))
+        yield Measurement(AER, gold.error([one.links for one in found]), {"by": name})
+        ends = torch.tensor([one.entropies[1] for one in found]).mean().item()
+        words = torch.tensor([e for one in found for e in one.entropies[0]]).mean().item()
+        yield Measurement(SPREAD, words, {"by": name, "at": "words"})
+        yield Measurement(SPREAD, ends, {"by": name, "at": "end"})
+        for several in (False, True):
+            greatest = [
+                one.greatest[word]
+                for one, linked in zip(found, gold.linked, strict=True)
+                for word, count in linked.items()
+                if (count > 1) == several and word in one.greatest
+            ]
+            where = {"by": name, "links": "several" if several else "one"}
+            yield Measurement(GREATEST, torch.tensor(greatest).mean().item(), where)
+
+
+def published_links() -> dict[str, Sequence[Links]]:
+    """What fast_align and Giza++ found from English to French."""
+    folder = required("word-alignment") / "system-outputs"
+    return {
+        name: [frozenset(links) for links in read_links(folder / f"{file}.test.enfr.talp", first=0)]
+        for name, file in (("fast_align", "fastalign"), ("Giza++", "giza"))
+    }
+
+
+MODELS = ("additive", "Transformer")
+RECURRENT = (
+    "vocabulary.size=4000",
+    "vocabulary.sampling=0",
+    "model.embed_dim=128",
+    "model.hidden_dim=192",
+    "model.encoder_hidden_dim=96",
+    "model.dropout=0.1",
+    "training.learning_rate=3e-3",
+)
+SMALL = (
+    "vocabulary.size=4000",
+    "model.embed_dim=128",
+    "model.ffn_dim=256",
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+)
+
+
+def ending(updates: int, kind: str) -> tuple[str, ...]:
+    """The end of a training, and a validation at it alone."""
+    return (
+        f"training.max_steps={updates}",
+        f"training.schedule={{kind='{kind}', warmup=100, total_steps={updates}}}",
+        f"training.validation={{criterion='loss', translate=false, every={updates}}}",
+    )
+
+
+def _recipes(recurrent: int, transformer: int) -> dict[str, tuple[str, ...]]:
+    averaging = "training.averaging={kind='none'}"
+    return {
+        "multi30k": (*RECURRENT, *ending(recurrent, "linear"), averaging),
+        "tiny": (*SMALL, *ending(transformer, "cosine")),
+    }
+
+
+def _learnt(rule: Rule, *models: str) -> Provided:
+    """The rule, where one of these models has learnt to translate its own kind of texts."""
+    return Provided(rule, BLEU, 10.0, *({"by": name} for name in models or MODELS))
+
+
+_LUONG = Source("Luong et al., 2015", "table 6", read=False)
+_SCRIPTS = Source("github.com/lilt/alignment-scripts", "*results.txt beside the outputs")
+EXPERIMENTS = (
+    Experiment(
+        name="alignment",
+        title="Does attention align words?",
+        method="Models learn to translate English to French with short everyday pairs (Tatoeba). "
+        "They are then fed with the French of 447 pairs of the Canadian Hansards, word by word. "
+        "Each French word is linked to the English word with the greatest weight: the mean over "
+        "heads and layers, of the step that writes the word. Annotators linked the same pairs. "
+        "The Hansards are another kind of text than the models have learnt; fast_align and Giza++ "
+        "learnt from Hansards. The diagonal links words at the same part of both sentences.",
+        measure=measure_alignment,
+        settings={
+            "quick": {
+                "pairs": 40_000,
+                "held back": 200,
+                "least words": 4,
+                "recipes": _recipes(600, 450),
+            },
+            "full": {
+                "pairs": 100_000,
+                "held back": 500,
+                "least words": 4,
+                "recipes": _recipes(4000, 3000),
+            },
+        },
+        seeds={"quick": 3, "full": 3},
+        claims=(
+            Claim(
+                "Additive attention aligns words.",
+                lesson("Attention as interpretability"),
+                _learnt(Difference(AER, {"by": "diagonal"}, {"by": "additive"}, 0.1), "additive"),
+                "An error that is less than 10 points below that of the diagonal.",
+                (
+                    Published("AER, local-m attention", 0.34, _LUONG),
+                    Published("AER, global attention", 0.39, _LUONG),
+                ),
+            ),
+            Claim(
+                "The cross-attention of a Transformer aligns words.",
+                lesson("Attention as interpretability"),
+                _learnt(
+                    Difference(AER, {"by": "diagonal"}, {"by": "Transformer"}, 0.1), "Transformer"
+                ),
+                "An error that is less than 10 points below that of the diagonal.",
+            ),
+            Claim(
+                "Attention aligns as well as an aligner made for it.",
+                lesson("Attention as interpretability"),
+                _learnt(
+                    All(*(Difference(AER, {"by": "fast_align"}, {"by": one}) for one in MODELS))
+                ),
+                "A model with a lower error than fast_align in the same direction.",
+                (
+                    Published("AER, fast_align, one direction", 0.164, _SCRIPTS),
+                    Published("AER, fast_align, grow-diagonal", 0.105, _SCRIPTS),
+                    Published("AER, Giza++, grow-diagonal", 0.059, _SCRIPTS),
+                ),
+            ),
+            Claim(
+                "A large weight means a one-to-one translation.",
+                chapter_4("4.4.2"),
+                _learnt(
+                    Difference(
+                        GREATEST,
+                        {"by": "additive", "links": "one"},
+                        {"by": "additive", "links": "several"},
+                        0.05,
+                    ),
+                    "additive",
+                ),
+                "Words of one link whose largest weight is within 0.05 of words of several.",
+            ),
+            Claim(
+                "At the end of a sentence attention is sharp.",
+                chapter_4("4.4.2"),
+                _learnt(
+                    Difference(
+                        SPREAD,
+                        {"by": "additive", "at": "words"},
+                        {"by": "additive", "at": "end"},
+                        0.05,
+                    ),
+                    "additive",
+                ),
+                "An entropy at the end that is within 5 % of the range, or above, that of words.",
+            ),
+        ),
+        needs=("tatoeba", "word-alignment"),
+    ),
+)
