@@ -48,16 +48,15 @@ class Gold:
         return cls(pairs, read_reference(folder / "enfr.gold", first=1))
 
     def error(self, links: Sequence[Links]) -> float:
-        """AER; words are counted from 0 in `links`, and from 1 in the reference."""
-        shifted = [{(i + 1, t + 1) for i, t in some} for some in links]
+        """AER of the links of all pairs."""
         sure = [one.sure for one in self.references]
-        return alignment_error(shifted, sure, [one.possible for one in self.references]).error
+        return alignment_error(links, sure, [one.possible for one in self.references]).error
 
     @cached_property
     def linked(self) -> tuple[dict[int, int], ...]:
-        """For each pair the number of sure links of each target word that has one, from 0."""
+        """For each pair the number of sure links of each target word that has one."""
         return tuple(
-            {t - 1: sum(other == t for _, other in one.sure) for _, t in one.sure}
+            {t: sum(other == t for _, other in one.sure) for _, t in one.sure}
             for one in self.references
         )
 
