@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,12 +54,9 @@ class Gold:
         return alignment_error(links, sure, [one.possible for one in self.references]).error
 
     @cached_property
-    def linked(self) -> tuple[dict[int, int], ...]:
-        """For each pair the number of sure links of each target word that has one."""
-        return tuple(
-            {t: sum(other == t for _, other in one.sure) for _, t in one.sure}
-            for one in self.references
-        )
+    def linked(self) -> tuple[Counter[int], ...]:
+        """For each pair the number of links, sure or possible, of each target word that has one."""
+        return tuple(Counter(t for _, t in one.sure | one.possible) for one in self.references)
 
 
 def _sides(line: str) -> tuple[str, str]:
