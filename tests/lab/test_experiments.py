@@ -8,11 +8,19 @@ import torch
 
 from attlas.lab import Claim, Experiment, Published, Source
 from attlas.lab.data import data_folder, words_of
+from attlas.lab.experiments.alignment import (
+    Gold,
+    published_links,
+    recipes_of,
+    relative_entropy,
+    sampled,
+)
 from attlas.lab.experiments.coreference import IT, Example, examples, most_of_all, right_noun
 from attlas.lab.experiments.induction import predicted, prefix_matching
 from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.patterns import sentences_of
 from attlas.lab.experiments.projections import TIES, tied
+from attlas.lab.experiments.sentiment import Counts, Review, inverse_frequencies, log_odds
 from attlas.lab.ledger import all_experiments, find_experiment, judged
 from attlas.lab.report import effect_of, published_text
 from attlas.lab.results import SHIPPED, key_of, results_of, table_of
@@ -39,8 +47,12 @@ TINY: dict[str, dict[str, object]] = {
     "toy-maps": {"length": 4, "updates": 2, "texts": 4},
     "printed-numbers": {"tokens": 100},
     "statistics": {},
+    "logits": {"length": 4, "updates": 20},
     "patterns": {"choosing": 30, "measuring": 30},
     "coreference": {"pairs": 4},
+    "alignment": {"pairs": 300, "held back": 10, "recipes": recipes_of(4, 4)},
+    "word-order": {"pairs": 300, "held back": 10, "recipes": recipes_of(4)},
+    "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
 }
 
 
@@ -148,6 +160,50 @@ def test_the_first_seeds_measure_other_sentences() -> None:
 def test_words_and_marks_stand_apart() -> None:
     assert words_of("Don't you?") == "don ' t you ?"
     assert words_of("Aujourd’hui, j'ai l'eau.", french=True) == "aujourd ' hui , je ai le eau ."
+
+
+@pytest.mark.skipif(data_folder("word-alignment") is None, reason="no aligned words")
+def test_published_links_have_their_published_error() -> None:
+    gold = Gold.read()
+    errors = {name: round(gold.error(links), 3) for name, links in published_links().items()}
+    assert errors == {"fast_align": 0.164, "Giza++": 0.080}
+
+
+def test_no_sentence_is_both_trained_with_and_held_back() -> None:
+    pairs = [(f"s {i // 2}", f"t {i}") for i in range(40)] + [("one", "word")]
+    train, held_back = sampled(pairs, 1, (12, 5), 2)
+    assert (len(train), len(held_back)) == (12, 5)
+    sources = [source for source, _ in train + held_back]
+    assert len(set(sources)) == 17
+    assert "one" not in sources
+    assert set(train + held_back) <= set(pairs)
+
+
+def test_the_entropy_of_even_weights_is_1() -> None:
+    weights = torch.tensor([[0.25, 0.25, 0.25, 0.25], [0.0, 1.0, 0.0, 0.0]])
+    assert relative_entropy(weights).tolist() == pytest.approx([1.0, 0.0])
+
+
+GOOD = [Review("good film", True), Review("a good film", True)]
+BAD = [Review("bad film", False), Review("a bad film", False)]
+
+
+def test_log_odds_are_those_of_texts_with_a_word() -> None:
+    found = log_odds(GOOD + BAD, 1)
+    assert set(found) == {"good", "bad", "film", "a"}
+    assert found["good"] == pytest.approx(torch.tensor(3.0).log().item())  # (2 + 1) / (0 + 1)
+    assert found["bad"] == pytest.approx(-found["good"])
+    assert found["film"] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("frequent", [True, False])
+def test_counted_words_tell_good_from_bad(frequent: bool) -> None:
+    weights = inverse_frequencies(GOOD + BAD, 2)
+    assert weights["film"] == pytest.approx(1.0)  # in every text
+    assert weights["good"] > weights["film"]
+    model = Counts.fitted(GOOD + BAD, weights, longest=2, frequent=frequent)
+    new = [Review("a really good one", True), Review("bad", False)]
+    assert model.accuracy(new) == 1.0
 
 
 def test_the_effect_of_a_rule_of_one_part_is_that_of_the_part() -> None:

@@ -275,14 +275,15 @@ SMALL = (
 
 def ending(updates: int, kind: str) -> tuple[str, ...]:
     """The end of a training, and a validation at it alone."""
+    warmup = min(100, updates // 2)
     return (
         f"training.max_steps={updates}",
-        f"training.schedule={{kind='{kind}', warmup=100, total_steps={updates}}}",
+        f"training.schedule={{kind='{kind}', warmup={warmup}, total_steps={updates}}}",
         f"training.validation={{criterion='loss', translate=false, every={updates}}}",
     )
 
 
-def _recipes(recurrent: int, transformer: int = 0) -> dict[str, tuple[str, ...]]:
+def recipes_of(recurrent: int, transformer: int = 0) -> dict[str, tuple[str, ...]]:
     """What trains the models for so many updates; 0 = no Transformer."""
     averaging = "training.averaging={kind='none'}"
     found = {"multi30k": (*RECURRENT, *ending(recurrent, "linear"), averaging)}
@@ -318,13 +319,13 @@ EXPERIMENTS = (
                 "pairs": 40_000,
                 "held back": 200,
                 "least words": 4,
-                "recipes": _recipes(600, 450),
+                "recipes": recipes_of(600, 450),
             },
             "full": {
                 "pairs": 100_000,
                 "held back": 500,
                 "least words": 4,
-                "recipes": _recipes(4000, 3000),
+                "recipes": recipes_of(4000, 3000),
             },
         },
         seeds={"quick": 3, "full": 3},
@@ -405,13 +406,13 @@ EXPERIMENTS = (
                 "pairs": 30_000,
                 "held back": 200,
                 "least words": 5,
-                "recipes": _recipes(500),
+                "recipes": recipes_of(500),
             },
             "full": {
                 "pairs": 45_000,
                 "held back": 500,
                 "least words": 5,
-                "recipes": _recipes(4000),
+                "recipes": recipes_of(4000),
             },
         },
         seeds={"quick": 3, "full": 3},
