@@ -334,7 +334,7 @@ EXPERIMENTS = (
                 "Additive attention aligns words, in texts of another kind, too.",
                 lesson("Attention as interpretability"),
                 _learnt(Difference(AER, {"by": "diagonal"}, {"by": "additive"}, 0.1), "additive"),
-                "An error that is 10 points below that of the diagonal, as of models that learn longer.",
+                "Models that learn longer, with an error 10 points below that of the diagonal.",
                 (
                     Published("AER, local-m attention", 0.34, _LUONG),
                     Published("AER, global attention", 0.39, _LUONG),
@@ -346,7 +346,7 @@ EXPERIMENTS = (
                 _learnt(
                     Difference(AER, {"by": "diagonal"}, {"by": "Transformer"}, 0.1), "Transformer"
                 ),
-                "An error that is 10 points below that of the diagonal, as of models that learn longer.",
+                "Models that learn longer, with an error 10 points below that of the diagonal.",
             ),
             Claim(
                 "Attention aligns as well as an aligner made for it.",
