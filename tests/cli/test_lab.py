@@ -82,3 +82,49 @@ def test_in_a_pipe_each_claim_is_a_line_without_spaces_at_its_end() -> None:
     assert len(lines) == 1 + len(claims)
     assert all(line == line.rstrip() for line in lines)
     assert all(line.endswith(claim.text) for line, claim in zip(lines[1:], claims, strict=True))
+
+
+NAMES = ("scale", "statistics", "permutation")
+
+
+def measurements(folder: str) -> dict[str, object]:
+    return {
+        str(path.relative_to(folder)): json.loads(path.read_text())["measurements"]
+        for path in Path(folder).glob("*/quick/seed-*.json")
+    }
+
+
+def test_experiments_side_by_side_measure_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    code, together, error = called("lab", "run", *NAMES, "--seeds", "2", "-j", "2", "-o", "two")
+    assert code == 0, error
+    code, alone, error = called("lab", "run", *NAMES, "--seeds", "2", "-j", "1", "-o", "one")
+    assert code == 0, error
+    assert together == alone
+    assert measurements("two") == measurements("one")
+    assert len(measurements("one")) == 2 * len(NAMES)
+
+
+def test_what_fails_side_by_side_is_named_and_the_others_are_measured() -> None:
+    folder = Path("lab/scale/quick")
+    folder.mkdir(parents=True)
+    (folder / "seed-1.json").write_text("{")
+    code, _, error = called("lab", "run", *NAMES, "--seeds", "1", "-j", "2")
+    assert code == 2
+    assert "a failure of scale" in error
+    assert {Path(name).parts[0] for name in measurements_but("scale")} == {*NAMES} - {"scale"}
+
+
+def measurements_but(name: str) -> list[str]:
+    return [
+        str(path.relative_to("lab"))
+        for path in Path("lab").glob("*/quick/seed-*.json")
+        if path.relative_to("lab").parts[0] != name
+    ]
+
+
+def test_only_one_experiment_that_measures_time_runs_at_once() -> None:
+    assert {one.name for one in all_experiments() if one.alone} == {
+        "rnn-vs-attention",
+        "cost-of-heads",
+    }

@@ -55,6 +55,16 @@ def run_experiments(
         ),
     ] = True,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            help="How many experiments run at the same time, each with one thread; by default one "
+            "for each core, 8 at most. Those that measure time run alone.",
+        ),
+    ] = None,
     out: Folder = Path("lab"),
 ) -> None:
     """Measure experiments, and print their verdicts.
@@ -70,12 +80,13 @@ def run_experiments(
     Examples:
       attlas lab run scale
       attlas lab run all --quick
+      attlas lab run all --quick --jobs 1
       attlas lab run reversal --full --seeds 3
     """
     with loading():
         from attlas.jobs.lab import run_named
 
-    run_named(names, "quick" if quick else "full", seeds, out)
+    run_named(names, "quick" if quick else "full", seeds, out, jobs)
 
 
 @lab.command(cls=Guarded)

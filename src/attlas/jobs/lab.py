@@ -1,13 +1,19 @@
 """The work of `attlas lab`."""
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from attlas._text import count_noun
+from attlas.errors import AttlasError
 from attlas.lab.experiment import Experiment, Scale
 from attlas.lab.ledger import Entry, all_experiments, entry_of, find_experiment, judged
 from attlas.lab.pictures import write_figures
@@ -28,23 +34,85 @@ def list_entries(folder: Path) -> None:
     print_verdicts([entry_of(experiment, folder) for experiment in all_experiments()])
 
 
-def run_named(names: Sequence[str], scale: Scale, seeds: int | None, folder: Path) -> None:
-    """Run experiments by name, and print their verdicts."""
+def run_named(
+    names: Sequence[str], scale: Scale, seeds: int | None, folder: Path, jobs: int | None = None
+) -> None:
+    """Run experiments by name, and print their verdicts.
+
+    Args:
+        jobs: How many run at the same time, each in a process of its own with one thread; None: one
+            for each core, 8 at most. One experiment alone runs in this process.
+
+    Raises:
+        AttlasError: For an unknown name, for missing data, and for an experiment that fails.
+    """
     experiments: list[Experiment] = []
     for name in names:
         selected_experiments = all_experiments() if name == "all" else [find_experiment(name)]
         experiments += [
             experiment for experiment in selected_experiments if experiment not in experiments
         ]
-    entries = []
-    for experiment in experiments:
+    for experiment in experiments.copy():
         reason = missing_data(experiment)
         if reason and "all" in names:
             _tell(f"{experiment.name}: left out; it {reason}")
-            continue
-        results = list(run(experiment, scale, folder, seeds=seeds, report=_tell))
+            experiments.remove(experiment)
+    together = [experiment for experiment in experiments if not experiment.alone]
+    jobs = min(jobs or min(os.cpu_count() or 1, _MOST_JOBS), len(together))
+    if jobs > 1:
+        _run_together(together, scale, seeds, folder, jobs)
+    entries = []
+    for experiment in experiments:
+        report = _silent if jobs > 1 and not experiment.alone else _tell  # it is measured
+        results = list(run(experiment, scale, folder, seeds=seeds, report=report))
         entries.append(judged(experiment, scale, results))
     print_verdicts(entries)
+
+
+_MOST_JOBS = 8
+_POLL = 0.1  # seconds
+
+
+def _run_together(
+    experiments: Sequence[Experiment], scale: Scale, seeds: int | None, folder: Path, jobs: int
+) -> None:
+    """Run each in a process of its own, so many at the same time.
+
+    Ctrl-C ends them in order: a training keeps its checkpoint, and goes on later.
+    """
+    options = [f"--{scale}", "--out", str(folder), "--jobs", "1"]
+    options += [] if seeds is None else ["--seeds", str(seeds)]
+    waiting, failed = [experiment.name for experiment in experiments], list[str]()
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                name = waiting.pop(0)
+                running[name] = subprocess.Popen(
+                    [sys.executable, "-m", "attlas", "lab", "run", name, *options],
+                    stdout=subprocess.DEVNULL,  # verdicts are printed when all have ended
+                    env={**os.environ, "OMP_NUM_THREADS": "1"},
+                )
+            time.sleep(_POLL)
+            for name in [name for name, process in running.items() if process.poll() is not None]:
+                if running.pop(name).returncode:
+                    failed.append(name)
+    finally:
+        for process in running.values():
+            with suppress(OSError):
+                process.send_signal(signal.SIGINT)
+        for process in running.values():
+            process.wait()
+    if failed:
+        raise AttlasError(
+            "experiments that end",
+            f"a failure of {', '.join(failed)}",
+            "see what is printed above; the others are measured",
+        )
+
+
+def _silent(line: str) -> None:
+    """Report nothing."""
 
 
 def write_report(folder: Path, html: Path | None, markdown: Path | None) -> None:

@@ -150,6 +150,7 @@ class Experiment:
         plots: The pictures of its page.
         needs: Names of the data folders that it reads beside what attlas ships; see `data_folder`.
         examples: Gives the maps of its page, with the settings and the trainings of the first seed.
+        alone: Whether it measures time or memory, and so runs when no other one does.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Experiment:
     plots: tuple[Plot, ...] = ()
     needs: tuple[str, ...] = ()
     examples: Callable[[Context], Iterable[Example]] | None = None
+    alone: bool = False
 
     def __post_init__(self) -> None:
         for scale in ("quick", "full"):

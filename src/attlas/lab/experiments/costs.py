@@ -94,6 +94,7 @@ EXPERIMENTS = (
         "The share of the first input in the gradient of the last output says how far a gradient "
         "reaches; layers are untrained.",
         measure=recurrence,
+        alone=True,
         settings={
             "quick": {"dim": 64, "lengths": (64, 128, 256, 512, 1024), "repeats": 5},
             "full": {
@@ -153,6 +154,7 @@ EXPERIMENTS = (
         method="One attention layer of 512 numbers with 1 to 16 heads reads one text, by the fused "
         "kernel and with the weights written out.",
         measure=heads,
+        alone=True,
         settings={
             "quick": {"dim": 512, "length": 512, "repeats": 5},
             "full": {"dim": 512, "length": 1024, "repeats": 9},
