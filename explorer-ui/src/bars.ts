@@ -8,6 +8,7 @@ import type { Order } from "./state.ts";
 const LINE = 26; // px of a line
 const COLUMN = 260; // px of a column, where several fit beside each other
 const GAP = 24; // px between columns
+const SHORT = 6; // letters that always fit
 const MORE = 8; // lines that are there beyond those in view
 
 /** How the lines of a list look at one moment. */
@@ -135,7 +136,9 @@ export class Bars {
     const weight = weights[index] ?? 0;
     const label = labels[index];
     const { element, word, track, number } = line;
-    write(word, label?.text ?? "");
+    const text = label?.text ?? "";
+    write(word, text);
+    word.classList.toggle("long", text.length > SHORT);
     write(number, exact(weight));
     const paint = shade && css(colour(shade.ramp, shade.dark(weight, index)));
     const marks = [index === this.top && weight > 0, index === shade?.partner, label?.special ?? false];

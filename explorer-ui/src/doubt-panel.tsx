@@ -40,7 +40,15 @@ export function DoubtPanel() {
   const { came: adversary, problem: lost, waiting: searching } = useAsked(search && own, search, (_, signal) =>
     asked === null ? undefined : door.adversary?.(answer?.map ?? "", asked, signal),
   );
-  if (asked === null || answer === null || !answer.doubt) return null;
+  if (answer?.doubt === null) {
+    return (
+      <p class="hint empty">
+        This model gives vectors, no output whose probability could change. Doubt needs a model that translates, labels
+        a text, or predicts tokens.
+      </p>
+    );
+  }
+  if (asked === null || !answer?.doubt) return null;
   const layer = answer.layers[asked.layer];
   const sheet = now.sheet.value;
   const tokens = (axis: "rows" | "keys") => (index: number) =>

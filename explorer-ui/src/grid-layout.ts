@@ -12,7 +12,7 @@ export interface Thumbnail extends Head {
   readonly y: number;
 }
 
-/** A line of writing: the heading of a sheet, or the name of a layer. */
+/** A line of writing: the heading of a sheet, or the name of a layer or a head, which ends at `x`. */
 export interface Writing {
   readonly text: string;
   readonly x: number;
@@ -32,6 +32,7 @@ const GAP = 3;
 const SMALLEST = 12;
 const LARGEST = 44;
 const HEADING = 22;
+const NUMBERS = 15; // px of the line with the numbers of heads
 const GUTTER = 30;
 
 /** The layers under their headings, in the order of each heading's first layer. */
@@ -82,6 +83,14 @@ export function grid(
         writing.push({ text: sheet, x: 0, y: y + HEADING / 2, heading: true });
         y += HEADING;
       }
+      // Which head is which: every one, or as many as fit.
+      const heads = own.reduce((most, layer) => Math.max(most, layers[layer]?.heads ?? 0), 0);
+      const each = Math.ceil((writes(`${heads}`) + 4) / step);
+      for (let head = 0; heads > 1 && head < heads; head += each) {
+        const text = String(head);
+        writing.push({ text, x: left + head * step + (size + writes(text)) / 2, y: y + 6, heading: false });
+      }
+      if (heads > 1) y += NUMBERS;
       for (const layer of own) {
         const described = layers[layer];
         if (described === undefined) continue;

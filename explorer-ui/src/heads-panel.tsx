@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { HeadGrid } from "./head-grid.ts";
 import { useExplorer } from "./panel.ts";
 import { Select } from "./parts.tsx";
-import { useSignalEffect } from "./signals.ts";
+import { useSignal, useSignalEffect } from "./signals.ts";
 import { statisticName } from "./wording.ts";
 
 /** All heads of all layers at once. */
@@ -14,6 +14,7 @@ export function HeadsPanel() {
   const room = useRef<HTMLDivElement>(null);
   const readout = useRef<HTMLParagraphElement>(null);
   const grid = useRef<HeadGrid | null>(null);
+  const several = useSignal(false);
   // With the frame that shows the panel, not with the next one.
   useLayoutEffect(() => {
     if (canvas.current === null || room.current === null || readout.current === null) return;
@@ -23,7 +24,7 @@ export function HeadsPanel() {
       room.current,
       readout.current,
       {
-        choose: ({ layer, head }) => explorer.see(layer, head),
+        choose: (head) => (several.peek() ? explorer.toggle(head) : explorer.see(head.layer, head.head)),
         toggle: (head) => explorer.toggle(head),
         point: (head) => explorer.expect(head),
       },
@@ -83,6 +84,15 @@ export function HeadsPanel() {
             onChange={(event) => explorer.set({ sorted: event.currentTarget.checked })}
           />{" "}
           sorted
+        </label>
+        <label>
+          <input
+            id="several"
+            type="checkbox"
+            checked={several.value}
+            onChange={(event) => (several.value = event.currentTarget.checked)}
+          />{" "}
+          select several
         </label>
         <label hidden={now.statistic.value === null}>
           from{" "}

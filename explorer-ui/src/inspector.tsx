@@ -57,7 +57,8 @@ export const TABS: readonly Tab[] = [
   tab("mechanism", "Mechanism", MechanismPanel, (door) => door.mechanism !== undefined),
   tab("statistics", "Statistics", StatisticsPanel),
   tab("compare", "Compare", ComparePanel),
-  tab("doubt", "Doubt", DoubtPanel, (door, answer) => door.doubt !== undefined && answer?.doubt != null),
+  // Of a model that has no output, it says so.
+  tab("doubt", "Doubt", DoubtPanel, (door, answer, model) => door.doubt !== undefined && !!answer && model?.texts === null),
   tab("beams", "Beams", BeamsPanel, (door, answer) => door.beams !== undefined && answer?.beams === true),
   tab("alignment", "Alignment", AlignmentPanel, (door, _, model) => door.alignment !== undefined && model?.gold === true),
   tab("notes", "Notes", NotesPanel, (door, _, model) => door.notes !== undefined && model?.notes === true),

@@ -7,10 +7,11 @@ import { sheets } from "./grid-layout.ts";
 import { isolated } from "./label.ts";
 import { type Cell, MapView, weightAt } from "./map-view.ts";
 import { largest, mean, head as headOf } from "./matrix.ts";
-import { type Piece, drawLegend } from "./painting.ts";
+import type { Piece } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
 import { Select } from "./parts.tsx";
 import { holdsAll, takesLong } from "./sheet.ts";
+import { css } from "./ramp.ts";
 import { SCALES, type Scale, shading, ticks } from "./scale.ts";
 import { percent } from "./share.ts";
 import { useSignal, useSignalEffect } from "./signals.ts";
@@ -229,6 +230,7 @@ function MapCanvas({ label }: { label: string }) {
       ramp: theme.ramp,
       gold: explorer.gold.value,
       active: place,
+      kept: now.pinned.value !== null,
     });
   };
   useSignalEffect(draw);
@@ -267,15 +269,10 @@ export function readout(explorer: Explorer, place: Place | null): string {
 function MapFoot() {
   const explorer = useExplorer();
   const { now, theme } = explorer;
-  const legend = useRef<HTMLCanvasElement>(null);
   const weights = explorer.weights.value;
   const scale = now.scale.value;
-  useSignalEffect(() => {
-    theme.changes.value;
-    const pen = legend.current?.getContext("2d");
-    if (!pen) return;
-    drawLegend(pen, theme.ramp, [], { x: 0, y: 0, width: 256 }, "", "");
-  });
+  theme.changes.value;
+  const colours = theme.ramp.steps.filter((_, step) => step % 15 === 0).map(css);
   if (weights === null) return null;
   return (
     <div class="map-foot">
@@ -284,7 +281,7 @@ function MapFoot() {
         <Select id="scale" value={scale} options={SCALES} choose={(one) => explorer.set({ scale: one as Scale })} />
       </label>
       <span class="legend">
-        <canvas id="legend" ref={legend} width={256} height={10} aria-hidden="true" />
+        <span id="legend" ref={(one) => one?.style.setProperty("background", `linear-gradient(90deg,${colours})`)} />
         <span id="ticks" class="ticks">
           {ticks(scale, largest(weights)).map(({ share, text }) => (
             <span key={share} ref={(one) => one?.style.setProperty("--share", `${(share * 100).toFixed(1)}%`)}>
@@ -302,8 +299,8 @@ function Readout() {
   const explorer = useExplorer();
   const { pinned, pointed } = explorer.now;
   return (
-    <span id="readout" class="readout">
-      {readout(explorer, active({ pinned: pinned.value, pointed: pointed.value }))}
+    <span class="readout">
+      <span id="readout">{readout(explorer, active({ pinned: pinned.value, pointed: pointed.value }))}</span>
     </span>
   );
 }

@@ -28,9 +28,8 @@ export interface Plan extends Size {
 
 const widths = new WeakMap<readonly Label[], number>(); // px of the widest, as names are written
 
-/** Names stand beside the map where each has room; elsewhere round numbers need less of it. */
-export function planned(pen: Pen, picture: Named, room: Size, shown: Excerpt): Plan {
-  const single = exact(picture.near);
+/** What is needed on the left of a map and above it, with or without names. */
+function margins(pen: Pen, picture: Named, rows: boolean, keys: boolean): { left: number; top: number } {
   const widest = (labels: readonly Label[]) => {
     const known = widths.get(labels);
     if (known !== undefined) return known;
@@ -39,9 +38,23 @@ export function planned(pen: Pen, picture: Named, room: Size, shown: Excerpt): P
     return found;
   };
   const numbers = pen.measureText(picture.layer.queries.toLocaleString("en")).width;
+  return {
+    left: Math.ceil(Math.max(rows ? widest(picture.rows) : 0, numbers) + 12),
+    top: Math.ceil((keys ? widest(picture.columns) : FONT) + 14),
+  };
+}
+
+/** The same map with names where cells are single tokens, as many as fit. */
+export function withNames(pen: Pen, picture: Named, plan: Plan): Plan {
+  const single = exact(picture.near);
+  return { ...plan, ...margins(pen, picture, single, single), named: { rows: single, keys: single } };
+}
+
+/** Names stand beside the map where each has room; elsewhere round numbers need less of it. */
+export function planned(pen: Pen, picture: Named, room: Size, shown: Excerpt): Plan {
+  const single = exact(picture.near);
   const around = (rows: boolean, keys: boolean) => {
-    const left = Math.ceil(Math.max(rows ? widest(picture.rows) : 0, numbers) + 12);
-    const top = Math.ceil((keys ? widest(picture.columns) : FONT) + 14);
+    const { left, top } = margins(pen, picture, rows, keys);
     const width = Math.max(room.width - left - EDGE, 40);
     const size = fit(picture.layer, { width, height: Math.max(room.height - top - 4, 40) });
     return { left, top, ...size };

@@ -7,10 +7,10 @@ import { type Ramp, colour, ink } from "./ramp.ts";
 import { short } from "./share.ts";
 import type { Place } from "./state.ts";
 import { type Piece, fitted, hatched, painted, shortened, within } from "./painting.ts";
-import { EDGE, FONT, LONGEST_LABEL, NAMED, type Plan, exact, planned } from "./map-plan.ts";
+import { EDGE, FONT, LONGEST_LABEL, NAMED, type Plan, exact, planned, withNames } from "./map-plan.ts";
 import type { Pen } from "./pen.ts";
 import type { Theme } from "./theme.ts";
-import { type Size, panned, pixelOf, placeAt, roundPlaces, touched, zoomed } from "./viewport.ts";
+import { type Size, each, inView, panned, pixelOf, placeAt, roundPlaces, touched, zoomed } from "./viewport.ts";
 
 /** What a map shows at one moment. Places are counted from the beginning of `near.excerpt`. */
 export interface Picture {
@@ -26,6 +26,8 @@ export interface Picture {
   readonly rightToLeft: boolean;
   readonly ramp: Ramp;
   readonly active: Place | null;
+  /** Whether that is kept. */
+  readonly kept: boolean;
   /** The links of annotators, keys by rows. */
   readonly gold: readonly GoldLink[];
 }
@@ -312,15 +314,25 @@ export class MapView {
     this.name(pen, picture, plan, shown, family);
   }
 
-  /** How large the map and its names are; null where nothing is shown. */
+  /** How large the map and its names are in an export; null where nothing is shown. */
   get size(): Size | null {
-    const { plan } = this;
+    const plan = this.exported();
     return plan && { width: plan.left + plan.width + EDGE, height: plan.top + plan.height + 4 };
+  }
+
+  /** On screen a word is named when it is pointed at; a picture has names instead. */
+  private exported(): Plan | null {
+    const { picture, plan } = this;
+    const pen = this.canvas.getContext("2d");
+    if (picture === null || plan === null || pen === null) return null;
+    pen.font = `600 ${FONT}px ${this.theme.font}`;
+    return withNames(pen, picture, plan);
   }
 
   /** Draw what is on screen with another pen. */
   export(pen: Pen): void {
-    const { picture, plan, shown } = this;
+    const { picture, shown } = this;
+    const plan = this.exported();
     if (picture === null || plan === null || shown === null) return;
     this.render(pen, picture, plan, shown);
     this.drawMarks(pen, picture, plan, shown);
@@ -428,7 +440,10 @@ export class MapView {
       const { rows, keys } = picture.near.excerpt;
       const start = down ? rows.from : keys.from;
       const named = down ? plan.named.rows : plan.named.keys;
-      const places = named ? each(inView({ from: 0, to: Infinity }, span)) : roundPlaces(span, size, down ? 24 : 56);
+      const step = Math.ceil((NAMED * (span.to - span.from)) / size - 1e-6); // each, or as many as fit
+      const places = named
+        ? each(inView({ from: 0, to: Infinity }, span)).filter((place) => place % step === 0)
+        : roundPlaces(span, size, down ? 24 : 56);
       for (const place of places) {
         const label = named ? labels[place - start]?.text : place.toLocaleString("en");
         const at = down ? plan.top + pixelOf(span, place + 0.5, size) : this.x(place + 0.5, plan, shown);
@@ -467,6 +482,7 @@ export class MapView {
     const { picture, plan, shown } = this;
     if (picture === null || plan === null || shown === null) return;
     for (const name of ["left", "top", "width", "height"] as const) styled(this.marks, name, `${plan[name]}px`);
+    this.marks.classList.toggle("kept", picture.kept);
     this.marksOf(picture, plan, shown).forEach((mark, index) => {
       const element = this.marks.children[index] as HTMLElement;
       if (element.hidden !== (mark === null)) element.hidden = mark === null;
@@ -567,17 +583,6 @@ function cellOf(span: Span, count: number, place: number): number | null {
   if (place < span.from || place >= span.to) return null;
   const length = span.to - span.from;
   return Math.floor(((place - span.from + 1) * count - 1) / length);
-}
-
-function inView(span: Span, shown: Span): Span {
-  return {
-    from: Math.max(span.from, Math.floor(shown.from)),
-    to: Math.min(span.to, Math.ceil(shown.to)),
-  };
-}
-
-function each({ from, to }: Span): number[] {
-  return Array.from({ length: Math.max(to - from, 0) }, (_, index) => from + index);
 }
 
 /** The value under a place that names a cell. */

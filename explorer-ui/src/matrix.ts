@@ -92,7 +92,9 @@ export function column(matrix: Matrix, index: number): number[] {
 }
 
 export function largest(matrix: Matrix): number {
-  return matrix.values.reduce((most, value) => (value > most ? value : most), 0);
+  let most = 0;
+  for (const value of matrix.values) if (value > most) most = value;
+  return most;
 }
 
 /** The indices of the `count` largest of these numbers, largest first; equals in their order. */

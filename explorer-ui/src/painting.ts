@@ -30,27 +30,44 @@ export function painted(
   [small.width, small.height] = [across, down * pieces.length];
   const image = new ImageData(across, down * pieces.length);
   const strongest = new Float32Array(across * down * pieces.length).fill(-1);
-  // Some hundred thousand cells at a time: no array for each of them.
+  // Where each key lies in a line. Some hundred thousand cells at a time: no array for each of them.
+  const places = Int32Array.from({ length: columns }, (_, column) => {
+    const x = Math.floor((column * across) / columns);
+    return flipped ? across - 1 - x : x;
+  });
   const [to, colours] = [new Uint32Array(image.data.buffer), pixels(ramp)];
-  const most = colours.length - 1;
   pieces.forEach(({ matrix: { values }, shade }, index) => {
     for (let row = 0; row < rows; row++) {
-      const [from, start] = [row * columns, (index * down + Math.floor((row * down) / rows)) * across];
-      const none = shade(0, row);
-      for (let column = 0; column < columns; column++) {
-        const weight = values[from + column] ?? 0;
-        if (Number.isNaN(weight)) continue; // no query may look there: the hatching shows
-        const share = Math.min(Math.max(shade(weight, row), 0), 1);
-        const x = Math.floor((column * across) / columns);
-        const place = start + (flipped ? across - 1 - x : x);
-        if (Math.abs(share - none) <= (strongest[place] ?? 0)) continue;
-        strongest[place] = Math.abs(share - none);
-        to[place] = colours[Math.round(share * most)] ?? 0;
-      }
+      const start = (index * down + Math.floor((row * down) / rows)) * across;
+      const line = start + across;
+      const cells = values.subarray(row * columns, (row + 1) * columns);
+      paintRow(cells, places, shade, row, colours, strongest.subarray(start, line), to.subarray(start, line));
     }
   });
   small.getContext("2d")?.putImageData(image, 0, 0);
   return small;
+}
+
+/** A function of its own: one that is called for each row is soon compiled, a loop of 512 rows is late. */
+function paintRow(
+  cells: Float32Array,
+  places: Int32Array,
+  shade: Shading,
+  row: number,
+  colours: Uint32Array,
+  strongest: Float32Array,
+  to: Uint32Array,
+): void {
+  const none = shade(0, row);
+  for (let column = 0; column < places.length; column++) {
+    const share = Math.min(Math.max(shade(cells[column] as number, row), 0), 1);
+    const [far, place] = [Math.abs(share - none), places[column] as number];
+    // Not so of what no query may look at, which is NaN: the hatching shows.
+    if (far > (strongest[place] as number)) {
+      strongest[place] = far;
+      to[place] = colours[Math.round(share * (colours.length - 1))] as number;
+    }
+  }
 }
 
 /** So many pixels of a picture that is drawn in so many CSS pixels. */

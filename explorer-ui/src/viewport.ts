@@ -71,3 +71,16 @@ export function roundPlaces(span: Span, size: number, gap: number): number[] {
   for (let place = first; place < span.to; place += step) found.push(place);
   return found;
 }
+
+/** The places of a part that are in view. */
+export function inView(span: Span, shown: Span): Span {
+  return {
+    from: Math.max(span.from, Math.floor(shown.from)),
+    to: Math.min(span.to, Math.ceil(shown.to)),
+  };
+}
+
+/** Its places, one by one. */
+export function each({ from, to }: Span): number[] {
+  return Array.from({ length: Math.max(to - from, 0) }, (_, index) => from + index);
+}

@@ -1,6 +1,7 @@
 """What the page says of an output whose head looks elsewhere, in a real browser."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -8,7 +9,10 @@ import pytest
 
 from attlas.explorer import app
 from attlas.inference import Translator
+from attlas.inference.huggingface import HuggingFaceModel
 from support.page_visits import Reader, serving, well_behaved
+from support.small_models import model as small_model
+from support.small_models import saved
 from support.small_translators import small_translator
 from support.webdriver import END, LEFT, RIGHT, Driver
 
@@ -147,3 +151,19 @@ def test_axe_finds_nothing_to_mend_in_the_table(reader: Reader, width: int, sche
     reader.driver.prefer(scheme)
     enter(reader, f"{CROSS}&p=t2.4")
     assert reader.driver.violations() == []
+
+
+def test_of_an_encoder_that_gives_no_output_the_tab_says_why_there_is_nothing(
+    driver: Driver, tmp_path: Path
+) -> None:
+    folder = saved(tmp_path / "bert", "bert")
+    small_model("bert").base_model.save_pretrained(folder)  # without its head
+    model = HuggingFaceModel(folder)
+    with serving(app(model)) as address, well_behaved(driver, address):
+        reader = Reader(driver, address)
+        reader.enter("#text=the cat sat&v=1")
+        driver.wait("page.querySelector('#tab-doubt')")
+        driver.click("#tab-doubt")
+        driver.wait("page.querySelector('#inspected .empty')")
+        assert "no output whose probability could change" in reader.text("#inspected")
+        assert driver.violations() == []

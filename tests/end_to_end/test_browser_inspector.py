@@ -6,6 +6,7 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 import torch
@@ -145,6 +146,95 @@ def test_a_second_head_is_selected_with_space_or_shift_and_compared(
     assert "sel=" in reader.link()
 
 
+def test_on_a_phone_a_second_head_is_selected_with_a_box_and_compared(reader: Reader) -> None:
+    reader.driver.view(390, 844)
+    enter(reader, "#v=1&row=0&l=1&h=2&tab=compare")
+    reader.driver.click(".pane-tabs button")
+    reader.driver.wait("page.querySelector('#looking').scrollLeft === 0")
+    reader.driver.click("#several")
+    reader.driver.press("#grid", (-10, -30))
+    reader.driver.wait("page.querySelector('#compared')")
+    assert "&h=2" in reader.link()  # the head that is shown stays
+    assert "sel=" in reader.link()
+    reader.driver.click("#several")
+    reader.driver.press("#grid", (-10, -30))
+    reader.driver.wait("!location.hash.includes('h=2&')")
+
+
+@pytest.mark.parametrize("height", [844, 500])
+def test_on_a_phone_help_opens_at_its_beginning_with_its_button_in_view(
+    reader: Reader, height: int
+) -> None:
+    reader.driver.view(390, height)
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.driver.click("#help")
+    reader.driver.wait("page.querySelector('#help-dialog').open")
+    script = """
+        const dialog = page.querySelector('#help-dialog');
+        const button = dialog.querySelector('.main');
+        const { bottom } = button.getBoundingClientRect();
+        return [dialog.scrollTop, bottom, page.activeElement === button];
+    """
+    top, bottom, focused = reader.driver.run(script)
+    assert (top, focused) == (0, True)
+    assert bottom <= height
+    reader.driver.keys([ENTER])
+    reader.driver.wait("!page.querySelector('#help-dialog').open")
+
+
+def test_a_cell_that_is_kept_looks_other_than_one_that_is_pointed_at(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.driver.hover("#map", 20, 20)
+    reader.driver.wait("page.querySelector('#readout').textContent !== ''")
+    look = "return getComputedStyle(page.querySelector('.crosshair > :nth-child(3)')).boxShadow"
+    pointed = reader.driver.run(look)
+    reader.driver.press("#map", (20, 20))
+    reader.driver.wait("page.querySelector('.crosshair.kept')")
+    assert reader.driver.run(look) != pointed
+    word = "getComputedStyle(page.querySelector('.token[aria-pressed=true]')).boxShadow"
+    assert reader.driver.run(f"return {word}") != "none"
+    reader.driver.keys([ESCAPE])
+    reader.driver.wait("!page.querySelector('.crosshair.kept')")
+    assert reader.driver.run(look) == pointed
+
+
+def test_numbers_under_words_stand_on_one_line_and_move_no_word(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    sizes = "return [...page.querySelectorAll('#target .token')].map(one => {"
+    sizes += " const { width, height } = one.getBoundingClientRect(); return [width, height]; })"
+    numbers = "[...page.querySelectorAll('.share')].filter(one => one.dataset.share !== '').length"
+    reader.driver.wait(f"{numbers} > 0")
+    before = reader.driver.run(sizes)
+    assert len({height for _, height in before}) == 1
+    reader.driver.run(
+        "page.querySelectorAll('.share').forEach(one => { one.dataset.share = '100'; })"
+    )
+    assert reader.driver.run(sizes) == before
+
+
+def test_the_numbers_of_the_heads_stand_above_them(reader: Reader) -> None:
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    written = """
+        window.written = [];
+        const own = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+          if (this.canvas.id === 'grid') window.written.push([text, ...place]);
+          return own.call(this, text, ...place);
+        };
+        const box = page.querySelector('#statistic');
+        box.value = box.options[1].value;
+        box.dispatchEvent(new Event('change'));
+    """
+    reader.driver.run(written)
+    reader.driver.wait("window.written.length > 0")
+    found = reader.driver.run("return window.written")
+    first = min(y for _, _, y, *_ in found)
+    heads = [(text, x) for text, x, y, *_ in found if y - first < 30 and text.isdigit()]
+    assert [text for text, _ in heads][:HEADS] == [str(head) for head in range(HEADS)]
+    gaps = {round(b[1] - a[1]) for a, b in pairwise(heads[:HEADS])}
+    assert len(gaps) == 1  # as far apart as the pictures
+
+
 def test_a_head_of_another_layer_is_fetched_to_be_compared(
     reader: Reader, served: tuple[str, Trace]
 ) -> None:
@@ -278,6 +368,45 @@ def test_what_is_exported_is_what_is_on_screen(reader: Reader, served: tuple[str
 
 
 LONG = 403  # tokens, more than the maps have pixels
+
+
+def longer() -> Trace:
+    """A diagonal and one beside it."""
+    weights = torch.zeros(1, 2, LONG, LONG)
+    weights[0, 0] = torch.eye(LONG)
+    weights[0, 1] = torch.eye(LONG).roll(-1, 1)
+    trace = Trace()
+    trace.record("encoder.0", DenseAttentionMap(weights))
+    words = [f"w{index}" for index in range(LONG)]
+    trace.label_layer("encoder.0", [words], [words])
+    return trace
+
+
+@pytest.mark.parametrize(("view", "every"), [("&q=0-29&k=0-29", 1), ("", 2)])
+def test_an_exported_picture_has_words_at_both_axes_as_many_as_fit(
+    driver: Driver, view: str, every: int
+) -> None:
+    with serving(app(longer(), name="long")) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        driver.view(700, 420)  # where the screen has room for numbers alone
+        enter(reader, f"#v=1&row=0&l=0&h=0{view}")
+        driver.run(SAVED)
+        driver.run("page.querySelector('#export-svg').click()")
+        driver.wait("window.saved.length === 1")
+        svg = driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+        named = [int(number) for number in re.findall(r">w(\d+)</text>", svg)]
+        rows = named[: len(named) // 2]
+        assert named == rows * 2
+        step = rows[1] - rows[0]
+        assert rows == list(range(0, rows[-1] + 1, step))
+        assert step >= every
+        assert rows[-1] + step > (29 if view else LONG - 1)
+        places = re.findall(r'translate\(([\d.]+) ([\d.]+)\)">\s*<text[^>]*>w\d+<', svg)
+        apart = [float(b[1]) - float(a[1]) for a, b in pairwise(places)]
+        assert min(apart) >= 10.9  # px, so that no two lie on one another
+        assert svg.count('rotate(-90)">') == len(rows)
+
+
 SHOWN = """
 const canvas = page.querySelector(arguments[0]);
 const { width, height } = canvas;
@@ -292,14 +421,7 @@ return [seen.size, height];
 
 
 def test_in_a_map_of_more_cells_than_pixels_no_diagonal_vanishes(driver: Driver) -> None:
-    weights = torch.zeros(1, 2, LONG, LONG)
-    weights[0, 0] = torch.eye(LONG)
-    weights[0, 1] = torch.eye(LONG).roll(-1, 1)
-    trace = Trace()
-    trace.record("encoder.0", DenseAttentionMap(weights))
-    words = [f"w{index}" for index in range(LONG)]
-    trace.label_layer("encoder.0", [words], [words])
-    with serving(app(trace, name="long")) as url, well_behaved(driver, url):
+    with serving(app(longer(), name="long")) as url, well_behaved(driver, url):
         reader = Reader(driver, url)
         driver.view(1280, 800)
         reader.enter("#v=1&row=0&l=0&h=0&sel=0.1&tab=compare")
