@@ -16,8 +16,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from starlette.applications import Starlette
+
+from attlas.analysis.alignment import parse_reference
 from attlas.explorer import app
-from attlas.explorer.backends import TranslatorProtocol
+from attlas.explorer.notes import NotesFile
 from attlas.inference import Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.recording import Trace
@@ -42,6 +45,16 @@ VIEWS: dict[str, tuple[bool, str]] = {
 }
 
 
+# Of the trace of one translation, with links that a person gave it.
+KITCHEN = "I am reading a book in the kitchen."
+GERMAN = "Ich lese ein Buch in der Küche."
+LINKS = "0-0 1p1 2-1 3-2 4-3 5-4 6-5 7-6"
+NOTES = (
+    ("“lese” looks at “reading”, not at “am”.", "#v=1&row=0&p=t1.2"),
+    ("“Küche” looks at “kitchen”.", "#v=1&row=0&p=t7.7"),
+)
+OF_TRACE = {"alignment": "v=1&row=0&tab=alignment", "notes": "v=1&row=0&p=t1.2&tab=notes"}
+
 IMAGE = {"image": "v=1&row=0&l=1&h=1&p=t0&tab=image"}
 
 
@@ -56,13 +69,24 @@ def seen() -> Trace:
     return names["trace"]
 
 
-def take(shown: TranslatorProtocol | Trace, views: dict[str, str]) -> None:
-    """Take the pictures of these views of one model."""
+def translated(run: Translator) -> Trace:
+    """The trace of a translation that the links are of."""
+    translation = run(KITCHEN)
+    if translation.text != GERMAN or translation.trace is None:
+        raise SystemExit(
+            f"expected a run that translates “{KITCHEN}” into “{GERMAN}”, whose links are known; "
+            f"got “{translation.text}”; train the recipe `demo` for longer"
+        )
+    return translation.trace
+
+
+def take(shown: Starlette, views: dict[str, str]) -> None:
+    """Take the pictures of these views of what one server shows."""
     sys.path.insert(0, str(ROOT / "tests"))
     from support.page_visits import serving
     from support.webdriver import browser
 
-    with serving(app(shown)) as address, browser() as driver:
+    with serving(shown) as address, browser() as driver:
         driver.view(WIDTH, HEIGHT)
         driver.prefer("light")
         for name, link in views.items():
@@ -83,9 +107,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     OUT.mkdir(exist_ok=True)
     model, run = HuggingFaceModel(options.model), Translator(options.run)
-    take(seen(), IMAGE)
-    take(model, {name: link for name, (of_run, link) in VIEWS.items() if not of_run})
-    take(run, {name: link for name, (of_run, link) in VIEWS.items() if of_run})
+    take(app(seen()), IMAGE)
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder) / "notes.json"
+        for text, link in NOTES:
+            NotesFile(notes).add(text, link)
+        trace = translated(run)
+        gold = [parse_reference(LINKS, first=0)]
+        take(app(trace, name="translation.safetensors", gold=gold, notes=notes), OF_TRACE)
+    take(app(model), {name: link for name, (of_run, link) in VIEWS.items() if not of_run})
+    take(app(run), {name: link for name, (of_run, link) in VIEWS.items() if of_run})
     return 0
 
 
