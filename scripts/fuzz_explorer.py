@@ -10,8 +10,10 @@ no dependency of attlas: `pip install schemathesis` first, in an environment of 
 
 import argparse
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -42,21 +44,23 @@ def small_translator() -> Translator:
 
 
 def small_trace() -> attlas.Trace:
-    """Self-attention over two random texts."""
+    """Self-attention over two random texts, with an image of each."""
     attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
     source = torch.randn(2, 5, 8)
     with attlas.observe(attention) as trace:
         attention(source, source, source)
+    trace.label_image(torch.rand(2, 4, 4, 3).numpy(), grid=(2, 2), first=1)
     return trace
 
 
-def fuzz(shown: Any, examples: int) -> list[str]:
+def fuzz(shown: Any, examples: int, notes: Path) -> list[str]:
     """Ask each route so many times; print a line for each. Return the faults."""
     import schemathesis
 
     gold = [Reference(frozenset({(0, 0)}), frozenset({(0, 0)}))] * 2
     links = gold if isinstance(shown, attlas.Trace) else None
-    client = TestClient(app(shown, gold=links), base_url=BASE, raise_server_exceptions=False)
+    served = app(shown, gold=links, notes=notes)
+    client = TestClient(served, base_url=BASE, raise_server_exceptions=False)
     described = client.get("/api/openapi.json").json()
     faults: list[str] = []
     for found in schemathesis.openapi.from_dict(described).get_all_operations():
@@ -122,7 +126,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     faults: list[str] = []
     for kind, shown in (("translator", small_translator()), ("trace", small_trace())):
         print(f"# {kind}")
-        faults += fuzz(shown, options.examples)
+        with tempfile.TemporaryDirectory() as folder:
+            faults += fuzz(shown, options.examples, Path(folder) / "notes.json")
     print("\n".join(faults[:20]) or "no fault")
     return 1 if faults else 0
 
