@@ -28,6 +28,7 @@ from attlas.lab.experiment import (
     Claim,
     Condition,
     Context,
+    Example,
     Experiment,
     Measurement,
     Published,
@@ -216,6 +217,25 @@ def measure_alignment(context: Context) -> Iterator[Measurement]:
             yield Measurement(GREATEST, torch.tensor(greatest).mean().item(), where)
 
 
+def alignment_examples(context: Context) -> Iterator[Example]:
+    """What both models look at in a sentence that was held back."""
+    pairs = [(words_of(en), words_of(fr, french=True)) for en, fr in tatoeba_pairs("fr")]
+    for recipe in context.settings["recipes"]:
+        run = translator_of(context, recipe, pairs, recipe)
+        name = {"multi30k": "additive attention", "tiny": "a Transformer"}[recipe]
+        yield translated(run, recipe, f"English to French: {name}.")
+
+
+def translated(run: Run, name: str, caption: str) -> Example:
+    """The model translates the first sentence of eight words that was held back."""
+    sources = pairs_of(run, "valid").sources
+    text = next((one for one in sources if len(one.split()) == 8), sources[0])
+    trace = Translator(run)(text).trace
+    assert trace is not None
+    cross = [layer for layer in trace if trace.is_cross_attention(layer)]
+    return Example(name, caption, trace, cross[-1])
+
+
 def published_links() -> dict[str, Sequence[Links]]:
     """What fast_align and Giza++ found from English to French."""
     folder = required("word-alignment") / "system-outputs"
@@ -252,6 +272,16 @@ def measure_order(context: Context) -> Iterator[Measurement]:
         yield Measurement(DIAGONAL, table.role("cross", 0, "diagonal").score, where)
         yield Measurement(FORWARD, sum(forward) / len(forward), where)
         yield Measurement(SPREAD, sum(entropies) / len(entropies), where)
+
+
+def order_examples(context: Context) -> Iterator[Example]:
+    """A sentence into each language."""
+    for language, pairs in (
+        ("German", [(words_of(en), words_of(de)) for en, de in tatoeba_pairs("de")]),
+        ("Japanese", tanaka_pairs()),
+    ):
+        run = translator_of(context, language, pairs, "multi30k")
+        yield translated(run, language.lower(), f"English to {language}: additive attention.")
 
 
 MODELS = ("additive", "Transformer")
@@ -314,6 +344,7 @@ EXPERIMENTS = (
         "The Hansards are another kind of text than the models have learnt; fast_align and Giza++ "
         "learnt from Hansards. The diagonal links words at the same part of both sentences.",
         measure=measure_alignment,
+        examples=alignment_examples,
         settings={
             "quick": {
                 "pairs": 40_000,
@@ -401,6 +432,7 @@ EXPERIMENTS = (
         "them, is 1 on a diagonal map. A step goes back where its greatest weight stands before "
         "that of the step before it.",
         measure=measure_order,
+        examples=order_examples,
         settings={
             "quick": {
                 "pairs": 30_000,

@@ -172,15 +172,17 @@ def measure_patterns(context: Context) -> Iterator[Measurement]:
 
 
 def examples(context: Context) -> Iterator[Example]:
-    """The trained model on two sentences of the treebank."""
+    """The trained model on a sentence of our own."""
     model, tokenizer = text_encoder("minilm")
-    _, sentences = sentences_of(context.seed, 0, 40)
-    short = sorted(sentences, key=lambda one: len(one.words))[:2]
-    (reading,) = readings(model, tokenizer, short)
-    reading.trace.label(tokenizer, reading.inputs["input_ids"])
-    layer, head, _ = roles_of(reading, tokenizer.sep_token_id).best("previous")
-    caption = "MiniLM on two sentences: the head that looks most at the previous token."
-    yield Example("minilm", caption, reading.trace, layer, head)
+    inputs = tokenizer(
+        "The cat did not cross the street because it was tired.", return_tensors="pt"
+    )
+    with torch.no_grad(), attlas.observe(model) as trace:
+        model(**inputs)
+    trace.label(tokenizer, inputs["input_ids"])
+    layer, head, _ = roles(trace).best("previous")
+    caption = "MiniLM on a sentence: the head that looks most at the previous token."
+    yield Example("minilm", caption, trace, layer, head)
 
 
 def by_relation(

@@ -26,7 +26,15 @@ from attlas.data.lines import stream_lines
 from attlas.data.vocabulary import END
 from attlas.inference.classifier import TextClassifier
 from attlas.lab.data import required, words_of
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Published, Source
+from attlas.lab.experiment import (
+    Claim,
+    Context,
+    Example,
+    Experiment,
+    Measurement,
+    Published,
+    Source,
+)
 from attlas.lab.sources import chapter_4, lesson
 from attlas.lab.trainings import trained
 from attlas.lab.verdict import All, AtLeast, AtMost, Difference, Provided, Ratio, Rule
@@ -235,6 +243,21 @@ def measure_sentiment(context: Context) -> Iterator[Measurement]:
             yield from explanations(run, test[: s["explained"]], context.seed)
 
 
+OWN_REVIEW = (
+    "The story is dull at first and the music is awful, but the ending is wonderful, and the "
+    "actors are great."
+)
+
+
+def examples(context: Context) -> Iterator[Example]:
+    """What the attentive classifier looks at in a review that is in no collection."""
+    s = context.settings
+    train, _ = reviews(context.seed, (s["train"], s["test"]), s["words"])
+    found = TextClassifier(classifier_of(context, "attentive", train))(words_of(OWN_REVIEW))
+    caption = f"A review of our own, taken for {found.label}."
+    yield Example("review", caption, found.trace, list(found.trace)[-1])
+
+
 def looks_of(run: Run, some: Sequence[Review], odds: dict[str, float]) -> Iterator[Measurement]:
     """How telling the word is that the pooling looks at most, beside all words."""
     classifier, vocabulary = run.classifier(), run.labelled_vocabularies().text
@@ -301,6 +324,7 @@ EXPERIMENTS = (
         "collection, and may be of the same films, so accuracies are not those of the test set. "
         "What weights explain is asked of the attentive pooling, which has one weight for a word.",
         measure=measure_sentiment,
+        examples=examples,
         settings={
             "quick": {
                 "train": 4000,
