@@ -350,16 +350,16 @@ EXPERIMENTS = (
                 "pairs": 40_000,
                 "held back": 200,
                 "least words": 4,
-                "recipes": recipes_of(600, 450),
+                "recipes": recipes_of(150, 120),
             },
             "full": {
-                "pairs": 100_000,
-                "held back": 500,
+                "pairs": 40_000,
+                "held back": 200,
                 "least words": 4,
-                "recipes": recipes_of(4000, 3000),
+                "recipes": recipes_of(600, 450),
             },
         },
-        seeds={"quick": 3, "full": 3},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "Additive attention aligns words, in texts of another kind, too.",
@@ -438,16 +438,16 @@ EXPERIMENTS = (
                 "pairs": 30_000,
                 "held back": 200,
                 "least words": 5,
-                "recipes": recipes_of(500),
+                "recipes": recipes_of(120),
             },
             "full": {
-                "pairs": 45_000,
-                "held back": 500,
+                "pairs": 30_000,
+                "held back": 200,
                 "least words": 5,
-                "recipes": recipes_of(4000),
+                "recipes": recipes_of(500),
             },
         },
-        seeds={"quick": 3, "full": 3},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "Between languages of similar word order the map is near the diagonal.",
