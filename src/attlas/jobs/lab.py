@@ -1,6 +1,7 @@
 """The work of `attlas lab`."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -67,6 +68,9 @@ def run_named(
         results = list(run(experiment, scale, folder, seeds=seeds, report=report))
         entries.append(judged(experiment, scale, results))
     print_verdicts(entries)
+    if sys.stdout.isatty():  # a person reads, not a pipe
+        out = shlex.quote(str(folder))
+        print(f"\npages with plots and maps: attlas lab report --out {out} --html pages")
 
 
 _MOST_JOBS = 8
