@@ -11,7 +11,16 @@ from torch import nn
 
 import attlas
 from attlas.errors import DataError
-from attlas.lab import AtLeast, Claim, Context, Example, Experiment, Measurement, Scale, Source
+from attlas.lab import (
+    AtLeast,
+    AttentionExample,
+    Claim,
+    Context,
+    Experiment,
+    Measurement,
+    Scale,
+    Source,
+)
 from attlas.lab.data import data_folder
 from attlas.lab.examples import LARGEST, examples_of, key_kept, write_page
 from attlas.lab.ledger import SCALES, all_experiments, entry_of, judged
@@ -36,15 +45,15 @@ def observed(seed: int, tokens: int) -> attlas.Trace:
     return trace
 
 
-def examples(context: Context) -> Iterator[Example]:
+def examples(context: Context) -> Iterator[AttentionExample]:
     MADE.append(context.folder)
     trace = observed(context.seed, context.settings["tokens"])
-    yield Example("small", "A map & its <heads>.", trace, next(iter(trace)), head=1)
+    yield AttentionExample("small", "A map & its <heads>.", trace, next(iter(trace)), head=1)
 
 
-def other_examples(context: Context) -> Iterator[Example]:
+def other_examples(context: Context) -> Iterator[AttentionExample]:
     trace = observed(context.seed + 1, 3)
-    yield Example("other", "Another.", trace, next(iter(trace)))
+    yield AttentionExample("other", "Another.", trace, next(iter(trace)))
 
 
 EXPERIMENT = Experiment(

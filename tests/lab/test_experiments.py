@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attlas.lab import Claim, Experiment, Published, Source
-from attlas.lab.data import data_folder, words_of
+from attlas.lab.data import data_folder, spaced_words
 from attlas.lab.experiments.alignment import (
     Gold,
     published_links,
@@ -18,7 +18,7 @@ from attlas.lab.experiments.alignment import (
 from attlas.lab.experiments.coreference import IT, Example, examples, most_of_all, right_noun
 from attlas.lab.experiments.induction import predicted, prefix_matching
 from attlas.lab.experiments.padding import with_padding
-from attlas.lab.experiments.patterns import sentences_of
+from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.experiments.sentiment import Counts, Review, inverse_frequencies, log_odds
 from attlas.lab.ledger import all_experiments, find_experiment, judged
@@ -149,7 +149,7 @@ def test_the_right_noun_is_the_one_with_more_weight() -> None:
 
 @pytest.mark.skipif(data_folder("ud") is None, reason="no treebank")
 def test_the_first_seeds_measure_other_sentences() -> None:
-    parts = [sentences_of(seed, 10, 20) for seed in (1, 2, 3)]
+    parts = [treebank_sentences(seed, 10, 20) for seed in (1, 2, 3)]
     measured = [sentence.comments["sent_id"] for _, some in parts for sentence in some]
     assert len(set(measured)) == 60
     for choosing, measuring in parts:
@@ -158,8 +158,8 @@ def test_the_first_seeds_measure_other_sentences() -> None:
 
 
 def test_words_and_marks_stand_apart() -> None:
-    assert words_of("Don't you?") == "don ' t you ?"
-    assert words_of("Aujourd’hui, j'ai l'eau.", french=True) == "aujourd ' hui , je ai le eau ."
+    assert spaced_words("Don't you?") == "don ' t you ?"
+    assert spaced_words("Aujourd’hui, j'ai l'eau.", french=True) == "aujourd ' hui , je ai le eau ."
 
 
 @pytest.mark.skipif(data_folder("word-alignment") is None, reason="no aligned words")

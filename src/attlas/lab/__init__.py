@@ -1,9 +1,9 @@
 """The lab: every claim about attention as an experiment with a verdict."""
 
 from attlas.lab.experiment import (
+    AttentionExample,
     Claim,
     Context,
-    Example,
     Experiment,
     Measurement,
     Plot,
@@ -29,10 +29,10 @@ __all__ = [
     "All",
     "AtLeast",
     "AtMost",
+    "AttentionExample",
     "Claim",
     "Context",
     "Difference",
-    "Example",
     "Experiment",
     "Exponent",
     "Judgement",

@@ -105,14 +105,14 @@ Pair = tuple[str, str]
 _ELISION = re.compile(r"\b(aujourd|[cdjlmnst]|qu|jusqu|lorsqu|puisqu)['’]", re.IGNORECASE)
 
 
-def words_of(text: str, *, french: bool = False) -> str:
+def spaced_words(text: str, *, french: bool = False) -> str:
     """A text in lower case, with spaces between words and marks, as aligned texts have them.
 
     Args:
         french: Whether "l'eau" becomes "le eau", as in the aligned Hansards.
 
     Example:
-        >>> words_of("L'eau, qu'il boit.", french=True)
+        >>> spaced_words("L'eau, qu'il boit.", french=True)
         'le eau , que il boit .'
     """
     if french:

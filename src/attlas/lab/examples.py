@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attlas._files import parse_json, write_durably
 from attlas.errors import DataError
 from attlas.figures import heatmap, save
-from attlas.lab.experiment import Context, Example, Experiment, Scale
+from attlas.lab.experiment import AttentionExample, Context, Experiment, Scale
 from attlas.lab.results import key_of_examples
 from attlas.recording import Trace
 
@@ -34,9 +34,11 @@ class KeptExample:
         """That of the example."""
         return self.path.stem
 
-    def open(self) -> Example:
+    def open(self) -> AttentionExample:
         """The example, with its trace."""
-        return Example(self.name, self.caption, Trace.load(self.path), self.layer, self.head)
+        return AttentionExample(
+            self.name, self.caption, Trace.load(self.path), self.layer, self.head
+        )
 
 
 def keep_examples(experiment: Experiment, scale: Scale, context: Context, folder: Path) -> None:
@@ -106,7 +108,7 @@ def _key_in(folder: Path) -> str:
     return str(parse_json(path.read_bytes()).get("key", "")) if path.is_file() else ""
 
 
-def write_page(example: Example, path: Path) -> None:
+def write_page(example: AttentionExample, path: Path) -> None:
     """Write an example as a page, the explorer's one-file export.
 
     Raises:
@@ -121,7 +123,7 @@ def write_page(example: Example, path: Path) -> None:
         )
 
 
-def picture(example: Example) -> Figure:
+def picture(example: AttentionExample) -> Figure:
     """The map of its layer and head, on its first text."""
     attention_map = example.trace[example.layer]
     keys, queries = (side[0] if side else None for side in example.trace.tokens(example.layer))
@@ -129,6 +131,6 @@ def picture(example: Example) -> Figure:
     return heatmap(weights, keys, queries or keys)
 
 
-def write_picture(example: Example, path: Path) -> None:
+def write_picture(example: AttentionExample, path: Path) -> None:
     """Draw `picture` into a file."""
     save(picture(example), path)

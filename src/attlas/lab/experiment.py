@@ -117,7 +117,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Example:
+class AttentionExample:
     """Attention to be looked at: of a model of the experiment, on a text.
 
     Args:
@@ -162,7 +162,7 @@ class Experiment:
     claims: tuple[Claim, ...]
     plots: tuple[Plot, ...] = ()
     needs: tuple[str, ...] = ()
-    examples: Callable[[Context], Iterable[Example]] | None = None
+    examples: Callable[[Context], Iterable[AttentionExample]] | None = None
     alone: bool = False
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from attlas.data.vocabulary import BEGIN, END
 from attlas.decoding import DecodingConfig
 from attlas.errors import DataError
 from attlas.inference import Translation, Translator
-from attlas.lab.experiment import Context, Example
+from attlas.lab.experiment import AttentionExample, Context
 from attlas.metrics import corpus_bleu, token_accuracy
 from attlas.models import SequenceToSequence
 from attlas.runs import BEST, Run
@@ -161,7 +161,7 @@ def forced_batch(run: Run, count: int, split: SplitName = "test") -> ForcedBatch
     )
 
 
-def forced_example(run: Run, name: str, caption: str, count: int = 4) -> Example:
+def forced_example(run: Run, name: str, caption: str, count: int = 4) -> AttentionExample:
     """Where a trained model looks while it is fed with the right tokens of a few test pairs.
 
     The queries have the name of the token that they predict.
@@ -172,7 +172,7 @@ def forced_example(run: Run, name: str, caption: str, count: int = 4) -> Example
     keys = [vocabularies.source.pieces(ids) for ids in batch.source.tolist()]
     queries = [vocabularies.target.pieces(ids) for ids in batch.expected.tolist()]
     trace.label(keys, queries)
-    return Example(name, caption, trace, list(trace)[-1])
+    return AttentionExample(name, caption, trace, list(trace)[-1])
 
 
 def translations(

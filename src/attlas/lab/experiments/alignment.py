@@ -23,12 +23,12 @@ from attlas.analysis.roles.table import RoleTable
 from attlas.data.lines import read_lines
 from attlas.inference import Translator
 from attlas.inference.alignment import attention_to_source, trace_teacher_forced, words_of_tokens
-from attlas.lab.data import parallel_files, required, tanaka_pairs, tatoeba_pairs, words_of
+from attlas.lab.data import parallel_files, required, spaced_words, tanaka_pairs, tatoeba_pairs
 from attlas.lab.experiment import (
+    AttentionExample,
     Claim,
     Condition,
     Context,
-    Example,
     Experiment,
     Measurement,
     Published,
@@ -161,7 +161,7 @@ def sampled(
     return drawn[: sizes[0]], drawn[sizes[0] :]
 
 
-def translator_of(
+def trained_translator(
     context: Context, label: str, pairs: Sequence[tuple[str, str]], recipe: str
 ) -> Run:
     """A model that has learnt to translate some of these pairs, with others for validation."""
@@ -190,14 +190,14 @@ def _joined(text: str) -> str:
 def measure_alignment(context: Context) -> Iterator[Measurement]:
     """Translate in one domain, and align gold pairs of another."""
     gold = Gold.read()
-    pairs = [(words_of(en), words_of(fr, french=True)) for en, fr in tatoeba_pairs("fr")]
+    pairs = [(spaced_words(en), spaced_words(fr, french=True)) for en, fr in tatoeba_pairs("fr")]
     lower = [(source.lower(), target.lower()) for source, target in gold.pairs]
     lengths = [(len(source.split()), len(target.split())) for source, target in lower]
     yield Measurement(AER, gold.error([diagonal(*both) for both in lengths]), {"by": "diagonal"})
     for name, links in published_links().items():
         yield Measurement(AER, gold.error(links), {"by": name})
     for recipe in context.settings["recipes"]:
-        run = translator_of(context, recipe, pairs, recipe)
+        run = trained_translator(context, recipe, pairs, recipe)
         name = {"multi30k": "additive", "tiny": "Transformer"}[recipe]
         yield Measurement(BLEU, bleu_of(run), {"by": name})
         found = list(looked(run, lower))
@@ -217,23 +217,23 @@ def measure_alignment(context: Context) -> Iterator[Measurement]:
             yield Measurement(GREATEST, torch.tensor(greatest).mean().item(), where)
 
 
-def alignment_examples(context: Context) -> Iterator[Example]:
+def alignment_examples(context: Context) -> Iterator[AttentionExample]:
     """What both models look at in a sentence that was held back."""
-    pairs = [(words_of(en), words_of(fr, french=True)) for en, fr in tatoeba_pairs("fr")]
+    pairs = [(spaced_words(en), spaced_words(fr, french=True)) for en, fr in tatoeba_pairs("fr")]
     for recipe in context.settings["recipes"]:
-        run = translator_of(context, recipe, pairs, recipe)
+        run = trained_translator(context, recipe, pairs, recipe)
         name = {"multi30k": "additive attention", "tiny": "a Transformer"}[recipe]
-        yield translated(run, recipe, f"English to French: {name}.")
+        yield translation_example(run, recipe, f"English to French: {name}.")
 
 
-def translated(run: Run, name: str, caption: str) -> Example:
+def translation_example(run: Run, name: str, caption: str) -> AttentionExample:
     """The model translates the first sentence of eight words that was held back."""
     sources = pairs_of(run, "valid").sources
     text = next((one for one in sources if len(one.split()) == 8), sources[0])
     trace = Translator(run)(text).trace
     assert trace is not None
     cross = [layer for layer in trace if trace.is_cross_attention(layer)]
-    return Example(name, caption, trace, cross[-1])
+    return AttentionExample(name, caption, trace, cross[-1])
 
 
 def published_links() -> dict[str, Sequence[Links]]:
@@ -248,10 +248,10 @@ def published_links() -> dict[str, Sequence[Links]]:
 def measure_order(context: Context) -> Iterator[Measurement]:
     """The maps of a model for each language, on pairs that were held back."""
     for language, pairs in (
-        ("German", [(words_of(en), words_of(de)) for en, de in tatoeba_pairs("de")]),
+        ("German", [(spaced_words(en), spaced_words(de)) for en, de in tatoeba_pairs("de")]),
         ("Japanese", tanaka_pairs()),
     ):
-        run = translator_of(context, language, pairs, "multi30k")
+        run = trained_translator(context, language, pairs, "multi30k")
         where: Condition = {"English to": language}
         yield Measurement(BLEU, bleu_of(run), where)
         vocabularies, model = run.vocabularies(), run.model()
@@ -274,14 +274,16 @@ def measure_order(context: Context) -> Iterator[Measurement]:
         yield Measurement(SPREAD, sum(entropies) / len(entropies), where)
 
 
-def order_examples(context: Context) -> Iterator[Example]:
+def order_examples(context: Context) -> Iterator[AttentionExample]:
     """A sentence into each language."""
     for language, pairs in (
-        ("German", [(words_of(en), words_of(de)) for en, de in tatoeba_pairs("de")]),
+        ("German", [(spaced_words(en), spaced_words(de)) for en, de in tatoeba_pairs("de")]),
         ("Japanese", tanaka_pairs()),
     ):
-        run = translator_of(context, language, pairs, "multi30k")
-        yield translated(run, language.lower(), f"English to {language}: additive attention.")
+        run = trained_translator(context, language, pairs, "multi30k")
+        yield translation_example(
+            run, language.lower(), f"English to {language}: additive attention."
+        )
 
 
 MODELS = ("additive", "Transformer")

@@ -10,9 +10,9 @@ from torch import Tensor
 import attlas
 from attlas.lab.data import language_model, pieces_of_stories
 from attlas.lab.experiment import (
+    AttentionExample,
     Claim,
     Context,
-    Example,
     Experiment,
     Measurement,
     Published,
@@ -47,7 +47,7 @@ def measure_induction(context: Context) -> Iterator[Measurement]:
             yield Measurement(COPIED, right[:, places].mean().item(), where)
 
 
-def examples(context: Context) -> Iterator[Example]:
+def induction_examples(context: Context) -> Iterator[AttentionExample]:
     """One text of random tokens, twice in a row."""
     model = language_model("stories260K")
     torch.manual_seed(context.seed)
@@ -60,7 +60,7 @@ def examples(context: Context) -> Iterator[Example]:
     scores = {layer: prefix_matching(trace[layer], length) for layer in trace}
     layer = max(scores, key=lambda name: scores[name].max().item())
     caption = "stories260K on 12 random tokens, twice: the head that matches best."
-    yield Example("twice", caption, trace, layer, int(scores[layer].argmax()))
+    yield AttentionExample("twice", caption, trace, layer, int(scores[layer].argmax()))
 
 
 def prefix_matching(attention_map: Any, length: int) -> Float[Tensor, " heads"]:
@@ -91,7 +91,7 @@ EXPERIMENTS = (
         "twice in a row. The prefix-matching score of a head is its mean weight, at the second "
         "time of a token, on the token that followed the first time.",
         measure=measure_induction,
-        examples=examples,
+        examples=induction_examples,
         settings={
             "quick": {"texts": 32, "length": 32},
             "full": {"texts": 128, "length": 64},

@@ -15,9 +15,9 @@ from attlas.analysis.syntax import DependencyTable, between_words, syntax, word_
 from attlas.data.conllu import Sentence, read_conllu
 from attlas.lab.data import required, text_encoder
 from attlas.lab.experiment import (
+    AttentionExample,
     Claim,
     Context,
-    Example,
     Experiment,
     Measurement,
     Published,
@@ -36,7 +36,9 @@ CONTENT = frozenset({"NOUN", "PROPN", "VERB", "ADJ", "ADV"})
 TEXTS_AT_ONCE = 16
 
 
-def sentences_of(seed: int, choosing: int, measuring: int) -> tuple[list[Sentence], list[Sentence]]:
+def treebank_sentences(
+    seed: int, choosing: int, measuring: int
+) -> tuple[list[Sentence], list[Sentence]]:
     """Sentences of 8 to 40 words by which a head is chosen, and others by which it is measured.
 
     Those of the first seeds have no sentence in common that is measured.
@@ -50,7 +52,7 @@ def sentences_of(seed: int, choosing: int, measuring: int) -> tuple[list[Sentenc
 
 
 @dataclass(frozen=True)
-class Reading:
+class HeadReading:
     """What the heads of a model do with a batch of sentences.
 
     Args:
@@ -74,7 +76,7 @@ class Reading:
         )
 
 
-def readings(model: Any, tokenizer: Any, sentences: Sequence[Sentence]) -> Iterator[Reading]:
+def readings(model: Any, tokenizer: Any, sentences: Sequence[Sentence]) -> Iterator[HeadReading]:
     """The model reads all sentences, some at a time."""
     for first in range(0, len(sentences), TEXTS_AT_ONCE):
         some = sentences[first : first + TEXTS_AT_ONCE]
@@ -86,16 +88,16 @@ def readings(model: Any, tokenizer: Any, sentences: Sequence[Sentence]) -> Itera
         )
         with torch.no_grad(), attlas.observe(model) as trace:
             model(**encoding)
-        yield Reading(trace, some, encoding, word_numbers(encoding))
+        yield HeadReading(trace, some, encoding, word_numbers(encoding))
 
 
-def roles_of(reading: Reading, separator: int) -> RoleTable:
+def roles_of(reading: HeadReading, separator: int) -> RoleTable:
     """The table of roles of one batch; `separator` is the token that ends a text."""
     ids, mask = reading.inputs["input_ids"], reading.inputs["attention_mask"].bool()
     return roles(reading.trace, token_mask=mask, queries=mask, separators=ids == separator)
 
 
-def one_word(reading: Reading) -> Iterator[Float[Tensor, " heads"]]:
+def one_word(reading: HeadReading) -> Iterator[Float[Tensor, " heads"]]:
     """For each sentence the mean weight, over all its words, on the word that gets most."""
     for row, sentence in enumerate(reading.sentences):
         places = [i for i, word in enumerate(sentence.words) if word.part_of_speech != "PUNCT"]
@@ -118,7 +120,7 @@ class Meaning:
         found: Tensor = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
         return found
 
-    def hits(self, reading: Reading) -> Iterator[tuple[Float[Tensor, " heads"], float, int]]:
+    def hits(self, reading: HeadReading) -> Iterator[tuple[Float[Tensor, " heads"], float, int]]:
         """For each sentence: words right by head, words right by the nearest one, and all words.
 
         Content words alone count, and a word is not compared with another form of itself.
@@ -144,7 +146,7 @@ def measure_patterns(context: Context) -> Iterator[Measurement]:
     trained, tokenizer = text_encoder("minilm")
     torch.manual_seed(context.seed)
     untrained = type(trained)(trained.config).eval()
-    choosing, measuring = sentences_of(context.seed, s["choosing"], s["measuring"])
+    choosing, measuring = treebank_sentences(context.seed, s["choosing"], s["measuring"])
     meaning = Meaning(trained, tokenizer)
     for name, model in (("trained", trained), ("untrained", untrained)):
         chosen, found = DependencyTable({}, {}, {}), DependencyTable({}, {}, {})
@@ -171,7 +173,7 @@ def measure_patterns(context: Context) -> Iterator[Measurement]:
             yield Measurement(ALIKE, near / asked, {"by": "nearest word"})
 
 
-def examples(context: Context) -> Iterator[Example]:
+def pattern_examples(context: Context) -> Iterator[AttentionExample]:
     """The trained model on a sentence of our own."""
     model, tokenizer = text_encoder("minilm")
     inputs = tokenizer(
@@ -182,7 +184,7 @@ def examples(context: Context) -> Iterator[Example]:
     trace.label(tokenizer, inputs["input_ids"])
     layer, head, _ = roles(trace).best("previous")
     caption = "MiniLM on a sentence: the head that looks most at the previous token."
-    yield Example("minilm", caption, trace, layer, head)
+    yield AttentionExample("minilm", caption, trace, layer, head)
 
 
 def by_relation(
@@ -225,7 +227,7 @@ EXPERIMENTS = (
         "base on other texts with other relations, so their figures are no target. Meaning is the "
         "cosine of the vectors that MiniLM has of two words alone.",
         measure=measure_patterns,
-        examples=examples,
+        examples=pattern_examples,
         settings={
             "quick": {"choosing": 80, "measuring": 80},
             "full": {"choosing": 230, "measuring": 230},

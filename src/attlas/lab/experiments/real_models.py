@@ -8,9 +8,9 @@ import torch
 import attlas
 from attlas.lab.data import language_model, pieces_of_stories
 from attlas.lab.experiment import (
+    AttentionExample,
     Claim,
     Context,
-    Example,
     Experiment,
     Measurement,
     Plot,
@@ -64,7 +64,7 @@ def stories(context: Context) -> Iterator[Measurement]:
             yield Measurement("even share of the first token", even, condition)
 
 
-def examples(context: Context) -> Iterator[Example]:
+def sink_examples(context: Context) -> Iterator[AttentionExample]:
     """A text that the model writes itself."""
     model = language_model("stories260K")
     torch.manual_seed(context.seed)
@@ -76,7 +76,7 @@ def examples(context: Context) -> Iterator[Example]:
     first = {layer: trace[layer].weights()[..., 1:, 0].mean((0, 2)) for layer in trace}
     layer = max(first, key=lambda name: first[name].max().item())
     caption = "stories260K on a text that it wrote: the head that looks most at the first token."
-    yield Example("own-text", caption, trace, layer, int(first[layer].argmax()))
+    yield AttentionExample("own-text", caption, trace, layer, int(first[layer].argmax()))
 
 
 _GU = Source("Gu et al., 2024", "section 2, ε = 0.3 and 64 tokens", read=False)
@@ -88,7 +88,7 @@ EXPERIMENTS = (
         "writes itself and texts of random tokens. The weight on the first token is a mean over "
         "all queries but the first.",
         measure=stories,
-        examples=examples,
+        examples=sink_examples,
         settings={
             "quick": {"texts": 8, "length": 128, "lengths": (32, 64, 128)},
             "full": {"texts": 32, "length": 256, "lengths": (32, 64, 128, 256)},

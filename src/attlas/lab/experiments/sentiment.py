@@ -25,11 +25,11 @@ from attlas.analysis import (
 from attlas.data.lines import stream_lines
 from attlas.data.vocabulary import END
 from attlas.inference.classifier import TextClassifier
-from attlas.lab.data import required, words_of
+from attlas.lab.data import required, spaced_words
 from attlas.lab.experiment import (
+    AttentionExample,
     Claim,
     Context,
-    Example,
     Experiment,
     Measurement,
     Published,
@@ -60,7 +60,7 @@ def reviews(seed: int, sizes: tuple[int, int], words: int) -> tuple[list[Review]
     for line in stream_lines(required("imdb") / "train.jsonl.gz"):
         row = json.loads(line)
         text = re.sub(r"<br\s*/?>", " ", row["text"])
-        texts[" ".join(words_of(text).split()[:words])] = str(row["label"]) in ("pos", "1")
+        texts[" ".join(spaced_words(text).split()[:words])] = str(row["label"]) in ("pos", "1")
     order = sorted(texts)
     random.Random(seed).shuffle(order)
     drawn = [Review(text, texts[text]) for text in order[: sum(sizes)]]
@@ -70,7 +70,7 @@ def reviews(seed: int, sizes: tuple[int, int], words: int) -> tuple[list[Review]
 def written(path: Path, some: Sequence[Review]) -> Path:
     """Write reviews as JSON, one a line."""
     rows = [{"text": one.text, "label": "good" if one.good else "bad"} for one in some]
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8", newline="\n")
     return path
 
 
@@ -240,7 +240,7 @@ def measure_sentiment(context: Context) -> Iterator[Measurement]:
         yield Measurement(ACCURACY, accuracy_of(run, test), {"model": name})
         if name == "attentive":
             yield from looks_of(run, test, odds)
-            yield from explanations(run, test[: s["explained"]], context.seed)
+            yield from explanations_of_reviews(run, test[: s["explained"]], context.seed)
 
 
 OWN_REVIEW = (
@@ -249,13 +249,13 @@ OWN_REVIEW = (
 )
 
 
-def examples(context: Context) -> Iterator[Example]:
+def review_examples(context: Context) -> Iterator[AttentionExample]:
     """What the attentive classifier looks at in a review that is in no collection."""
     s = context.settings
     train, _ = reviews(context.seed, (s["train"], s["test"]), s["words"])
-    found = TextClassifier(classifier_of(context, "attentive", train))(words_of(OWN_REVIEW))
+    found = TextClassifier(classifier_of(context, "attentive", train))(spaced_words(OWN_REVIEW))
     caption = f"A review of our own, taken for {found.label}."
-    yield Example("review", caption, found.trace, list(found.trace)[-1])
+    yield AttentionExample("review", caption, found.trace, list(found.trace)[-1])
 
 
 def looks_of(run: Run, some: Sequence[Review], odds: dict[str, float]) -> Iterator[Measurement]:
@@ -273,7 +273,7 @@ def looks_of(run: Run, some: Sequence[Review], odds: dict[str, float]) -> Iterat
     yield Measurement(ODDS, sum(every) / len(every), {"word": "any"})
 
 
-def explanations(run: Run, some: Sequence[Review], seed: int) -> Iterator[Measurement]:
+def explanations_of_reviews(run: Run, some: Sequence[Review], seed: int) -> Iterator[Measurement]:
     """What becomes of the output with other weights, and what the weights go along with."""
     model, vocabulary = run.classifier(), run.labelled_vocabularies().text
     rows = [torch.tensor([*vocabulary.encode(one.text), END]) for one in some]
@@ -324,7 +324,7 @@ EXPERIMENTS = (
         "collection, and may be of the same films, so accuracies are not those of the test set. "
         "What weights explain is asked of the attentive pooling, which has one weight for a word.",
         measure=measure_sentiment,
-        examples=examples,
+        examples=review_examples,
         settings={
             "quick": {
                 "train": 4000,

@@ -6,7 +6,14 @@ from math import nan
 import torch
 
 import attlas
-from attlas.lab.experiment import Claim, Context, Example, Experiment, Measurement, Published
+from attlas.lab.experiment import (
+    AttentionExample,
+    Claim,
+    Context,
+    Experiment,
+    Measurement,
+    Published,
+)
 from attlas.lab.sources import chapter_4, lesson
 from attlas.lab.trainings import (
     SMALL_RECURRENT,
@@ -56,7 +63,7 @@ def measure_maps(context: Context) -> Iterator[Measurement]:
                 yield Measurement(ACCURACY, batch.accuracy(model), {"task": task, "weights": name})
 
 
-def examples(context: Context) -> Iterator[Example]:
+def toy_examples(context: Context) -> Iterator[AttentionExample]:
     """The map of each task, on the first texts of its test set."""
     s = context.settings
     for task in TASKS:
@@ -86,7 +93,7 @@ EXPERIMENTS = (
         "from one known place of the input. The weights are read while the model is fed with the "
         "right tokens. They are then replaced by uniform ones, or permuted.",
         measure=measure_maps,
-        examples=examples,
+        examples=toy_examples,
         settings={
             "quick": {"recipe": SMALL_RECURRENT, "length": 8, "updates": 250, "texts": 200},
             "full": {"recipe": SMALL_RECURRENT, "length": 20, "updates": 2000, "texts": 500},
