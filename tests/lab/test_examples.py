@@ -118,6 +118,9 @@ def test_a_damaged_list_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps({"key": "", "examples": [{"name": "small"}]}))
     with pytest.raises(DataError, match="delete the file and run the experiment again"):
         examples_of("shown", "quick", [tmp_path])
+    path.write_text("{")
+    list(run(EXPERIMENT, "quick", tmp_path))
+    assert [one.name for one in examples_of("shown", "quick", [tmp_path])] == ["small"]
 
 
 def test_a_page_that_is_too_large_is_refused(

@@ -1,5 +1,6 @@
 """The experiments measure what their rules read."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from attlas.lab import Claim, Experiment, Published, Source
-from attlas.lab.data import data_folder, spaced_words
+from attlas.lab.data import VARIABLE, spaced_words
 from attlas.lab.experiments.alignment import (
     Gold,
     published_links,
@@ -56,11 +57,21 @@ TINY: dict[str, dict[str, object]] = {
 }
 
 
+NOT_SHARED = "the shared data folder is not beside this checkout"
+
+
+@pytest.fixture(autouse=True)
+def _lab_data(monkeypatch: pytest.MonkeyPatch, shared_data: Path) -> None:
+    """The lab reads the shared data, unless it has a folder of its own."""
+    if VARIABLE not in os.environ and shared_data.is_dir():
+        monkeypatch.setenv(VARIABLE, str(shared_data))
+
+
 @pytest.mark.parametrize("name", TINY)
 def test_an_experiment_measures_what_its_rules_read(name: str, tmp_path: Path) -> None:
     experiment = find_experiment(name)
     if reason := missing_data(experiment):
-        pytest.skip(reason)
+        pytest.skip(f"{NOT_SHARED}: {reason}")
     settings = {**experiment.settings["quick"], **TINY[name]}
     tiny = replace(experiment, settings={"quick": settings, "full": settings})
     entry = judged(tiny, "full", list(run(tiny, "full", tmp_path, seeds=1)))
@@ -147,8 +158,8 @@ def test_the_right_noun_is_the_one_with_more_weight() -> None:
     assert most_of_all(weights, sentences).tolist() == [0.5, 0.0]
 
 
-@pytest.mark.skipif(data_folder("ud") is None, reason="no treebank")
-def test_the_first_seeds_measure_other_sentences() -> None:
+def test_the_first_seeds_measure_other_sentences(shared_data: Path) -> None:
+    assert shared_data / "ud"  # or the test is left out
     parts = [treebank_sentences(seed, 10, 20) for seed in (1, 2, 3)]
     measured = [sentence.comments["sent_id"] for _, some in parts for sentence in some]
     assert len(set(measured)) == 60
@@ -162,8 +173,8 @@ def test_words_and_marks_stand_apart() -> None:
     assert spaced_words("Aujourd’hui, j'ai l'eau.", french=True) == "aujourd ' hui , je ai le eau ."
 
 
-@pytest.mark.skipif(data_folder("word-alignment") is None, reason="no aligned words")
-def test_published_links_have_their_published_error() -> None:
+def test_published_links_have_their_published_error(shared_data: Path) -> None:
+    assert shared_data / "word-alignment"  # or the test is left out
     gold = Gold.read()
     errors = {name: round(gold.error(links), 3) for name, links in published_links().items()}
     assert errors == {"fast_align": 0.164, "Giza++": 0.080}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,8 +105,10 @@ def key_kept(experiment: str, scale: Scale, folder: Path) -> str:
 
 
 def _key_in(folder: Path) -> str:
-    path = folder / _LIST
-    return str(parse_json(path.read_bytes()).get("key", "")) if path.is_file() else ""
+    """Of a damaged list it is "", so that the examples are made anew."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(parse_json((folder / _LIST).read_bytes())["key"])
+    return ""
 
 
 def write_page(example: AttentionExample, path: Path) -> None:
