@@ -40,8 +40,8 @@ def _learnt(rule: Rule) -> Provided:
 
 
 _REVISED = (
-    "at the small size there were 1,000 sequences at first, with which every model was right on "
-    "all tokens. With 150 all were run again, and a gap of 0.05 without dropout is asked for."
+    "at first there were 1,000 sequences, with which every model was right on all tokens. With 150 "
+    "all were run again, and a gap of 0.05 without dropout is asked for."
 )
 EXPERIMENTS = (
     Experiment(
@@ -56,18 +56,18 @@ EXPERIMENTS = (
                 "recipe": SMALL_TRANSFORMER,
                 "length": 10,
                 "pairs": 150,
-                "updates": 500,
+                "updates": 120,
                 "texts": 400,
             },
             "full": {
                 "recipe": SMALL_TRANSFORMER,
-                "length": 20,
-                "pairs": 1000,
-                "updates": 3000,
-                "texts": 500,
+                "length": 10,
+                "pairs": 150,
+                "updates": 500,
+                "texts": 400,
             },
         },
-        seeds={"quick": 3, "full": 3},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "Attention dropout makes a model better on new texts.",

@@ -54,16 +54,16 @@ EXPERIMENTS = (
                 "recipe": SMALL_TRANSFORMER,
                 "trained": (4, 12),
                 "lengths": (12, 24),
-                "updates": 600,
+                "updates": 150,
             },
             "full": {
                 "recipe": SMALL_TRANSFORMER,
                 "trained": (4, 12),
-                "lengths": (12, 16, 24, 48),
-                "updates": 2000,
+                "lengths": (12, 24),
+                "updates": 600,
             },
         },
-        seeds={"quick": 3, "full": 3},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "Sinusoidal positions generalise to lengths that the training did not have.",

@@ -82,18 +82,18 @@ EXPERIMENTS = (
                 "recipe": SMALL_RECURRENT,
                 "lengths": (4, 12),
                 "padded": 24,
-                "pairs": 20_000,
-                "updates": 400,
+                "pairs": 10_000,
+                "updates": 150,
             },
             "full": {
                 "recipe": SMALL_RECURRENT,
                 "lengths": (4, 12),
                 "padded": 24,
-                "pairs": 100_000,
-                "updates": 2000,
+                "pairs": 20_000,
+                "updates": 400,
             },
         },
-        seeds={"quick": 3, "full": 3},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "A model learns as much without a padding mask.",

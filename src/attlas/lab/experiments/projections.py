@@ -102,10 +102,10 @@ EXPERIMENTS = (
         "one map for all. Nothing makes up for the parameters that are saved.",
         measure=measure_ties,
         settings={
-            "quick": {"recipe": SMALL_TRANSFORMER, "length": 10, "updates": 400},
-            "full": {"recipe": SMALL_TRANSFORMER, "length": 20, "updates": 3000},
+            "quick": {"recipe": SMALL_TRANSFORMER, "length": 10, "updates": 100},
+            "full": {"recipe": SMALL_TRANSFORMER, "length": 10, "updates": 400},
         },
-        seeds={"quick": 3, "full": 3},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "Separate maps of queries, keys and values are crucial.",
@@ -128,10 +128,10 @@ EXPERIMENTS = (
         "feeding its attentional vector enters the next state, too.",
         measure=measure_places,
         settings={
-            "quick": {"recipe": SMALL_RECURRENT, "length": 10, "updates": 250},
-            "full": {"recipe": SMALL_RECURRENT, "length": 20, "updates": 2000},
+            "quick": {"recipe": SMALL_RECURRENT, "length": 10, "updates": 80},
+            "full": {"recipe": SMALL_RECURRENT, "length": 10, "updates": 250},
         },
-        seeds={"quick": 3, "full": 3},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "A decoder that reads the context in two places is better than with one of them.",

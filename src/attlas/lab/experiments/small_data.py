@@ -65,10 +65,10 @@ EXPERIMENTS = (
         "previous state of the decoder is the query of all of them.",
         measure=measure_few_pairs,
         settings={
-            "quick": {"recipe": SMALL_RECURRENT, "length": 10, "updates": 250},
-            "full": {"recipe": SMALL_RECURRENT, "length": 20, "updates": 2000},
+            "quick": {"recipe": SMALL_RECURRENT, "length": 10, "updates": 80},
+            "full": {"recipe": SMALL_RECURRENT, "length": 10, "updates": 250},
         },
-        seeds={"quick": 3, "full": 5},
+        seeds={"quick": 2, "full": 3},
         claims=(
             Claim(
                 "With few pairs additive attention learns more than multiplicative attention.",

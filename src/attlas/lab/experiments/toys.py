@@ -122,7 +122,7 @@ EXPERIMENTS = (
         "scored, without teacher forcing.",
         measure=bottleneck,
         settings={
-            "quick": {"lengths": (5, 10), "widths": (16, 32, 64), "epochs": 10, "train": 2000},
+            "quick": {"lengths": (5, 10), "widths": (16, 32, 64), "epochs": 4, "train": 1000},
             "full": {
                 "lengths": (15, 30),
                 "widths": (32, 64, 128, 256),
@@ -174,7 +174,7 @@ EXPERIMENTS = (
         "sequences of 18 symbols. Scored without teacher forcing.",
         measure=reversal,
         settings={
-            "quick": {"lengths": (6, 12), "epochs": 12, "train": 2000},
+            "quick": {"lengths": (6, 12), "epochs": 4, "train": 1000},
             "full": {"lengths": (20, 40), "epochs": 30, "train": 4000},
         },
         seeds={"quick": 2, "full": 3},
@@ -206,7 +206,7 @@ EXPERIMENTS = (
         "an LSTM of 128, teacher forcing that falls from 1 to 0.2.",
         measure=sorting,
         settings={
-            "quick": {"hidden": 48, "epochs": 10, "train": 2000},
+            "quick": {"hidden": 48, "epochs": 4, "train": 1000},
             "full": {"hidden": 128, "epochs": 40, "train": 3200},
         },
         seeds={"quick": 2, "full": 3},
@@ -220,6 +220,7 @@ EXPERIMENTS = (
                     {"task": "sort", "attention": "none"},
                 ),
                 "A model that reverses more tokens than it sorts.",
+                judged_at=("full",),
             ),
             Claim(
                 "Sorting reaches 70 to 90 % of tokens, and no more.",
@@ -240,7 +241,7 @@ EXPERIMENTS = (
         "half of the time, or ever less often. Scored on its own tokens.",
         measure=forcing,
         settings={
-            "quick": {"length": 8, "epochs": 10, "train": 2000},
+            "quick": {"length": 8, "epochs": 4, "train": 1000},
             "full": {"length": 10, "epochs": 30, "train": 4000},
         },
         seeds={"quick": 2, "full": 3},
@@ -251,6 +252,7 @@ EXPERIMENTS = (
                 Source("Bengio et al., 2015", "section 2", read=False),
                 Difference(TOKENS, {"right tokens": "half"}, {"right tokens": "always"}),
                 "Teacher forcing alone that is as good.",
+                judged_at=("full",),
             ),
         ),
     ),
@@ -261,7 +263,7 @@ EXPERIMENTS = (
         "searched greedily and with beams.",
         measure=beams,
         settings={
-            "quick": {"lengths": (6, 10), "beams": (1, 3, 5), "epochs": 12, "train": 2000},
+            "quick": {"lengths": (6, 10), "beams": (1, 3, 5), "epochs": 4, "train": 1000},
             "full": {"lengths": (10, 20), "beams": (1, 3, 5, 10, 25), "epochs": 30, "train": 3000},
         },
         seeds={"quick": 2, "full": 3},
@@ -273,6 +275,7 @@ EXPERIMENTS = (
                     Difference(TOKENS, {"length": 10, "beam": 1}, {"length": 10, "beam": 5}, -0.01),
                 ),
                 "A beam of 5 that is right on 1 % more tokens at length 10.",
+                judged_at=("full",),
             ),
         ),
         plots=(Plot(TOKENS, "beam", "length"), Plot(SEQUENCES, "beam", "length")),
