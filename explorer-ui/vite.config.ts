@@ -2,17 +2,32 @@ import { type Plugin, build, defineConfig } from "vite";
 
 const optimization = { inlineConst: { mode: "all", pass: 3 } } as const; // a constant is shorter than its name
 
-// Names of the explorer's own classes, which no answer, address, element or reader of a file has.
+// Names of the explorer's own classes: none that an answer, a question, an element of the document or
+// `window.attlas.door` has.
 const own = `
-  across alike answerRequest bitmaps bring build came cellAt chosen closer compute correlation dash
-  definitions differences directions drawLegend drawMarks drawMinimap drawPictures encoded ends
-  enter exported fetchOthers fitted flipped followPlace followed following frameLink fresh handlers
-  here isNext jump keyName keySpans late leaf marksOf masked matrixOf meanwhile measured measures
-  middleOf mini moved needs numbers observer openText opened openingRow others othersOf
-  othersRequest pane pictures pieces plan point pointers preference preview reach reached received
-  redraw requested restart resting rightToLeft rowSpans ruler settling shades sharpen sheetRequest
-  sheets shows slow starts stopFetching strongest styled thumbnails together tones toward translated
-  translating travelled typed wheeled writes
+  absence accepts across act active addNote adversary alignment alike answered answerRequest apart
+  asked before begin begins beside bitmaps both branches bring build bytes came canvas catchUp
+  cell cellAt changed channel choose chooseHead chooseLayer chosen closer coarse colour colours
+  column columns compute correlation count dark dash definitions differences directions dispose
+  doing draft draw drawLegend drawMarks drawMinimap drawPictures each edit editing effects element
+  empty encoded ends enter entropy expect explorer exported factor failed far fetched fetchOthers
+  field file fitted flipped follow followed following followPlace forced found frame frameLink
+  fresh glance gone group halt handlers hatch heading hear held help here holds indices ink isNext
+  joined jump kept keyName keySpans kind known labels last late latest leaf least leave legend
+  line lines listed long look mark marks marksOf masked matrix matrixOf meanwhile measured
+  measures mechanism middleOf mini mount moved named near needs next note noted notice number
+  numbers observer offset one opened openingRow openText order orientation other others othersOf
+  othersRequest over overviews own paint pan pane panel part partName partner parts path pause
+  peek pending phrases picture pictures pieces pin pinned pinnedAt place plan point pointed
+  pointedAt pointers preference pressed preview previous problem property ramp reach reached
+  readers reading readout ready received redraw released removeNote repinned request requested
+  restart resting restored result retry rightToLeft room rowSpans ruler said samePlace scroll
+  scrolling see selected self sentence settling shade shades sharpen sheetRequest sheets show
+  shows side sides sign signature sizes slow sorted spacer special spoken starts statistic steps
+  stop stopFetching stretch strongest styled sum summary tab taskWords theme threshold thumbnails
+  ticks together toggled tone tones total toward track translated translating travelled typed
+  under unmasked unpin unpinned update view viewed wait waiting weightsOf wheeled whenChanged wide
+  withSheet word words writes writing zoom
 `;
 const minify = { mangleProps: { include: new RegExp(`^(${own.trim().split(/\s+/).join("|")})$`) } } as const;
 const oxc = { jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" } } as const;

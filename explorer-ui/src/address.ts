@@ -105,11 +105,15 @@ export function written(link: Link): string {
   const parts: string[] = [];
   let beside = 0; // how many parts come before the version
   const [given, normal] = [flat(link), flat(nowhere)];
-  for (const [name, letter, , write = String] of FIELDS as readonly Field[]) {
-    const said = (one: Flat) => (one[name] === null ? null : String(write(one[name])));
+  for (const [name, field] of ENTRIES) {
+    const [letter, , write = String] = field;
+    const said = (one: Flat) => {
+      const value = one[name];
+      return value === null ? null : String(write(value));
+    };
     const value = said(given);
     if (value !== null && value !== said(normal)) parts.push(`${letter}=${encodeURIComponent(value)}`);
-    if (name === "forced") beside = parts.length;
+    if (letter === "fp") beside = parts.length;
   }
   if (parts.length > beside) parts.splice(beside, 0, `v=${VERSION}`);
   return parts.length > 0 ? `#${parts.join("&")}` : "";
@@ -120,13 +124,13 @@ export function read(hash: string): Link {
   const given = new Map<string, string>();
   for (const part of hash.replace(/^#/, "").split("&").filter((part) => part !== "")) {
     const [name = "", ...rest] = part.split("=");
-    const known = name === "v" || FIELDS.some(([, letter]) => letter === name);
+    const known = name === "v" || ENTRIES.some(([, [letter]]) => letter === name);
     if (!known || given.has(name)) throw damaged(part);
     given.set(name, decoded(rest.join("="), part));
   }
   if (given.has("v") && given.get("v") !== String(VERSION)) throw damaged(`v=${given.get("v")}`);
   const found: Record<string, unknown> = { ...flat(nowhere) };
-  for (const [name, letter, parse] of FIELDS) {
+  for (const [name, [letter, parse]] of ENTRIES) {
     const value = given.get(letter);
     if (value === undefined) continue;
     const parsed = parse(value);
@@ -148,43 +152,39 @@ function flat({ view, ...link }: Link): Flat {
   return { ...link, rows: view && view.rows, keys: view && view.keys };
 }
 
-type Field = readonly [keyof Flat, string, (text: string) => unknown, ((value: unknown) => string | number)?];
+type Read<Value> = (text: string) => Value | null;
+type Field<Value> = readonly [string, Read<Value>, ((value: NonNullable<Value>) => string | number)?];
 
 /** What is said of each part of a link: its letters, how it is read (null: damaged), how written. */
-const FIELDS: readonly {
-  [Name in keyof Flat]: readonly [
-    Name,
-    string,
-    (text: string) => Flat[Name] | null,
-    ((value: NonNullable<Flat[Name]>) => string | number)?,
-  ];
-}[keyof Flat][] = [
-  ["text", "text", String],
-  ["forced", "fp", ids, (forced: readonly number[]) => forced.map((id) => id.toString(36)).join(".")],
-  ["row", "row", number],
-  ["layer", "l", number],
-  ["head", "h", (value) => (value === "mean" ? value : number(value))],
-  ["rows", "q", span, range],
-  ["keys", "k", span, range],
-  ["pinned", "p", placeOf, place],
-  ["order", "o", (value) => (value === "weight" ? value : null)],
-  ["scale", "s", (value) => SCALES.find(([scale]) => scale === value)?.[0] ?? null],
-  ["statistic", "m", (value) => (/^[a-z_]{1,40}$/.test(value) ? value : null)],
-  ["sorted", "sort", yes, Number],
-  ["least", "mf", share],
-  ["selected", "sel", headsOf, (heads: readonly Head[]) => heads.map(({ layer, head }) => `${layer}.${head}`).join("_")],
-  ["tab", "tab", (value) => (/^[a-z]{1,20}$/.test(value) ? value : null)],
-  ["side", "d", (value) => (value === "s" ? "source" : null), (side: Side) => side.slice(0, 1)],
-  ["joined", "w", yes, Number],
-  ["threshold", "t", share],
-  ["apart", "x", yes, Number],
-  ["output", "out", number],
-  ["weight", "wt", share],
-  ["erased", "er", number],
-  ["factor", "f", (value) => upTo(PLACES, value)],
-  ["unmasked", "u", yes, Number],
-  ["beside", "b", number],
-];
+const FIELDS: { readonly [Name in keyof Flat]: Field<Flat[Name]> } = {
+  text: ["text", String],
+  forced: ["fp", ids, (forced) => forced.map((id) => id.toString(36)).join(".")],
+  row: ["row", number],
+  layer: ["l", number],
+  head: ["h", (value) => (value === "mean" ? value : number(value))],
+  rows: ["q", span, range],
+  keys: ["k", span, range],
+  pinned: ["p", placeOf, place],
+  order: ["o", (value) => (value === "weight" ? value : null)],
+  scale: ["s", (value) => SCALES.find(([scale]) => scale === value)?.[0] ?? null],
+  statistic: ["m", (value) => (/^[a-z_]{1,40}$/.test(value) ? value : null)],
+  sorted: ["sort", yes, Number],
+  least: ["mf", share],
+  selected: ["sel", headsOf, (heads) => heads.map(({ layer, head }) => `${layer}.${head}`).join("_")],
+  tab: ["tab", (value) => (/^[a-z]{1,20}$/.test(value) ? value : null)],
+  side: ["d", (value) => (value === "s" ? "source" : null), (side) => side.slice(0, 1)],
+  joined: ["w", yes, Number],
+  threshold: ["t", share],
+  apart: ["x", yes, Number],
+  output: ["out", number],
+  weight: ["wt", share],
+  erased: ["er", number],
+  factor: ["f", (value) => upTo(PLACES, value)],
+  unmasked: ["u", yes, Number],
+  beside: ["b", number],
+};
+const ENTRIES = Object.entries(FIELDS) as [keyof Flat, Field<unknown>][];
+
 function yes(value: string): true | null {
   return value === "1" ? true : null;
 }

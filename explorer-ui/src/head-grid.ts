@@ -80,7 +80,7 @@ export class HeadGrid {
   draw(heads: Heads): void {
     const before = this.heads;
     this.heads = heads;
-    const same = (["overview", "ramp", "scale"] as const).every((name) => heads[name] === before?.[name]);
+    const same = heads.overview === before?.overview && heads.ramp === before.ramp && heads.scale === before.scale;
     if (!same) this.pictures = heads.overview.map((tile, layer) => pictured(heads, tile, layer));
     const marked = heads.statistic === before?.statistic && heads.sorted === before.sorted && heads.least === before.least;
     if (same && this.plan !== null && heads.layers === before?.layers && marked) this.mark();

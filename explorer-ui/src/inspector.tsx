@@ -1,76 +1,16 @@
-import { type ComponentType, Fragment, h, render } from "preact";
+import { Fragment, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { AlignmentPanel } from "./alignment-panel.tsx";
-import { BeamsPanel } from "./beams-panel.tsx";
-import { ComparePanel } from "./compare-panel.tsx";
-import { DistributionPanel } from "./distribution-panel.tsx";
-import type { Answer, Door, Model } from "./door.ts";
-import { DoubtPanel } from "./doubt-panel.tsx";
-import type { Explorer } from "./explorer.ts";
-import { ImagePanel } from "./image-panel.tsx";
-import { LinesPanel } from "./lines-panel.tsx";
-import { NotesPanel } from "./notes-panel.tsx";
-import { MechanismPanel } from "./mechanism-panel.tsx";
-import { ExplorerOf, useExplorer } from "./panel.ts";
+import { useExplorer } from "./panel.ts";
 import { useSignal, useSignalEffect } from "./signals.ts";
-import type { State } from "./state.ts";
-import { StatisticsPanel } from "./statistics-panel.tsx";
-
-/** What stands in a tab while it is open. */
-export interface Panel {
-  update(state: State): void;
-  unmount(): void;
-}
-
-/** A tab of the inspector. */
-export interface Tab {
-  /** Letters, as the link has it. */
-  readonly id: string;
-  readonly title: string;
-  /** Whether it has something to say of this answer of this door. */
-  accepts(door: Door, answer: Answer | null, model: Model | null): boolean;
-  mount(room: HTMLElement, explorer: Explorer): Panel;
-}
-
-/** A tab whose panel follows the explorer's signals by itself. */
-function tab(id: string, title: string, Content: ComponentType, accepts: Tab["accepts"] = () => true): Tab {
-  return {
-    id,
-    title,
-    accepts,
-    mount(room, explorer) {
-      render(
-        <ExplorerOf value={explorer}>
-          <Content />
-        </ExplorerOf>,
-        room,
-      );
-      return { update: () => undefined, unmount: () => render(null, room) };
-    },
-  };
-}
-
-export const TABS: readonly Tab[] = [
-  tab("distribution", "Distribution", DistributionPanel),
-  tab("lines", "Lines", LinesPanel),
-  tab("image", "Image", ImagePanel, (_, answer) => answer?.layers.some(({ image }) => image) === true),
-  tab("mechanism", "Mechanism", MechanismPanel, (door) => door.mechanism !== undefined),
-  tab("statistics", "Statistics", StatisticsPanel),
-  tab("compare", "Compare", ComparePanel),
-  // Of a model that has no output, it says so.
-  tab("doubt", "Doubt", DoubtPanel, (door, answer, model) => door.doubt !== undefined && !!answer && model?.texts === null),
-  tab("beams", "Beams", BeamsPanel, (door, answer) => door.beams !== undefined && answer?.beams === true),
-  tab("alignment", "Alignment", AlignmentPanel, (door, _, model) => door.alignment !== undefined && model?.gold === true),
-  tab("notes", "Notes", NotesPanel, (door, _, model) => door.notes !== undefined && model?.notes === true),
-];
+import type { Panel, Tab } from "./tabs.tsx";
 
 /** The tabs under the map; the one that is open is in the link. */
-export function Inspector() {
+export function Inspector({ all }: { all: readonly Tab[] }) {
   const explorer = useExplorer();
   const room = useRef<HTMLDivElement>(null);
   const mounted = useRef<{ id: string; panel: Panel } | null>(null);
   const focused = useSignal<string | null>(null); // the tab to which keys led: not yet another one
-  const tabs = TABS.filter((one) => one.accepts(explorer.door, explorer.now.answer.value, explorer.now.model.value));
+  const tabs = all.filter((one) => one.accepts(explorer.door, explorer.now.answer.value, explorer.now.model.value));
   const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? tabs[0];
   useEffect(() => {
     if (room.current === null || open === undefined) return;

@@ -107,13 +107,14 @@ export class MapView {
   draw(picture: Picture): void {
     const before = this.picture;
     this.picture = picture;
-    const stays = (...names: (keyof Picture)[]) => names.every((name) => picture[name] === before?.[name]);
     const kept = picture.near.shade === before?.near.shade && picture.far?.shade === before.far?.shade;
-    if (!kept || !stays("ramp")) this.bitmaps.clear();
-    if (this.shown === null || !stays("layer") || !same(touched(this.shown), picture.view)) {
+    if (!kept || picture.ramp !== before?.ramp) this.bitmaps.clear();
+    if (this.shown === null || picture.layer !== before?.layer || !same(touched(this.shown), picture.view)) {
       this.shown = picture.view;
     }
-    const still = stays("layer", "view", "far", "near", "rows", "columns", "ramp", "gold");
+    const parts = ({ layer, view, far, near, rows, columns, ramp, gold }: Picture) => [layer, view, far, near, rows, columns, ramp, gold];
+    const now = parts(picture);
+    const still = before !== null && parts(before).every((part, index) => part === now[index]);
     if (still && this.plan !== null) this.mark();
     else this.redraw();
   }

@@ -2,11 +2,14 @@ import { h, render } from "preact";
 import type { Door } from "./door.ts";
 import { type Address, Explorer } from "./explorer.ts";
 import { Screen } from "./screen.tsx";
+import type { Tab } from "./tabs.tsx";
 import { type Scheme, Theme } from "./theme.ts";
 
 export interface Options {
   /** The style sheet of the explorer; see `constructed`. */
   readonly styles: CSSStyleSheet;
+  /** The tabs of the inspector, which are there where the door can answer them. */
+  readonly tabs: readonly Tab[];
   /** Where the link to what is shown stands; without it, nowhere. */
   readonly address?: Address;
   /** What is shown at first, as a link says it ("#row=2&l=3"), where there is no address. */
@@ -44,7 +47,7 @@ export function mount(root: HTMLElement, door: Door, options: Options): Mounted 
   const theme = new Theme(frame, options.scheme ?? "auto");
   const { address } = options;
   const explorer = new Explorer(door, theme, address ?? null);
-  render(<Screen explorer={explorer} />, frame);
+  render(<Screen explorer={explorer} tabs={options.tabs} />, frame);
   const forget = address?.whenChanged(() => void explorer.follow(address.read()));
   void explorer.begin(address?.read() ?? options.link ?? "");
   return {

@@ -10,10 +10,11 @@ import { ExplorerOf, useExplorer } from "./panel.ts";
 import { Separator } from "./separator.tsx";
 import { type Signal, useSignal, useSignalEffect, useTracking } from "./signals.ts";
 import * as wording from "./wording.ts";
+import type { Tab } from "./tabs.tsx";
 import { WordsPanel } from "./words-panel.tsx";
 
 /** The whole explorer: what is asked, all heads, the map, the words, and the inspector. */
-export function Screen({ explorer }: { explorer: Explorer }) {
+export function Screen({ explorer, tabs }: { explorer: Explorer; tabs: readonly Tab[] }) {
   useTracking();
   const help = useSignal(false);
   const { now } = explorer;
@@ -43,7 +44,7 @@ export function Screen({ explorer }: { explorer: Explorer }) {
       >
         <Head help={help} />
         <Messages />
-        <Panes />
+        <Panes tabs={tabs} />
         <Notice />
         <Spoken />
         <HelpDialog open={help} />
@@ -106,13 +107,13 @@ const PANES = [
   ["words", "Words"],
 ] as const;
 
-function Panes() {
+function Panes({ tabs }: { tabs: readonly Tab[] }) {
   const explorer = useExplorer();
   const { now } = explorer;
   const panes = useRef<HTMLElement>(null);
   const shown = useSignal("map");
   // The same ones each time: they are drawn again when they have something new to show.
-  const panels = useState(() => [<HeadsPanel />, <MapPanel />, <WordsPanel />, <Inspector />])[0];
+  const panels = useState(() => [<HeadsPanel />, <MapPanel />, <WordsPanel />, <Inspector all={tabs} />])[0];
   const several = (now.answer.value?.layers ?? []).reduce((sum, { heads }) => sum + heads, 0) > 1;
   const there = now.sheet.value !== null;
   const stale = now.translating.value !== null || (now.reading.value && now.sheet.value?.preview !== true);
@@ -124,8 +125,8 @@ function Panes() {
   const look = () => {
     const element = panes.current;
     if (element === null || element.scrollWidth <= element.clientWidth) return;
-    const tabs = PANES.filter(([id]) => id !== "heads" || several);
-    shown.value = tabs[Math.round(element.scrollLeft / element.clientWidth)]?.[0] ?? "map";
+    const there = PANES.filter(([id]) => id !== "heads" || several);
+    shown.value = there[Math.round(element.scrollLeft / element.clientWidth)]?.[0] ?? "map";
   };
   useSignalEffect(() => {
     if (now.sheet.value !== null) requestAnimationFrame(() => go(shown.peek()));

@@ -1,6 +1,7 @@
 import type { Answer, Door, Explained, MechanismQuestion, Model, Part, Statistics, Tokens } from "./door.ts";
 import { type Excerpt, type Span, cells } from "./excerpt.ts";
 import styles from "./explorer.css?inline";
+import { ALL_TABS } from "./model-tabs.tsx";
 import { constructed, mount } from "./mount.tsx";
 import { Problem } from "./problem.ts";
 import { type Tile, unpack, unpackOverview } from "./tile.ts";
@@ -123,7 +124,7 @@ function ranges({ rows, keys }: Excerpt): { rows: string; keys: string } {
 export default {
   render({ model, el }: { model: Channel; el: HTMLElement }): () => void {
     const door = new Messages(model);
-    const mounted = mount(el, door, { styles: constructed(styles) });
+    const mounted = mount(el, door, { styles: constructed(styles), tabs: ALL_TABS });
     return () => {
       mounted.unmount();
       door.close();

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from attlas.explorer.openapi import description
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "explorer-ui"
 PAGE = ROOT / "src" / "attlas" / "explorer" / "page"
@@ -72,6 +74,18 @@ def test_the_logic_of_the_page_passes_its_own_tests() -> None:
 @pytest.mark.parametrize("name", ["explorer.js", "file.js"])
 def test_the_script_of_a_page_and_of_a_file_has_at_most_60_kb(name: str) -> None:
     assert len(gzip.compress((PAGE / name).read_bytes(), 9)) <= 60_000
+
+
+def test_no_name_that_a_question_has_is_shortened() -> None:
+    config = (SOURCE / "vite.config.ts").read_text(encoding="utf-8")
+    listed = re.search(r"const own = `(.*?)`", config, re.DOTALL)
+    assert listed is not None
+    posted = {"translate": {"text", "prefix"}, "notes": {"text", "link"}}
+    routes = {("post", f"/{path}"): names for path, names in posted.items()}
+    for path, methods in description(list(routes))["paths"].items():
+        schema = methods["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert set(schema["properties"]) == routes["post", path]
+        assert not routes["post", path] & set(listed[1].split())
 
 
 def test_the_page_needs_nothing_at_run_time_and_builds_from_fixed_versions() -> None:
