@@ -8,7 +8,9 @@ import torch
 from matplotlib.figure import Figure
 
 from attlas.errors import ConfigError
+from attlas.lab import real_pictures
 from attlas.lab.pictures import FIGURES, write_figures
+from attlas.lab.real_pictures import kept_example, pattern_heads
 from attlas.layers import SinusoidalPositions
 
 
@@ -48,6 +50,47 @@ def test_the_variance_of_a_score_is_the_number_of_its_terms() -> None:
     # The variance of 4,000 draws is off by a tenth at most: five of its standard errors.
     np.testing.assert_allclose(variance, places, rtol=0.15)
     np.testing.assert_allclose(scaled, np.ones(len(places)), rtol=0.15)
+
+
+def test_the_heads_of_the_four_patterns_show_them() -> None:
+    trace = kept_example("patterns", "minilm").trace
+    heads = {one.pattern: one for one in pattern_heads(trace)}
+    assert set(heads) == {"local", "global", "syntactic", "positional"}
+    assert len({(one.layer, one.head) for one in heads.values()}) == 4
+
+    def weights(pattern: str) -> torch.Tensor:
+        one = heads[pattern]
+        return trace[one.layer].weights()[0, one.head]
+
+    positional = weights("positional")
+    assert positional.diagonal(-1).min() > 0.5  # layer 0, head 2 looks at the previous token
+    places = torch.arange(len(positional))
+    near = (places[:, None] - places).abs() <= 2
+    share = (weights("local") * near).sum(-1).mean().item()
+    assert share == pytest.approx(heads["local"].score, abs=1e-4)
+    assert weights("global").mean(0).max().item() == pytest.approx(heads["global"].score, abs=1e-4)
+    # "the" looks most at "cat", of the words: token 1 at token 2.
+    assert weights("syntactic")[1, 1:-1].argmax() == 1
+
+
+def test_drawn_maps_are_those_of_the_models() -> None:
+    for index, (experiment, name) in enumerate(
+        (("alignment", "multi30k"), ("word-order", "japanese"))
+    ):
+        example = kept_example(experiment, name)
+        expected = example.trace[example.layer].weights()[0, example.head]
+        np.testing.assert_allclose(cells(FIGURES["word-maps"](0), index), expected, atol=1e-6)
+
+
+def test_a_map_that_is_missing_is_named_and_the_other_figures_are_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real_pictures, "SHIPPED", tmp_path)
+    lines: list[str] = []
+    written = write_figures(tmp_path / "new", "svg", report=lines.append)
+    assert len(lines) == 3
+    assert all("left out" in line and "comes with attlas" in line for line in lines)
+    assert [path.stem for path in written] == list(FIGURES)[:6]
 
 
 def test_all_figures_are_written(tmp_path: Path) -> None:

@@ -122,10 +122,13 @@ def figures(
     format: Annotated[str, typer.Option(help="svg, png or pdf.")] = "svg",
     seed: Annotated[int, typer.Option(min=0, help="The seed of what is drawn at random.")] = 0,
 ) -> None:
-    """Draw six figures from the NumPy reference.
+    """Draw the figures that textbooks draw, from real numbers.
 
-    They show a weight matrix, a causal mask, four heads, the variance of the score, sinusoidal
-    positions, and the similarity of positions.
+    Six come from the NumPy reference: a weight matrix, a causal mask, four heads, the variance of
+    the score, sinusoidal positions, and the similarity of positions.
+
+    Three come from trained models: the maps of two translators, heads of MiniLM that show the four
+    drawn patterns, and the statistics of a head on a long text.
 
     \b
     Examples:

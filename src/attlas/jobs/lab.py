@@ -166,5 +166,5 @@ def _tell(line: str) -> None:
 
 def draw_figures(folder: Path, format: str, seed: int) -> None:
     """Draw the figures of the lab, and print their paths."""
-    for path in write_figures(folder, format, seed):
+    for path in write_figures(folder, format, seed, _tell):
         print(path)

@@ -1,4 +1,4 @@
-"""The six figures of an attention chapter, drawn from the NumPy reference."""
+"""The figures of `attlas lab figures`: six of the NumPy reference, and those of trained models."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Float64
 from matplotlib.figure import Figure
 
-from attlas.errors import ConfigError, quoted
+from attlas.errors import ConfigError, DataError, quoted
 from attlas.figures import heatmap, heatmaps, lines, save
+from attlas.lab.real_pictures import REAL_FIGURES
 from attlas.reference import multi_head, scaled_dot_product, sinusoidal
 
 FORMATS = ("svg", "png", "pdf")
@@ -95,11 +96,20 @@ FIGURES: dict[str, Callable[[int], Figure]] = {
     "score-variance": score_variance,
     "encoding-map": encoding_map,
     "encoding-similarity": encoding_similarity,
+    **REAL_FIGURES,
 }
 
 
-def write_figures(folder: Path, format: str = "svg", seed: int = 0) -> list[Path]:
+def write_figures(
+    folder: Path,
+    format: str = "svg",
+    seed: int = 0,
+    report: Callable[[str], None] = lambda line: None,
+) -> list[Path]:
     """Draw all figures into a folder, which is made.
+
+    Args:
+        report: Called with a line about a figure that is left out: its weights are not there.
 
     Raises:
         ConfigError: For another format than "svg", "png" or "pdf".
@@ -110,6 +120,11 @@ def write_figures(folder: Path, format: str = "svg", seed: int = 0) -> list[Path
     paths = []
     for name, draw in FIGURES.items():
         path = folder / f"{name}.{format}"
-        save(draw(seed), path)
+        try:
+            figure = draw(seed)
+        except DataError as error:
+            report(f"{name}: left out. {error}")
+            continue
+        save(figure, path)
         paths.append(path)
     return paths
