@@ -23,10 +23,12 @@ from attlas.data import (
     corpus_of,
     encode_corpus,
     encoded_files,
+    lines,
     read_pairs,
     sample_corpus,
     stored_pairs,
 )
+from attlas.data.base import note_overlap
 from attlas.data.corpus import Fault, filtered
 from attlas.data.encoded_files import ENCODED, EncodedFiles, write_encoded
 from attlas.data.lines import StreamedLines, read_lines
@@ -184,6 +186,23 @@ def test_the_same_pairs_are_held_back(
     assert (tuple(splits.valid.pairs), splits.valid.report) == (held.valid.pairs, held.valid.report)
 
 
+def test_sources_of_the_validation_set_are_found_in_stored_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [f"{n} a\u3000b" if n % 2 else f"{n} a  b " for n in range(300)]
+    wanted = ["7 a b", " 8 a b", "300 a b", "plain"]
+    for name, texts in (("train", [*sources, *map(str, range(900))]), ("valid", wanted)):
+        text = "".join(f"{text}\n" for text in texts)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    paths = {name: (str(tmp_path / name),) * 2 for name in ("train", "valid")}
+    held = FilesData(**paths).load()
+    valid = read_pairs(paths["valid"])
+    found = stored(lambda: FilesData(**paths).load().train, monkeypatch)
+    assert note_overlap(found, valid) == held.valid
+    assert held.valid.report.remarks == ("2 sources of it in the training data as well",)
+    assert note_overlap(found, valid.part([2, 3], "", valid.report)).report.remarks == ()
+
+
 def test_the_file_has_no_name_and_is_closed_with_the_last_that_reads_it(
     files: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -237,6 +256,35 @@ def test_streamed_lines_are_those_of_the_whole_file(tmp_path: Path, content: byt
         len(lines), lines.carriage_returns, lines.returns_inside,
     )  # fmt: skip
     assert tuple(StreamedLines(tmp_path / "a").rows) == lines.rows
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, 64])
+@pytest.mark.parametrize("ending", ["\n", "\r\n", ""])
+def test_streamed_lines_are_the_same_wherever_a_reading_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, ending: str
+) -> None:
+    texts = ["é" * (n % 9) + ("\r" if n == 700 else "") + "." for n in range(1_000)]
+    (tmp_path / "a").write_bytes(("\n".join(texts) + ending).encode())
+    monkeypatch.setattr(lines, "_AT_ONCE", at_once)
+    streamed = StreamedLines(tmp_path / "a")
+    assert [*streamed] == texts
+    assert (streamed.count, streamed.returns_inside) == (1_000, 1)
+    assert streamed.carriage_returns == (ending == "\r\n")
+
+
+def test_a_streamed_line_beyond_the_longest_is_refused_with_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    for longest in (b"x" * 99 + b"\n", b"x" * 100, b"\n"):
+        (tmp_path / "a").write_bytes(b"a\nb\n" * 40 + longest)
+        assert len([*StreamedLines(tmp_path / "a")]) == 81
+    for longest in (b"x" * 100 + b"\n", b"x" * 101, b"x" * 10_000):
+        (tmp_path / "a").write_bytes(b"a\nb\n" * 40 + longest + b"\nc\n")
+        with pytest.raises(
+            AttlasError, match=r"at most 100 bytes in .*; got a longer one, line 81"
+        ):
+            list(StreamedLines(tmp_path / "a"))
 
 
 @pytest.mark.parametrize("content", [b"a\rb\n", b"a\rb", b"ok\n" * 5_000 + b"\xff\n"])

@@ -1,8 +1,8 @@
 """Sentencepiece learns the same from the counts of words as from the texts; many are sampled."""
 
 import io
-from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -73,7 +73,8 @@ def test_a_model_with_symbols_is_the_same_bytes(
 
 
 def encoded(subwords: Subwords, texts: Sequence[str]) -> list[list[int]]:
-    return [array("H", row).tolist() for row in subwords.encoder("H")(texts)]
+    rows = subwords.encoder("H")(texts)
+    return [rows[place].tolist() for place in range(len(rows))]
 
 
 @pytest.mark.parametrize("form", ["none", "nfc", "nfkc"])
@@ -169,3 +170,21 @@ def test_a_model_without_the_format_of_its_input_is_read(plain: list[str]) -> No
     model = train_subwords(plain, "bpe", 700).model
     assert word_counts.without_input_format(model) == model
     assert Subwords(model).encode("house") == train_subwords(plain, "bpe", 700).encode("house")
+
+
+@pytest.mark.parametrize("most", [10**6, 300])
+@pytest.mark.parametrize("odd", [[], ODD, [*ODD, *TABS]])
+def test_several_processes_count_the_same(
+    plain: list[str], odd: list[str], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_counts, "_BLOCK", 10)
+    monkeypatch.setattr(word_counts, "MOST_WORDS", most)
+    texts = [*plain, *odd, *plain]
+    parts = word_counts.Parted([texts[begin : begin + 300] for begin in range(0, len(texts), 300)])
+    assert len(parts.parts) > 4
+    alone = word_counts.sentences_of(texts, str.lower, words=True)
+    together = word_counts.sentences_of(parts, str.lower, words=True, processes=2)
+    assert [*together.lines] == [*alone.lines]
+    assert replace(together, lines=()) == replace(alone, lines=())
+    assert together.counted == ("\t" not in "".join(odd) or most < 10**6)
+    assert (together.step > 1) == (most < 10**6)

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -16,6 +17,7 @@ from attlas._text import count_noun
 from attlas.config import Config
 from attlas.data.corpus import Corpus, FilterReport, SplitName, Splits
 from attlas.data.labelled import LabelledCorpus
+from attlas.data.stored_pairs import Side
 from attlas.errors import ConfigError, DataError
 
 C = TypeVar("C", Corpus, LabelledCorpus)
@@ -165,12 +167,32 @@ def note_overlap(train: C, valid: C) -> C:
     """
     valid_words = [_words(text) for text in valid.sources]
     looked_for = set(valid_words)  # of millions of training texts, only these need be stored
-    train_words = {words for text in train.sources if (words := _words(text)) in looked_for}
+    train_words = _those_in(looked_for, train.sources)
     num_repeated = sum(words in train_words for words in valid_words)
     if not num_repeated:
         return valid
     side, _ = _SIDES[valid.report.example]
     return valid.remarked(f"{count_noun(num_repeated, side)} of it in the training data as well")
+
+
+def _those_in(looked_for: set[str], texts: Sequence[str]) -> set[str]:
+    """The keys of texts that are among those looked for."""
+    if not isinstance(texts, Side):
+        return looked_for & {_words(text) for text in texts}
+    found: set[str] = set()
+    for block in texts.blocks():
+        found |= looked_for.intersection(block)  # a text is its own key, but for white space
+        joined = "\n".join(block)
+        if any(sign in joined for sign in ("  ", " \n", "\n ", *_OTHER_SPACES)):
+            found |= looked_for.intersection(map(_words, block))
+    return found
+
+
+_OTHER_SPACES = tuple(
+    character
+    for character in map(chr, chain(range(0x100), range(0x1680, 0x3001)))
+    if character.isspace() and character not in " \n"
+)
 
 
 def _copies(corpus: Corpus | LabelledCorpus, num_texts: int, split: int) -> list[str]:

@@ -1,9 +1,8 @@
 """Corpora as ids, and batches by a budget of tokens: order and padding."""
 
 import math
-from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 
@@ -99,27 +98,25 @@ def encode_corpus(corpus: Corpus, vocabularies: Vocabularies) -> EncodedCorpus:
     source, target = encoders_of(vocabularies, FOUR_BYTES)
     return EncodedCorpus(
         corpus.name,
-        Ragged.joined(source(corpus.sources), FOUR_BYTES),
-        Ragged.joined(target(corpus.targets), FOUR_BYTES),
+        source(corpus.sources),
+        target(corpus.targets),
         corpus.lines,
     )
 
 
 def encoders_of(
     vocabularies: Vocabularies, typecode: str
-) -> list[Callable[[Iterable[str]], Iterator[bytes]]]:
+) -> list[Callable[[Iterable[str]], Ragged]]:
     """What encodes the texts of each side: the same where they share a vocabulary."""
     source = encoder_of(vocabularies.source, typecode)
     return [source, source if vocabularies.shared else encoder_of(vocabularies.target, typecode)]
 
 
-def encoder_of(vocabulary: Vocabulary, typecode: str) -> Callable[[Iterable[str]], Iterator[bytes]]:
-    """What encodes texts one by one, as `vocabulary.encode` does, into the bytes of an array; many
-    of them in less time.
-    """
+def encoder_of(vocabulary: Vocabulary, typecode: str) -> Callable[[Iterable[str]], Ragged]:
+    """What encodes texts as `vocabulary.encode` does, many of them in less time."""
     if isinstance(vocabulary, Subwords):
         return vocabulary.encoder(typecode)
-    return partial(map, lambda text: array(typecode, vocabulary.encode(text)).tobytes())
+    return partial(Ragged.encoded, vocabulary.encode, typecode)
 
 
 def sample_corpus(
@@ -284,8 +281,7 @@ def encode_labelled(corpus: LabelledCorpus, vocabularies: LabelledVocabularies) 
     Raises:
         ConfigError: For a label that the vocabularies do not have.
     """
-    rows = encoder_of(vocabularies.text, FOUR_BYTES)(corpus.texts)
-    source = Ragged.joined(rows, FOUR_BYTES)
+    source = encoder_of(vocabularies.text, FOUR_BYTES)(corpus.texts)
     labels = tuple(vocabularies.labels.ids(corpus))
     return EncodedTexts(corpus.name, source, labels, corpus.places)
 

@@ -4,7 +4,7 @@ import random
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
@@ -255,16 +255,30 @@ class Ragged:
         return cls.joined((array(typecode, row).tobytes() for row in rows), typecode)
 
     @classmethod
+    def encoded(
+        cls, encode: Callable[[str], list[int]], typecode: str, texts: Iterable[str]
+    ) -> "Ragged":
+        """A row for each text."""
+        return cls.joined((array(typecode, encode(text)).tobytes() for text in texts), typecode)
+
+    @classmethod
     def joined(cls, rows: Iterable[bytes], typecode: str) -> "Ragged":
         """Pack rows that are the bytes of arrays of this type, each as it comes."""
         content, lengths = bytearray(), array("q")
         for row in rows:
             content += row
             lengths.append(len(row))
+        sizes = np.frombuffer(lengths, dtype=np.int64) // array(typecode).itemsize
+        return cls.divided(np.frombuffer(content, dtype=typecode), sizes)
+
+    @classmethod
+    def divided(
+        cls, ids: Integer[np.ndarray, " ids"], lengths: Integer[np.ndarray, " rows"]
+    ) -> "Ragged":
+        """Rows of these lengths, one behind the other."""
         starts = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=starts[1:])
-        starts //= array(typecode).itemsize
-        return cls(np.frombuffer(content, dtype=typecode), starts)
+        return cls(ids, starts)
 
 
 TWO_BYTES, FOUR_BYTES = "H", "i"  # of an id, as `array.array` and numpy call them

@@ -3,8 +3,9 @@
 import hashlib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +14,14 @@ from pydantic import Field
 
 from attlas._text import count_noun
 from attlas.config import Config
-from attlas.data.stored_pairs import AbsentPairs, Pair, PairCollector, Side, StoredPairs
+from attlas.data.stored_pairs import (
+    AbsentPairs,
+    Pair,
+    PairBlock,
+    PairCollector,
+    Side,
+    StoredPairs,
+)
 from attlas.errors import DataError
 
 # What a line of data is: a sentence and its translation, or a text and its label.
@@ -240,30 +248,52 @@ def filtered(
     Args:
         files: Where the lines are of several files.
     """
+    return filtered_blocks(pair_blocks(pairs), filters, name, files)
+
+
+AT_ONCE = 64  # pairs that are looked at together
+
+
+def pair_blocks(pairs: Iterable[tuple[int, Pair]]) -> Iterator[PairBlock]:
+    """Pairs with their numbers, `AT_ONCE` at a time."""
+    rest = iter(pairs)
+    while some := list(islice(rest, AT_ONCE)):
+        sources, targets = zip(*(pair for _, pair in some), strict=True)
+        yield PairBlock([number for number, _ in some], sources, targets)
+
+
+def filtered_blocks(
+    blocks: Iterable[PairBlock],
+    filters: FilterConfig,
+    name: str,
+    files: JoinedFiles | None = None,
+) -> FitPairs:
+    """The same of pairs that come in blocks."""
     collector, read = PairCollector(tuple(_SIGNS_OF_DAMAGE)), 0
     faults = FaultCounter()
     stop: DataError | None = None
     has_bounds = filters.max_length is not None or filters.max_ratio is not None
-    for number, pair in pairs:
-        read += 1
-        source, target = pair
-        fault = None
-        if "\n" in source or "\n" in target:
-            fault = LINE_BREAK
-        elif has_bounds or not source or not target or source.isspace() or target.isspace():
-            fault = filters.fault(pair)
-        if fault is None:
-            collector.add(number, pair)
-        elif stop is None and filters.stops(fault):
-            setting = "empty" if fault in (EMPTY_SOURCE, EMPTY_TARGET) else "unfit"
-            line, file = files.place(number) if files else (number, name)
-            stop = DataError(
-                f"fit sentence pairs in {file}",
-                f"line {line} with {fault}",
-                f'correct that line, or set data.filters.{setting} = "skip"',
-            )
-        else:
-            faults.add("{1}:{0}".format(*files.place(number)) if files else number, fault)
+    for block in blocks:
+        read += len(block.numbers)
+        if not has_bounds and _have_words(block.sources) and _have_words(block.targets):
+            collector.extend(block)
+            continue
+        for number, *sides in zip(*block, strict=True):
+            pair = Pair(*sides)
+            has_break = "\n" in pair.source or "\n" in pair.target
+            fault = LINE_BREAK if has_break else filters.fault(pair)
+            if fault is None:
+                collector.add(number, pair)
+            elif stop is None and filters.stops(fault):
+                setting = "empty" if fault in (EMPTY_SOURCE, EMPTY_TARGET) else "unfit"
+                line, file = files.place(number) if files else (number, name)
+                stop = DataError(
+                    f"fit sentence pairs in {file}",
+                    f"line {line} with {fault}",
+                    f'correct that line, or set data.filters.{setting} = "skip"',
+                )
+            else:
+                faults.add("{1}:{0}".format(*files.place(number)) if files else number, fault)
     fit_pairs, fit_numbers = collector.finish()
     remarks = _remarks_of_damage(collector.counts)
     return FitPairs(
@@ -275,6 +305,11 @@ def filtered(
         stop=stop,
         files=files,
     )
+
+
+def _have_words(texts: Sequence[str]) -> bool:
+    """Return True if each is a line that holds more than white space."""
+    return all(texts) and not any(map(str.isspace, texts)) and "\n" not in "".join(texts)
 
 
 @dataclass(frozen=True, slots=True)

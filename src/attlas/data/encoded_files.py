@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from attlas._files import TEMPORARY, explained, parse_json, stored_bytes
 from attlas._parallel import POSSIBLE, ForkPool
 from attlas.data.batching import EncodedCorpus, encoders_of
-from attlas.data.bucketing import Ragged, typecode_of
+from attlas.data.bucketing import typecode_of
 from attlas.data.corpus import Corpus, Fault, FilterReport
 from attlas.data.stored_pairs import AbsentPairs, Pair, StoredPairs
 from attlas.data.vocabularies import Vocabularies
@@ -155,24 +154,27 @@ def _write(
     typecode = typecode_of(max(sizes))
     encoders = encoders_of(vocabularies, typecode)
 
-    def encode(number: int) -> tuple[str, int, list[NDArray[np.integer[Any]]]]:
+    def encoded(number: int) -> tuple[str, int, list[NDArray[np.integer[Any]]]]:
         """Write the ids of a file: its SHA-256 and size, and the lengths of both sides."""
         begin, end = number * ROWS, min(len(pairs), (number + 1) * ROWS)
         lengths: list[NDArray[np.integer[Any]]] = []
         digest, size = hashlib.sha256(), 0
         with (folder / _name(number)).open("wb") as file:
-            for side, encoded in enumerate(encoders):
-                texts = chain.from_iterable(block[side] for block in pairs.blocks(begin, end))
-                rows = Ragged.joined(encoded(texts), typecode)
-                content = rows.ids.tobytes()
-                digest.update(content)
-                size += file.write(content)
-                lengths.append(rows.lengths.astype(np.uint32))
+            rows = [
+                [encode(texts) for encode, texts in zip(encoders, block, strict=True)]
+                for block in pairs.blocks(begin, end)
+            ]
+            for side in zip(*rows, strict=True):
+                for part in side:
+                    content = part.ids.tobytes()
+                    digest.update(content)
+                    size += file.write(content)
+                lengths.append(np.concatenate([part.lengths for part in side]).astype(np.uint32))
         return digest.hexdigest(), size, lengths
 
     numbers = range(-(-len(pairs) // ROWS))
     count = min(processes, len(numbers)) if POSSIBLE else 1
-    with ForkPool(encode, count if count > 1 else 0, "of the encoding") as pool:
+    with ForkPool(encoded, count if count > 1 else 0, "of the encoding") as pool:
         found = pool.map(numbers)
     files = {_name(n): (digest, size) for n, (digest, size, _) in enumerate(found)}
     for side, name in enumerate(_SIDES):

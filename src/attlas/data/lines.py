@@ -4,18 +4,19 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
-from attlas._text import count_noun, in_blocks
+from attlas._text import count_noun
 from attlas.errors import AttlasError, DataError
 
 STDIN = "-"
 LONGEST_LINE = 2**24  # bytes, its end included: a file may have no end, and a small gzip hold much
+_AT_ONCE = 2**18  # bytes that are read at once, of many lines
 _GZIP = b"\x1f\x8b"
 _PACKED = {
     b"PK\x03\x04": "an archive (zip)",
@@ -95,27 +96,35 @@ class StreamedLines:
         self.count = self.carriage_returns = self.returns_inside = 0
 
     def __iter__(self) -> Iterator[str]:
-        raw_lines = _raw_lines(self._path, self.name)
-        first = list(islice(raw_lines, 2))
-        decoded = [_decoded_line(raw, n, self.name) for n, raw in enumerate(first, 1)]
-        if len(decoded) == 1 and not decoded[0][1] and "\r" in decoded[0][0]:
-            raise _of_old_macs(self.name, decoded[0][0].count("\r"), "one line feed")
-        while decoded:
-            for text, had_return in decoded:
-                self.count += 1
-                self.carriage_returns += had_return
-                self.returns_inside += text.count("\r")
-                yield text
-            decoded = []
-            for block in in_blocks(raw_lines):
-                texts = _plain_texts(block)
-                if texts is None:  # then line by line, for what there is to count or to refuse
-                    numbered = enumerate(block, self.count + 1)
-                    decoded = [_decoded_line(raw, n, self.name) for n, raw in numbered]
-                    break
-                for text in texts:
-                    self.count += 1
-                    yield text
+        return chain.from_iterable(self.blocks())
+
+    def blocks(self) -> Iterator[list[str]]:
+        """Some thousand lines at a time; of long ones fewer."""
+        blocks = _of_file(self._path, self.name, _line_blocks)
+        first = next(blocks, b"")
+        if first.count(b"\n") == 1:
+            first += next(blocks, b"")  # nothing, if the file has one line
+        texts = self._counted(first)
+        if len(texts) == 1 and not self.carriage_returns and self.returns_inside:
+            raise _of_old_macs(self.name, self.returns_inside, "one line feed")
+        yield texts
+        for block in blocks:
+            plain = _plain_texts(block)
+            if plain is None:  # then line by line, for what there is to count or to refuse
+                yield self._counted(block)
+            else:
+                self.count += len(plain)
+                yield plain
+
+    def _counted(self, block: bytes) -> list[str]:
+        texts = []
+        for raw in io.BytesIO(block):
+            self.count += 1
+            text, had_return = _decoded_line(raw, self.count, self.name)
+            self.carriage_returns += had_return
+            self.returns_inside += text.count("\r")
+            texts.append(text)
+        return texts
 
     @property
     def rows(self) -> Iterator[str]:
@@ -195,7 +204,7 @@ def shown_path(path: Path | str) -> str:
 def _decoded(path: Path | str, name: str | None = None) -> Iterator[tuple[str, bool]]:
     """Each line, and whether a carriage return was taken off its end."""
     name = shown_path(path) if name is None else name
-    for number, raw in enumerate(_raw_lines(path, name), 1):
+    for number, raw in enumerate(_of_file(path, name, _bounded), 1):
         yield _decoded_line(raw, number, name)
 
 
@@ -215,15 +224,17 @@ def _decoded_line(raw: bytes, number: int, name: str) -> tuple[str, bool]:
     return text.removeprefix(_BYTE_ORDER_MARK) if number == 1 else text, had_return
 
 
-def _plain_texts(raw_lines: Sequence[bytes]) -> list[str] | None:
+def _plain_texts(block: bytes) -> list[str] | None:
     """The texts of lines that are UTF-8 and hold no carriage return; None where others are."""
-    content = b"".join(raw_lines)
-    if b"\r" in content:
+    if b"\r" in block:
         return None
     try:
-        return content.decode("utf-8").removesuffix("\n").split("\n")
+        texts = block.decode("utf-8").split("\n")
     except UnicodeDecodeError:
         return None
+    if block.endswith(b"\n"):
+        del texts[-1]
+    return texts
 
 
 def _of_old_macs(name: str, returns: int, feeds: str) -> AttlasError:
@@ -235,14 +246,19 @@ def _of_old_macs(name: str, returns: int, feeds: str) -> AttlasError:
     )
 
 
-def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
-    """Split on b"\\n" alone, which is what a binary file does."""
+_Text = gzip.GzipFile | io.BufferedReader
+
+
+def _of_file(
+    path: Path | str, name: str, divided: Callable[[_Text, str], Iterator[bytes]]
+) -> Iterator[bytes]:
+    """The bytes of a file, divided after b"\\n" alone, which is what a binary file does."""
     try:
         if str(path) == STDIN:
-            yield from _bounded(_unzipped(sys.stdin.buffer, name), name)
+            yield from divided(_unzipped(sys.stdin.buffer, name), name)
         else:
             with open_input(Path(path)) as file:
-                yield from _bounded(_unzipped(file, name), name)
+                yield from divided(_unzipped(file, name), name)
     except FileNotFoundError:
         raise MissingFileError("a text file", f"no file at {name}", "check the path") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -255,25 +271,46 @@ def _raw_lines(path: Path | str, name: str) -> Iterator[bytes]:
         ) from None
 
 
-def _bounded(text: gzip.GzipFile | io.BufferedReader, name: str) -> Iterator[bytes]:
+def _bounded(text: _Text, name: str) -> Iterator[bytes]:
     """Its lines, none of them so long that it would take all memory."""
     number = 1
     while line := text.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
-            raise DataError(
-                f"lines of at most {LONGEST_LINE:,} bytes in {name}",
-                f"a longer one, line {number:,}",
-                "check that this is the right file, or divide that line",
-            )
+            raise _too_long(name, number)
         yield line
         number += 1
 
 
-def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> gzip.GzipFile | io.BufferedReader:
+def _line_blocks(text: _Text, name: str) -> Iterator[bytes]:
+    """The same, many lines at a time."""
+    number, begun = 1, b""  # the line that is not read to its end, and how it begins
+    while content := text.read(min(_AT_ONCE, LONGEST_LINE)):
+        end = content.rfind(b"\n") + 1
+        if len(begun) + (content.find(b"\n") + 1 or len(content)) > LONGEST_LINE:
+            raise _too_long(name, number)
+        if end:
+            block = begun + content[:end]
+            number += block.count(b"\n")
+            yield block
+            begun = b""
+        begun += content[end:]
+    if begun:
+        yield begun
+
+
+def _too_long(name: str, number: int) -> DataError:
+    return DataError(
+        f"lines of at most {LONGEST_LINE:,} bytes in {name}",
+        f"a longer one, line {number:,}",
+        "check that this is the right file, or divide that line",
+    )
+
+
+def _unzipped(file: IO[bytes] | io.BufferedIOBase, name: str) -> _Text:
     # A replaced standard input may have no `peek`.
     reader = file if isinstance(file, io.BufferedReader) else _peekable(file.read())
     zipped = reader.peek(2)[:2] == _GZIP
-    text: gzip.GzipFile | io.BufferedReader = gzip.GzipFile(fileobj=reader) if zipped else reader
+    text: _Text = gzip.GzipFile(fileobj=reader) if zipped else reader
     begin = text.peek(_TAR_AT + max(map(len, _TAR)))
     packed = next((kind for magic, kind in _PACKED.items() if begin.startswith(magic)), None)
     if begin.startswith(_TAR, _TAR_AT):

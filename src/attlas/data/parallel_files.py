@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from glob import escape, glob, has_magic
-from itertools import chain, zip_longest
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,16 +19,18 @@ from attlas.data.base import (
     split_validation,
 )
 from attlas.data.corpus import (
+    AT_ONCE,
     Corpus,
     FilterConfig,
     JoinedFiles,
     SplitName,
     Splits,
     corpus_of,
-    filtered,
+    filtered_blocks,
+    pair_blocks,
 )
 from attlas.data.lines import STDIN, MissingFileError, StreamedLines, coming_from, shown_path
-from attlas.data.stored_pairs import Pair
+from attlas.data.stored_pairs import Pair, PairBlock
 from attlas.data.tables import (
     QuoteCounter,
     Quoting,
@@ -412,7 +414,8 @@ def read_pairs(
     ]
     files = JoinedFiles([reader.name for reader in readers]) if len(readers) > 1 else None
     name = _name_of(pairs)
-    found = filtered(_one_after_another(readers, files), filters or FilterConfig(), name, files)
+    blocks = _one_after_another(readers, files)
+    found = filtered_blocks(blocks, filters or FilterConfig(), name, files)
     read = [lines for reader in readers for lines in reader.files]
     remarks = [remark for counter in quotes.values() for remark in counter.remarks]
     returns = sum(lines.carriage_returns for lines in read)
@@ -430,13 +433,11 @@ def _name_of(pairs: Sequence[FilePair]) -> str:
 
 def _one_after_another(
     readers: "Sequence[_Table | _Joined]", files: JoinedFiles | None
-) -> Iterator[tuple[int, Pair]]:
+) -> Iterator[PairBlock]:
     before = 0
     for reader in readers:
-        if before:
-            yield from ((before + number, pair) for number, pair in reader)
-        else:
-            yield from reader
+        for block in reader.blocks():
+            yield block._replace(numbers=[before + n for n in block.numbers]) if before else block
         reader.check()
         before += reader.files[0].count
         if files is not None:
@@ -458,9 +459,10 @@ class _Table:
         self._columns, self._form = columns, form
         self._quotes = quotes.setdefault(form, QuoteCounter(form))
 
-    def __iter__(self) -> Iterator[tuple[int, Pair]]:
+    def blocks(self) -> Iterator[PairBlock]:
         rows = table_rows(self.files[0], self._form)
-        return _of_columns(rows, self.name, self._columns, self._form, self._quotes)
+        pairs = _of_columns(rows, self.name, self._columns, self._form, self._quotes)
+        return pair_blocks(pairs)
 
     def check(self) -> None:
         """A table is checked while it is read."""
@@ -474,14 +476,20 @@ class _Joined:
         self.name, self.files = f"{source.name} and {target.name}", (source, target)
         self.all_tabs = True
 
-    def __iter__(self) -> Iterator[tuple[int, Pair]]:
+    def blocks(self) -> Iterator[PairBlock]:
         sides = iter(self.source), iter(self.target)
-        for number, (source, target) in enumerate(zip_longest(*sides), 1):
-            if source is None or target is None:
+        begin = 1
+        while True:
+            sources, targets = (list(islice(side, AT_ONCE)) for side in sides)
+            count = min(len(sources), len(targets))
+            if not count:
                 break
-            if self.all_tabs and not ("\t" in source and "\t" in target):
-                self.all_tabs = False
-            yield number, Pair(source, target)
+            if self.all_tabs:
+                both = zip(sources, targets, strict=False)
+                self.all_tabs = all("\t" in source and "\t" in target for source, target in both)
+            numbers = range(begin, begin + count)
+            yield PairBlock(numbers, sources[:count], targets[:count])
+            begin += count
         for side in sides:
             for _ in side:  # which are counted, for the message
                 pass

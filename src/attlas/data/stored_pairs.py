@@ -29,6 +29,14 @@ class Pair(NamedTuple):
     target: str
 
 
+class PairBlock(NamedTuple):
+    """Some pairs, and a number for each, such as its line."""
+
+    numbers: Sequence[int]
+    sources: Sequence[str]
+    targets: Sequence[str]
+
+
 class StoredPairs(Sequence[Pair]):
     """Pairs in a temporary file, which has no name and is gone with this object, or with the
     process, however that ends.
@@ -125,8 +133,11 @@ class Side(Sequence[str]):
         return len(self._pairs)
 
     def __iter__(self) -> Iterator[str]:
-        for block in self._pairs.blocks():
-            yield from block[self._side]
+        return chain.from_iterable(self.blocks())
+
+    def blocks(self) -> Iterator[list[str]]:
+        """Some thousand texts at a time, of long ones fewer."""
+        return (block[self._side] for block in self._pairs.blocks())
 
     @overload
     def __getitem__(self, place: int) -> str: ...
@@ -171,8 +182,8 @@ class AbsentPairs(Sequence[Pair]):
 
 
 class PairCollector:
-    """Takes pairs one by one, with a number for each, and holds no more of their text in memory
-    than `IN_MEMORY` says.
+    """Takes pairs, with a number for each, and holds no more of their text in memory than
+    `IN_MEMORY` says.
 
     Args:
         signs: For each of these, `counts` says how many texts hold it.
@@ -181,7 +192,7 @@ class PairCollector:
     def __init__(self, signs: Sequence[str] = ()) -> None:
         self.counts = dict.fromkeys(signs, 0)
         self._pairs: list[Pair] = []
-        self._new: list[Pair] = []
+        self._new: list[str] = []  # source, target, source, …
         self._numbers = array("I")
         self._size = 0  # characters of the pairs in memory
         self._most = IN_MEMORY
@@ -191,11 +202,15 @@ class PairCollector:
 
     def add(self, number: int, pair: Pair) -> None:
         """One more."""
-        self._new.append(pair)
-        self._numbers.append(number)
-        source, target = pair
-        self._size += len(source) + len(target)
-        if self._size > self._most or len(self._new) == _GROUP * _GROUPS:
+        self.extend(PairBlock((number,), (pair[0],), (pair[1],)))
+
+    def extend(self, block: PairBlock) -> None:
+        """Some more; of long ones few."""
+        numbers, sources, targets = block
+        self._new += chain.from_iterable(zip(sources, targets, strict=True))
+        self._numbers.extend(numbers)
+        self._size += sum(map(len, sources)) + sum(map(len, targets))
+        if self._size > self._most or len(self._new) >= 2 * _GROUP * _GROUPS:
             self._take()
 
     def finish(self) -> tuple[Sequence[Pair], Sequence[int]]:
@@ -212,13 +227,14 @@ class PairCollector:
 
     def _take(self) -> None:
         """Put the newest pairs with the others."""
-        joined = "\n".join(chain.from_iterable(self._new))
-        for sign in self.counts:
-            if sign in joined:
-                self.counts[sign] += sum(sign in text for pair in self._new for text in pair)
-        self._count += len(self._new)
+        if self.counts:
+            joined = "\n".join(self._new)
+            for sign in self.counts:
+                if sign in joined:
+                    self.counts[sign] += sum(sign in text for text in self._new)
+        self._count += len(self._new) // 2
         if self._descriptor is None:
-            self._pairs += self._new
+            self._pairs += map(Pair, self._new[::2], self._new[1::2])
             if self._size > self._most:
                 self._begin_file()
         else:
@@ -232,26 +248,28 @@ class PairCollector:
                 self._descriptor = os.dup(file.fileno())
         except OSError as error:
             raise _full(error) from None
-        self._store(self._pairs)
+        for begin in range(0, len(self._pairs), _GROUP * _GROUPS):  # and no list of all texts
+            self._store([*chain.from_iterable(self._pairs[begin : begin + _GROUP * _GROUPS])])
         self._pairs, self._size = [], 0
         self._most = min(IN_MEMORY, _AT_ONCE)
 
-    def _store(self, pairs: Sequence[Pair]) -> None:
+    def _store(self, texts: Sequence[str]) -> None:
         assert self._descriptor is not None
-        begin = 0
-        while begin < len(pairs):
-            end = min(len(pairs), begin + _GROUP - self._stored % _GROUP)  # of a group at most
-            content = ("\n".join(chain.from_iterable(pairs[begin:end])) + "\n").encode()
-            self._digest.update(content)
-            self._stored += end - begin
-            self._end += len(content)
+        begin, contents = 0, []
+        while begin < len(texts):
+            end = min(len(texts), begin + 2 * (_GROUP - self._stored % _GROUP))  # of a group
+            contents.append(("\n".join(texts[begin:end]) + "\n").encode())
+            self._stored += (end - begin) // 2
+            self._end += len(contents[-1])
             if self._stored % _GROUP == 0:
                 self._places.append(self._end)
             begin = end
-            try:
-                write_whole(self._descriptor, content)
-            except OSError as error:
-                raise _full(error) from None
+        content = b"".join(contents)
+        self._digest.update(content)
+        try:
+            write_whole(self._descriptor, content)
+        except OSError as error:
+            raise _full(error) from None
 
     def __del__(self) -> None:
         if self._descriptor is not None:

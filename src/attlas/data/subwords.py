@@ -9,8 +9,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from attlas._files import stored_bytes
-from attlas._text import has_part_of_word
+from attlas._text import has_part_of_word, in_blocks
+from attlas.data.bucketing import Ragged
 from attlas.data.normalization import (
     WITHOUT_RULES,
     Normalization,
@@ -86,9 +89,8 @@ class Subwords(Vocabulary):
     def encode(self, text: str) -> list[int]:
         return self._pieced(text)
 
-    def encoder(self, typecode: str) -> Callable[[Iterable[str]], Iterator[bytes]]:
-        """What gives for each text the ids of `encode`, one by one, as the bytes of an array; for
-        BPE in less time.
+    def encoder(self, typecode: str) -> Callable[[Iterable[str]], Ragged]:
+        """What gives for each text the ids of `encode`, as a row; for BPE in less time.
 
         No piece goes beyond a word, and the best merges of a word are the same in every sentence,
         so that a word need be encoded only once. (The sums of a unigram model are rounded, and two
@@ -98,12 +100,22 @@ class Subwords(Vocabulary):
             typecode: Of `array.array`.
         """
         if not isinstance(self._segmenter, Merges):
-            return partial(map, lambda text: array(typecode, self.encode(text)).tobytes())
-        ids_of, form, join = _EncodedWords(self, typecode).__getitem__, self.normalization, b"".join
+            return partial(Ragged.encoded, self.encode, typecode)
+        ids_of, form = _EncodedWords(self, typecode), self.normalization
 
-        def encoded(texts: Iterable[str]) -> Iterator[bytes]:
-            for text in texts if form == "none" else map(partial(normalized, form=form), texts):
-                yield join(map(ids_of, text.split(" ")))
+        def encoded(texts: Iterable[str]) -> Ragged:
+            all_ids, lengths = [np.zeros(0, typecode)], [np.zeros(0, np.int64)]
+            read = texts if form == "none" else map(partial(normalized, form=form), texts)
+            for block in in_blocks(iter(read)):
+                words: list[str | None] = []
+                for text in block:
+                    words += text.split(" ")
+                    words.append(None)
+                ids = np.frombuffer(b"".join(map(ids_of.__getitem__, words)), typecode)
+                is_end = ids == END
+                all_ids.append(ids[~is_end])
+                lengths.append(np.diff(np.flatnonzero(is_end), prepend=-1) - 1)
+            return Ragged.divided(np.concatenate(all_ids), np.concatenate(lengths))
 
         return encoded
 
@@ -225,14 +237,17 @@ class Subwords(Vocabulary):
 _REMEMBERED = 1 << 17  # words
 
 
-class _EncodedWords(dict[str, bytes]):
-    """The ids of each word, the commonest of which are remembered: they come first."""
+class _EncodedWords(dict[str | None, bytes]):
+    """The ids of each word, the commonest of which are remembered: they come first. None is the end
+    of a text, whose id no word has.
+    """
 
     def __init__(self, subwords: Subwords, typecode: str) -> None:
-        super().__init__()
+        super().__init__({None: array(typecode, [END]).tobytes()})
         self._subwords, self._typecode = subwords, typecode
 
-    def __missing__(self, word: str) -> bytes:
+    def __missing__(self, word: str | None) -> bytes:
+        assert word is not None
         ids = array(self._typecode, self._subwords.encode(word)).tobytes()
         if len(self) < _REMEMBERED:
             self[word] = ids
@@ -246,6 +261,7 @@ def train_subwords(
     name: str = "vocabulary",
     normalization: Normalization = "none",
     symbols: Sequence[str] = (),
+    processes: int = 1,
 ) -> Subwords:
     """Train on texts; at most `size` ids, fewer where the texts do not hold that many pieces.
 
@@ -256,6 +272,7 @@ def train_subwords(
         texts: They are not held, unless they can be read only once; of "unigram" sentencepiece
             holds them, as it does where one has a tab.
         symbols: Each is one piece wherever it stands.
+        processes: That share the counting of words, see `sentences_of`.
 
     Raises:
         AttlasError: If `size` is too small for the characters of the texts, or too large for an id,
@@ -270,7 +287,7 @@ def train_subwords(
             "lower vocabulary.size",
         )
     read = str if normalization == "none" else partial(normalized, form=normalization)
-    sentences = sentences_of(texts, read, words=kind == "bpe")
+    sentences = sentences_of(texts, read, words=kind == "bpe", processes=processes)
     if not sentences.has_text:
         raise DataError(
             f"text to build the {name} from",

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from attlas.data.vocabulary import (
     check_symbols,
     load_list_vocabulary,
 )
+from attlas.data.word_counts import Parted
 from attlas.errors import CheckpointError, ConfigError, DataError, quoted
 
 
@@ -132,34 +133,47 @@ class Vocabularies:
         )
 
 
-def build_vocabularies(config: VocabularyConfig, pairs: Sequence[Pair]) -> Vocabularies:
+def build_vocabularies(
+    config: VocabularyConfig, pairs: Sequence[Pair], processes: int = 1
+) -> Vocabularies:
     """Build from training pairs, deterministically.
+
+    Args:
+        processes: That share the work, on Linux, where the text lies in a file.
 
     Raises:
         AttlasError: If there is no text, or `size` is too small for its characters.
     """
-    sources, targets = _Texts(pairs, (0,)), _Texts(pairs, (1,))
+    sources, targets = _parts(pairs, 0), _parts(pairs, 1)
     if config.shared:
-        vocabulary = build_vocabulary(config, _Texts(pairs, (0, 1)), "vocabulary")
+        texts = Parted([*sources, *targets])  # all of one side before the other
+        vocabulary = build_vocabulary(config, texts, "vocabulary", processes)
         return Vocabularies(vocabulary, vocabulary)
     return Vocabularies(
-        build_vocabulary(config, sources, "source vocabulary"),
-        build_vocabulary(config, targets, "target vocabulary"),
+        build_vocabulary(config, Parted(sources), "source vocabulary", processes),
+        build_vocabulary(config, Parted(targets), "target vocabulary", processes),
     )
 
 
-class _Texts(Iterable[str]):
-    """Sides of pairs, all of one before the other: read again each time, and never held."""
+def _parts(pairs: Sequence[Pair], side: int) -> "list[_Part]":
+    size = _PART if isinstance(pairs, StoredPairs) else max(1, len(pairs))
+    return [_Part(pairs, side, begin, begin + size) for begin in range(0, len(pairs), size)]
 
-    def __init__(self, pairs: Iterable[Pair], sides: Sequence[int]) -> None:
-        self._pairs, self._sides = pairs, sides
+
+_PART = 2**17  # pairs, a multiple of 64
+
+
+class _Part(Iterable[str]):
+    """One side of some pairs: read again each time, and never held."""
+
+    def __init__(self, pairs: Sequence[Pair], side: int, begin: int, end: int) -> None:
+        self._pairs, self._side, self._range = pairs, side, (begin, min(end, len(pairs)))
 
     def __iter__(self) -> Iterator[str]:
-        for side in self._sides:
-            if isinstance(self._pairs, StoredPairs):
-                yield from (self._pairs.sources, self._pairs.targets)[side]
-            else:
-                yield from map(itemgetter(side), self._pairs)
+        if not isinstance(self._pairs, StoredPairs):
+            return map(itemgetter(self._side), self._pairs)
+        blocks = self._pairs.blocks(*self._range)
+        return chain.from_iterable(block[self._side] for block in blocks)
 
 
 def load_vocabulary(path: Path) -> Vocabulary:
@@ -190,7 +204,9 @@ _LOADERS: dict[str, Callable[[Path], Vocabulary]] = {
 }
 
 
-def build_vocabulary(config: VocabularyConfig, texts: Iterable[str], name: str) -> Vocabulary:
+def build_vocabulary(
+    config: VocabularyConfig, texts: Iterable[str], name: str, processes: int = 1
+) -> Vocabulary:
     """One vocabulary of these texts; `name` names it in errors."""
     form, symbols = config.normalization, config.user_defined_symbols
     match config.kind:
@@ -199,7 +215,7 @@ def build_vocabulary(config: VocabularyConfig, texts: Iterable[str], name: str) 
         case "characters":
             return Characters.built(texts, config.size, name, form, symbols)
         case kind:
-            return train_subwords(texts, kind, config.size, name, form, symbols)
+            return train_subwords(texts, kind, config.size, name, form, symbols, processes)
 
 
 def _vocabulary_file(folder: Path, name: str) -> Path | None:

@@ -1,10 +1,11 @@
 """What sentencepiece learns from: the words of texts and their counts, or a sample of the texts."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
+from attlas._parallel import POSSIBLE, ForkPool
 from attlas._text import in_blocks
 
 MOST_WORDS = 1_000_000
@@ -42,7 +43,23 @@ class Sentences:
     reserved: bool
 
 
-def sentences_of(texts: Iterable[str], read: Callable[[str], str], *, words: bool) -> Sentences:
+class Parted(Iterable[str]):
+    """Texts that are read again each time, in parts that several processes can share.
+
+    Args:
+        parts: All of them one after the other.
+    """
+
+    def __init__(self, parts: Sequence[Iterable[str]]) -> None:
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self.parts)
+
+
+def sentences_of(
+    texts: Iterable[str], read: Callable[[str], str], *, words: bool, processes: int = 1
+) -> Sentences:
     """The sentences of some texts.
 
     Where `words`, the words are counted: BPE learns from their counts, so that it gives the same
@@ -52,13 +69,18 @@ def sentences_of(texts: Iterable[str], read: Callable[[str], str], *, words: boo
     Args:
         texts: Read several times, unless they can be read once; then they are held.
         read: What becomes of each text before.
+        processes: That count the words of all texts, if they are `Parted`, on Linux.
     """
     if iter(texts) is texts:
         texts = tuple(texts)
     step = 1
     while words:
         counts = _Counts(step)
-        if counts.read(texts, read):
+        if step == 1 and processes > 1 and isinstance(texts, Parted) and POSSIBLE:
+            is_whole = counts.read_parts(texts.parts, read, processes)
+        else:
+            is_whole = counts.read(texts, read)
+        if is_whole:
             return counts.sentences()
         if counts.has_tab:
             break
@@ -118,6 +140,36 @@ class _Counts:
             if len(self._counts) > MOST_WORDS and (self.step == 1 or num_read > 1):
                 return False
         return True
+
+    def read_parts(
+        self, parts: Sequence[Iterable[str]], read: Callable[[str], str], processes: int
+    ) -> bool:
+        """The same by several processes, each of which reads whole parts of all texts."""
+
+        def counted(number: int) -> "_Counts":
+            counts = _Counts(self.step)
+            counts.read(parts[number], read)
+            return counts
+
+        count = min(processes, len(parts))
+        with ForkPool(counted, count if count > 1 else 0, "of the counting of words") as pool:
+            for begin in range(0, len(parts), 2 * processes):  # and no more where it is too many
+                for found in pool.map(range(len(parts))[begin : begin + 2 * processes]):
+                    if not self._take(found):
+                        return False
+        return True
+
+    def _take(self, part: "_Counts") -> bool:
+        self._counts.update(part._counts)
+        self._longest = max(self._longest, part._longest)
+        self.has_text, self.reserved = (
+            self.has_text or part.has_text,
+            self.reserved or part.reserved,
+        )
+        if len(self._counts) > MOST_WORDS:
+            return False
+        self.has_tab = part.has_tab
+        return not part.has_tab
 
     def sentences(self) -> Sentences:
         """What was counted. Each word has the space before it that it has in a text."""

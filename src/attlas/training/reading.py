@@ -113,7 +113,7 @@ def store_pairs(
     if isinstance(data, LabelledData) or not _are_stored(splits, recipe):
         return splits, None
     if encoded is None:
-        processes = 1 if is_launched() else recipe.training.threads or torch.get_num_threads()
+        processes = processes_of(recipe)
         step = f"encoding in {count_noun(processes, 'process', 'processes')}"
         report(preparing(f"{step}, into {folder / ENCODED}"))
         made_of = _files(folder, loaded.fingerprint).made_of
@@ -123,6 +123,11 @@ def store_pairs(
         train = _files(folder).without_text(splits.train, partial(data.corpus, "train"))
         splits = replace(splits, train=train)
     return splits, encoded
+
+
+def processes_of(recipe: Recipe) -> int:
+    """How many processes prepare the data: beside others of torchrun, only this one."""
+    return 1 if is_launched() else recipe.training.threads or torch.get_num_threads()
 
 
 def stored_pairs(recipe: Recipe, folder: Path, splits: SplitsLike) -> EncodedCorpus | None:

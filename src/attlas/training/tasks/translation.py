@@ -28,6 +28,7 @@ from attlas.metrics import better_tokenizers
 from attlas.models import ClassifierConfig, SequenceToSequence, TransformerConfig, build
 from attlas.training.events import Validated
 from attlas.training.loss import cross_entropy, rdrop_sequence_loss, sequence_loss
+from attlas.training.reading import processes_of
 from attlas.training.recipe import Recipe
 from attlas.training.scheduled_sampling import scheduled_sampling_logits, teacher_forced
 from attlas.training.tasks.base import Task, ValidationMeasurement, finite
@@ -110,7 +111,7 @@ class TranslationTask(Task[Splits, Vocabularies]):
 
     @staticmethod
     def vocabularies_of(recipe: Recipe, splits: Splits) -> Vocabularies:
-        return build_vocabularies(recipe.vocabulary, splits.train.pairs)
+        return build_vocabularies(recipe.vocabulary, splits.train.pairs, processes_of(recipe))
 
     @staticmethod
     def vocabularies_in(folder: Path) -> Vocabularies:
