@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from attlas.explorer.notes import notes_path
 from attlas.explorer.sources import ExplorerSource
@@ -273,3 +274,57 @@ def test_exports_that_cannot_be_are_refused_before_the_work(
     code, _, error = called("look", two_texts, *options)
     assert (code, served, list(tmp_path.glob("*.html"))) == (2, [], [])
     assert said in error
+
+
+@pytest.fixture
+def watch_file(tmp_path: Path) -> Path:
+    path = tmp_path / "watch.jsonl"
+    path.write_text('{"step": 1, "alarms": [], "heads": []}\n', encoding="utf-8", newline="\n")
+    return path
+
+
+def test_a_watch_file_has_a_page_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, watch_file: Path
+) -> None:
+    made: list[Any] = []
+
+    def serve(make: Any, **how: Any) -> None:
+        how.pop("ready")(URL)
+        made.append((make(["localhost"], None), how))
+
+    monkeypatch.setattr("attlas.explorer.server.serve_site", serve)
+    code, out, error = called("look", watch_file, "--port", 0, "--no-browser")
+    assert (code, out, error) == (0, f"{URL} shows {watch_file}; Ctrl-C ends it\n", "")
+    ((application, how),) = made
+    assert how == {"host": "127.0.0.1", "port": 0, "open_browser": False}
+    page = TestClient(application, base_url="http://localhost").get("/").text
+    assert "1 reading, the last at step 1." in page
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--text", "the cat"),
+        ("--export", "x.html"),
+        ("--num-beams", 3),
+        ("--set", "decoding.num_beams=3"),
+        ("--image", "cat.jpg"),
+        ("--device", "cuda"),
+        ("--gold", "links.txt"),
+    ],
+)
+def test_a_watch_file_has_no_use_for_what_a_model_reads(
+    watch_file: Path, options: tuple[Any, ...]
+) -> None:
+    code, out, error = called("look", watch_file, *options)
+    assert (code, out) == (2, "")
+    assert str(options[0]) in error
+
+
+def test_a_watch_file_is_shown_alone_and_must_be_there(watch_file: Path, two_texts: Path) -> None:
+    code, _, error = called("look", watch_file, two_texts)
+    assert code == 2
+    assert "one watch file, alone" in error
+    code, _, error = called("look", watch_file.with_name("nowhere.jsonl"))
+    assert code == 2
+    assert "a watch file that is there" in error

@@ -16,6 +16,7 @@ from attlas.monitoring.alarms import KINDS, AlarmState
 HEALTHY = HeadStatistics(
     "encoder.0", 2, 100, visible=8.0, max_logit=4.0, entropy=1.5, normalized_entropy=0.7,
     effective_keys=4.5, first_share=0.1, self_share=0.2, received_share=0.3, distance=2.0,
+    mask_diagonal=0,
 )  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def test_a_healthy_head_has_no_alarm():
         ("logit_growth", "max_logit", 100.5),
         ("entropy_collapse", "normalized_entropy", 0.01),
         ("sink_growth", "first_share", 0.9),
+        ("mask_diagonal", "mask_diagonal", 1),
+        ("mask_diagonal", "mask_diagonal", -1),
     ],
 )
 def test_an_alarm_is_reported_once_until_it_clears(kind, name, figure):
@@ -70,6 +73,12 @@ def test_thresholds_can_be_set_and_are_checked():
     assert reported([replace(HEALTHY, max_logit=60.0)], max_logit=50.0) == [["logit_growth"]]
     with pytest.raises(AttlasError, match="min_entropy"):
         attlas.watch(nn.Linear(2, 2), thresholds={"min_entropy": 2.0})
+
+
+def test_a_mask_is_judged_from_the_first_reading_on_and_may_be_meant_as_it_is():
+    assert reported([replace(HEALTHY, mask_diagonal=0)]) == [[]]
+    assert reported([replace(HEALTHY, mask_diagonal=1)]) == [["mask_diagonal"]]
+    assert reported([replace(HEALTHY, mask_diagonal=1)], mask_diagonal=1) == [[]]
 
 
 def test_every_alarm_says_where_when_what_and_what_to_do():

@@ -320,3 +320,60 @@ def test_the_steps_of_a_recurrent_decoder_are_one_text():
     expected = brute(trace[layer].weights(), np.ones((1, 1, 1, LENGTH), bool), everyone)
     check(whole, layer, expected)
     check(steps, layer, expected)
+
+
+def diagonals_of(allowed, tokens=None):
+    """The `mask_diagonal` that is read of a layer with this mask, (queries, keys) or (batch, …)."""
+    allowed = allowed if allowed.ndim == 3 else allowed[None]
+    batch, length, _ = allowed.shape
+    tokens = torch.ones(batch, length, dtype=torch.bool) if tokens is None else tokens
+
+    class Masked(nn.Module):
+        def forward(self, x):
+            heads = x.unflatten(-1, (2, 4)).transpose(1, 2)
+            return F.scaled_dot_product_attention(heads, heads, heads, attn_mask=allowed[:, None])
+
+    watch = attlas.watch(Masked().train(), every=1, on_alarm=None)
+    with watch.forward(token_mask=tokens):
+        watch.model(torch.randn(batch, length, 8))
+    return {head.mask_diagonal for head in watch.step().heads}
+
+
+def square(length):
+    return torch.ones(length, length, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("length", [5, 8, 13])
+@pytest.mark.parametrize("diagonal", [-1, 0, 1, 2])
+def test_the_diagonal_of_a_causal_mask_is_read(length, diagonal):
+    assert diagonals_of(square(length).tril(diagonal)) == {diagonal}
+
+
+@pytest.mark.parametrize("length", [4, 5, 6, 9])
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_a_window_a_prefix_and_packed_texts_have_no_diagonal(length, width):
+    both = square(length).tril(width).triu(-width)
+    assert diagonals_of(both) == {None}
+    prefix = square(length).tril()
+    prefix[:, : width + 1] = True
+    assert diagonals_of(prefix) == {None}
+    packed = torch.block_diag(square(length).tril(), square(length).tril())
+    assert diagonals_of(packed) == {None}
+    assert diagonals_of(square(length)) == {None}
+    assert diagonals_of(square(length).triu()) == {None}
+
+
+@pytest.mark.parametrize("diagonal", [0, 1])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_does_not_hide_the_diagonal(diagonal, side):
+    length, lengths = 9, [9, 6, 4]
+    tokens = torch.tensor([[i < n for i in range(length)] for n in lengths])
+    tokens = tokens if side == "right" else tokens.flip(1)
+    allowed = square(length).tril(diagonal) & tokens[:, None, :]
+    assert diagonals_of(allowed, tokens) == {diagonal}
+
+
+def test_a_sliding_window_is_causal_and_texts_that_differ_have_no_diagonal():
+    assert diagonals_of(square(9).tril().triu(-3)) == {0}
+    assert diagonals_of(torch.stack([square(9).tril(), square(9).tril(1)])) == {None}
+    assert diagonals_of(torch.stack([square(9).tril(1), square(9)])) == {1}

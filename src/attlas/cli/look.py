@@ -17,9 +17,9 @@ def look(
     subjects: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN|TRACE|MODEL...",
+            metavar="RUN|TRACE|MODEL|WATCH...",
             help="A run, a trace that was saved, or a model of Hugging Face: its folder, or its "
-            "name. Of several, the page shows one at a time, and compares two.",
+            "name. Of several, the page shows one at a time, and compares two. Or a watch.jsonl.",
         ),
     ],
     port: Annotated[
@@ -95,6 +95,7 @@ def look(
     With a model of Hugging Face and its tokenizer: type a text; an encoder reads it, a decoder goes
     on with it, and an encoder–decoder answers it; of an image, see where a vision model looked.
     With a saved trace of any model: see where the model looked.
+    With a watch.jsonl: see the heads of a training, while it goes on.
 
     No code of a model's folder runs. Nothing is sent to another machine, unless --download fetches
     a model. Ctrl-C ends the explorer, with exit code 0, or 2 if nothing could be shown.
@@ -108,6 +109,7 @@ def look(
       attlas look models/bert-base-uncased
       attlas look models/vit-base --image cat.jpg
       attlas look trace.safetensors --gold links.txt
+      attlas look runs/demo/watch.jsonl
       attlas look trace.safetensors --export trace.html
       attlas look runs/demo --text "The cat is sleeping." --export cat.html
     """
@@ -122,6 +124,10 @@ def look(
     }
     if gold is not None or gold_first != 0:
         _check_gold_is_used(subjects, gold, export)
+    if any(subject.suffix == ".jsonl" for subject in subjects):
+        given = {"--text": text, "--export": export, "--exact": exact or None, "--gold": gold}
+        _follow(subjects, options, given, host=host, port=port, browser=browser)
+        return
     if export is not None:
         _export(subjects, options, text, export, exact)
         return
@@ -157,6 +163,46 @@ def look(
     serve_apis(apis, host=host, port=port, open_browser=browser, ready=ready)
     if len(errors) == len(sources):
         raise typer.Exit(2)
+
+
+def _follow(
+    subjects: Sequence[Path],
+    options: Mapping[str, Any],
+    given: Mapping[str, object],
+    *,
+    host: str,
+    port: int,
+    browser: bool,
+) -> None:
+    """Serve the page of a watch file."""
+    with loading():
+        from attlas.explorer.history import check_watch_file, history_site
+        from attlas.explorer.server import serve_site
+        from attlas.jobs.inputs import check_used
+        from attlas.jobs.sources import LookOptions
+
+    if len(subjects) > 1:
+        raise AttlasError(
+            "one watch file, alone", ", ".join(map(str, subjects)), "open a page for each"
+        )
+    (subject,) = subjects
+    plain = LookOptions()
+    used = {
+        f"--{name.replace('_', '-')}": value != getattr(plain, name)
+        for name, value in options.items()
+    }
+    used["--set"], used["--image"] = used.pop("--settings"), used.pop("--images")
+    unused = {name: value is not None for name, value in given.items()}
+    check_used(used | unused, "a watch file", "what it shows is in the file")
+    check_watch_file(subject)
+
+    def made(hosts: Sequence[str], token: str | None) -> Any:
+        return history_site(subject, hosts, token=token)
+
+    def ready(url: str) -> None:
+        print(f"{url} shows {subject}; Ctrl-C ends it", flush=True)
+
+    serve_site(made, host=host, port=port, open_browser=browser, ready=ready)
 
 
 def _check_gold_is_used(subjects: Sequence[Path], gold: Path | None, export: Path | None) -> None:

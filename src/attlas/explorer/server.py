@@ -40,11 +40,35 @@ def serve_apis(
 ) -> None:
     """Serve what answers for one model or trace, or for several, until Ctrl-C.
 
+    Args:
+        apis: See `site.site`.
+        host, port, open_browser, ready: See `serve_site`.
+
+    Raises:
+        AttlasError: As `serve_site`.
+    """
+
+    def made(hosts: Sequence[str], token: str | None) -> ASGIApp:
+        return site(apis, hosts, token=token)
+
+    serve_site(made, host=host, port=port, open_browser=open_browser, ready=ready)
+
+
+def serve_site(
+    make: Callable[[Sequence[str], str | None], ASGIApp],
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    open_browser: bool = True,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a web application until Ctrl-C.
+
     Other machines may reach any address but a loopback one, so there the URL holds a token, without
     which no request is answered.
 
     Args:
-        apis: See `site.site`.
+        make: What makes it of its hosts and its token; see `site.guarded`.
         port: 0 = any free one.
         open_browser: Whether to open the page, where there is a screen.
         ready: Called once with the URL, when the server listens.
@@ -56,7 +80,7 @@ def serve_apis(
         address, number = listening.getsockname()[:2]
         token = None if is_loopback(address) else secrets.token_urlsafe(24)
         config = uvicorn.Config(
-            site(apis, [host, address], token=token),
+            make([host, address], token),
             http=Connection,
             ws="none",
             log_level="error",  # clients get their errors in the response

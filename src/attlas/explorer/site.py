@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount
+from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -54,6 +54,17 @@ def site(
         Mount("/api", apis[0]),
         Mount("/", _Compressed(StaticFiles(directory=_PAGE, html=True))),
     ]
+    return guarded(routes, hosts, token=token)
+
+
+def guarded(
+    routes: Sequence[BaseRoute], hosts: Collection[str] = (), *, token: str | None = None
+) -> Starlette:
+    """A web application whose errors are JSON and which lets in only its own page.
+
+    Args:
+        hosts, token: As of `site`.
+    """
     return Starlette(
         routes=routes,
         middleware=[

@@ -85,7 +85,7 @@ def _table(
     for column, record in enumerate(records):
         for head in record["heads"]:
             if layer is None or head["layer"].startswith(layer):
-                value = head[statistic]
+                value = head.get(statistic)  # an older file has fewer
                 row = cells.setdefault((head["layer"], head["head"]), {})
                 row[column] = math.nan if value is None else value
     values = np.full((len(cells), len(records)), np.nan)

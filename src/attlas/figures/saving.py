@@ -39,8 +39,17 @@ def save(figure: Figure, path: Path | str) -> None:
     Raises:
         UnsupportedError: For another suffix, or a path that cannot be written.
     """
-    path, image = Path(path), io.BytesIO()
-    suffix = figure_suffix(path)
+    path = Path(path)
+    content = image_of(figure, figure_suffix(path))
+    try:
+        _put(memoryview(content), path)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def image_of(figure: Figure, suffix: str) -> bytes:
+    """What `save` writes into a file with this suffix."""
+    image = io.BytesIO()
     faces = _faces({name for text in figure.findobj(Text) for name in text.get_fontfamily()})
     settings: dict[Any, Any] = {
         "svg.fonttype": "none" if faces <= _faces({BASE}) else "path",
@@ -49,10 +58,7 @@ def save(figure: Figure, path: Path | str) -> None:
     }
     with _settings, mpl.rc_context(settings):
         figure.savefig(image, format=suffix[1:], metadata=_METADATA[suffix])
-    try:
-        _put(image.getbuffer(), path)
-    except OSError as error:
-        raise unwritable(path, error) from None
+    return image.getvalue()
 
 
 def figure_suffix(path: Path) -> str:

@@ -10,7 +10,13 @@ from attlas.config import Config
 from attlas.monitoring.statistics import HeadStatistics
 
 AlarmKind = Literal[
-    "logit_growth", "entropy_collapse", "uniform_head", "constant_head", "sink_growth", "nonfinite"
+    "logit_growth",
+    "entropy_collapse",
+    "uniform_head",
+    "constant_head",
+    "sink_growth",
+    "mask_diagonal",
+    "nonfinite",
 ]
 KINDS: tuple[str, ...] = get_args(AlarmKind)
 
@@ -36,6 +42,8 @@ class Thresholds(Config):
     """Sink growth needs a growth of that weight by this since the first reading; many trained
     models have sinks.
     """
+    mask_diagonal: int = 0
+    """Wrong mask: queries see all keys up to another number of places after their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ class Alarm:
         place = f"layer {self.layer!r}" + ("" if self.head is None else f", head {self.head}")
         value = "not finite" if self.figure is None else f"{self.figure:.4g}"
         what = _WHAT[self.kind].format(figure=value, threshold=f"{self.threshold:g}")
-        return f"step {self.step}, {place}: {what}. {_ADVICE[self.kind]}"
+        return f"step {self.step}, {place}: {what}. {ADVICE[self.kind]}"
 
     def __str__(self) -> str:
         return self.message
@@ -88,10 +96,12 @@ _WHAT: Mapping[str, str] = {
     "constant_head": "all queries look at the same key: it receives {figure} of their weight, "
     "above {threshold}",
     "sink_growth": "the weight on the first token has grown to {figure}, above {threshold}",
+    "mask_diagonal": "the causal mask is off: it has the diagonal {figure}, as of torch.tril, and "
+    "not {threshold}",
     "nonfinite": "attention is not finite for {figure} queries: NaN or infinity begins here, or in "
     "what this layer reads",
 }
-_ADVICE: Mapping[str, str] = {
+ADVICE: Mapping[str, str] = {
     "logit_growth": "People lower the learning rate, normalise queries and keys (QK-norm), or clip "
     "their weights (QK-clip)",
     "entropy_collapse": "People lower the learning rate, lengthen the warm-up, or normalise "
@@ -100,6 +110,8 @@ _ADVICE: Mapping[str, str] = {
     "constant_head": "People check its mask and its inputs, or remove the head",
     "sink_growth": "It is harmless in many language models; people check the mask, or add a key of "
     "zeros or a learned sink",
+    "mask_diagonal": "With 1 each query sees the next token, with −1 none sees itself; people "
+    "check the mask and how the target is shifted",
     "nonfinite": "People compute the softmax in float32, lower the learning rate, or look for rows "
     "that a mask hides whole",
 }
@@ -194,6 +206,13 @@ class AlarmState:
                 "received_share",
                 bounds.constant_share,
                 self._lasts("constant_head", head, share > bounds.constant_share),
+            )
+        if head.mask_diagonal is not None:
+            yield (
+                "mask_diagonal",
+                "mask_diagonal",
+                bounds.mask_diagonal,
+                head.mask_diagonal != bounds.mask_diagonal,
             )
         if head.first_share is not None and first.first_share is not None:
             grown = head.first_share - first.first_share >= bounds.sink_growth

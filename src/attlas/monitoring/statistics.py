@@ -41,6 +41,9 @@ class HeadStatistics:
         received_share: What the most-looked-at key of a text receives, as a share of all its
             queries give; the mean over texts.
         distance: The mean of Σ_j w_j |i − j|, in keys.
+        mask_diagonal: The k of a causal mask, as in `torch.tril(…, diagonal=k)`, in self-attention
+            whose queries see all keys up to k behind their own, and no later one: 0 = causal, 1 =
+            each query sees the next token, −1 = none sees itself. None = another mask, or none.
         nonfinite: How many queries have weights that are not finite.
     """
 
@@ -59,6 +62,7 @@ class HeadStatistics:
     self_share: float | None = None
     received_share: float | None = None
     distance: float | None = None
+    mask_diagonal: int | None = None
     nonfinite: int = 0
 
     def figures(self) -> dict[str, float]:
@@ -72,6 +76,9 @@ FIGURES = tuple(field.name for field in fields(HeadStatistics)[2:])
 
 _SUMMED = ("num_visible", "entropy", "effective_keys", "first_weight")
 _PLACED = ("self_weight", "distance")
+
+_LEAST_QUERIES = 4
+"""Shorter texts do not tell a causal mask from a window."""
 
 Array = NDArray[Any]
 
@@ -88,6 +95,8 @@ class LayerTotals:
             "received" are over texts.
         max_logit: None = the scores are unknown.
         entropies: The entropy of every query that counts, for the quantiles.
+        diagonals: The `mask_diagonal` of each text that has one, and None for a text with another
+            mask.
     """
 
     sums: dict[str, Array]
@@ -95,6 +104,7 @@ class LayerTotals:
     entropies: list[Array]  # of each head
     nonfinite: Array
     max_logit: Array | None = None
+    diagonals: Sequence[frozenset[int | None]] = ()  # of each head
 
     @property
     def num_heads(self) -> int:
@@ -121,6 +131,7 @@ class LayerTotals:
             [np.concatenate(pair) for pair in zip(self.entropies, other.entropies, strict=True)],
             self.nonfinite + other.nonfinite,
             np.maximum.reduce(maxima) if maxima else None,
+            _united(self.diagonals, other.diagonals),
         )
 
     def with_received(self, received: Array, queries: Array) -> "LayerTotals":
@@ -154,6 +165,7 @@ class LayerTotals:
             return found
         low, middle, high = np.quantile(entropies.astype(np.float64), QUANTILES).tolist()
         logit = None if self.max_logit is None else float(self.max_logit[head])
+        diagonals = self.diagonals[head] if self.diagonals else ()
         return replace(
             found,
             visible=mean("num_visible"),
@@ -168,6 +180,7 @@ class LayerTotals:
             self_share=mean("self_weight"),
             received_share=mean("received"),
             distance=mean("distance"),
+            mask_diagonal=next(iter(diagonals)) if len(diagonals) == 1 else None,
         )
 
 
@@ -176,6 +189,15 @@ def _added(first: dict[str, Array], second: dict[str, Array]) -> dict[str, Array
     for name, values in second.items():
         added[name] = added[name] + values if name in added else values
     return added
+
+
+_Diagonals = Sequence[frozenset[int | None]]
+
+
+def _united(first: _Diagonals, second: _Diagonals) -> _Diagonals:
+    if not (first and second):
+        return first or second
+    return [ours | theirs for ours, theirs in zip(first, second, strict=True)]
 
 
 def totals_of(
@@ -227,8 +249,38 @@ def totals_of(
         results["entropy"][:, head][counted[:, head]].astype(np.float32)
         for head in range(attention_map.shape[1])
     ]
-    totals = LayerTotals(sums, counts, entropies, (counted & ~finite).sum((0, 2)), logit)
+    is_self = cross_attention is not True and visible.shape[2] == attention_map.shape[3]
+    diagonals = _diagonals(visible, query_mask.cpu().numpy()) if is_self else ()
+    broken = (counted & ~finite).sum((0, 2))
+    totals = LayerTotals(sums, counts, entropies, broken, logit, diagonals)
     return totals, results["received"], counted.sum(2)
+
+
+def _diagonals(visible: Array, query_mask: Array) -> list[frozenset[int | None]]:
+    """The diagonals of causal masks, of each head; see `LayerTotals`.
+
+    The query with number i of a text with n tokens sees min(i + 1 + k, n) of them under a causal
+    mask with diagonal k. Texts in which no query but the first sees less than all say nothing.
+
+    Args:
+        visible: How many keys each query sees, (batch, heads, queries).
+        query_mask: The queries of tokens, (batch, queries).
+    """
+    found: list[set[int | None]] = [set() for _ in range(visible.shape[1])]
+    for text, mask in zip(visible, query_mask, strict=True):
+        seen = text[:, mask].astype(np.int64)
+        if seen.shape[1] < _LEAST_QUERIES:
+            continue
+        number = np.arange(seen.shape[1])
+        most = seen[:, 1:].max(1, keepdims=True)
+        diagonal = seen[:, 1:2] - 2
+        matches = seen == np.minimum(number + 1 + diagonal, most)
+        matches[:, 0] |= diagonal[:, 0] < 0  # a softmax over no key may be anything
+        is_causal = matches.all(1)
+        is_whole = (seen[:, 1:] == most).all(1)
+        for head in np.flatnonzero(~is_whole):
+            found[head].add(int(diagonal[head, 0]) if is_causal[head] else None)
+    return [frozenset(diagonals) for diagonals in found]
 
 
 def merged(parts: Iterable[dict[str, LayerTotals]]) -> dict[str, LayerTotals]:

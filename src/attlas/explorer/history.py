@@ -1,0 +1,282 @@
+"""The page of a watch file: heads × steps, the alarms, and the last reading, while it grows."""
+
+from collections.abc import Collection, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from attlas._files import parse_json
+from attlas.errors import AttlasError, DataError, quoted
+from attlas.explorer.messages import MissingError, json_no_store, no_store
+from attlas.explorer.site import guarded
+
+_FILES = Path(__file__).parent / "history_page"
+_DEFAULT = "max_logit"
+_SHOWN_ALARMS = 50
+
+Record = Mapping[str, Any]
+
+
+class WatchFile:
+    """A watch file, read anew when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = Lock()
+        self._seen: tuple[int, int] | None = None
+        self._records: Sequence[Record] = ()
+
+    def records(self) -> Sequence[Record]:
+        """Its readings.
+
+        Raises:
+            DataError: If it is gone, or no watch file.
+        """
+        from attlas.monitoring import read_history  # it imports torch
+
+        with self._lock:
+            try:
+                found = self.path.stat()
+            except OSError:
+                raise _gone(self.path) from None
+            state = found.st_size, found.st_mtime_ns
+            if state != self._seen:
+                self._records = read_history(self.path)
+                self._seen = state
+            return self._records
+
+
+def check_watch_file(path: Path) -> None:
+    """Check that a file is there which may hold readings; an empty one may get some.
+
+    Raises:
+        DataError: For anything else.
+    """
+    if not path.is_file():
+        raise _gone(path)
+    with path.open("rb") as file:
+        first = file.readline()
+    if first.endswith(b"\n"):
+        try:
+            record = parse_json(first)
+        except ValueError:
+            record = None
+        if not (isinstance(record, dict) and {"step", "heads", "alarms"} <= record.keys()):
+            raise DataError(
+                f"readings of attlas.watch in {path}",
+                quoted(first.decode(errors="replace").strip()),
+                "name a watch.jsonl, such as runs/demo/watch.jsonl",
+            )
+
+
+def _gone(path: Path) -> DataError:
+    return DataError(
+        "a watch file that is there",
+        f"no file {path}",
+        "name what `path=` of attlas.watch named, or the watch.jsonl of a run",
+    )
+
+
+def history_site(path: Path, hosts: Collection[str] = (), *, token: str | None = None) -> Starlette:
+    """The web application of a watch file.
+
+    / is the page, /heads.svg the picture, and /api/step the number of readings and the last step,
+    by which the page knows that there are more. `statistic` and `layer` are in the address.
+
+    Args:
+        hosts, token: See `site.guarded`.
+    """
+    file = WatchFile(path)
+
+    def page(request: Request) -> Response:
+        return no_store(HTMLResponse(_page(file, _chosen(request))))
+
+    def picture(request: Request) -> Response:
+        chosen = _chosen(request)
+        records = file.records()
+        if not records:
+            raise MissingError("a reading", f"none in {path.name} so far", "wait for the first")
+        from attlas.figures import plot_history
+        from attlas.figures.saving import image_of
+
+        figure = plot_history(records, chosen["statistic"], layer=chosen.get("layer"))
+        return no_store(Response(image_of(figure, ".svg"), media_type="image/svg+xml"))
+
+    def step(request: Request) -> Response:
+        records = file.records()
+        last = records[-1]["step"] if records else 0
+        return json_no_store({"readings": len(records), "step": last})
+
+    routes = [
+        Route("/", page),
+        Route("/heads.svg", picture),
+        Route("/api/step", step),
+        Mount("/files", StaticFiles(directory=_FILES)),
+    ]
+    return guarded(routes, hosts, token=token)
+
+
+def _chosen(request: Request) -> dict[str, str]:
+    """The statistic, and the layer where one was chosen."""
+    from attlas.monitoring.statistics import FIGURES
+
+    statistic = request.query_params.get("statistic", _DEFAULT)
+    if statistic not in FIGURES:
+        raise AttlasError(
+            f"a statistic among {', '.join(FIGURES)}", quoted(statistic), "choose one of these"
+        )
+    layer = request.query_params.get("layer")
+    return {"statistic": statistic} | ({"layer": layer} if layer else {})
+
+
+# The page. What the file says is text: layers and messages are escaped.
+
+
+def _page(file: WatchFile, chosen: dict[str, str]) -> str:
+    name = escape(file.path.name)
+    try:
+        content = _content(file.records(), chosen)
+    except DataError as error:
+        content = f'<p class="problem" role="alert">{escape(str(error))}</p>'
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f'<title>{name} · attlas</title><link rel="icon" href="data:,">'
+        '<link rel="stylesheet" href="files/history.css">'
+        '<script type="module" src="files/history.js"></script></head><body>'
+        f"<header><h1>{name}</h1>"
+        '<p id="state" role="status">This page follows the file.</p></header>'
+        f"<main>{content}</main></body></html>\n"
+    )
+
+
+def _content(records: Sequence[Record], chosen: dict[str, str]) -> str:
+    if not records:
+        return '<p data-readings="0">There is no reading so far.</p>'
+    last = records[-1]
+    statistic, layer = chosen["statistic"], chosen.get("layer")
+    heads = [h for h in last["heads"] if layer is None or h["layer"].startswith(layer)]
+    begun = [(record["step"], alarm) for record in records for alarm in record["alarms"]]
+    where = "all layers" if layer is None else f"layers that begin with {escape(layer)}"
+    picture = (
+        f'<figure><img src="heads.svg?{escape(urlencode({**chosen, "step": last["step"]}))}" '
+        f'alt="{statistic} of {len(heads)} heads at {len(records):,} steps; the numbers of the '
+        f'last step are in the table below"><figcaption>{statistic}, {where}. A red circle: an '
+        "alarm begins.</figcaption></figure>"
+        if any(_known(record, statistic, layer) for record in records)
+        else f"<p>No reading has {statistic} of {where}.</p>"
+    )
+    return (
+        f'<p data-readings="{len(records)}" data-step="{last["step"]}">{_count(len(records))}, '
+        f"the last at step {last['step']:,}.</p>"
+        f"{_choices(last, chosen)}{picture}{_alarms(begun)}{_table(last['step'], heads, statistic)}"
+    )
+
+
+def _known(record: Record, statistic: str, layer: str | None) -> bool:
+    return any(
+        head.get(statistic) is not None
+        for head in record["heads"]
+        if layer is None or head["layer"].startswith(layer)
+    )
+
+
+def _choices(last: Record, chosen: dict[str, str]) -> str:
+    from attlas.monitoring.statistics import FIGURES
+
+    layers = list(dict.fromkeys(head["layer"] for head in last["heads"]))
+    rest = {name: value for name, value in chosen.items() if name != "layer"}
+    all_layers = _link("all layers", rest, is_current="layer" not in chosen)
+    of_layers = [
+        _link(layer, {**rest, "layer": layer}, is_current=chosen.get("layer") == layer)
+        for layer in layers
+    ]
+    of_statistics = [
+        _link(name, {**chosen, "statistic": name}, is_current=chosen["statistic"] == name)
+        for name in FIGURES
+    ]
+    return (
+        f'<nav aria-label="Statistic"><h2>Statistic</h2>{" ".join(of_statistics)}</nav>'
+        f'<nav aria-label="Layer"><h2>Layer</h2>{all_layers} {" ".join(of_layers)}</nav>'
+    )
+
+
+def _link(text: str, query: dict[str, str], *, is_current: bool) -> str:
+    current = ' aria-current="true"' if is_current else ""
+    return f'<a href="?{escape(urlencode(query))}"{current}>{escape(text)}</a>'
+
+
+def _alarms(begun: Sequence[tuple[int, Record]]) -> str:
+    from attlas.monitoring.alarms import ADVICE
+
+    if not begun:
+        return "<h2>Alarms</h2><p>None.</p>"
+    rows = "".join(
+        f'<tr><td>{step:,}</td><th scope="row">{escape(str(alarm.get("kind")))}</th>'
+        f"<td>{escape(str(alarm.get('layer')))} · {_number(alarm.get('head'))}</td>"
+        f"<td>{_number(alarm.get('figure'))}</td><td>{_number(alarm.get('threshold'))}</td></tr>"
+        for step, alarm in begun[: -_SHOWN_ALARMS - 1 : -1]
+    )
+    kinds = dict.fromkeys(str(alarm.get("kind")) for _, alarm in begun)
+    advice = "".join(
+        f"<dt>{escape(kind)}</dt><dd>{escape(ADVICE[kind])}.</dd>"
+        for kind in kinds
+        if kind in ADVICE
+    )
+    more = len(begun) - _SHOWN_ALARMS
+    rest = f"<p>{more:,} earlier ones are in the file.</p>" if more > 0 else ""
+    titles = ("step", "alarm", "layer · head", "figure", "threshold")
+    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    return (
+        f"<h2>Alarms: {len(begun):,}, the last first</h2>"
+        '<div class="scrolled" tabindex="0" role="region" aria-label="Alarms"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{rest}"
+        f"<dl>{advice}</dl>"
+    )
+
+
+def _table(step: int, heads: Sequence[Record], statistic: str) -> str:
+    from attlas.monitoring.statistics import FIGURES
+
+    columns = [name for name in FIGURES if any(head.get(name) is not None for head in heads)]
+    titles = "".join(
+        f'<th scope="col"{_chosen_column(name == statistic)}>{name}</th>' for name in columns
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{escape(head["layer"])} · {head["head"]}</th>'
+        + "".join(
+            f"<td{_chosen_column(name == statistic)}>{_number(head.get(name))}</td>"
+            for name in columns
+        )
+        + "</tr>"
+        for head in heads
+    )
+    return (
+        f"<h2>Step {step:,}</h2>"
+        '<div class="scrolled" tabindex="0" role="region" aria-label="The last reading"><table>'
+        f'<thead><tr><th scope="col">layer · head</th>{titles}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _chosen_column(is_chosen: bool) -> str:
+    return ' class="chosen"' if is_chosen else ""
+
+
+def _count(readings: int) -> str:
+    return "1 reading" if readings == 1 else f"{readings:,} readings"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else "–"
