@@ -32,6 +32,10 @@ export interface Look {
   /** What the scores of a row are multiplied by, see `factorAt`, and whether nothing hides keys. */
   readonly factor: number;
   readonly unmasked: boolean;
+  /** Whether queries and keys are those without positions. */
+  readonly unplaced: boolean;
+  /** How many words of the translation the map shows, beside the tab that asks for it; null = all. */
+  readonly grown: number | null;
   /** The ids of the tokens with which the translation begins. */
   readonly forced: readonly number[];
   /** The source whose head is compared with the one in view, from 0. */
@@ -75,6 +79,8 @@ export const usual: Look = {
   erased: null,
   factor: MODEL,
   unmasked: false,
+  unplaced: false,
+  grown: null,
   forced: [],
   beside: null,
 };
@@ -99,6 +105,7 @@ export function look(whole: Look): Look {
  *     w=1 pieces joined to words   t least weight of a line in hundredths   x=1 sinks left out
  *     out an output that is doubted   wt a weight set by hand, in hundredths   er a token erased
  *     f what scores are multiplied by, a place of its slider   u=1 nothing hides keys
+ *     np=1 queries and keys without positions   n words of the translation that are there
  *     b the source whose head is compared with the one in view
  */
 export function written(link: Link): string {
@@ -181,6 +188,8 @@ const FIELDS: { readonly [Name in keyof Flat]: Field<Flat[Name]> } = {
   erased: ["er", number],
   factor: ["f", (value) => upTo(PLACES, value)],
   unmasked: ["u", yes, Number],
+  unplaced: ["np", yes, Number],
+  grown: ["n", number],
   beside: ["b", number],
 };
 const ENTRIES = Object.entries(FIELDS) as [keyof Flat, Field<unknown>][];

@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { type Branch, logarithm, prefix, reading, tree } from "./beams.ts";
 import type { Beams, Output } from "./door.ts";
 import { useAsked } from "./hooks.ts";
+import { isolated } from "./label.ts";
 import { useExplorer } from "./panel.ts";
 import { Meanwhile, Trouble } from "./parts.tsx";
 import { exact, percent } from "./share.ts";
@@ -49,6 +50,7 @@ export function BeamsPanel() {
             </button>
           </p>
         )}
+        <Growth />
         <p class="note">
           <b>log p</b> is the logarithm of the probability of all tokens. The <b>score</b> is what the search compares: log
           p, corrected by the settings of the search, as for the length.
@@ -62,6 +64,32 @@ export function BeamsPanel() {
         <Alternatives beams={beams} forced={forced.length} choose={choose} />
       </div>
     </div>
+  );
+}
+
+/** A slider by which the map grows, word by word. */
+function Growth() {
+  const explorer = useExplorer();
+  const words = explorer.written.value;
+  const most = words.length;
+  const rows = explorer.now.answer.value?.doubt?.outputs ?? [];
+  if (most === 0) return <p class="note">Choose a layer whose rows are the translation: its map grows word by word.</p>;
+  const shown = Math.min(explorer.now.grown.value ?? most, most);
+  const { from = 0, to = 0 } = words[shown - 1] ?? {};
+  const said = `${shown} of ${most}: ${isolated(reading(rows, from, to))}`;
+  return (
+    <label class="slider">
+      Words on the map <output>{said}</output>
+      <input
+        id="grown"
+        type="range"
+        min={1}
+        max={most}
+        value={shown}
+        aria-valuetext={said}
+        onInput={({ currentTarget: { valueAsNumber: grown } }) => explorer.set({ grown: grown < most ? grown : null })}
+      />
+    </label>
   );
 }
 

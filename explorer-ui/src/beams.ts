@@ -1,4 +1,6 @@
-import type { Beams, Hypothesis } from "./door.ts";
+import type { Answer, Beams, Hypothesis } from "./door.ts";
+import type { Span } from "./excerpt.ts";
+import { wordSpans } from "./joining.ts";
 import { labels } from "./label.ts";
 
 /** A stretch of tokens that several hypotheses have in common, and what follows it. */
@@ -50,4 +52,10 @@ export function prefix({ outputs }: Beams, place: number, id: number): number[] 
 /** A logarithm: "−3.21". */
 export function logarithm(value: number | null): string {
   return value === null ? "−∞" : value.toFixed(2).replace("-", "−");
+}
+
+/** The words of a translation, as rows of the map of a layer; none where its rows are others. */
+export function wordsOf(answer: Answer | null, layer: number): readonly Span[] {
+  const doubt = answer?.doubt;
+  return doubt?.rows[layer] ? wordSpans(labels(doubt.outputs, doubt.outputs.length)) : [];
 }

@@ -16,7 +16,7 @@ const address: Address = {
   write(next) {
     const now = location.hash;
     if (next === "" || next === now) return;
-    const still = (hash: string) => hash.replace(/&[qktf]=[^&]*/g, "");
+    const still = (hash: string) => hash.replace(/&[qktfn]=[^&]*/g, "");
     const part = (hash: string) => /&q=/.test(hash);
     const first = now === "" || now === "#";
     const onward = !first && (still(now) !== still(next) || part(now) !== part(next));

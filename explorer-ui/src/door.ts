@@ -157,6 +157,8 @@ export interface MechanismQuestion {
   readonly head: number;
   readonly row: number;
   readonly key: number | null;
+  /** Whether queries and keys are those that the layer has without positions, where it can. */
+  readonly unplaced?: boolean;
 }
 
 /** How the weights of a row came about: weight = softmax(cap(scale · product) + bias) over the keys
@@ -190,6 +192,9 @@ export interface Explained {
   readonly values: readonly (readonly (number | null)[])[] | null;
   readonly context: readonly (number | null)[] | null;
   readonly no_values: string;
+  /** What is left out where positions are; "" where they cannot be, and why. */
+  readonly positions: string;
+  readonly no_positions: string;
 }
 
 /** A translation with which a search ends. */

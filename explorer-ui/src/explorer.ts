@@ -7,6 +7,7 @@ import { type Matrix, head as headOf } from "./matrix.ts";
 import { type Excerpt, type Span, around, carried, contains, fitted, same } from "./excerpt.ts";
 import { Problem } from "./problem.ts";
 import { Sheets } from "./ahead.ts";
+import { wordsOf } from "./beams.ts";
 import { Beside } from "./beside.ts";
 import { type Sheet, glanced, headAlone, holdsAll, preview, takesAMoment, takesLong } from "./sheet.ts";
 import type { MapView } from "./map-view.ts";
@@ -75,6 +76,13 @@ export class Explorer {
   readonly weights = computed(() => change.weightsOf(this.now.sheet.value, this.now.head.value));
   readonly layer = computed(() => this.now.answer.value?.layers[this.now.layer.value] ?? null);
   readonly reading = computed(() => this.read(this.weights.value));
+  /** The words of the translation, as rows of the map; none where its rows are others. */
+  readonly written = computed(() => wordsOf(this.now.answer.value, this.now.layer.value));
+  /** The row after the last one that is there, while the map grows word by word. */
+  readonly until = computed(() => {
+    const { tab, grown } = this.now;
+    return (tab.value === "beams" && this.written.value[(grown.value ?? 0) - 1]?.to) || Infinity;
+  });
   readonly heads = computed((): readonly Head[] => {
     const [layer, head, selected, sheet] = [this.now.layer, this.now.head, this.now.selected, this.now.sheet];
     const parts = { layer: layer.value, head: head.value, selected: selected.value, sheet: sheet.value };

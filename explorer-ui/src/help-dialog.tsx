@@ -13,6 +13,7 @@ const KEYS: readonly (readonly [string, string, string])[] = [
   ["Image", "arrows, Enter", "from patch to patch, keep one"],
   ["Mechanism", "Tab, Enter", "from key to key, keep one"],
   ["Beams", "Tab, Enter", "from token to token, go on with one"],
+  ["Beams", "arrows on the slider", "the map grows word by word"],
   ["Panes", "arrows on a separator", "make a pane larger or smaller"],
   ["All", "Esc", "let go of what is kept"],
   ["All", "?", "this help"],

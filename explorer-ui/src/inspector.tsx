@@ -11,7 +11,9 @@ export function Inspector({ all }: { all: readonly Tab[] }) {
   const mounted = useRef<{ id: string; panel: Panel } | null>(null);
   const focused = useSignal<string | null>(null); // the tab to which keys led: not yet another one
   const tabs = all.filter((one) => one.accepts(explorer.door, explorer.now.answer.value, explorer.now.model.value));
-  const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? tabs[0];
+  // Of an image, the patches say more than their numbers.
+  const first = tabs.find(({ id }) => id === "image" && explorer.layer.value?.image) ?? tabs[0];
+  const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? first;
   useEffect(() => {
     if (room.current === null || open === undefined) return;
     mounted.current = { id: open.id, panel: open.mount(room.current, explorer) };
@@ -31,7 +33,7 @@ export function Inspector({ all }: { all: readonly Tab[] }) {
   }, [open?.id]);
   const choose = (id: string | undefined, focus: boolean) => {
     focused.value = focus && id ? id : null;
-    if (id !== undefined) explorer.set({ tab: id === tabs[0]?.id ? null : id });
+    if (id !== undefined) explorer.set({ tab: id === first?.id ? null : id });
   };
   return (
     <>

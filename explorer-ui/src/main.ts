@@ -1,3 +1,4 @@
+import "./order.ts";
 import { openIn } from "./document.ts";
 import { ALL_TABS } from "./model-tabs.tsx";
 import { Served } from "./served.ts";

@@ -231,6 +231,7 @@ function MapCanvas({ label }: { label: string }) {
       gold: explorer.gold.value,
       active: place,
       kept: now.pinned.value !== null,
+      until: explorer.until.value,
     });
   };
   useSignalEffect(draw);

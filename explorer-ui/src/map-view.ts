@@ -30,6 +30,8 @@ export interface Picture {
   readonly kept: boolean;
   /** The links of annotators, keys by rows. */
   readonly gold: readonly GoldLink[];
+  /** The first row under a veil. */
+  readonly until: number;
 }
 
 /** A cell of `near`. */
@@ -112,7 +114,8 @@ export class MapView {
     if (this.shown === null || picture.layer !== before?.layer || !same(touched(this.shown), picture.view)) {
       this.shown = picture.view;
     }
-    const parts = ({ layer, view, far, near, rows, columns, ramp, gold }: Picture) => [layer, view, far, near, rows, columns, ramp, gold];
+    const parts = ({ layer, view, far, near, rows, columns, ramp, gold, until }: Picture) =>
+      [layer, view, far, near, rows, columns, ramp, gold, until];
     const now = parts(picture);
     const still = before !== null && parts(before).every((part, index) => part === now[index]);
     if (still && this.plan !== null) this.mark();
@@ -311,6 +314,12 @@ export class MapView {
     this.paint(pen, picture, near, plan, shown);
     this.write(pen, picture, plan, shown, family);
     for (const link of picture.gold) this.frameLink(pen, link, plan, shown);
+    // Rows that are not written yet are faint.
+    const y = pixelOf(shown.rows, picture.until, plan.height);
+    if (y < plan.height) {
+      pen.fillStyle = `${this.theme.tone("paper")}e6`;
+      pen.fillRect(plan.left, plan.top + y, plan.width, plan.height - y);
+    }
     pen.restore();
     this.name(pen, picture, plan, shown, family);
   }

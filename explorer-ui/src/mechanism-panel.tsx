@@ -33,6 +33,7 @@ export function MechanismPanel() {
     head: now.head.value,
     pinned: now.pinned.value,
     pointed: explorer.place.value,
+    unplaced: now.unplaced.value,
   });
   const key = asked === null ? "" : JSON.stringify([answer?.map, asked]);
   const { came, problem, waiting } = useAsked(answer?.map == null ? null : asked, key, (asked, signal) =>
@@ -174,6 +175,19 @@ function Controls({ found, result, factor, masked }: Shown) {
           />{" "}
           ignore what hides keys
         </label>
+      )}
+      {found.positions ? (
+        <label class="check">
+          <input
+            id="unplaced"
+            type="checkbox"
+            checked={explorer.now.unplaced.value}
+            onChange={(event) => explorer.set({ unplaced: event.currentTarget.checked })}
+          />{" "}
+          {found.positions}
+        </label>
+      ) : (
+        <p class="note">Positions stay: {found.no_positions}.</p>
       )}
       <p id="entropy" role="status">
         Entropy <b>{result.entropy.toFixed(2)}</b> of at most {result.most.toFixed(2)} nats.

@@ -1,13 +1,13 @@
 import type { Explained, MechanismQuestion } from "./door.ts";
 import type { State } from "./state.ts";
 
-type Asked = Pick<State, "answer" | "sheet" | "layer" | "head" | "pinned" | "pointed">;
+type Asked = Pick<State, "answer" | "sheet" | "layer" | "head" | "pinned" | "pointed" | "unplaced">;
 
 /**
  * The row of what is on screen whose numbers are asked for: the pinned one, otherwise the one that
  * was pointed at last. Null where several heads are shown as one, or no rows are.
  */
-export function question({ answer, sheet, layer, head, pinned, pointed }: Asked): MechanismQuestion | null {
+export function question({ answer, sheet, layer, head, pinned, pointed, unplaced }: Asked): MechanismQuestion | null {
   const described = answer?.layers[layer];
   if (sheet === null || sheet.coarse || sheet.layer !== layer || described === undefined) return null;
   const own = described.heads === 1 ? 0 : (sheet.head ?? head);
@@ -17,7 +17,7 @@ export function question({ answer, sheet, layer, head, pinned, pointed }: Asked)
   const target = place?.side !== "source";
   const row = (target ? place?.index : place.partner) ?? 0;
   const key = pinned === null ? undefined : target ? place?.partner : place.index;
-  return { layer, head: own, row: row + rows.from, key: key === undefined ? null : key + keys.from };
+  return { layer, head: own, row: row + rows.from, key: key === undefined ? null : key + keys.from, ...(unplaced && { unplaced }) };
 }
 
 export const MODEL = 40; // the place of the slider at which the scores are the model's

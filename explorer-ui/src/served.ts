@@ -56,8 +56,8 @@ export class Served implements Door {
     return this.bytes(path(map, `${layer}/image`), signal);
   }
 
-  mechanism(map: string, { layer, head, row, key }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
-    return this.json(path(map, `${layer}/mechanism?row=${row}${said("head", head)}${said("key", key)}`), { signal });
+  mechanism(map: string, { layer, head, row, key, unplaced }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
+    return this.json(path(map, `${layer}/mechanism?row=${row}${said("head", head)}${said("key", key)}${unplaced ? "&positions=0" : ""}`), { signal });
   }
 
   beams(map: string, signal: AbortSignal): Promise<Beams> {

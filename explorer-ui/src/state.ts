@@ -110,7 +110,7 @@ export function answered(
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
   const selected = present(state.selected, answer);
-  const doubted = { output: null, erased: null, forced: usual.forced };
+  const doubted = { output: null, erased: null, forced: usual.forced, grown: null };
   const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected, ...doubted };
   return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
 }

@@ -29,6 +29,8 @@ const whole: Link = {
   erased: 300,
   factor: 12,
   unmasked: true,
+  unplaced: true,
+  grown: 3,
   forced: [7, 31999],
   beside: 2,
 };
@@ -50,6 +52,7 @@ test("a link gives back each part of the state that it was made from", () => {
     { selected: [], tab: null, side: "target", joined: false, threshold: 5, apart: false },
     { output: null, weight: 0, erased: null },
     { factor: 40, unmasked: false, forced: [] },
+    { unplaced: false, grown: null },
     { text: "a", forced: [0] },
     { beside: null },
     { beside: 0 },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { logarithm, prefix, reading, tree } from "../src/beams.ts";
+import { logarithm, prefix, reading, tree, wordsOf } from "../src/beams.ts";
 import type { Hypothesis } from "../src/door.ts";
 
 const ended = (score: number, ...tokens: string[]): Hypothesis => ({
@@ -41,4 +41,13 @@ test("another token follows the ids of those before it", () => {
   assert.deepEqual(prefix(beams, 2, 30), [7, 8, 30]);
   assert.deepEqual(prefix(beams, 0, 30), [30]);
   assert.deepEqual([logarithm(-3.214), logarithm(null)], ["−3.21", "−∞"]);
+});
+
+test("the words of a translation are the rows of their pieces, where the rows are its tokens", () => {
+  const outputs = ["▁Sof", "a", "▁da", "</s>"];
+  const doubt = { source: [], outputs, first: 0, rows: [false, true], keys: [false, true] };
+  const answer = { text: "Sofa da", score: null, map: "m", blank: "", layers: [], remarks: [], doubt };
+  assert.deepEqual(wordsOf(answer, 1), [{ from: 0, to: 2 }, { from: 2, to: 3 }, { from: 3, to: 4 }]);
+  assert.deepEqual(wordsOf(answer, 0), []);
+  assert.deepEqual(wordsOf({ ...answer, doubt: null }, 1), []);
 });

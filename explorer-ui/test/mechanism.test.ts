@@ -30,6 +30,8 @@ const found: Explained = {
   values: null,
   context: null,
   no_values: "a trace has none",
+  positions: "",
+  no_positions: "a trace has none",
 };
 
 const near = (one: number, other: number) => assert.ok(Math.abs(one - other) < 1e-6, `${one} is not ${other}`);
@@ -95,7 +97,7 @@ test("the formula is written with the numbers of the layer", () => {
 const answer = { text: null, score: null, map: "m", blank: "", remarks: [], layers: [layerOf(2, 3, 4)] };
 const excerpt = { rows: { from: 1, to: 3 }, keys: { from: 1, to: 4 } };
 const sheet = { layer: 0, excerpt, tile: tileOf([2, 2, 3], new Array(12).fill(1)), head: null, coarse: false, preview: false, rows: [], keys: [] };
-const here = { answer, sheet, layer: 0, head: 1, pinned: null, pointed: null };
+const here = { answer, sheet, layer: 0, head: 1, pinned: null, pointed: null, unplaced: false };
 
 test("the row that is pinned is asked for, else the one that was pointed at; counted from the text's beginning", () => {
   assert.deepEqual(question(here), { layer: 0, head: 1, row: 1, key: null });
@@ -104,6 +106,10 @@ test("the row that is pinned is asked for, else the one that was pointed at; cou
   assert.deepEqual(question({ ...here, pinned: pointed }), { layer: 0, head: 1, row: 2, key: 3 });
   const column = { side: "source", index: 0, partner: 1 } as const;
   assert.deepEqual(question({ ...here, pinned: column }), { layer: 0, head: 1, row: 2, key: 1 });
+});
+
+test("positions are left out where the reader says so", () => {
+  assert.deepEqual(question({ ...here, unplaced: true }), { layer: 0, head: 1, row: 1, key: null, unplaced: true });
 });
 
 test("nothing is asked of the mean of several heads, or of a map without words", () => {

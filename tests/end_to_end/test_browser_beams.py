@@ -11,7 +11,7 @@ from attlas.explorer import app
 from attlas.inference import Translator
 from support.page_visits import Reader, serving, well_behaved
 from support.small_translators import small_translator
-from support.webdriver import END, ENTER, Driver
+from support.webdriver import END, ENTER, HOME, RIGHT, Driver
 
 pytestmark = [
     pytest.mark.browser,
@@ -168,6 +168,68 @@ def test_who_types_while_a_chosen_token_is_translated_keeps_the_focus_and_the_te
     assert reader.driver.run("return page.querySelector('#sentence').value") == "the cat"
 
 
+def light(reader: Reader) -> list[float]:
+    """How light each row of the map is, from 0 to 1, at its last key."""
+    found: list[float] = reader.driver.run(
+        """
+        const canvas = page.querySelector('#map'), marks = page.querySelector('.crosshair').style;
+        const copy = document.createElement('canvas'); // which the browser expects to be read
+        [copy.width, copy.height] = [canvas.width, canvas.height];
+        const pen = copy.getContext('2d', {willReadFrequently: true});
+        pen.drawImage(canvas, 0, 0);
+        const scale = canvas.width / parseFloat(canvas.style.width);
+        const [left, top, wide, high] = ['left', 'top', 'width', 'height'].map(name =>
+          parseFloat(marks[name]) * scale);
+        const rows = page.querySelectorAll('#target .token').length;
+        return Array.from({length: rows}, (_, row) => {
+          const [y, tall] = [Math.round(top + row * high / rows), Math.floor(high / rows)];
+          const {data} = pen.getImageData(left, y, wide, tall);
+          return data.reduce((sum, part) => sum + part, 0) / data.length / 255;
+        });"""
+    )
+    return found
+
+
+def test_the_map_grows_word_by_word_and_the_link_keeps_it(reader: Reader) -> None:
+    driver = reader.driver
+    enter(reader, BEAMS)
+    whole = light(reader)
+    driver.run("page.querySelector('#grown').focus()")
+    driver.keys([HOME])
+    driver.wait("page.querySelector('.beams output').textContent.startsWith('1 of 6')")
+    assert "n=1" in reader.link()
+    one = light(reader)
+    assert one[0] == pytest.approx(whole[0], abs=0.002)
+    assert all(now > before + 0.02 for now, before in zip(one[1:], whole[1:], strict=True))
+    driver.keys([RIGHT, RIGHT])
+    driver.wait("page.querySelector('.beams output').textContent.startsWith('3 of 6')")
+    three = light(reader)
+    assert three[:3] == pytest.approx(whole[:3], abs=0.002)
+    assert three[3:] == pytest.approx(one[3:], abs=0.002)
+    link = reader.link()
+    assert "n=3" in link
+    enter(reader, link)
+    assert light(reader) == pytest.approx(three, abs=0.002)
+    # The map of another tab is whole, and so is one after its last word.
+    driver.click("#tab-distribution")
+    driver.wait("!page.querySelector('#grown')")
+    assert light(reader) == pytest.approx(whole, abs=0.002)
+    driver.click("#tab-beams")
+    driver.wait("page.querySelector('#grown')")
+    driver.run("page.querySelector('#grown').focus()")
+    driver.keys([END])
+    driver.wait("page.querySelector('.beams output').textContent.startsWith('6 of 6')")
+    assert "n=" not in reader.link()
+    assert light(reader) == pytest.approx(whole, abs=0.002)
+
+
+def test_rows_that_are_not_the_translation_do_not_grow(reader: Reader) -> None:
+    reader.enter(f"#text={TEXT}&v=1&l=1&h=1&tab=beams&n=2")
+    reader.driver.wait(READY)
+    assert "Choose a layer whose rows are the translation" in reader.text(".beams .aside")
+    assert reader.driver.run("return page.querySelector('#grown')") is None
+
+
 def test_of_a_long_translation_twenty_outputs_are_listed_at_a_time(driver: Driver) -> None:
     with serving(app(made(50))) as url, well_behaved(driver, url):
         reader = Reader(driver, url)
@@ -189,7 +251,7 @@ def test_axe_finds_nothing_to_mend_and_nothing_is_wider_than_the_page(
 ) -> None:
     reader.driver.view(width, 900)
     reader.driver.prefer(scheme)
-    enter(reader, f"{BEAMS}&p=t3.1")
+    enter(reader, f"{BEAMS}&p=t3.1&n=4")
     reader.driver.run("page.querySelector('#alternatives button').click()")
     reader.driver.wait("page.querySelector('#free')")
     reader.driver.wait(READY)

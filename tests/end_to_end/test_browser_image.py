@@ -169,6 +169,21 @@ def test_words_that_look_at_an_image_are_no_patches(reader: Reader) -> None:
     assert "no patches of an image" in reader.text("#inspected")
 
 
+def test_the_image_is_what_is_seen_first_of_a_layer_of_patches(reader: Reader) -> None:
+    driver = reader.driver
+    reader.enter(f"#v=1&row=0&l={PATCHES}&h=0")
+    driver.wait("page.querySelector('#image')?.style.width")
+    assert "tab=" not in reader.link()
+    driver.click("#tab-distribution")
+    driver.wait("page.querySelector('#tab-distribution[aria-selected=true]')")
+    assert "tab=distribution" in reader.link()
+    driver.click("#tab-image")
+    driver.wait("page.querySelector('#image')?.style.width")
+    assert "tab=" not in reader.link()
+    reader.choose("#layer", str(WORDS))
+    driver.wait("page.querySelector('#tab-distribution[aria-selected=true]')")
+
+
 def test_a_trace_without_images_has_no_such_tab(driver: Driver) -> None:
     trace = Trace()
     trace.record("a", DenseAttentionMap(torch.full((1, 1, 3, 3), 1 / 3), query_offset=None))

@@ -159,11 +159,37 @@ def test_a_trace_has_the_formula_and_no_values_and_weights_alone_have_none(drive
         enter(reader, "#v=1&row=0&l=0&h=0&tab=mechanism")
         assert [row[0] for row in table(reader)] == words
         assert "a trace holds queries and keys, no values" in reader.text(".vectors")
+        assert "Positions stay: a trace holds" in reader.text(".mechanism .aside")
+        assert driver.run("return page.querySelector('#unplaced')") is None
         reader.choose("#layer", "1")
         driver.wait("page.querySelector('#inspected').textContent.includes('weights alone')")
         reader.choose("#layer", "0")
         reader.choose("#head", "")
         driver.wait("page.querySelector('#inspected').textContent.includes('Choose a head')")
+
+
+def test_the_products_without_positions_are_those_of_the_model(reader: Reader, url: str) -> None:
+    enter(reader, f"{SELF}&p=t3.1")
+    before = table(reader)
+    reader.driver.run("page.querySelector('#unplaced').focus()")
+    reader.driver.keys([" "])
+    reader.driver.wait("page.querySelector('.vectors')?.textContent.includes('its positions')")
+    keys = reported(url, "head=1&row=3&key=1&positions=0")["keys"]
+    after = table(reader)
+    assert after != before
+    for place, row in enumerate(after):
+        assert number(row[1]) == pytest.approx(keys["product"][place], abs=0.0051)
+        if place <= 3:
+            assert number(row[3]) == pytest.approx(100 * keys["weight"][place], abs=0.051)
+    link = reader.link()
+    assert "&np=1" in link
+    enter(reader, link)
+    reader.driver.wait("page.querySelector('.vectors')?.textContent.includes('its positions')")
+    assert table(reader) == after
+    assert "run without positions in its input" in reader.text(".mechanism .aside")
+    reader.driver.click("#unplaced")
+    reader.driver.wait("!page.querySelector('.vectors')?.textContent.includes('its positions')")
+    assert table(reader) == before
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -173,7 +199,7 @@ def test_axe_finds_nothing_to_mend_and_nothing_is_wider_than_the_page(
 ) -> None:
     reader.driver.view(width, 900)
     reader.driver.prefer(scheme)
-    enter(reader, f"{SELF}&p=t3.1&f=50")
+    enter(reader, f"{SELF}&p=t3.1&f=50&np=1")
     assert reader.driver.violations() == []
     assert reader.driver.run("return document.documentElement.scrollWidth") <= width
     assert reader.driver.run(

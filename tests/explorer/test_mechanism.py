@@ -15,8 +15,10 @@ from attlas.data.vocabulary import Words
 from attlas.explorer import app
 from attlas.explorer.backends import LabellingTranslator
 from attlas.explorer.notebook import TraceAnswers
+from attlas.explorer.positions import ADDED, ROTATED
 from attlas.inference import TextClassifier, Translator
 from attlas.inference.huggingface import HuggingFaceModel
+from attlas.layers import RotaryPositions
 from attlas.models import (
     ClassifierConfig,
     build_classifier,
@@ -372,3 +374,109 @@ def test_a_layer_that_is_observed_without_attlas_is_reported_the_same() -> None:
     projected = (x @ model.in_proj_weight[:8].T + model.in_proj_bias[:8])[0, 2, 4:]
     assert found["query"] == pytest.approx(projected.tolist(), abs=1e-5)
     assert math.isclose(found["scale"], 0.5, rel_tol=1e-6)
+
+
+# Without positions.
+
+
+def without(requested: Asked, layer: str, head: int, row: int) -> tuple[dict[str, Any], Any]:
+    """A row as it is, and the products that it has without positions."""
+    answer = requested.get(layer, f"head={head}&row={row}&positions=0")
+    assert answer.status_code == 200, answer.json()
+    return requested.row(layer, head, row), answer.json()
+
+
+def turned(vector: list[float], place: int) -> list[float]:
+    rotation = RotaryPositions(len(vector))
+    found: list[float] = rotation(torch.tensor([vector]), place)[0].tolist()
+    return found
+
+
+def test_a_rotation_is_left_out_of_a_layer_of_attlas() -> None:
+    requested = Asked(translator("transformer", positions="rotary"))
+    layer = "decoder.layers.0.self_attention"
+    placed, bare = without(requested, layer, 1, 3)
+    assert placed["positions"] == bare["positions"] == ROTATED
+    assert turned(bare["query"], 3) == pytest.approx(placed["query"], abs=1e-5)
+    for place, own, other in zip(bare["shown"], bare["vectors"], placed["vectors"], strict=True):
+        assert turned(own, place) == pytest.approx(other, abs=1e-5)
+    product = bare["keys"]["product"]
+    assert product != pytest.approx(placed["keys"]["product"], abs=1e-3)
+    weights = (0.125**0.5 * torch.tensor(product[:4])).softmax(0).tolist()
+    check(bare, [*weights, 0.0, 0.0])
+    assert bare["values"] is None
+    assert "with its positions" in bare["no_values"]
+    assert requested.row(layer, 1, 3) == placed  # the model is as it was
+
+
+def test_a_rotation_is_left_out_of_a_layer_of_hugging_face(tmp_path: Path) -> None:
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    shown = HuggingFaceModel(saved(tmp_path, "llama"))
+    requested = Asked(shown, "the cat sat on a mat")
+    angles = shown.model.model.rotary_emb
+    for layer in requested.names:
+        placed, bare = without(requested, layer, 2, 4)
+        assert placed["positions"] == ROTATED
+        query = torch.tensor(bare["query"]).expand(1, 1, 1, -1)
+        keys = torch.tensor(bare["vectors"])[None, None]
+        at_row = angles(keys, torch.tensor([[4]]))
+        at_keys = angles(keys, torch.tensor([bare["shown"]]))
+        again = apply_rotary_pos_emb(query, query, *at_row)[0].flatten().tolist()
+        assert again == pytest.approx(placed["query"], abs=1e-5)
+        again = apply_rotary_pos_emb(keys, keys, *at_keys)[1].flatten().tolist()
+        assert again == pytest.approx(
+            [one for vector in placed["vectors"] for one in vector], abs=1e-5
+        )
+
+
+@pytest.mark.parametrize("kind", ["bert", "bart"])
+def test_positions_are_left_out_of_the_input_of_a_model(tmp_path: Path, kind: str) -> None:
+    shown = HuggingFaceModel(saved(tmp_path / "whole", kind))
+    requested = Asked(shown, "the cat sat on a mat")
+    tables = [one for name, one in shown.model.named_modules() if name.endswith("positions")]
+    tables += [one for name, one in shown.model.named_modules() if name.endswith("_embeddings")]
+    tables = [one for one in tables if isinstance(one, torch.nn.Embedding)]
+    bare = {name: without(requested, name, 1, 3) for name in requested.names}
+    assert {placed["positions"] for placed, _ in bare.values()} == {ADDED}
+    for one in tables:
+        if one.num_embeddings >= 24:
+            torch.nn.init.zeros_(one.weight)
+    again = Asked(shown, "the cat sat on a mat")
+    for name, (placed, found) in bare.items():
+        if "decoder" in name:
+            continue  # another text is written
+        expected = again.row(name, 1, 3)
+        assert found["query"] == pytest.approx(expected["query"], abs=1e-5)
+        assert found["keys"]["product"] == pytest.approx(expected["keys"]["product"], abs=1e-5)
+        assert found["keys"]["product"] != pytest.approx(placed["keys"]["product"], abs=1e-4)
+
+
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+def test_positions_are_left_out_of_the_input_of_a_translator(positions: str) -> None:
+    requested = Asked(translator("transformer", positions=positions))
+    layer = "encoder.layers.0.self_attention"
+    _, bare = without(requested, layer, 0, 2)
+    assert bare["positions"] == ADDED
+    # The text has "t" three times: without positions these are alike.
+    alike = [place for place, letter in enumerate("the cat sat") if letter == "t"]
+    first, *others = (bare["keys"]["product"][place] for place in alike)
+    assert others == pytest.approx([first] * 2, abs=1e-5)
+    kept = requested.row(layer, 0, 2)["keys"]["product"]
+    assert kept[alike[0]] != pytest.approx(kept[alike[1]], abs=1e-4)
+
+
+def test_where_no_positions_can_be_left_out_it_says_why(tmp_path: Path) -> None:
+    recurrent = Asked(translator("additive"))
+    _, found = without(recurrent, "decoder.attention", 0, 2)
+    assert found["positions"] == ""
+    assert "word after word" in found["no_positions"]
+    requested = Asked(HuggingFaceModel(bloom(tmp_path)), "the cat sat")
+    placed, found = without(requested, requested.names[0], 0, 1)
+    assert found["positions"] == ""
+    assert "nothing here knows" in found["no_positions"]
+    assert found == placed
+    _, found = without(Asked(traced()), "layer", 0, 1)
+    assert found["positions"] == ""
+    assert found["no_positions"].startswith("a trace")
+    assert requested.get(requested.names[0], "head=0&row=1&positions=2").status_code == 400

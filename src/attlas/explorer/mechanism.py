@@ -22,6 +22,8 @@ from attlas.errors import AttlasError
 from attlas.explorer.cancellation import SearchTurns
 from attlas.explorer.maps import Layer, MapRoutes, check_parameters, read_number
 from attlas.explorer.messages import json_no_store, path_number
+from attlas.explorer.positions import NO_MODEL as NO_POSITIONS
+from attlas.explorer.positions import PositionSwitch, layer_without_positions, switch_of
 from attlas.inference.forward_pass import ForwardPass
 from attlas.layers import (
     AdditiveAttention,
@@ -368,12 +370,19 @@ def mechanism_without_model(layer: Layer, query: Mapping[str, str]) -> dict[str,
     """What can be said of a row of a trace."""
     head, row, key = requested_row(query, layer)
     if isinstance(layer.attention_map, FactoredAttentionMap):
-        return row_message(row_of_factored(layer, head, row, None, _NO_MODEL), key)
+        found = row_message(row_of_factored(layer, head, row, None, _NO_MODEL), key)
+        return {**found, **_switched(NO_POSITIONS)}
     return _missing("this map holds weights alone, without the queries and keys they came from")
 
 
 def _missing(why: str) -> dict[str, Any]:
     return {"missing": why}
+
+
+def _switched(switch: PositionSwitch | str) -> dict[str, Any]:
+    """What can be left out of queries and keys; "" and why, where nothing can."""
+    why = switch if isinstance(switch, str) else ""
+    return {"positions": "" if isinstance(switch, str) else switch.name, "no_positions": why}
 
 
 class MechanismRoutes:
@@ -386,6 +395,7 @@ class MechanismRoutes:
     def __init__(self, maps: MapRoutes, turns: SearchTurns) -> None:
         self._maps, self._turns = maps, turns
         self._latest: tuple[tuple[str, int], Any] | None = None
+        self._without: tuple[tuple[str, int], Any] | None = None
 
     @property
     def routes(self) -> list[Route]:
@@ -396,8 +406,10 @@ class MechanismRoutes:
         text_maps = self._maps.text_maps(request)
         number = path_number(request, "layer")
         layer = text_maps.layer(number)
-        check_parameters(request, ("head", "row", "key"))
+        check_parameters(request, ("head", "row", "key", "positions"))
         query = request.query_params
+        # A link may ask for a layer without positions that is asked with them alone.
+        placed = read_number(query, "positions", 2) != 0
         head, row, key = requested_row(query, layer)
         run = text_maps.forward_pass
         name = request.path_params["id"], number
@@ -405,10 +417,21 @@ class MechanismRoutes:
         def work(stop: threading.Event) -> dict[str, Any]:
             if run is None:
                 return mechanism_without_model(layer, query)
-            if isinstance(layer.attention_map, FactoredAttentionMap):
-                values, why = self._kept(name, stop, partial(_values_or_why, run, layer))
-                return row_message(row_of_factored(layer, head, row, values, why), key)
             attention = run.model.get_submodule(layer.path)
+            if isinstance(layer.attention_map, FactoredAttentionMap):
+                switch = switch_of(run.model, layer.path)
+                shown, no_values = layer, ""
+                if not placed and isinstance(switch, PositionSwitch):
+                    try:
+                        shown = self._unplaced(name, stop, run, layer, switch)
+                        no_values = "they are those of the model with its positions"
+                    except AttlasError as error:
+                        switch = f"expected {error.expected}; got {error.got}"
+                values, why = None, no_values
+                if not no_values:
+                    values, why = self._kept(name, stop, partial(_values_or_why, run, layer))
+                message = row_message(row_of_factored(shown, head, row, values, why), key)
+                return {**message, **_switched(switch)}
             if not isinstance(attention, ScoredAttention):
                 return _missing(
                     f"the map of {type(attention).__name__} holds weights alone, and nothing here "
@@ -416,9 +439,26 @@ class MechanismRoutes:
                 )
             with torch.no_grad():
                 calls = self._kept(name, stop, partial(_calls_of, run, attention))
-                return row_message(row_of_scored(attention, calls, layer, row), key)
+                message = row_message(row_of_scored(attention, calls, layer, row), key)
+            return {**message, **_switched(switch_of(run.model, layer.path))}
 
         return json_no_store(await self._maps.answer(request, work))
+
+    def _unplaced(
+        self,
+        name: tuple[str, int],
+        stop: threading.Event,
+        run: ForwardPass,
+        layer: Layer,
+        switch: PositionSwitch,
+    ) -> Layer:
+        latest = self._without
+        if latest is None or latest[0] != name:
+            with self._turns.taken(stop):
+                latest = name, layer_without_positions(run, layer, switch)
+            self._without = latest
+        found: Layer = latest[1]
+        return found
 
     def _kept(self, name: tuple[str, int], stop: threading.Event, made: Callable[[], Any]) -> Any:
         latest = self._latest

@@ -112,7 +112,16 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
     ("get", "/maps/{id}/{layer}/mechanism"): (
         "A row of a head through its formula.",
         _JSON,
-        (_HEAD, _QUERY, ("key", "A key that is among those that are told.", _WHOLE)),
+        (
+            _HEAD,
+            _QUERY,
+            ("key", "A key that is among those that are told.", _WHOLE),
+            (
+                "positions",
+                "0: with the queries and keys that the model has without positions.",
+                {"type": "integer", "minimum": 0, "maximum": 1},
+            ),
+        ),
     ),
 }
 _TEXT: Schema = {"type": "string", "minLength": 1}

@@ -1,0 +1,32 @@
+// Only the order in which modules stand in the script, found by trying: deflate finds what is alike
+// within 32 kB, and in this order the page has 2 % fewer bytes. It changes nothing else.
+import "./theme.ts";
+import "./insight.ts";
+import "./label.ts";
+import "./joining.ts";
+import "./panel.ts";
+import "./tile.ts";
+import "./pen.ts";
+import "./dom.ts";
+import "./map-plan.ts";
+import "./address.ts";
+import "./sheet.ts";
+import "./map-panel.tsx";
+import "./token-row.ts";
+import "./head-grid.ts";
+import "./bars.ts";
+import "./lines-panel.tsx";
+import "./image.ts";
+import "./heads-panel.tsx";
+import "./screen.tsx";
+import "./image-panel.tsx";
+import "./distribution-panel.tsx";
+import "./tabs.tsx";
+import "./mechanism-panel.tsx";
+import "./beside.ts";
+import "./served.ts";
+import "./alignment-panel.tsx";
+import "./ahead.ts";
+import "./beams.ts";
+import "./doubt-panel.tsx";
+import "./model-tabs.tsx";

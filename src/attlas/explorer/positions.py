@@ -1,0 +1,137 @@
+"""Queries and keys without their positions, as the model itself computes them."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attlas.errors import AttlasError
+from attlas.explorer.maps import Layer, TextMaps
+from attlas.inference.forward_pass import ForwardPass
+from attlas.layers import NoPositions, Positions, ScoredAttention
+from attlas.layers.multihead import MultiheadAttention
+from attlas.recording import FactoredAttentionMap, observe
+
+# How a layer knows positions, and how it is run without them.
+
+
+@dataclass(frozen=True, slots=True)
+class PositionSwitch:
+    """What is left out, in words, and a block in which the model runs without it."""
+
+    name: str
+    off: Callable[[], AbstractContextManager[None]]
+
+
+ROTATED = "without positions: q and k before their rotation"
+ADDED = "without positions: q and k of the model, run without positions in its input"
+NO_MODEL = "a trace holds queries and keys as they are, with their positions"
+_IN_ORDER = "it reads word after word, so the order is in what it has read"
+_UNKNOWN = "nothing here knows how this model tells positions"
+
+# As modules of Hugging Face are called whose vectors are added to those of the tokens.
+_TABLES = {"position_embeddings", "position_embedding", "embed_positions", "wpe"}
+
+
+def switch_of(model: nn.Module, path: str) -> PositionSwitch | str:
+    """How a layer is run without positions; a text says why it cannot be.
+
+    A rotation is left out in this layer alone, so that its input stays. Positions that are added to
+    the input are left out of the input of the model, so that the layers before are without them,
+    too.
+    """
+    attention = model.get_submodule(path)
+    if isinstance(attention, ScoredAttention):
+        return _IN_ORDER
+    if isinstance(attention, MultiheadAttention) and attention.positions is not None:
+        return PositionSwitch(ROTATED, partial(_without_child, attention, "positions"))
+    parameters = inspect.signature(attention.forward).parameters
+    if "position_embeddings" in parameters:
+        return PositionSwitch(ROTATED, partial(_unrotated, attention))
+    if "sinusoidal_pos" in parameters:  # RoFormer's, whose table is of angles, and not added
+        return _UNKNOWN
+    added = [one for one in model.modules() if _adds(one)]
+    tables = [one for name, one in model.named_modules() if name.rpartition(".")[2] in _TABLES]
+    if not added and not tables:
+        return _UNKNOWN
+    return PositionSwitch(ADDED, partial(_unadded, added, tables))
+
+
+def _adds(module: nn.Module) -> bool:
+    return isinstance(module, Positions) and not isinstance(module, NoPositions)
+
+
+@contextmanager
+def _without_child(module: nn.Module, name: str) -> Iterator[None]:
+    child = getattr(module, name)
+    setattr(module, name, None)
+    try:
+        yield
+    finally:
+        setattr(module, name, child)
+
+
+@contextmanager
+def _unrotated(attention: nn.Module) -> Iterator[None]:
+    """Every angle is 0 in this layer. What lengthens a rotated vector, as in YaRN, stays."""
+    turned = 0
+
+    def turn(_: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        nonlocal turned
+        angles = kwargs.get("position_embeddings")
+        if isinstance(angles, tuple) and len(angles) == 2:
+            cosine, sine = angles
+            turned += 1
+            length = torch.hypot(cosine, sine)
+            kwargs = {**kwargs, "position_embeddings": (length, torch.zeros_like(sine))}
+        return args, kwargs
+
+    handle = attention.register_forward_pre_hook(turn, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
+    if not turned:
+        raise AttlasError("the angles of the layer as an argument", "none", _UNKNOWN)
+
+
+@contextmanager
+def _unadded(added: list[nn.Module], tables: list[nn.Module]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for one in added:
+            stack.callback(one.register_forward_hook(lambda _, args, __: args[0]).remove)
+        for one in tables:
+            stack.callback(one.register_forward_hook(_zeros).remove)
+        yield
+
+
+def _zeros(_: nn.Module, __: Any, output: Any) -> Any:
+    return torch.zeros_like(output) if isinstance(output, Tensor) else output
+
+
+# The map of a layer, run so.
+
+
+def layer_without_positions(run: ForwardPass, layer: Layer, switch: PositionSwitch) -> Layer:
+    """The same layer of the same text, with the queries and keys that it has without positions.
+
+    Raises:
+        AttlasError: If the model, run again, has no such map of this size.
+    """
+    with torch.no_grad(), switch.off(), observe(run.model) as trace:
+        run.logits(0)
+    for one in TextMaps.of(trace).layers:
+        if (one.path, one.before) == (layer.path, layer.before):
+            same = one.attention_map.shape == layer.attention_map.shape
+            if same and isinstance(one.attention_map, FactoredAttentionMap):
+                return replace(layer, attention_map=one.attention_map)
+    raise AttlasError(
+        f"a map of {layer.path} with its queries and keys, of the same size",
+        "another one, when the model ran again",
+        "choose another layer",
+    )
