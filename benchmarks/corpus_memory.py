@@ -2,11 +2,15 @@
 
 python benchmarks/corpus_memory.py 300000 1000000
 python benchmarks/corpus_memory.py 10000000 --folder /big/disk --json found.json
+python benchmarks/corpus_memory.py 10000000 --text en-de.tsv train.en train.de --numbers 0.25
 
-The pairs are made of the shipped text: each joins one to three of its pairs, drawn with a seed. One
-update of a small model is trained, then the run is resumed for another one.
+The pairs are made of the shipped text, or of other pairs: each joins one to three of them, drawn
+with a seed. A share of them (`--numbers`) ends in a number below ten millions on both sides, so
+that there are more different words than a vocabulary is counted from. 20 updates of a small model
+are trained, then the run is resumed for another one.
 
 start, resume    seconds from the command to the first update, imports included
+computed         the seconds of all cores until then, which other work on the machine changes less
 peak             the most resident memory of the process, and that of all its processes together, in
                  which a page that several share counts once; both with the pages of mapped files
 run              the bytes of the run folder
@@ -24,10 +28,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attlas.data import ShippedData
+from attlas.data import Pair, ShippedData, read_pairs
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 1
+STEPS = 20
+LARGEST = 10_000_000  # number
 PAUSE = 0.1  # seconds between two looks at the memory
 
 RECIPE = """
@@ -49,7 +55,7 @@ ffn_dim = 128
 encoder_layers = 1
 decoder_layers = 1
 [training]
-max_steps = 1
+max_steps = {steps}
 log_every = 1
 learning_rate = 1e-3
 [training.validation]
@@ -58,34 +64,48 @@ criterion = "loss"
 """
 
 
-def written(folder: Path, pairs: int) -> None:
+def written(folder: Path, pairs: int, text: Sequence[str], numbers: float) -> None:
     """Write so many pairs, and 200 to validate by, unless they are there."""
-    done = folder / "done"
-    if done.is_file() and done.read_text(encoding="utf-8") == f"{pairs}":
+    done, made_of = folder / "done", f"{pairs} {[*text]} {numbers}"
+    if done.is_file() and done.read_text(encoding="utf-8") == made_of:
         return
     shipped = ShippedData()
-    known, chance = shipped.corpus("train").pairs, random.Random(f"{SEED} {pairs}")
+    known, chance = known_pairs(text), random.Random(f"{SEED} {pairs}")
     folder.mkdir(parents=True, exist_ok=True)
     done.unlink(missing_ok=True)
     sides = [(folder / f"train.{side}").open("w", encoding="utf-8") for side in ("en", "de")]
     for _ in range(pairs):
         parts = chance.choices(known, k=1 + int(3 * chance.random()))
+        has_number = numbers > 0 and chance.random() < numbers
+        last = f" {int(LARGEST * chance.random())}" if has_number else ""
         for side, file in enumerate(sides):
-            file.write(" ".join(pair[side] for pair in parts) + "\n")
+            file.write(" ".join(pair[side] for pair in parts) + f"{last}\n")
     for file in sides:
         file.close()
-    for number, side in enumerate(("en", "de")):
-        texts = [pair[number] for pair in shipped.corpus("valid").pairs[:200]]
+    for index, name in enumerate(("en", "de")):
+        texts = [pair[index] for pair in shipped.corpus("valid").pairs[:200]]
         text = "".join(f"{line}\n" for line in texts)
-        (folder / f"valid.{side}").write_text(text, encoding="utf-8")
-    done.write_text(f"{pairs}", encoding="utf-8")
+        (folder / f"valid.{name}").write_text(text, encoding="utf-8")
+    done.write_text(made_of, encoding="utf-8")
+
+
+def known_pairs(text: Sequence[str]) -> Sequence[Pair]:
+    """The pairs of these files, tables or sources followed by their targets; of none, those that
+    come with attlas.
+    """
+    if not text:
+        return ShippedData().corpus("train").pairs
+    tables = [[path] for path in text if ".tsv" in path]
+    sides = [path for path in text if ".tsv" not in path]
+    files = [*tables, *map(list, zip(sides[::2], sides[1::2], strict=True))]
+    return tuple(pair for names in files for pair in read_pairs(names, None).pairs)
 
 
 def measured(command: Sequence[str], run: Path, update: int, threads: int) -> dict[str, Any]:
     """Run a training; look at its memory until it ends, and at its journal until it has trained
     this update.
     """
-    begin, first = time.perf_counter(), None
+    begin, first, computed = time.perf_counter(), None, 0.0
     most = most_of_all = 0
     environment = {
         **os.environ,
@@ -98,14 +118,21 @@ def measured(command: Sequence[str], run: Path, update: int, threads: int) -> di
             time.sleep(PAUSE)
             most = max(most, _resident(process.pid))
             most_of_all = max(most_of_all, sum(map(_share, _descendants(process.pid))))
-            if first is None and _has_trained(run / "metrics.jsonl", update):
-                first = time.perf_counter() - begin
+            if first is None:
+                computed = _computed(process.pid) or computed
+                if _has_trained(run / "metrics.jsonl", update):
+                    first = time.perf_counter() - begin
         if process.returncode:
             said.seek(0)
             sys.exit(f"{' '.join(command)}\n{said.read()}")
     if first is None:  # between the last look and the end
         first = time.perf_counter() - begin
-    return {"seconds": round(first, 1), "peak": most, "peak_of_all": most_of_all}
+    return {
+        "seconds": round(first, 1),
+        "computed": round(computed, 1),
+        "peak": most,
+        "peak_of_all": most_of_all,
+    }
 
 
 def _has_trained(journal: Path, update: int) -> bool:
@@ -122,6 +149,16 @@ def _resident(process: int) -> int:
 
 def _share(process: int) -> int:
     return _kilobytes(Path(f"/proc/{process}/smaps_rollup"), "Pss:")
+
+
+def _computed(process: int) -> float:
+    """The seconds of a process and of its children that have ended; 0 where it has ended itself."""
+    try:
+        content = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    ticks = content.rpartition(")")[2].split()[11:15]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def _kilobytes(path: Path, name: str) -> int:
@@ -146,24 +183,25 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def of_size(
-    folder: Path, pairs: int, threads: int, kind: str = "bpe", sampling: float = 0.0
-) -> dict[str, Any]:
+def of_size(folder: Path, pairs: int, options: argparse.Namespace) -> dict[str, Any]:
     """Start and resume a training of so many pairs."""
     data = folder / f"{pairs}-pairs"
-    written(data, pairs)
+    written(data, pairs, options.text, options.numbers)
     recipe = data / "recipe.toml"
-    recipe.write_text(RECIPE.format(kind=kind, sampling=sampling), encoding="utf-8")
+    settings = {"kind": options.kind, "sampling": options.sampling, "steps": STEPS}
+    recipe.write_text(RECIPE.format(**settings), encoding="utf-8")
     with tempfile.TemporaryDirectory(dir=folder) as name:
         run = Path(name) / "run"
         command = [sys.executable, "-m", "attlas", "train", str(recipe), "--out", str(run)]
-        start = measured(command, run, 1, threads)
-        resume = measured([*command, "--set", "training.max_steps=2"], run, 2, threads)
+        start = measured(command, run, 1, options.threads)
+        more = ["--set", f"training.max_steps={STEPS + 1}"]
+        resume = measured([*command, *more], run, STEPS + 1, options.threads)
         return {
             "pairs": pairs,
-            "threads": threads,
-            "kind": kind,
-            "sampling": sampling,
+            "threads": options.threads,
+            "kind": options.kind,
+            "sampling": options.sampling,
+            "numbers": options.numbers,
             "text": size_of(data),
             "run": size_of(run),
             "start": start,
@@ -175,17 +213,21 @@ def row(found: dict[str, Any]) -> str:
     """A line of the table."""
     start, resume = found["start"], found["resume"]
     return (
-        f"{found['pairs']:>12,} pairs: start {start['seconds']:6.1f} s, {_giga(start)}; "
-        f"resume {resume['seconds']:6.1f} s, {_giga(resume)}; run {found['run'] / 1e6:,.0f} MB"
+        f"{found['pairs']:>12,} pairs: start {_seconds(start)}, {_giga(start)}; "
+        f"resume {_seconds(resume)}, {_giga(resume)}; run {found['run'] / 1e6:,.0f} MB"
     )
+
+
+def _seconds(part: dict[str, Any]) -> str:
+    return f"{part['seconds']:6.1f} s (computed {part['computed']:.1f})"
 
 
 def _giga(part: dict[str, Any]) -> str:
     return f"peak {part['peak'] / 1e9:.2f} GB ({part['peak_of_all'] / 1e9:.2f} of all)"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure each size, and print a line of each."""
+def arguments_parser() -> argparse.ArgumentParser:
+    """What the command takes."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -193,14 +235,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--kind", default="bpe", choices=("bpe", "unigram", "words"))
     parser.add_argument("--sampling", type=float, default=0.0)
+    parser.add_argument("--text", nargs="+", default=[], help="files of pairs to make these of")
+    parser.add_argument("--numbers", type=float, default=0.0, help="the share that ends in one")
     parser.add_argument("--folder", type=Path, help="for the data, which is kept there")
     parser.add_argument("--json", type=Path, help="write what was found into this file")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each size, and print a line of each."""
+    options = arguments_parser().parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = options.folder or Path(name)
         found = []
         for pairs in options.pairs:
-            found.append(of_size(folder, pairs, options.threads, options.kind, options.sampling))
+            found.append(of_size(folder, pairs, options))
             print(row(found[-1]), flush=True)
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -1,11 +1,13 @@
 """Files and JSON: reading with good errors, atomic writes, new folders, locks."""
 
 import errno
+import hashlib
 import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -111,6 +113,26 @@ def stored_bytes(path: Path, max_bytes: int = -1) -> bytes:
 
 
 TEMPORARY = ".tmp"  # suffix of an incomplete file; a killed write leaves one behind
+
+
+def sha256_of(paths: Sequence[Path]) -> list[str]:
+    """The SHA-256 of each file, of several at the same time.
+
+    Raises:
+        OSError: For one that cannot be read.
+    """
+
+    def digest(path: Path) -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    if len(paths) < 2:
+        return [*map(digest, paths)]
+    with ThreadPoolExecutor(min(len(paths), _READERS)) as pool:
+        return [*pool.map(digest, paths)]
+
+
+_READERS = 4  # files that are read at the same time
 
 
 def write_durably(path: Path, content: bytes) -> None:

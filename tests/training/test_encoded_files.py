@@ -127,7 +127,7 @@ def test_a_session_that_goes_on_reads_no_text(
     assert differences(found, in_memory) == HAS_FILES
     (step,) = steps_of(recipe(table, 10), tmp_path / "run")
     assert step == f"the 392 training pairs are encoded in {tmp_path / 'run' / ENCODED}"
-    monkeypatch.setattr(encoded_files, "_digest", refuse)  # nor does another process of it
+    monkeypatch.setattr(encoded_files, "sha256_of", refuse)  # nor does another process of it
     monkeypatch.setattr(FilesData, "fingerprint", refuse)
     task = join_run(recipe(table, 10), tmp_path / "run", opened=True)
     assert len(task.splits.train) == 392

@@ -22,7 +22,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from attlas._files import TEMPORARY, explained, parse_json, stored_bytes
+from attlas._files import TEMPORARY, explained, parse_json, sha256_of, stored_bytes
 from attlas._parallel import POSSIBLE, ForkPool
 from attlas.data.batching import EncodedCorpus, encoders_of
 from attlas.data.bucketing import typecode_of
@@ -261,14 +261,16 @@ class EncodedFiles:
             return f"{folder} has no {_SEAL}"
         if self._seal is None:
             return f"{folder / _SEAL} is damaged, or of another version or vocabulary"
-        for name, known in self._seal["files"].items():
-            try:
-                if (folder / name).stat().st_size != known["bytes"]:
-                    return f"{folder / name} has another size"
-                if _digest(folder / name) != known["sha256"]:
-                    return f"{folder / name} has other bytes"
-            except OSError as error:
-                return f"{folder / name}: {(error.strerror or str(error)).lower()}"
+        files = {folder / name: known for name, known in self._seal["files"].items()}
+        try:
+            for path, known in files.items():
+                if path.stat().st_size != known["bytes"]:
+                    return f"{path} has another size"
+            for (path, known), found in zip(files.items(), sha256_of([*files]), strict=True):
+                if found != known["sha256"]:
+                    return f"{path} has other bytes"
+        except OSError as error:
+            return f"{error.filename or folder}: {(error.strerror or str(error)).lower()}"
         return ""
 
     def corpora(
@@ -335,11 +337,6 @@ def _mapped(path: Path, dtype: type[np.integer[Any]] | str) -> NDArray[np.intege
     if not path.stat().st_size:
         return np.zeros(0, dtype=dtype)
     return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _report(facts: Mapping[str, Any]) -> FilterReport:

@@ -1,6 +1,5 @@
 """Parallel text in files: two of them, or one table; plain or gzipped; or the standard input."""
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from attlas._files import sha256_of
 from attlas._text import count_noun
 from attlas.data.base import (
     DataSettings,
@@ -325,7 +325,7 @@ class FilesData(DataSettings):
         if not all(map(os.path.isfile, names)):  # a pipe can be read once
             return None
         try:
-            files = {name: _sha256(Path(name)) for name in names}
+            files = dict(zip(names, sha256_of([*map(Path, names)]), strict=True))
         except OSError:  # reading them says why
             return None
         return {**self.model_dump(mode="json", exclude={"test", "origin"}), "files": files}
@@ -375,11 +375,6 @@ class FilesData(DataSettings):
                 else "check the file and the filters",
             )
         return corpus
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_pairs(
