@@ -5,8 +5,8 @@ import { ExportMenu } from "./export-menu.tsx";
 import type { Explorer } from "./explorer.ts";
 import { sheets } from "./grid-layout.ts";
 import { isolated } from "./label.ts";
-import { type Cell, MapView, weightAt } from "./map-view.ts";
-import { largest, mean, head as headOf } from "./matrix.ts";
+import { type Cell, MapView } from "./map-view.ts";
+import { type Matrix, at, largest, mean, head as headOf } from "./matrix.ts";
 import type { Piece } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
 import { Select } from "./parts.tsx";
@@ -253,6 +253,14 @@ function MapCanvas({ label }: { label: string }) {
       </p>
     </div>
   );
+}
+
+/** The value under a place that names a cell. */
+function weightAt(matrix: Matrix, place: Place): number | null {
+  if (place.partner === undefined) return null;
+  return place.side === "target"
+    ? at(matrix, place.index, place.partner)
+    : at(matrix, place.partner, place.index);
 }
 
 /** Both words of a cell and its weight. */

@@ -594,11 +594,3 @@ function cellOf(span: Span, count: number, place: number): number | null {
   const length = span.to - span.from;
   return Math.floor(((place - span.from + 1) * count - 1) / length);
 }
-
-/** The value under a place that names a cell. */
-export function weightAt(matrix: Matrix, place: Place): number | null {
-  if (place.partner === undefined) return null;
-  return place.side === "target"
-    ? at(matrix, place.index, place.partner)
-    : at(matrix, place.partner, place.index);
-}
