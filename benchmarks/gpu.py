@@ -33,7 +33,14 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch import Tensor  # noqa: E402
 
-from attlas.patterns import Pattern, causal, everywhere  # noqa: E402
+from attlas.patterns import (  # noqa: E402
+    Pattern,
+    causal,
+    either,
+    everywhere,
+    landmarks,
+    window,
+)
 from attlas.recording import FactoredAttentionMap  # noqa: E402
 from attlas.recording.maps import row_kernels  # noqa: E402
 
@@ -161,7 +168,7 @@ def agreement(machine: Machine) -> dict[str, Any]:
     """The largest differences of the kernels from float64 and from the blocks, on this device."""
     found: dict[str, Any] = {}
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
-        for pattern in (everywhere, causal):
+        for pattern in (everywhere, causal, either(window(5), landmarks(0))):
             shape = Shape(size(1500, 18), 4, 2, size(64, 8), dtype, pattern)
             attention_map = shape.map(machine.device)
             ours = attention_map.summary(*ROWS, "received")

@@ -33,7 +33,7 @@ from attlas.patterns import (
 from attlas.recording import AttentionMap, FactoredAttentionMap
 from attlas.recording.maps import row_kernels, triton_kernels
 from attlas.recording.maps.reductions import PassCancelledError
-from attlas.recording.maps.row_kernels import RowKernels, band_of
+from attlas.recording.maps.row_kernels import Band, RowKernels, marked_band_of
 from attlas.recording.maps.statistics import NAMES, pool_map
 
 pytest.importorskip("triton", reason="Triton has no wheel for this machine")
@@ -204,6 +204,10 @@ CASES: dict[str, FactoredAttentionMap] = {
     "window of itself": example(window(0)),
     "causal window": example(both(causal, window(7)), 3, keys=19),
     "strided": example(both(causal, strided(3))),
+    "Longformer": example(either(window(2), landmarks(0, 5, 17))),
+    "causal Longformer": example(both(causal, either(window(2), landmarks(0, 4))), 3, keys=24),
+    "landmarks alone": example(landmarks(3, 20)),
+    "landmarks beyond": example(either(window(1), landmarks(0, 90)), -4, queries=25, keys=18),
     "two strides": example(both(strided(2), both(strided(3), window(12)))),
     "padding": example(batch=2, token_mask=padding((0, 21), (0, 11))),
     "padding before": example(causal, batch=2, token_mask=padding((4, 21), (18, 21))),
@@ -449,14 +453,14 @@ def test_blocks_that_are_hidden_whole_are_not_read(
     [
         example(dtype=torch.float64),
         example(width=300, queries=3),
-        example(either(window(2), landmarks(0))),
+        example(either(window(2), scattered(0.3))),
         example(scattered(0.3)),
         example(queries=0),
         example(bias=bias_of(1, 1, 21, 21).masked_fill(random_mask(0.3, 1, 1, 21, 21), -3e38)),
         example(bias=bias_of(1, 1, 21, 21).masked_fill(random_mask(0.3, 1, 1, 21, 21), -1e4)),
         example(bias=bias_of(1, 1, 21, 21).double()),
     ],
-    ids=["float64", "wide", "longformer", "scattered", "empty", "least", "-10,000", "bias64"],
+    ids=["float64", "wide", "BigBird", "scattered", "empty", "least", "-10,000", "bias64"],
 )
 def test_what_they_do_not_know_is_left_to_the_blocks(
     attention_map: FactoredAttentionMap, on_cpu: Given, without: Any
@@ -531,22 +535,61 @@ def test_another_error_of_a_kernel_is_not_hidden(monkeypatch: pytest.MonkeyPatch
         both(both(window(9), strided(2)), window(3)),
         both(strided(4), strided(6)),
         everywhere,
+        landmarks(2, 7),
+        landmarks(),
+        either(window(3), landmarks(0, 11)),
+        either(landmarks(4), window(2), landmarks(9)),
+        either(landmarks(4), landmarks(9)),
+        either(either(window(2), landmarks(1)), either(window(3), landmarks(4))),
+        either(everywhere, landmarks(4)),
+        both(causal, either(window(3), landmarks(0, 11))),
+        both(either(both(causal, strided(2)), landmarks(5)), window(20)),
+        either(both(causal, window(2)), both(causal, landmarks(6))),
     ],
     ids=str,
 )
 def test_the_band_of_a_pattern_is_the_pattern(pattern: Pattern) -> None:
-    band = band_of(pattern)
+    band = marked_band_of(pattern)
     assert band is not None
     away = torch.arange(30)[:, None] - torch.arange(30)
+    marked = torch.tensor([place in band.marks for place in range(30)])
+    seen = within(band.inner, away) | marked[:, None] | marked
+    assert torch.equal(within(band.outer, away) & seen, pattern.mask(30, 30))
+
+
+def within(band: Band, away: Tensor) -> Tensor:
     seen = away % band.step == 0
     seen &= torch.tensor(True) if band.back is None else away <= band.back
-    seen &= torch.tensor(True) if band.ahead is None else away >= -band.ahead
-    assert torch.equal(seen, pattern.mask(30, 30))
+    return seen & (torch.tensor(True) if band.ahead is None else away >= -band.ahead)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        scattered(0.2),
+        either(causal, window(3)),
+        either(strided(3), window(3)),
+        either(both(window(5), landmarks(1)), landmarks(2)),
+        both(either(window(2), landmarks(1)), landmarks(4)),
+        either(both(causal, landmarks(1)), window(2)),
+    ],
+    ids=str,
+)
+def test_what_is_no_band_is_not_taken_for_one(pattern: Pattern) -> None:
+    assert marked_band_of(pattern) is None
 
 
 @settings(max_examples=6)
 @given(
-    pattern=st.sampled_from([everywhere, causal, window(3), both(causal, window(9)), strided(2)]),
+    pattern=st.sampled_from(
+        [
+            everywhere,
+            causal,
+            both(causal, window(9)),
+            strided(2),
+            either(window(3), landmarks(1, 20)),
+        ]
+    ),
     queries=st.integers(1, 34),
     num_keys=st.integers(1, 34),
     offset=st.integers(-3, 20),

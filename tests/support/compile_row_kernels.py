@@ -9,6 +9,7 @@ from attlas.recording.maps import triton_kernels
 HOPPER = GPUTarget("cuda", 90, 32)
 POINTERS = {
     "query": "*bf16", "keys": "*bf16", "tokens": "*u8", "bias": "*fp32", "counted": "*u8",
+    "marks": "*u8",
     "best_keys": "*i32", "counts": "*i32", "targets": "*i32", "top_keys": "*i32", "groups": "*i32",
     "sums": "*fp64", "maxima": "*fp32", "inverses": "*fp32", "entropies": "*fp32",
     "squares": "*fp32", "distances": "*fp32", "weights": "*fp32", "top_weights": "*fp32",
@@ -17,6 +18,7 @@ POINTERS = {
 NUMBERS = {"scale": "fp32", "softcap": "fp32", "threshold": "fp32"}
 CONSTANTS = {
     "TOKENS": True, "BIAS": "number", "SOFTCAP": True, "STRIDED": True, "UPCAST": False,
+    "MARKS": True,
     "ROWS": 128, "KEYS": 64, "WIDTH": 64, "GROUPS": 16, "MAXIMUM": True, "COUNTED": True,
     "FIXED": True, "ENTROPY": True, "SQUARES": True, "DISTANCE": True, "BEST": True,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from torch import Tensor
 from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
 from attlas.recording.maps.base import AttentionMap
 from attlas.recording.maps.blocks import Block, Cut, PartialMask, ends_of
-from attlas.recording.maps.row_kernels import MaskedScores, RowKernels, band_of, kernels_of
+from attlas.recording.maps.row_kernels import MaskedScores, RowKernels, kernels_of, marked_band_of
 
 NOTHING = 800.0
 """Of a key whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
@@ -189,7 +189,7 @@ class FactoredAttentionMap(AttentionMap):
         return _of_factored(self, batch, list(cuts))
 
     def row_kernels(self, rows: tuple[int, int], names: frozenset[str]) -> RowKernels | None:
-        band = band_of(self.pattern)
+        band = marked_band_of(self.pattern)
         if band is None:
             return None
         scores = MaskedScores(

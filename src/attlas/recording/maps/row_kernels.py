@@ -17,7 +17,16 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from attlas.patterns import Both, Causal, Everywhere, Pattern, Strided, Window
+from attlas.patterns import (
+    Both,
+    Causal,
+    Either,
+    Everywhere,
+    Landmarks,
+    Pattern,
+    Strided,
+    Window,
+)
 
 # Which maps the kernels know.
 
@@ -38,20 +47,79 @@ class Band:
             min(backs, default=None), min(aheads, default=None), math.lcm(self.step, other.step)
         )
 
+    @property
+    def is_empty(self) -> bool:
+        """Return True if it has no pair."""
+        return self.back is not None and self.ahead is not None and self.back < -self.ahead
 
-def band_of(pattern: Pattern) -> Band | None:
-    """The pattern as a band; None if it is none."""
+    def contains(self, other: "Band") -> bool:
+        """Return True if it has all pairs of the other."""
+        return other.is_empty or self & other == other
+
+
+_NOTHING = Band(back=-1, ahead=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedBand:
+    """Pairs of the band `outer` that are in `inner`, too, or of which i or j is among the marks."""
+
+    outer: Band = Band()
+    inner: Band = Band()
+    marks: frozenset[int] = frozenset()
+
+    def __and__(self, other: "MarkedBand") -> "MarkedBand | None":
+        """The pairs of both; None where they are no marked band."""
+        plain, marked = (self, other) if self._is_plain else (other, self)
+        if not plain._is_plain:
+            return self if self == other else None
+        return replace(marked, outer=marked.outer & plain.outer)
+
+    def __or__(self, other: "MarkedBand") -> "MarkedBand | None":
+        """The pairs of one of them; None where they are no marked band."""
+        plain, marked = (self, other) if self._is_plain else (other, self)
+        if marked._is_plain:
+            outer = _wider(plain.outer, marked.outer)
+            return None if outer is None else MarkedBand(outer)
+        if plain._is_plain:
+            inner = _wider(plain.outer, marked.inner)
+            is_inside = marked.outer.contains(plain.outer)
+        else:
+            inner = _wider(plain.inner, marked.inner)
+            is_inside = marked.outer == plain.outer
+        if inner is None or not is_inside:
+            return None
+        return MarkedBand(marked.outer, inner, plain.marks | marked.marks)
+
+    @property
+    def _is_plain(self) -> bool:
+        return self.inner == Band()
+
+
+def _wider(first: Band, second: Band) -> Band | None:
+    """The one that has all pairs of the other; None where neither has."""
+    if first.contains(second):
+        return first
+    return second if second.contains(first) else None
+
+
+def marked_band_of(pattern: Pattern) -> MarkedBand | None:
+    """The pattern as a band with marks; None if it is none."""
     if isinstance(pattern, Everywhere):
-        return Band()
+        return MarkedBand()
     if isinstance(pattern, Causal):
-        return Band(ahead=0)
+        return MarkedBand(Band(ahead=0))
     if isinstance(pattern, Window):
-        return Band(pattern.radius, pattern.radius)
+        return MarkedBand(Band(pattern.radius, pattern.radius))
     if isinstance(pattern, Strided):
-        return Band(step=pattern.stride)
-    if isinstance(pattern, Both):
-        left, right = band_of(pattern.left), band_of(pattern.right)
-        return None if left is None or right is None else left & right
+        return MarkedBand(Band(step=pattern.stride))
+    if isinstance(pattern, Landmarks):
+        return MarkedBand(inner=_NOTHING, marks=frozenset(pattern.positions))
+    if isinstance(pattern, Both | Either):
+        left, right = marked_band_of(pattern.left), marked_band_of(pattern.right)
+        if left is None or right is None:
+            return None
+        return left & right if isinstance(pattern, Both) else left | right
     return None
 
 
@@ -68,7 +136,7 @@ class MaskedScores:
     query: Float[Tensor, "batch heads queries head_dim"]
     keys: Float[Tensor, "batch kv_heads keys head_dim"]
     scale: float
-    band: Band
+    band: MarkedBand
     offset: int
     token_mask: Bool[Tensor, "batch keys"] | None
     bias: Shaped[Tensor, "#batch #heads #queries #keys"] | None
@@ -103,7 +171,11 @@ def is_known(scores: MaskedScores) -> bool:
         and min(batch, heads, queries, num_keys, head_dim) > 0
         and head_dim <= _WIDEST
         and abs(scores.offset) + queries + num_keys < _LONGEST
-        and max(scores.band.back or 0, scores.band.ahead or 0, scores.band.step) < _NO_BOUND
+        and max(scores.band.marks, default=0) < _LONGEST
+        and all(
+            max(band.back or 0, band.ahead or 0, band.step) < _NO_BOUND
+            for band in (scores.band.outer, scores.band.inner)
+        )
         and (scores.bias is None or _is_plain(scores.bias))
     )
 
@@ -221,6 +293,7 @@ class RowKernels:
         self._blocks = blocks or _blocks_of(scores)
         batch, heads, queries, _ = scores.query.shape
         self._shape = batch, heads, queries
+        self._marks = _marks_of(scores)
         flags = dict.fromkeys(_FIRST_PASS.values(), False)
         flags |= {_FIRST_PASS[name]: True for name in names if name in _FIRST_PASS}
         self.max_logit, self.max_weight = self._new(), self._new()
@@ -417,7 +490,8 @@ class RowKernels:
         blocks: tuple[int, int] | None = None,
     ) -> None:
         scores = self.scores
-        query, keys, bias, band = scores.query, scores.keys, scores.bias, scores.band
+        query, keys, bias = scores.query, scores.keys, scores.bias
+        outer, inner, marks = scores.band.outer, scores.band.inner, self._marks
         tokens = scores.token_mask
         if tokens is not None:
             tokens = tokens.to(query.device).contiguous().view(torch.uint8)
@@ -440,12 +514,29 @@ class RowKernels:
                 0 if tokens is None else tokens.stride(0), *bias_strides,
                 query.shape[1], query.shape[1] // keys.shape[1], query.shape[2], keys.shape[2],
                 query.shape[3], float(scores.scale), float(scores.softcap or 1.0), scores.offset,
-                _NO_BOUND if band.back is None else band.back,
-                _NO_BOUND if band.ahead is None else band.ahead, band.step,
+                *_numbers_of(outer), *_numbers_of(inner),
+                query if marks is None else marks, 0 if marks is None else marks.numel(),
                 TOKENS=tokens is not None, BIAS=bias_kind, SOFTCAP=scores.softcap is not None,
-                STRIDED=band.step > 1, UPCAST=_is_upcast(query),
+                STRIDED=outer.step > 1, MARKS=marks is not None, UPCAST=_is_upcast(query),
                 ROWS=rows, KEYS=num_keys, WIDTH=width, **arguments, **_options(rows, num_keys),
             )  # fmt: skip
+
+
+def _numbers_of(band: Band) -> tuple[int, int, int]:
+    back, ahead = (_NO_BOUND if bound is None else bound for bound in (band.back, band.ahead))
+    return back, ahead, band.step
+
+
+def _marks_of(scores: MaskedScores) -> Tensor | None:
+    """1 at each position that is marked, and 0 elsewhere; None where none is."""
+    positions = max(scores.keys.shape[2], scores.offset + scores.query.shape[2])
+    marks = [mark for mark in scores.band.marks if mark < positions]
+    if scores.band.inner == Band():
+        return None
+    # On a CPU first: a list that is put into a tensor of a GPU is waited for.
+    found = torch.zeros(max(1, positions), dtype=torch.uint8)
+    found[marks] = 1
+    return found.to(scores.query.device)
 
 
 def _on(device: torch.device) -> Any:

@@ -21,7 +21,10 @@ except ImportError:  # then nothing here is called
     triton = tl = None
 
 # Numbers that change from map to map: a kernel is not compiled anew for each of them.
-_CHANGING = ("queries", "num_keys", "offset", "back", "ahead", "step")
+_CHANGING = (
+    *("queries", "num_keys", "offset", "back", "ahead", "step"),
+    *("near_back", "near_ahead", "near_step", "num_marks"),
+)
 
 
 def _jit(function: Any) -> Any:
@@ -51,7 +54,9 @@ def _load_rows(
 def _score(
     dots, query, key, tokens, bias, bias_row, bias_key, queries, num_keys,
     scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
 ):  # fmt: skip
     """Scores of these products, and which of them are seen; `query` and `key` broadcast."""
     scores = dots * scale
@@ -69,6 +74,13 @@ def _score(
     seen = seen & (ahead_of_key <= back) & (ahead_of_key >= -ahead)
     if STRIDED:
         seen = seen & (ahead_of_key % step == 0)
+    if MARKS:
+        near = (ahead_of_key <= near_back) & (ahead_of_key >= -near_ahead)
+        near = near & (ahead_of_key % near_step == 0)
+        place = offset + query
+        of_query = tl.load(marks + place, mask=(place >= 0) & (place < num_marks), other=0)
+        of_key = tl.load(marks + key, mask=(key >= 0) & (key < num_marks), other=0)
+        seen = seen & (near | (of_query != 0) | (of_key != 0))
     if TOKENS:
         inside = (key >= 0) & (key < num_keys)
         seen = seen & (tl.load(tokens + key, mask=inside, other=0) != 0)
@@ -100,7 +112,9 @@ def row_pass(
     query_batch, query_head, query_row, query_dim, key_batch, key_head, key_row, key_dim,
     token_batch, bias_batch, bias_head, bias_row, bias_key,
     heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
     ENTROPY: tl.constexpr, SQUARES: tl.constexpr, DISTANCE: tl.constexpr, BEST: tl.constexpr,
 ):  # fmt: skip
@@ -132,7 +146,8 @@ def row_pass(
         scores, seen = _score(
             dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
             bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            TOKENS, BIAS, SOFTCAP, STRIDED,
+            near_back, near_ahead, near_step, marks, num_marks,
+            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
         )  # fmt: skip
         unknown = tl.maximum(unknown, tl.max((seen & (scores != scores)).to(tl.int32), 1))
         count += tl.sum(seen.to(tl.int32), 1)
@@ -181,8 +196,10 @@ def pair_pass(
     query, keys, tokens, bias, maxima, inverses, targets, weights,
     query_batch, query_head, query_row, query_dim, key_batch, key_head, key_row, key_dim,
     token_batch, bias_batch, bias_head, bias_row, bias_key,
-    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step, shift,
+    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks, shift,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
     FIXED: tl.constexpr,
 ):  # fmt: skip
@@ -209,7 +226,8 @@ def pair_pass(
         tl.sum(vectors.to(tl.float32) * there.to(tl.float32), 1), row, key,
         tokens + batch * token_batch, bias + batch * bias_batch + head * bias_head,
         bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-        TOKENS, BIAS, SOFTCAP, STRIDED,
+        near_back, near_ahead, near_step, marks, num_marks,
+        TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
     )  # fmt: skip
     place = of_head * queries + row
     maximum = tl.load(maxima + place, mask=inside, other=0.0)
@@ -227,7 +245,9 @@ def received_pass(
     query_batch, query_head, query_row, query_dim, key_batch, key_head, key_row, key_dim,
     token_batch, bias_batch, bias_head, bias_row, bias_key,
     heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
     COUNTED: tl.constexpr,
 ):  # fmt: skip
@@ -254,7 +274,8 @@ def received_pass(
         scores, seen = _score(
             dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
             bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            TOKENS, BIAS, SOFTCAP, STRIDED,
+            near_back, near_ahead, near_step, marks, num_marks,
+            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
         )  # fmt: skip
         inside = row < queries
         if COUNTED:
@@ -273,8 +294,10 @@ def count_pass(
     query, keys, tokens, bias, maxima, inverses, counts,
     query_batch, query_head, query_row, query_dim, key_batch, key_head, key_row, key_dim,
     token_batch, bias_batch, bias_head, bias_row, bias_key,
-    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step, threshold,
+    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks, threshold,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """How many weights of each row are greater than the threshold."""
@@ -301,7 +324,8 @@ def count_pass(
         scores, seen = _score(
             dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
             bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            TOKENS, BIAS, SOFTCAP, STRIDED,
+            near_back, near_ahead, near_step, marks, num_marks,
+            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
         )  # fmt: skip
         found = _weights(scores, seen, maximum[:, None], inverse[:, None])
         count += tl.sum((found > threshold).to(tl.int32), 1)
@@ -314,8 +338,10 @@ def top_pass(
     query, keys, tokens, bias, maxima, inverses, top_weights, top_keys,
     query_batch, query_head, query_row, query_dim, key_batch, key_head, key_row, key_dim,
     token_batch, bias_batch, bias_head, bias_row, bias_key,
-    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step, most,
+    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks, most,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
     """The `most` greatest weights of each row and their keys, one search through the row each.
@@ -350,7 +376,8 @@ def top_pass(
             scores, seen = _score(
                 dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
                 bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-                TOKENS, BIAS, SOFTCAP, STRIDED,
+                near_back, near_ahead, near_step, marks, num_marks,
+                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
             )  # fmt: skip
             later = (scores == last_score[:, None]) & (key[None, :] > last_key[:, None])
             left = seen & ((scores < last_score[:, None]) | later)
@@ -373,8 +400,10 @@ def mass_pass(
     query, keys, tokens, bias, maxima, inverses, groups, masses,
     query_batch, query_head, query_row, query_dim, key_batch, key_head, key_row, key_dim,
     token_batch, bias_batch, bias_head, bias_row, bias_key,
-    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step, most,
+    heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks, most,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
     GROUPS: tl.constexpr,
 ):  # fmt: skip
@@ -403,7 +432,8 @@ def mass_pass(
         scores, seen = _score(
             dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
             bias_row, bias_key, queries, num_keys, scale, softcap, offset, back, ahead, step,
-            TOKENS, BIAS, SOFTCAP, STRIDED,
+            near_back, near_ahead, near_step, marks, num_marks,
+            TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
         )  # fmt: skip
         found = _weights(scores, seen, maximum[:, None], inverse[:, None])
         of_key = tl.load(groups + batch * num_keys + key, mask=key < num_keys, other=-1)
@@ -420,8 +450,10 @@ def pool_pass(
     query_batch, query_head, query_row, query_dim, key_batch, key_head, key_row, key_dim,
     token_batch, bias_batch, bias_head, bias_row, bias_key,
     heads, group, queries, num_keys, head_dim, scale, softcap, offset, back, ahead, step,
+    near_back, near_ahead, near_step, marks, num_marks,
     cell_rows, cell_keys, left, right,
     TOKENS: tl.constexpr, BIAS: tl.constexpr, SOFTCAP: tl.constexpr, STRIDED: tl.constexpr,
+    MARKS: tl.constexpr,
     UPCAST: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, WIDTH: tl.constexpr,
     MAXIMUM: tl.constexpr,
 ):  # fmt: skip
@@ -462,7 +494,8 @@ def pool_pass(
             scores, seen = _score(
                 dots, row[:, None], key[None, :], tokens + batch * token_batch, bias_base,
                 bias_row, bias_key, bottom, end, scale, softcap, offset, back, ahead, step,
-                TOKENS, BIAS, SOFTCAP, STRIDED,
+                near_back, near_ahead, near_step, marks, num_marks,
+                TOKENS, BIAS, SOFTCAP, STRIDED, MARKS,
             )  # fmt: skip
             found = _weights(scores, seen, maximum[:, None], inverse[:, None])
             if MAXIMUM:
