@@ -1,4 +1,4 @@
-"""Attention statistics on one GPU, beside one fused forward pass of the same shape.
+"""A GPU: attention statistics beside one fused forward pass, training and translating beside loops.
 
     python benchmarks/gpu.py                 # some minutes; writes results_gpu.json
     python benchmarks/gpu.py --parts agreement rows
@@ -31,6 +31,7 @@ if DRY:
 
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+from gpu_models import training, translation  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from attlas.patterns import (  # noqa: E402
@@ -267,7 +268,8 @@ def overview(machine: Machine) -> dict[str, Any]:
 
 
 PARTS: Mapping[str, Callable[[Machine], dict[str, Any]]] = {
-    part.__name__: part for part in (agreement, rows, blocks, long, million, overview)
+    part.__name__: part
+    for part in (agreement, rows, blocks, long, million, overview, training, translation)
 }
 
 

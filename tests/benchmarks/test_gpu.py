@@ -21,13 +21,20 @@ def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> N
     results = json.loads(out.read_text(encoding="utf-8"))
     assert results["of"]["dry_run"] is True
     parts = results["parts"]
-    assert [*parts] == ["agreement", "rows", "blocks", "long", "million", "overview"]
-    assert {case["engine"] for part in parts.values() for case in part.values()} == {"kernels"}
+    of_kernels = ["agreement", "rows", "blocks", "long", "million", "overview"]
+    assert [*parts] == [*of_kernels, "training", "translation"]
+    assert {case["engine"] for part in of_kernels for case in parts[part].values()} == {"kernels"}
     for case in parts["agreement"].values():
         differences = [*case["from blocks"].values(), case["entropy from float64"]]
         assert max(*differences, case["received from float64"]) < 1e-5
     for case in parts["rows"].values():
         assert [*case["ratio"]] == ["entropy", "rows", "received"]
+    assert [*parts["training"]] == ["256 tokens, none", "256 tokens, bf16"]
+    for case in parts["training"].values():
+        assert [*case["tokens a second"]] == ["attlas", "loop", "graphs"]
+    assert [*parts["translation"]] == ["greedy", "beam 5"]
+    for case in parts["translation"].values():
+        assert [*case["ratio"]] == ["Hugging Face"]
 
 
 def test_without_a_card_it_says_so_and_writes_nothing(tmp_path: Path) -> None:

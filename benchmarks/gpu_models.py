@@ -1,0 +1,279 @@
+"""Training and translating on a GPU, beside hand-written loops: parts of `gpu.py`.
+
+Every contender of `training` makes the same updates, of the same batches of the corpus that comes
+with attlas: embeddings and a Transformer of 3 + 3 layers of width 256. `translation` has random
+weights, so every sentence gets the same number of tokens from each contender.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from itertools import count
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from attlas.data import Batch
+from attlas.decoding import DecodingConfig
+from attlas.inference import Translator
+from attlas.layers import SinusoidalPositions
+from attlas.models import TransformerConfig, build
+from attlas.training import Recipe, read_recipe
+from attlas.training.learner import Learner
+from attlas.training.tasks import task_of
+
+Update = Callable[[Batch], None]
+
+WIDTHS = (16, 24, 32, 48, 64, 96, 128)
+"""To which the loop with CUDA graphs pads: one graph for each."""
+
+
+def sizes(*, dry: bool) -> dict[str, Any]:
+    """The sizes of the model."""
+    if dry:
+        return {"embed_dim": 16, "num_heads": 2, "ffn_dim": 16} | _layers(1)
+    return {"embed_dim": 256, "num_heads": 4, "ffn_dim": 1024} | _layers(3)
+
+
+def _layers(count: int) -> dict[str, int]:
+    return {"encoder_layers": count, "decoder_layers": count}
+
+
+def recipe_of(tokens: int, autocast: str, device: torch.device, *, dry: bool) -> Recipe:
+    """The training of attlas."""
+    model = sizes(dry=dry) | {"kind": "transformer", "dropout": 0.1, "norm": "post"}
+    return Recipe.read(
+        {
+            "data": read_recipe("demo").data.model_dump(),
+            "vocabulary": {"kind": "bpe", "size": 500 if dry else 8000, "shared": True},
+            "batching": {"max_tokens": tokens, "max_length": WIDTHS[-1] - 2},
+            "model": model | {"tie_source": True},
+            "training": {
+                "max_epochs": 1, "label_smoothing": 0.1, "autocast": autocast,
+                "device": device.type,
+            },
+        },
+        "the benchmark",
+    )  # fmt: skip
+
+
+class Plain(nn.Module):
+    """torch's Transformer between embeddings, as tutorials write it."""
+
+    def __init__(self, size: int, *, dry: bool) -> None:
+        super().__init__()
+        given = sizes(dry=dry)
+        self.width = given["embed_dim"]
+        self.embedding = nn.Embedding(size, self.width, padding_idx=0)
+        nn.init.normal_(self.embedding.weight, std=self.width**-0.5)
+        self.positions = SinusoidalPositions(self.width)
+        self.dropout = nn.Dropout(0.1)
+        self.transformer = nn.Transformer(
+            self.width, given["num_heads"], given["encoder_layers"], given["decoder_layers"],
+            given["ffn_dim"], 0.1, batch_first=True,
+        )  # fmt: skip
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """The logits of each token of the target but the first."""
+        hidden = [
+            self.dropout(self.positions(self.embedding(ids) * self.width**0.5))
+            for ids in (source, target[:, :-1])
+        ]
+        length = target.shape[1] - 1
+        ahead = torch.ones(length, length, dtype=torch.bool, device=source.device).triu(1)
+        padding = source == 0
+        found = self.transformer(
+            *hidden, tgt_mask=ahead, src_key_padding_mask=padding,
+            memory_key_padding_mask=padding, tgt_is_causal=True,
+        )  # fmt: skip
+        return F.linear(found, self.embedding.weight)
+
+
+class Loop:
+    """The loop of a tutorial, which waits for no number of the device."""
+
+    def __init__(self, model: nn.Module, device: torch.device, autocast: str) -> None:
+        self.model, self.device = model.to(device).train(), device
+        self.autocast = autocast
+        on_cuda = device.type == "cuda"
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), 1e-4, fused=True, capturable=on_cuda
+        )
+
+    def step(self, source: Tensor, target: Tensor) -> None:
+        """One update."""
+        self.optimizer.zero_grad(set_to_none=False)
+        half = torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+        with half if self.autocast == "bf16" else nullcontext():
+            logits = self.model(source, target)
+        loss = F.cross_entropy(
+            logits.flatten(0, 1).float(), target[:, 1:].flatten(), ignore_index=0,
+            label_smoothing=0.1,
+        )  # fmt: skip
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+
+    def update(self, batch: Batch) -> None:
+        """One update of a batch that lies on the host."""
+        self.step(
+            batch.source.to(self.device, non_blocking=True),
+            batch.target.to(self.device, non_blocking=True),
+        )
+
+
+class EagerGraph:
+    """In place of a CUDA graph, where there is no CUDA: it calls what it would replay."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.replay = work
+
+
+def captured(work: Callable[[], None]) -> Any:
+    """A CUDA graph of the work, after three calls that warm up."""
+    if not torch.cuda.is_available():
+        work()
+        return EagerGraph(work)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            work()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph
+
+
+class GraphLoop(Loop):
+    """The same loop as CUDA graphs, one for each padded width.
+
+    Args:
+        batches: All that it will see: a graph has as many rows as the largest of its width.
+    """
+
+    def __init__(
+        self, model: nn.Module, device: torch.device, autocast: str, batches: Sequence[Batch]
+    ) -> None:
+        super().__init__(model, device, autocast)
+        rows: dict[int, int] = {}
+        for batch in batches:
+            width = width_of(batch)
+            rows[width] = max(rows.get(width, 0), len(batch.source))
+        self.graphs = {width: self._graph(width, count) for width, count in rows.items()}
+
+    def _graph(self, width: int, rows: int) -> tuple[Any, Tensor, Tensor]:
+        source, target = (
+            torch.zeros(rows, width, dtype=torch.long, device=self.device) for _ in range(2)
+        )
+        source[:, :5] = target[:, :5] = 7  # no text of padding alone
+        return captured(lambda: self.step(source, target)), source, target
+
+    def update(self, batch: Batch) -> None:
+        """One update of a batch that lies on the host."""
+        graph, *held = self.graphs[width_of(batch)]
+        for tensor, given in zip(held, (batch.source, batch.target), strict=True):
+            tensor.zero_()
+            tensor[: given.shape[0], : given.shape[1]].copy_(given, non_blocking=True)
+            tensor[given.shape[0] :, :1] = 7
+        graph.replay()
+
+
+def width_of(batch: Batch) -> int:
+    """The padded width of a batch."""
+    longest = max(batch.source.shape[1], batch.target.shape[1])
+    return next(width for width in WIDTHS if width >= longest)
+
+
+def training(machine: Any) -> dict[str, Any]:
+    """Seconds of the same updates by attlas and by two loops, and target tokens a second."""
+    dry = machine.device.type == "cpu"
+    found: dict[str, Any] = {}
+    for tokens in (256,) if dry else (4096, 16384, 65536):
+        for autocast in ("none", "bf16"):
+            recipe = recipe_of(tokens, autocast, machine.device, dry=dry)
+            kind = task_of(recipe)
+            splits = recipe.data.load()
+            task = kind(recipe, splits, kind.vocabularies_of(recipe, splits))
+            made = task.batches(recipe.seed)
+            every = [made.batch(rows) for rows in made.epoch(1)]
+            # As many as make some seconds of a loop whose kernels plan every new shape.
+            batches = every[: 2 if dry else max(2, 160_000 // tokens)]
+            size = len(task.vocabularies.source)
+            learner = Learner(task.build(), recipe.training, recipe.seed, machine.device, task.loss)
+            loop = Loop(Plain(size, dry=dry), machine.device, autocast)
+            graphs = GraphLoop(Plain(size, dry=dry), machine.device, autocast, batches)
+            numbers = count(1)
+
+            def by_attlas(batch: Batch, learner: Any = learner, numbers: Any = numbers) -> None:
+                learner.update([[batch]], next(numbers))
+
+            compared = machine.compare(
+                3,
+                attlas=lambda work=by_attlas, batches=batches: _all(work, batches),
+                loop=lambda loop=loop, batches=batches: _all(loop.update, batches),
+                graphs=lambda graphs=graphs, batches=batches: _all(graphs.update, batches),
+            )
+            target_tokens = sum(batch.tokens for batch in batches)
+            compared["tokens a second"] = {
+                name: target_tokens / seconds for name, seconds in compared["median"].items()
+            }
+            found[f"{tokens:,} tokens, {autocast}"] = compared
+    return found
+
+
+def _all(update: Update, batches: Sequence[Batch]) -> None:
+    for batch in batches:
+        update(batch)
+
+
+def translation(machine: Any) -> dict[str, Any]:
+    """Seconds of the same number of tokens by attlas and by Hugging Face's `generate`."""
+    from transformers import MarianConfig, MarianMTModel
+
+    dry = machine.device.type == "cpu"
+    recipe = recipe_of(256, "none", machine.device, dry=dry)
+    kind = task_of(recipe)
+    splits = recipe.data.load()
+    vocabularies = kind.vocabularies_of(recipe, splits)
+    texts = [pair.source for pair in splits.test.pairs[: 4 if dry else 1000]]
+    length = 3 if dry else 24
+    size, given = len(vocabularies.source), sizes(dry=dry)
+    torch.manual_seed(0)
+    model = build(TransformerConfig(**given, tie_source=True), size).to(machine.device)
+    peer = MarianMTModel(
+        MarianConfig(
+            vocab_size=size, d_model=given["embed_dim"], encoder_layers=given["encoder_layers"],
+            decoder_layers=given["decoder_layers"], encoder_attention_heads=given["num_heads"],
+            decoder_attention_heads=given["num_heads"], encoder_ffn_dim=given["ffn_dim"],
+            decoder_ffn_dim=given["ffn_dim"], pad_token_id=0, eos_token_id=3,
+            decoder_start_token_id=2, forced_eos_token_id=None,
+        )
+    ).to(machine.device).eval()  # fmt: skip
+    ids = sorted((vocabularies.source.encode(text) for text in texts), key=len)
+    groups = [ids[start : start + 250] for start in range(0, len(ids), 250)]
+    found: dict[str, Any] = {}
+    for beams in (1, 5):
+        search: dict[str, Any] = {"method": "greedy"}
+        if beams > 1:
+            search = {"method": "beam", "num_beams": beams}
+        config = DecodingConfig(**search, min_length=length, max_len_a=0.0, max_len_b=length)
+        translator = Translator.of(model, vocabularies, config)
+
+        def by_peer(beams: int = beams) -> None:
+            for group in groups:
+                padded = nn.utils.rnn.pad_sequence(list(map(torch.tensor, group)), batch_first=True)
+                padded = padded.to(machine.device)
+                peer.generate(
+                    input_ids=padded, attention_mask=(padded != 0).long(), num_beams=beams,
+                    min_new_tokens=length, max_new_tokens=length, do_sample=False,
+                )  # fmt: skip
+
+        found["greedy" if beams == 1 else f"beam {beams}"] = machine.compare(
+            3,
+            attlas=lambda translator=translator: translator(texts),
+            **{"Hugging Face": by_peer},
+        )
+    return found
