@@ -58,6 +58,7 @@ def measure_mechanisms(context: Context) -> Iterator[Measurement]:
     """Train each model for as many updates, and read what it does with new pairs."""
     s = context.settings
     pairs = [(spaced_words(en), spaced_words(fr, french=True)) for en, fr in tatoeba_pairs("fr")]
+    pairs = [pair for pair in pairs if len(pair[0].split()) <= s["most words"]]
     sizes = (max(s["pairs"].values()), s["held back"])
     train, valid = sampled(pairs, context.seed, sizes, s["least words"])
     gold = Gold.read()
@@ -123,7 +124,15 @@ def _more(more: Condition, less: Condition, bound: float) -> Difference:
 
 
 def _recipe(updates: int) -> tuple[str, ...]:
-    return (*RECURRENT, *ending(updates, "linear"), "training.averaging={kind='none'}")
+    kept = (one for one in RECURRENT if "vocabulary.size" not in one and "rate" not in one)
+    return (
+        *kept,
+        *ending(updates, "linear"),
+        "vocabulary.size=2000",
+        "batching.max_tokens=512",
+        "training.learning_rate=4e-3",
+        "training.averaging={kind='none'}",
+    )
 
 
 _LUONG = Source("Luong et al., 2015", "table 4")
@@ -145,15 +154,17 @@ EXPERIMENTS = (
                 "pairs": {"many": 3000, "few": 1000},
                 "held back": 20,
                 "least words": 4,
+                "most words": 12,
                 "gold": 10,
                 "recipe": _recipe(15),
             },
             "full": {
-                "pairs": {"many": 40_000, "few": 5000},
+                "pairs": {"many": 30_000, "few": 5000},
                 "held back": 200,
                 "least words": 4,
-                "gold": 150,
-                "recipe": _recipe(300),
+                "most words": 12,
+                "gold": 100,
+                "recipe": _recipe(600),
             },
         },
         seeds={"quick": 2, "full": 3},
