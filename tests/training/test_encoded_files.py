@@ -25,6 +25,7 @@ from attlas.training.setup import join_run
 from attlas.training.tasks import translation
 from support.killed_trainings import differences, whole
 from support.killed_trainings import recipe as toy
+from support.warm_processes import ranks
 
 HAS_FILES = ["files"]  # the run has a folder more, and nothing else is different
 
@@ -244,6 +245,58 @@ def test_a_kill_while_they_are_written_leaves_nothing_that_is_trusted(
         assert differences(whole(folder, recipe(table, 9)), in_memory) == HAS_FILES
         assert not (folder / "encoded.tmp").exists()
         assert (folder / ENCODED / "seal.json").is_file()
+
+
+RANKS = """
+import os, sys, time
+from pathlib import Path
+from attlas.data import FilesData, encoded_files, stored_pairs
+from attlas.training import read_recipe, reading, setup, train
+
+recipe, folder = sys.argv[1:]
+rank = os.environ["RANK"]
+stored_pairs.IN_MEMORY, encoded_files.ROWS = 500, 64
+write, mapped = reading.write_encoded, encoded_files._mapped
+
+def slowly(*arguments):
+    print(rank, "writes", flush=True)
+    time.sleep(1)
+    write(*arguments)
+
+def told(path, dtype):
+    print(rank, "maps", path.name, flush=True)
+    return mapped(path, dtype)
+
+def refuse(*arguments):
+    raise AssertionError("not the first process reads the data, or changes the files")
+
+reading.write_encoded, encoded_files._mapped = slowly, told
+if rank != "0":
+    FilesData.load = FilesData.fingerprint = encoded_files.sha256_of = refuse
+    reading.forget_encoded = setup.forget_encoded = refuse
+train(read_recipe(recipe), Path(folder))
+"""
+
+
+@pytest.mark.usefixtures("_little_memory")
+def test_of_several_processes_the_first_writes_and_the_others_map_its_files(
+    table: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "recipe.toml"
+    for updates in (4, 6):  # a run that begins, and one that goes on
+        path.write_text(write_toml(recipe(table, updates).tables()), encoding="utf-8")
+        codes, printed = ranks(2, path, tmp_path / "two", code=RANKS)
+        assert codes == [0, 0], printed
+        said = printed.splitlines()
+        assert [line for line in said if line.endswith("writes")] == ["0 writes"][: updates < 6]
+        files = [{line for line in said if line.startswith(f"{n} maps")} for n in range(2)]
+        assert {line.split()[-1] for line in files[0]} == {line.split()[-1] for line in files[1]}
+        assert "1 maps 00006.ids" in files[1]
+        assert "1 maps target.lengths" in files[1]
+    train(recipe(table, 6, training={"threads": 2}), tmp_path / "one")
+    assert [event["loss"] for event in Run(tmp_path / "two").events() if "loss" in event] == [
+        event["loss"] for event in Run(tmp_path / "one").events() if "loss" in event
+    ]
 
 
 @pytest.mark.usefixtures("_little_memory")
