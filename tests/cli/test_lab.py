@@ -1,6 +1,12 @@
 """`attlas lab`: experiments from the command line."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -128,3 +134,60 @@ def test_only_one_experiment_that_measures_time_runs_at_once() -> None:
         "rnn-vs-attention",
         "cost-of-heads",
     }
+
+
+def waited_for(happened: Callable[[], bool], seconds: float = 120) -> bool:
+    """Whether it happens in that time."""
+    end = time.monotonic() + seconds
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.02)
+    return happened()
+
+
+def is_running(group: int) -> bool:
+    """Whether a process of this group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no process groups to be interrupted")
+def test_ctrl_c_ends_all_jobs_and_the_same_command_goes_on() -> None:
+    # The shorter one ends before the other is interrupted.
+    command = ["lab", "run", "statistics", "length-penalty", "--seeds", "2", "-j", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # so that its group is that of a terminal's command
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    trainings = Path("lab/length-penalty/quick")
+    finished = Path("lab/statistics/quick/seed-2.json")
+    assert waited_for(
+        lambda: finished.is_file() and any(trainings.glob("seed-1-*/*/metrics.jsonl"))
+    )
+    os.killpg(process.pid, signal.SIGINT)  # Ctrl-C reaches every process
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 130, error
+    assert "Traceback" not in error
+    assert waited_for(lambda: not is_running(process.pid), 10)
+    assert not (trainings / "seed-2.json").exists()
+
+    before = finished.stat().st_mtime_ns
+    code, _, error = called(*command)
+    assert code == 0, error
+    assert finished.stat().st_mtime_ns == before
+    assert len(list(trainings.glob("seed-*.json"))) == 2
+    # The training of the first seed is the one that was begun.
+    assert len(list(trainings.glob("seed-1-*"))) == 1
+
+
+# A shell without job control lets its children ignore Ctrl-C.
+INTERRUPTIBLE = (
+    "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "runpy.run_module('attlas', run_name='__main__')"
+)
