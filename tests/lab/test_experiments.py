@@ -53,6 +53,7 @@ TINY: dict[str, dict[str, object]] = {
     "coreference": {"pairs": 4},
     "alignment": {"pairs": 300, "held back": 10, "recipes": recipes_of(4, 4)},
     "word-order": {"pairs": 300, "held back": 10, "recipes": recipes_of(4)},
+    "additions": {"pairs": 300, "held back": 5, "gold": 3},
     "mechanisms": {"pairs": {"many": 300, "few": 200}, "held back": 5, "gold": 3},
     "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
 }
