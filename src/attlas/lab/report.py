@@ -1,10 +1,11 @@
 """Pages of the ledger: the verdict table, and a page for each experiment."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -12,7 +13,7 @@ from attlas._files import write_durably
 from attlas.figures import save
 from attlas.figures.fonts import BASE
 from attlas.lab.examples import KeptExample, write_page, write_picture
-from attlas.lab.experiment import Claim, Plot
+from attlas.lab.experiment import Claim, Experiment, Plot
 from attlas.lab.ledger import Entry
 from attlas.lab.results import SeedResult
 from attlas.lab.sources import is_teaching_text
@@ -211,6 +212,7 @@ def experiment_page(entry: Entry) -> list[Block]:
             ),
             Heading(2, "Measurements"),
             measurements(entry.results),
+            *sizes(experiment),
             Heading(2, "How to run it again"),
             Paragraph(f"attlas lab run {experiment.name} --{entry.scale}"),
             Paragraph(made_on(entry.results)),
@@ -254,6 +256,26 @@ def measurements(results: Sequence[SeedResult]) -> Cells:
         mean = sum(numbers) / len(numbers)
         rows.append((metric, under, with_interval(mean, low, high)))
     return Cells(("metric", "condition", "mean (95 % interval)"), tuple(rows))
+
+
+def sizes(experiment: Experiment) -> list[Block]:
+    """The settings of both scales."""
+    full, quick = experiment.settings["full"], experiment.settings["quick"]
+    rows = [("seeds", str(experiment.seeds["full"]), str(experiment.seeds["quick"]))]
+    rows += [
+        (name, *(_as_text(one.get(name, "–")) for one in (full, quick)))  # type: ignore[misc]
+        for name in {**full, **quick}
+    ]
+    return [Heading(2, "Sizes"), Cells(("setting", "full", "quick"), tuple(rows))]
+
+
+def _as_text(setting: Any) -> str:
+    """A setting without the marks of Python."""
+    if isinstance(setting, Mapping):
+        return "; ".join(f"{name}: {_as_text(value)}" for name, value in setting.items())
+    if isinstance(setting, Sequence) and not isinstance(setting, str):
+        return ", ".join(map(_as_text, setting))
+    return str(setting)
 
 
 def made_on(results: Sequence[SeedResult]) -> str:
