@@ -1,8 +1,8 @@
+import { signal } from "@preact/signals-core";
 import type { Answer, Door } from "./door.ts";
 import { type Matrix, head as headOf, mean } from "./matrix.ts";
 import { Problem } from "./problem.ts";
 import type { Sheet } from "./sheet.ts";
-import { signal } from "./signals.ts";
 import type { State } from "./state.ts";
 
 /** The weights in view as another source has them: of the same text, layer, head and part. */

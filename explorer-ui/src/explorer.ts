@@ -1,3 +1,4 @@
+import { type ReadonlySignal, type Signal, computed, effect, signal } from "@preact/signals-core";
 import { type Link, nowhere, read, written } from "./address.ts";
 import type { Answer, Door, GoldLink, Layer, Part } from "./door.ts";
 import type { Head } from "./grid-layout.ts";
@@ -11,7 +12,6 @@ import { wordsOf } from "./beams.ts";
 import { Beside } from "./beside.ts";
 import { type Sheet, glanced, headAlone, holdsAll, preview, takesAMoment, takesLong } from "./sheet.ts";
 import type { MapView } from "./map-view.ts";
-import { type ReadonlySignal, type Signal, computed, effect, signal } from "./signals.ts";
 import type { Theme } from "./theme.ts";
 import * as change from "./state.ts";
 import type { Place, State } from "./state.ts";

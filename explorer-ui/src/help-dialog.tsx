@@ -1,6 +1,6 @@
+import type { Signal } from "@preact/signals-core";
 import { h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { type Signal, useTracking } from "./signals.ts";
 
 const KEYS: readonly (readonly [string, string, string])[] = [
   ["Heads", "arrows, Enter", "go from head to head, show one"],
@@ -21,7 +21,6 @@ const KEYS: readonly (readonly [string, string, string])[] = [
 
 /** What can be done, and with which keys. */
 export function HelpDialog({ open }: { open: Signal<boolean> }) {
-  useTracking();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     if (open.value) dialog.current?.showModal();

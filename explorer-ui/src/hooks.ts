@@ -1,7 +1,8 @@
+import type { Signal } from "@preact/signals-core";
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { Problem } from "./problem.ts";
-import { type Signal, useSignal } from "./signals.ts";
+import { useSignal } from "./signals.ts";
 
 const PATIENCE = 120; // ms without another question, after which one is asked
 

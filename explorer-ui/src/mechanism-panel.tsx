@@ -1,3 +1,4 @@
+import type { Signal } from "@preact/signals-core";
 import { Fragment, h } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Explained, MechanismQuestion } from "./door.ts";
@@ -9,7 +10,7 @@ import { useExplorer } from "./panel.ts";
 import { Meanwhile, Trouble } from "./parts.tsx";
 import { colour, css } from "./ramp.ts";
 import { exact } from "./share.ts";
-import { type Signal, useSignal } from "./signals.ts";
+import { useSignal } from "./signals.ts";
 import { headName } from "./wording.ts";
 
 const STRIP = 18; // px of the height of a strip

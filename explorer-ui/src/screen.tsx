@@ -1,3 +1,4 @@
+import type { Signal } from "@preact/signals-core";
 import { Fragment, h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { AskPanel, Messages } from "./ask-panel.tsx";
@@ -8,14 +9,13 @@ import { Inspector } from "./inspector.tsx";
 import { MapPanel } from "./map-panel.tsx";
 import { ExplorerOf, useExplorer } from "./panel.ts";
 import { Separator } from "./separator.tsx";
-import { type Signal, useSignal, useSignalEffect, useTracking } from "./signals.ts";
+import { useSignal, useSignalEffect } from "./signals.ts";
 import * as wording from "./wording.ts";
 import type { Tab } from "./tabs.tsx";
 import { WordsPanel } from "./words-panel.tsx";
 
 /** The whole explorer: what is asked, all heads, the map, the words, and the inspector. */
 export function Screen({ explorer, tabs }: { explorer: Explorer; tabs: readonly Tab[] }) {
-  useTracking();
   const help = useSignal(false);
   const { now } = explorer;
   const gone = now.problem.value?.gone === true;

@@ -1,5 +1,5 @@
+import { type ReadonlySignal, signal } from "@preact/signals-core";
 import { type Ramp, differenceOnDark, differenceOnLight, onDark, onLight } from "./ramp.ts";
-import { type ReadonlySignal, signal } from "./signals.ts";
 
 export type Scheme = "light" | "dark" | "auto";
 export type Tone = "ink" | "quiet" | "paper" | "accent" | "line" | "edge" | "action";
