@@ -159,7 +159,7 @@ def test_a_trace_has_the_formula_and_no_values_and_weights_alone_have_none(drive
         enter(reader, "#v=1&row=0&l=0&h=0&tab=mechanism")
         assert [row[0] for row in table(reader)] == words
         assert "a trace holds queries and keys, no values" in reader.text(".vectors")
-        assert "Positions stay: a trace holds" in reader.text(".mechanism .aside")
+        assert "Positions stay: queries and keys were recorded" in reader.text(".mechanism .aside")
         assert driver.run("return page.querySelector('#unplaced')") is None
         reader.choose("#layer", "1")
         driver.wait("page.querySelector('#inspected').textContent.includes('weights alone')")

@@ -478,5 +478,5 @@ def test_where_no_positions_can_be_left_out_it_says_why(tmp_path: Path) -> None:
     assert found == placed
     _, found = without(Asked(traced()), "layer", 0, 1)
     assert found["positions"] == ""
-    assert found["no_positions"].startswith("a trace")
+    assert found["no_positions"].startswith("queries and keys were recorded")
     assert requested.get(requested.names[0], "head=0&row=1&positions=2").status_code == 400

@@ -30,7 +30,7 @@ class PositionSwitch:
 
 ROTATED = "without positions: q and k before their rotation"
 ADDED = "without positions: q and k of the model, run without positions in its input"
-NO_MODEL = "a trace holds queries and keys as they are, with their positions"
+NO_MODEL = "queries and keys were recorded with them, and no model can be run again here"
 _IN_ORDER = "it reads word after word, so the order is in what it has read"
 _UNKNOWN = "nothing here knows how this model tells positions"
 
