@@ -158,7 +158,7 @@ def test_a_trace_has_the_formula_and_no_values_and_weights_alone_have_none(drive
         reader = Reader(driver, url)
         enter(reader, "#v=1&row=0&l=0&h=0&tab=mechanism")
         assert [row[0] for row in table(reader)] == words
-        assert "a trace holds queries and keys, no values" in reader.text(".vectors")
+        assert "the map holds queries and keys, no values" in reader.text(".vectors")
         assert "Positions stay: queries and keys were recorded" in reader.text(".mechanism .aside")
         assert driver.run("return page.querySelector('#unplaced')") is None
         reader.choose("#layer", "1")

@@ -12,6 +12,7 @@ from attlas.errors import DataError
 from attlas.explorer.history import check_watch_file, history_site
 from attlas.monitoring import HeadStatistics
 from attlas.monitoring.alarms import Alarm
+from attlas.monitoring.statistics import FIGURES
 
 HOSTILE = '<script>alert(1)</script>"&'
 
@@ -48,6 +49,9 @@ def test_the_page_has_the_picture_the_alarms_and_the_last_reading(file: Path) ->
     assert '<th scope="row">encoder.0 · 1</th><td>12</td><td class="chosen">50.12</td>' in page
     assert '<th scope="row">logit_growth</th><td>encoder.0 · 1</td><td>132.5</td>' in page
     assert "People lower the learning rate" in page
+    assert "The first alarm: step 50, layer &#x27;encoder.0&#x27;, head 1: the largest" in page
+    assert "1 alarm so far: logit_growth 1." in page
+    assert "<b>max_logit</b>: the largest input of the softmax" in page
     picture = asked(file, "/heads.svg?statistic=entropy&step=50")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert ">entropy<" in picture.text
@@ -123,3 +127,10 @@ def test_only_its_own_page_may_ask(file: Path) -> None:
 @pytest.mark.parametrize("name", ["history.css", "history.js"])
 def test_its_files_are_shipped(file: Path, name: str) -> None:
     assert asked(file, f"/files/{name}").status_code == 200
+
+
+def test_every_statistic_says_what_it_is(file: Path) -> None:
+    for name in FIGURES:
+        page = asked(file, f"/?statistic={name}")
+        assert page.status_code == 200
+        assert f"<b>{name}</b>: " in page.text

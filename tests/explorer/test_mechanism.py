@@ -298,7 +298,7 @@ def test_whatever_a_trace_holds_is_said_as_it_is(how: dict[str, Any], reason: st
         check(found, requested.weights("layer", 1, row))
         reasons |= set(found["keys"]["hidden"])
         assert found["values"] is None
-        assert found["no_values"] == "a trace holds queries and keys, no values"
+        assert found["no_values"] == "the map holds queries and keys, no values"
     assert reasons - {""} == ({reason} if reason else set())
 
 

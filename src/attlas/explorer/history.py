@@ -1,5 +1,6 @@
 """The page of a watch file: heads × steps, the alarms, and the last reading, while it grows."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -23,6 +24,24 @@ _DEFAULT = "max_logit"
 _SHOWN_ALARMS = 50
 
 Record = Mapping[str, Any]
+
+_MEANING: Mapping[str, str] = {
+    "queries": "how many queries of tokens were read",
+    "visible": "how many keys a query may see, on average",
+    "max_logit": "the largest input of the softmax; very large ones make training unstable",
+    "entropy": "how spread the weights of a query are, in nats; 0: all on one key",
+    "entropy_p10": "the entropy that a tenth of the queries are below",
+    "entropy_p50": "the median of the entropy over queries",
+    "entropy_p90": "the entropy that nine tenths of the queries are below",
+    "normalized_entropy": "entropy ÷ log of the visible keys; 0: all on one key, 1: even",
+    "effective_keys": "exp(entropy): as many keys as an even head would look at",
+    "first_share": "the mean weight of the first token; a large one is a sink",
+    "self_share": "the mean weight of the query's own token",
+    "received_share": "what the most-looked-at key of a text gets of all its queries",
+    "distance": "how far a query looks, in keys, on average",
+    "mask_diagonal": "the k of a causal mask, as of torch.tril; 0 is causal, 1 sees the next token",
+    "nonfinite": "how many queries have weights that are NaN or infinite",
+}
 
 
 class WatchFile:
@@ -170,15 +189,32 @@ def _content(records: Sequence[Record], chosen: dict[str, str]) -> str:
     picture = (
         f'<figure><img src="heads.svg?{escape(urlencode({**chosen, "step": last["step"]}))}" '
         f'alt="{statistic} of {len(heads)} heads at {len(records):,} steps; the numbers of the '
-        f'last step are in the table below"><figcaption>{statistic}, {where}. A red circle: an '
-        "alarm begins.</figcaption></figure>"
+        f'last step are in the table below"><figcaption>Each row is a head, of {where}; each '
+        "column is a reading. A red circle: an alarm begins there, of whatever kind."
+        "</figcaption></figure>"
         if any(_known(record, statistic, layer) for record in records)
         else f"<p>No reading has {statistic} of {where}.</p>"
     )
     return (
-        f'<p data-readings="{len(records)}" data-step="{last["step"]}">{_count(len(records))}, '
-        f"the last at step {last['step']:,}.</p>"
-        f"{_choices(last, chosen)}{picture}{_alarms(begun)}{_table(last['step'], heads, statistic)}"
+        f'<p data-readings="{len(records)}" data-step="{last["step"]}">'
+        f"{_plural(len(records), 'reading')}, the last at step {last['step']:,}.</p>"
+        f"{_summary(begun)}{_choices(last, chosen)}"
+        f"<p><b>{statistic}</b>: {_MEANING[statistic]}.</p>{picture}"
+        f"{_alarms(begun)}{_table(last['step'], heads, statistic)}"
+    )
+
+
+def _summary(begun: Sequence[tuple[int, Record]]) -> str:
+    """What went wrong first, and how often each kind of alarm began."""
+    if not begun:
+        return "<p>No alarm so far.</p>"
+    step, first = begun[0]
+    kinds = Counter(str(alarm.get("kind")) for _, alarm in begun)
+    counts = ", ".join(f"{escape(kind)} {count:,}" for kind, count in kinds.most_common())
+    message = escape(str(first.get("message", f"step {step}: {first.get('kind')}")))
+    return (
+        f'<p class="problem">The first alarm: {message}.</p>'
+        f"<p>{_plural(len(begun), 'alarm')} so far: {counts}.</p>"
     )
 
 
@@ -272,8 +308,8 @@ def _chosen_column(is_chosen: bool) -> str:
     return ' class="chosen"' if is_chosen else ""
 
 
-def _count(readings: int) -> str:
-    return "1 reading" if readings == 1 else f"{readings:,} readings"
+def _plural(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _number(value: Any) -> str:

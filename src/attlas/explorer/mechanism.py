@@ -264,7 +264,7 @@ def _hidden_from(
 # Values, which no map holds.
 
 
-_NO_MODEL = "a trace holds queries and keys, no values"
+_NO_MODEL = "the map holds queries and keys, no values"
 
 
 def values_of(run: ForwardPass, layer: Layer) -> Values:
