@@ -147,7 +147,9 @@ EXPERIMENTS = (
         "enters the next one; Luong's asks with its current state, and the context enters the "
         "output alone. Local attention reads three positions on each side of a predicted place. "
         "BLEU and the weights are those of pairs that were held back, the alignment error that of "
-        "the Hansards, another kind of text.",
+        "the Hansards, another kind of text. A first training, of 300 larger batches, was given up "
+        "after four models of one seed: additive had 9.7 BLEU and general 8.1, under the bound of "
+        "10. The training was changed then; the rules were not.",
         measure=measure_mechanisms,
         settings={
             "quick": {
