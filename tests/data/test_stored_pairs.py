@@ -203,6 +203,34 @@ def test_sources_of_the_validation_set_are_found_in_stored_pairs(
     assert note_overlap(found, valid.part([2, 3], "", valid.report)).report.remarks == ()
 
 
+def test_a_space_at_the_ends_of_a_block_does_not_hide_a_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, texts in (
+        ("train", [" the cat", *(f"plain {n}" for n in range(200)), "a dog "]),
+        ("valid", ["the cat", "a dog"]),
+    ):
+        text = "".join(f"{text}\n" for text in texts)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    paths = {name: (str(tmp_path / name),) * 2 for name in ("train", "valid")}
+    found = stored(lambda: FilesData(**paths).load().train, monkeypatch)
+    assert note_overlap(found, read_pairs(paths["valid"])).report.remarks == (
+        "2 sources of it in the training data as well",
+    )
+
+
+def test_pairs_in_memory_are_counted_without_other_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fork() -> int:
+        raise AssertionError("a process was forked")
+
+    monkeypatch.setattr(os, "fork", fork)
+    pairs = [Pair(f"the cat {n}", f"le chat {n}") for n in range(300)]
+    config = VocabularyConfig(kind="bpe", size=290, shared=True)
+    assert len(build_vocabularies(config, pairs, 2).target) == 290
+
+
 def test_the_file_has_no_name_and_is_closed_with_the_last_that_reads_it(
     files: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -134,3 +134,26 @@ def test_every_statistic_says_what_it_is(file: Path) -> None:
         page = asked(file, f"/?statistic={name}")
         assert page.status_code == 200
         assert f"<b>{name}</b>: " in page.text
+
+
+@pytest.mark.parametrize("alarms", ['["x"]', "[{}]", '[{"kind": "a", "layer": 3, "head": 0}]'])
+def test_alarms_that_are_none_are_said_on_the_page(file: Path, alarms: str) -> None:
+    file.write_text(reading(1).replace('"alarms": []', f'"alarms": {alarms}'), encoding="utf-8")
+    page = asked(file)
+    assert page.status_code == 200
+    assert 'role="alert"' in page.text
+    assert asked(file, "/heads.svg").status_code == 400
+
+
+def test_another_file_in_its_place_is_read_from_its_beginning(file: Path) -> None:
+    client = TestClient(history_site(file), base_url="http://localhost")
+    assert client.get("/api/step").json() == {"readings": 2, "step": 50}
+    other = file.with_name("other")
+    other.write_text(reading(7) + reading(9) + reading(11), encoding="utf-8", newline="\n")
+    other.replace(file)
+    assert client.get("/api/step").json() == {"readings": 3, "step": 11}
+    file.write_text(reading(3), encoding="utf-8", newline="\n")
+    assert client.get("/api/step").json() == {"readings": 1, "step": 3}
+    with file.open("a", encoding="utf-8", newline="\n") as more:
+        more.write(reading(2))  # a training that went on from an earlier checkpoint
+    assert client.get("/api/step").json() == {"readings": 1, "step": 2}

@@ -79,6 +79,18 @@ def test_a_mask_is_judged_from_the_first_reading_on_and_may_be_meant_as_it_is():
     assert reported([replace(HEALTHY, mask_diagonal=0)]) == [[]]
     assert reported([replace(HEALTHY, mask_diagonal=1)]) == [["mask_diagonal"]]
     assert reported([replace(HEALTHY, mask_diagonal=1)], mask_diagonal=1) == [[]]
+    assert reported([replace(HEALTHY, mask_diagonal=1)], mask_diagonal=None) == [[]]
+    unknown = replace(HEALTHY, mask_diagonal=None)
+    wrong = replace(HEALTHY, mask_diagonal=1)
+    assert reported([wrong, unknown, wrong]) == [["mask_diagonal"], [], ["mask_diagonal"]]
+
+
+def test_a_mask_is_that_of_a_layer_and_has_one_alarm():
+    state = AlarmState(Thresholds())
+    heads = [replace(HEALTHY, head=head, mask_diagonal=1) for head in range(4)]
+    (alarm,) = state.advance(1, heads)
+    assert (alarm.layer, alarm.head, alarm.figure) == ("encoder.0", None, 1.0)
+    assert "has the diagonal 1, as of torch.tril, and not 0" in str(alarm)
 
 
 def test_every_alarm_says_where_when_what_and_what_to_do():

@@ -343,7 +343,7 @@ def square(length):
     return torch.ones(length, length, dtype=torch.bool)
 
 
-@pytest.mark.parametrize("length", [5, 8, 13])
+@pytest.mark.parametrize("length", [7, 8, 13])
 @pytest.mark.parametrize("diagonal", [-1, 0, 1, 2])
 def test_the_diagonal_of_a_causal_mask_is_read(length, diagonal):
     assert diagonals_of(square(length).tril(diagonal)) == {diagonal}
@@ -377,3 +377,14 @@ def test_a_sliding_window_is_causal_and_texts_that_differ_have_no_diagonal():
     assert diagonals_of(square(9).tril().triu(-3)) == {0}
     assert diagonals_of(torch.stack([square(9).tril(), square(9).tril(1)])) == {None}
     assert diagonals_of(torch.stack([square(9).tril(1), square(9)])) == {1}
+
+
+def test_tokens_that_do_not_count_shift_no_diagonal():
+    causal, tokens = square(9).tril(), torch.ones(1, 9, dtype=torch.bool)
+    tokens[:, :3] = False  # a prompt, or padding that the map does not hide
+    assert diagonals_of(causal, tokens) == {0}
+    assert diagonals_of(square(9).tril(1), tokens) == {1}
+    assert diagonals_of(square(9).tril(2).triu(-2), tokens.flip(1)) == {None}
+    strided = (torch.arange(9)[:, None] - torch.arange(9)) % 2 == 0
+    assert diagonals_of(strided & causal) == {None}
+    assert diagonals_of(causal[:4, :4]) == {None}  # too short to say

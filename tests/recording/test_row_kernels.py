@@ -542,6 +542,7 @@ def test_another_error_of_a_kernel_is_not_hidden(monkeypatch: pytest.MonkeyPatch
         either(landmarks(4), landmarks(9)),
         either(either(window(2), landmarks(1)), either(window(3), landmarks(4))),
         either(everywhere, landmarks(4)),
+        either(both(window(2), either(everywhere, landmarks(3))), landmarks(5)),
         both(causal, either(window(3), landmarks(0, 11))),
         both(either(both(causal, strided(2)), landmarks(5)), window(20)),
         either(both(causal, window(2)), both(causal, landmarks(6))),
@@ -555,6 +556,24 @@ def test_the_band_of_a_pattern_is_the_pattern(pattern: Pattern) -> None:
     marked = torch.tensor([place in band.marks for place in range(30)])
     seen = within(band.inner, away) | marked[:, None] | marked
     assert torch.equal(within(band.outer, away) & seen, pattern.mask(30, 30))
+
+
+def patterns(depth: int) -> st.SearchStrategy[Pattern]:
+    plain = [everywhere, causal, window(1), window(4), strided(2), landmarks(0), landmarks(3, 7)]
+    leaves = st.sampled_from(plain)
+    pairs = st.tuples(*[leaves if depth == 0 else patterns(depth - 1)] * 2)
+    return st.one_of(leaves, pairs.map(lambda two: both(*two)), pairs.map(lambda two: either(*two)))
+
+
+@settings(max_examples=400)
+@given(pattern=patterns(2))
+def test_whatever_has_a_band_is_that_band(pattern: Pattern) -> None:
+    band = marked_band_of(pattern)
+    if band is not None:
+        away = torch.arange(12)[:, None] - torch.arange(12)
+        marked = torch.tensor([place in band.marks for place in range(12)])
+        seen = within(band.inner, away) | marked[:, None] | marked
+        assert torch.equal(within(band.outer, away) & seen, pattern.mask(12, 12))
 
 
 def within(band: Band, away: Tensor) -> Tensor:

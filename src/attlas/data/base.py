@@ -182,7 +182,7 @@ def _those_in(looked_for: set[str], texts: Sequence[str]) -> set[str]:
     found: set[str] = set()
     for block in texts.blocks():
         found |= looked_for.intersection(block)  # a text is its own key, but for white space
-        joined = "\n".join(block)
+        joined = "\n".join(("", *block, ""))
         if any(sign in joined for sign in ("  ", " \n", "\n ", *_OTHER_SPACES)):
             found |= looked_for.intersection(map(_words, block))
     return found

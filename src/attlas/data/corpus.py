@@ -309,7 +309,9 @@ def filtered_blocks(
 
 def _have_words(texts: Sequence[str]) -> bool:
     """Return True if each is a line that holds more than white space."""
-    return all(texts) and not any(map(str.isspace, texts)) and "\n" not in "".join(texts)
+    return (
+        all(texts) and not any(map(str.isspace, texts)) and not any("\n" in text for text in texts)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,8 @@ def build_vocabularies(
     Raises:
         AttlasError: If there is no text, or `size` is too small for its characters.
     """
+    if not isinstance(pairs, StoredPairs):
+        processes = 1  # the caller's own process may have threads and devices
     sources, targets = _parts(pairs, 0), _parts(pairs, 1)
     if config.shared:
         texts = Parted([*sources, *targets])  # all of one side before the other

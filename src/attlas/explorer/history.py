@@ -22,6 +22,7 @@ from attlas.explorer.site import guarded
 _FILES = Path(__file__).parent / "history_page"
 _DEFAULT = "max_logit"
 _SHOWN_ALARMS = 50
+_LONGEST_LINE = 1 << 26  # bytes of a reading
 
 Record = Mapping[str, Any]
 
@@ -45,13 +46,12 @@ _MEANING: Mapping[str, str] = {
 
 
 class WatchFile:
-    """A watch file, read anew when it has changed."""
+    """A watch file, of which each request reads what is new."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = Lock()
-        self._seen: tuple[int, int] | None = None
-        self._records: Sequence[Record] = ()
+        self._growing: Any = None
 
     def records(self) -> Sequence[Record]:
         """Its readings.
@@ -59,18 +59,14 @@ class WatchFile:
         Raises:
             DataError: If it is gone, or no watch file.
         """
-        from attlas.monitoring import read_history  # it imports torch
+        from attlas.monitoring.history import GrowingHistory  # it imports torch
 
         with self._lock:
-            try:
-                found = self.path.stat()
-            except OSError:
-                raise _gone(self.path) from None
-            state = found.st_size, found.st_mtime_ns
-            if state != self._seen:
-                self._records = read_history(self.path)
-                self._seen = state
-            return self._records
+            if not self.path.is_file():
+                raise _gone(self.path)
+            if self._growing is None:
+                self._growing = GrowingHistory(self.path)
+            return list(self._growing.records())
 
 
 def check_watch_file(path: Path) -> None:
@@ -82,7 +78,7 @@ def check_watch_file(path: Path) -> None:
     if not path.is_file():
         raise _gone(path)
     with path.open("rb") as file:
-        first = file.readline()
+        first = file.readline(_LONGEST_LINE)
     if first.endswith(b"\n"):
         try:
             record = parse_json(first)

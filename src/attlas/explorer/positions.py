@@ -103,15 +103,27 @@ def _unrotated(attention: nn.Module) -> Iterator[None]:
 @contextmanager
 def _unadded(added: list[nn.Module], tables: list[nn.Module]) -> Iterator[None]:
     with ExitStack() as stack:
+        left_out = 0
+
+        def unchanged(_: nn.Module, args: Any, __: Any) -> Any:
+            nonlocal left_out
+            left_out += 1
+            return args[0]
+
+        def zeros(_: nn.Module, __: Any, output: Any) -> Any:
+            nonlocal left_out
+            if not isinstance(output, Tensor):
+                return output
+            left_out += 1
+            return torch.zeros_like(output)
+
         for one in added:
-            stack.callback(one.register_forward_hook(lambda _, args, __: args[0]).remove)
+            stack.callback(one.register_forward_hook(unchanged).remove)
         for one in tables:
-            stack.callback(one.register_forward_hook(_zeros).remove)
+            stack.callback(one.register_forward_hook(zeros).remove)
         yield
-
-
-def _zeros(_: nn.Module, __: Any, output: Any) -> Any:
-    return torch.zeros_like(output) if isinstance(output, Tensor) else output
+    if not left_out:  # the model reads its table without calling it
+        raise AttlasError("a module that adds positions", "none was called", _UNKNOWN)
 
 
 # The map of a layer, run so.

@@ -42,8 +42,8 @@ class Thresholds(Config):
     """Sink growth needs a growth of that weight by this since the first reading; many trained
     models have sinks.
     """
-    mask_diagonal: int = 0
-    """Wrong mask: queries see all keys up to another number of places after their own."""
+    mask_diagonal: int | None = 0
+    """Wrong mask: it is causal, and has another diagonal than this. None = no such alarm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,7 @@ class AlarmState:
     def _verdicts(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
         """Every alarm whose figure is known, and whether its figure is beyond the threshold."""
         yield from self._nonfinite(step, heads)
+        yield from self._masks(step, heads)
         for head in heads:
             if head.nonfinite:
                 continue  # its other figures say nothing
@@ -183,6 +184,26 @@ class AlarmState:
             )
             yield alarm, begins or (is_active and bool(broken))
 
+    def _masks(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
+        """A mask is that of a layer: one alarm for all of its heads."""
+        bound = self.thresholds.mask_diagonal
+        wrong: dict[str, int | None] = {}
+        for head in heads if bound is not None else ():
+            is_wrong = head.mask_diagonal not in (None, bound)
+            if wrong.setdefault(head.layer, None) is None and is_wrong:
+                wrong[head.layer] = head.mask_diagonal
+        for layer, diagonal in wrong.items():
+            alarm = Alarm(
+                step=step,
+                kind="mask_diagonal",
+                layer=layer,
+                head=None,
+                name="mask_diagonal",
+                figure=None if diagonal is None else float(diagonal),
+                threshold=float(bound or 0),
+            )
+            yield alarm, diagonal is not None
+
     def _of_head(
         self, head: HeadStatistics, first: HeadStatistics
     ) -> Iterator[tuple[AlarmKind, str, float, bool]]:
@@ -206,13 +227,6 @@ class AlarmState:
                 "received_share",
                 bounds.constant_share,
                 self._lasts("constant_head", head, share > bounds.constant_share),
-            )
-        if head.mask_diagonal is not None:
-            yield (
-                "mask_diagonal",
-                "mask_diagonal",
-                bounds.mask_diagonal,
-                head.mask_diagonal != bounds.mask_diagonal,
             )
         if head.first_share is not None and first.first_share is not None:
             grown = head.first_share - first.first_share >= bounds.sink_growth

@@ -89,10 +89,14 @@ def read_history(path: Path | str) -> list[dict[str, Any]]:
 def _effective(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = []
     for record in records:
-        while history and history[-1]["step"] >= record["step"]:
-            history.pop()
-        history.append(record)
+        _append(history, record)
     return history
+
+
+def _append(history: list[dict[str, Any]], record: dict[str, Any]) -> None:
+    while history and history[-1]["step"] >= record["step"]:
+        history.pop()
+    history.append(record)
 
 
 def _parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
@@ -117,6 +121,7 @@ def _is_reading(record: Any) -> bool:
     return (
         type(record["step"]) is int
         and isinstance(record["alarms"], list)
+        and all(map(_is_alarm, record["alarms"]))
         and isinstance(heads, list)
         and all(
             isinstance(head, dict)
@@ -126,6 +131,43 @@ def _is_reading(record: Any) -> bool:
             for head in heads
         )
     )
+
+
+def _is_alarm(alarm: Any) -> bool:
+    return (
+        isinstance(alarm, dict)
+        and all(isinstance(alarm.get(name), str) for name in ("kind", "layer"))
+        and type(alarm.get("head")) in (int, NoneType)
+    )
+
+
+class GrowingHistory:
+    """The records of a watch file that is being written: each line is read once."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._file: tuple[int, int] = (0, 0)  # the device and the number of the file
+        self._read = self._lines = 0
+        self._history: list[dict[str, Any]] = []
+
+    def records(self) -> list[dict[str, Any]]:
+        """Those of all whole lines, as of `read_history`.
+
+        Raises:
+            DataError: If the file is gone or no watch file, or a line is damaged.
+        """
+        with explained(self.path), self.path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            if (found.st_dev, found.st_ino) != self._file or found.st_size < self._read:
+                self._file = found.st_dev, found.st_ino
+                self._read, self._lines, self._history = 0, 0, []
+            file.seek(self._read)
+            lines = file.read(found.st_size - self._read).split(b"\n")
+        for line in lines[:-1]:
+            _append(self._history, _parsed(line, self.path, self._lines + 1))
+            self._lines += 1
+            self._read += len(line) + 1
+        return self._history
 
 
 class HistoryFile:

@@ -68,9 +68,12 @@ class StatisticsRecorder(Recorder):
     def _add(self, path: str, attention_map: AttentionMap, cross_attention: bool | None) -> None:
         # What is computed here is no attention of the model.
         with torch.no_grad(), torch._C.DisableTorchFunction():
-            mask = self._query_mask(path, attention_map, cross_attention)
+            own_mask = query_mask(
+                attention_map, token_mask_of(attention_map), cross_attention=cross_attention
+            )
+            mask = self._query_mask(path, attention_map, own_mask, cross_attention)
             totals, received, queries = totals_of(
-                attention_map, mask, cross_attention=cross_attention
+                attention_map, mask, own_mask, cross_attention=cross_attention
             )
         if path in self._totals:
             totals = self._totals[path].merge(totals, path)
@@ -93,15 +96,12 @@ class StatisticsRecorder(Recorder):
             self._totals[path] = self._totals[path].with_received(pending.received, pending.queries)
 
     def _query_mask(
-        self, path: str, attention_map: AttentionMap, cross_attention: bool | None
+        self, path: str, attention_map: AttentionMap, mask: TokenMask, cross_attention: bool | None
     ) -> TokenMask:
         """The queries of tokens: as the map says, or a mask that was given, or self-attention of
         the same block.
         """
         batch, _, queries, num_keys = attention_map.shape
-        mask = query_mask(
-            attention_map, token_mask_of(attention_map), cross_attention=cross_attention
-        )
         is_self = not cross_attention and queries == num_keys
         if bool(mask.all()):
             given = self._given_masks(path, batch, queries)

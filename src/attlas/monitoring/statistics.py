@@ -77,8 +77,8 @@ FIGURES = tuple(field.name for field in fields(HeadStatistics)[2:])
 _SUMMED = ("num_visible", "entropy", "effective_keys", "first_weight")
 _PLACED = ("self_weight", "distance")
 
-_LEAST_QUERIES = 4
-"""Shorter texts do not tell a causal mask from a window."""
+_LEAST_QUERIES = 6
+"""Shorter texts do not tell a causal mask from a window or from strides."""
 
 Array = NDArray[Any]
 
@@ -203,6 +203,7 @@ def _united(first: _Diagonals, second: _Diagonals) -> _Diagonals:
 def totals_of(
     attention_map: AttentionMap,
     query_mask: Bool[Tensor, "batch queries"],
+    own_mask: Bool[Tensor, "batch queries"] | None = None,
     *,
     cross_attention: bool | None,
 ) -> tuple[LayerTotals, Array, Array]:
@@ -213,7 +214,9 @@ def totals_of(
 
     Args:
         query_mask: The queries of tokens.
+        own_mask: As far as the map itself hides those of padding; None = the same.
     """
+    own_mask = query_mask if own_mask is None else own_mask
     names = [*_SUMMED, "normalized_entropy"]
     if attention_map.position is not None:
         names += _PLACED if cross_attention is not True else ["distance"]
@@ -250,7 +253,7 @@ def totals_of(
         for head in range(attention_map.shape[1])
     ]
     is_self = cross_attention is not True and visible.shape[2] == attention_map.shape[3]
-    diagonals = _diagonals(visible, query_mask.cpu().numpy()) if is_self else ()
+    diagonals = _diagonals(visible, own_mask.cpu().numpy()) if is_self else ()
     broken = (counted & ~finite).sum((0, 2))
     totals = LayerTotals(sums, counts, entropies, broken, logit, diagonals)
     return totals, results["received"], counted.sum(2)
@@ -264,7 +267,7 @@ def _diagonals(visible: Array, query_mask: Array) -> list[frozenset[int | None]]
 
     Args:
         visible: How many keys each query sees, (batch, heads, queries).
-        query_mask: The queries of tokens, (batch, queries).
+        query_mask: The queries whose own keys the map does not hide, (batch, queries).
     """
     found: list[set[int | None]] = [set() for _ in range(visible.shape[1])]
     for text, mask in zip(visible, query_mask, strict=True):

@@ -18,10 +18,11 @@ async function follow() {
         Number(shown?.dataset.readings) === found.readings &&
         Number(shown?.dataset.step ?? 0) === found.step;
       if (!same) {
-        const text = await (await fetch(location.href)).text();
-        const page = new DOMParser().parseFromString(text, "text/html");
+        const fresh = await fetch(location.href);
+        const page = new DOMParser().parseFromString(await fresh.text(), "text/html");
+        const content = fresh.ok ? page.querySelector("main") : null;
         const focused = document.activeElement?.getAttribute("href");
-        document.querySelector("main").replaceWith(page.querySelector("main"));
+        if (content) document.querySelector("main").replaceWith(content);
         if (focused) {
           for (const link of document.querySelectorAll("main a")) {
             if (link.getAttribute("href") === focused) link.focus();

@@ -68,6 +68,10 @@ class MarkedBand:
     inner: Band = Band()
     marks: frozenset[int] = frozenset()
 
+    def __post_init__(self) -> None:
+        if self._is_plain:  # marks that show nothing more, and would in a narrower band
+            object.__setattr__(self, "marks", frozenset())
+
     def __and__(self, other: "MarkedBand") -> "MarkedBand | None":
         """The pairs of both; None where they are no marked band."""
         plain, marked = (self, other) if self._is_plain else (other, self)
