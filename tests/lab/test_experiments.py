@@ -1,6 +1,7 @@
 """The experiments measure what their rules read."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +24,11 @@ from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.experiments.sentiment import Counts, Review, inverse_frequencies, log_odds
 from attlas.lab.ledger import all_experiments, find_experiment, judged
-from attlas.lab.report import effect_of, published_text
+from attlas.lab.report import effect_of, published_text, rule_table
 from attlas.lab.results import SHIPPED, key_of, results_of, table_of
 from attlas.lab.runner import missing_data, run
 from attlas.lab.trainings import SMALL_TRANSFORMER, toy_settings
-from attlas.lab.verdict import All, AtLeast, Measurements, Provided
+from attlas.lab.verdict import All, AtLeast, AtMost, Difference, Measurements, Provided, Ratio, Rule
 from attlas.layers import MultiheadAttention
 from attlas.recording import DenseAttentionMap
 from attlas.training import read_recipe
@@ -224,6 +225,42 @@ def test_the_effect_of_a_rule_of_one_part_is_that_of_the_part() -> None:
     one, rule = AtLeast("score", 0.5), All(AtLeast("score", 0.5))
     assert effect_of(rule.judge(numbers)) == effect_of(one.judge(numbers)) == "1 (1 to 1)"
     assert effect_of(All(one, one).judge(numbers)) == "2 of 2 parts hold"
+
+
+def test_a_part_whose_model_has_not_learnt_says_what_it_has() -> None:
+    numbers = Measurements({seed: [("score", {}, 1.0), ("BLEU", {}, 9.0)] for seed in (1, 2)})
+    one = AtLeast("score", 0.5)
+    rule = All(one, Provided(one, "BLEU", 10.0, {}))
+    rows = rule_table(rule, rule.judge(numbers)).rows
+    assert [row[1:] for row in rows] == [
+        ("1 (1 to 1)", "holds"),
+        ("9 with the worst seed", "not judged"),
+    ]
+
+
+def _parts(rule: Rule) -> Iterator[Rule]:
+    match rule:
+        case All(rules=rules):
+            for one in rules:
+                yield from _parts(one)
+        case Provided(rule=inner):
+            yield from _parts(inner)
+        case _:
+            yield rule
+
+
+@pytest.mark.parametrize("experiment", all_experiments(), ids=lambda one: one.name)
+def test_no_claim_of_equality_has_two_parts_that_never_both_fail(experiment: Experiment) -> None:
+    for claim in experiment.claims:
+        sides = []
+        for part in _parts(claim.rule):
+            match part:
+                case Difference() | Ratio():
+                    both = str(part.more), str(part.less)
+                    sides.append((type(part), part.metric, *sorted(both)))
+                case AtLeast() | AtMost():
+                    sides.append(("bound", part.metric, str(part.where)))
+        assert len(sides) == len(set(sides)), claim.text
 
 
 def test_a_figure_at_second_hand_is_said_to_be_so() -> None:

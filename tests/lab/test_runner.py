@@ -221,6 +221,21 @@ def test_pages_hold_the_numbers_of_the_files(tmp_path: Path) -> None:
     assert f"{mean:.4g} (" in as_markdown(overview([entry]))
 
 
+def test_a_page_says_what_its_results_were_called_when_they_were_measured(tmp_path: Path) -> None:
+    entry = judged(EXPERIMENT, "full", list(run(EXPERIMENT, "full", tmp_path)))
+    assert "under the name" not in as_markdown(experiment_page(entry))
+    facts = {"command": "attlas lab run sizes --quick", "commit": "0123456789abcdef+"}
+    renamed = tuple(
+        replace(one, facts={**one.facts, **facts}) if one.seed == 2 else one
+        for one in entry.results
+    )
+    page = as_markdown(experiment_page(replace(entry, results=renamed)))
+    assert (
+        "Measured under the name quick, at the commits below, with the sizes listed above" in page
+    )
+    assert ", 01234567+, torch" in page
+
+
 def test_pages_are_text_and_no_markup(tmp_path: Path) -> None:
     list(run(EXPERIMENT, "quick", tmp_path))
     entry = entry_of(EXPERIMENT, tmp_path)

@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from attlas.errors import DataError
 from attlas.lab.verdict import (
+    Alike,
+    AlikeRatio,
     All,
     AtLeast,
     AtMost,
+    Between,
     Difference,
     Exponent,
     Improvable,
@@ -99,6 +102,53 @@ def test_a_ratio_is_judged_by_its_bound() -> None:
 
 def test_a_ratio_with_a_zero_below_is_undecided() -> None:
     assert Ratio("accuracy", A, B).judge(table([1.0, 1.0], [0.0, 1.0])).outcome == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("a", "outcome"),
+    [
+        ([0.5, 0.51, 0.49], "holds"),
+        ([0.3, 0.31, 0.29], "does not hold"),
+        ([0.7, 0.71, 0.69], "does not hold"),
+        ([0.45, 0.46, 0.44], "undecided"),  # the interval has the bound in it
+        ([0.3, 0.5, 0.7], "undecided"),  # and here both bounds
+        ([0.5, math.nan, 0.5], "undecided"),
+    ],
+)
+def test_numbers_are_alike_where_the_interval_is_within_the_margin(
+    a: list[float], outcome: str
+) -> None:
+    numbers = table(a, [0.5] * 3)
+    swapped = table([0.5] * 3, a)
+    assert Alike("accuracy", A, B, 0.05).judge(numbers).outcome == outcome
+    assert Alike("accuracy", A, B, 0.05).judge(swapped).outcome == outcome
+    assert Between("accuracy", 0.45, 0.55, A).judge(numbers).outcome == outcome
+    assert AlikeRatio("accuracy", A, B, 0.9).judge(numbers).outcome == outcome
+
+
+def test_one_seed_shows_no_equality() -> None:
+    assert Alike("accuracy", A, B, 0.1).judge(table([0.5], [0.5])).outcome == "undecided"
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=8), st.floats(0, 1))
+def test_two_differences_say_the_same_as_alike_but_for_what_does_not_hold(
+    values: list[float], margin: float
+) -> None:
+    numbers = table(values, [0.0] * len(values))
+    two = All(Difference("accuracy", A, B, -margin), Difference("accuracy", B, A, -margin)).judge(
+        numbers
+    )
+    one = Alike("accuracy", A, B, margin).judge(numbers)
+    assert (two.outcome == "holds") == (one.outcome == "holds")
+    assert two.outcome != "does not hold"
+    assert (one.outcome == "does not hold") == (two.outcome == "depends")
+
+
+def test_a_test_of_equivalence_names_both_bounds() -> None:
+    assert str(Alike("accuracy", A, B, 0.05)) == ("-0.05 ≤ accuracy [model a] − [model b] ≤ 0.05")
+    assert str(Alike("accuracy", A, B)) == "0 ≤ accuracy [model a] − [model b] ≤ 0"
+    assert str(AlikeRatio("accuracy", A, B, 0.8)) == ("0.8 ≤ accuracy [model a] / [model b] ≤ 1.25")
+    assert str(Between("accuracy", 0.7, 0.9, A)) == "0.7 ≤ accuracy [model a] ≤ 0.9"
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ from attlas.lab.experiment import (
     Source,
 )
 from attlas.lab.verdict import (
+    Alike,
+    AlikeRatio,
     All,
     AtLeast,
     AtMost,
+    Between,
     Difference,
     Exponent,
     Judgement,
@@ -26,10 +29,13 @@ from attlas.lab.verdict import (
 )
 
 __all__ = [
+    "Alike",
+    "AlikeRatio",
     "All",
     "AtLeast",
     "AtMost",
     "AttentionExample",
+    "Between",
     "Claim",
     "Context",
     "Difference",

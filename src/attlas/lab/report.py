@@ -1,6 +1,7 @@
 """Pages of the ledger: the verdict table, and a page for each experiment."""
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -122,6 +123,14 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
         ),
         Paragraph(f"{len(rows)} claims: {tally}."),
         Paragraph(
+            "A result is bound to its code by a key. It is a hash of the code that measures, its "
+            "settings, its seed, the names and sizes of its data files, and the versions of attlas "
+            "and torch. Some keys were written anew, without a new measurement, after changes of "
+            "the code that leave its numbers alone, such as other names. The commit on a page is "
+            "that of the working tree at the time. A + behind it says that files differed from it. "
+            "It may not be in the history, which was rearranged later."
+        ),
+        Paragraph(
             "Claims beside a figure of a paper that was read at its source: "
             f"{sum(map(_beside_a_paper, claims))}. Beside one at second hand: "
             f"{sum(map(_at_second_hand, claims))}. Beside a figure that the text itself prints: "
@@ -213,6 +222,7 @@ def experiment_page(entry: Entry) -> list[Block]:
             Heading(2, "Measurements"),
             measurements(entry.results),
             *sizes(experiment),
+            *other_name(entry),
             Heading(2, "How to run it again"),
             Paragraph(f"attlas lab run {experiment.name} --{entry.scale}"),
             Paragraph(made_on(entry.results)),
@@ -237,10 +247,17 @@ def rule_table(rule: Rule, judgement: Judgement) -> Cells:
     rules = rule.rules if isinstance(rule, All) else (rule,)
     parts = judgement.parts or (judgement,) * len(rules)
     rows += [
-        (str(part), effect_of(judged), judged.outcome)
+        (str(part), _measured_for(part, judged), judged.outcome)
         for part, judged in zip(rules, parts, strict=True)
     ]
     return Cells(("rule", "effect (95 % interval)", "verdict"), tuple(rows))
+
+
+def _measured_for(part: Rule, judgement: Judgement) -> str:
+    """The effect; of a part whose condition is not met, what was measured for the condition."""
+    if isinstance(part, Provided) and judgement.outcome == "not judged":
+        return ", ".join(judgement.provided) or "–"
+    return effect_of(judgement)
 
 
 def measurements(results: Sequence[SeedResult]) -> Cells:
@@ -269,6 +286,21 @@ def sizes(experiment: Experiment) -> list[Block]:
     return [Heading(2, "Sizes"), Cells(("setting", "full", "quick"), tuple(rows))]
 
 
+def other_name(entry: Entry) -> list[Block]:
+    """What full results were called when they were measured, where that is another name."""
+    commands = [str(result.facts["command"]) for result in entry.results]
+    if entry.scale != "full" or not any(re.search(r"--quick\b", one) for one in commands):
+        return []
+    place = "commit" if len(_commits(entry.results)) == 1 else "commits"
+    return [
+        Paragraph(
+            f"Measured under the name quick, at the {place} below, with the sizes listed above as "
+            "full. Then full was the name of larger sizes that were planned first. They were not "
+            "run."
+        )
+    ]
+
+
 def _as_text(setting: Any) -> str:
     """A setting without the marks of Python."""
     if isinstance(setting, Mapping):
@@ -285,8 +317,14 @@ def made_on(results: Sequence[SeedResult]) -> str:
     return (
         f"{len(results)} seeds in {seconds:,.0f} s on {first['processor']}, "
         f"{first['cores']} cores; "
-        f"attlas {first['attlas']} at {str(first['commit'])[:8]}, torch {first['torch']}."
+        f"attlas {first['attlas']} at {', '.join(_commits(results))}, torch {first['torch']}."
     )
+
+
+def _commits(results: Sequence[SeedResult]) -> list[str]:
+    """The first digits of each commit, with the + where files differed from it."""
+    commits = dict.fromkeys(str(result.facts["commit"]) for result in results)
+    return [commit[:8] + "+" * commit.endswith("+") for commit in commits]
 
 
 def caption(plot: Plot) -> str:

@@ -4,7 +4,8 @@
 
 d: the effect, once for each of n seeds. A rule holds where the whole interval is on its side, does
 not hold where the whole interval is on the other side, and is undecided where the interval holds
-the bound. One seed has no interval, so it decides nothing.
+the bound. One seed has no interval, so it decides nothing. A rule with a bound on either side holds
+where the whole interval is between them, and does not hold where it is outside of one.
 """
 
 import math
@@ -154,6 +155,24 @@ def _judged(effects: Sequence[float], bound: float, sign: int, description: str)
     return Judgement(outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}")
 
 
+def _judged_between(
+    effects: Sequence[float], low_bound: float, high_bound: float, description: str
+) -> Judgement:
+    """Compare the effect with a bound on either side."""
+    mean = statistics.fmean(effects)
+    low, high = interval(effects)
+    if not math.isfinite(mean):
+        return Judgement(
+            "undecided", mean, low, high, f"{description}: {mean}, which is not finite"
+        )
+    outcome: Outcome = "undecided"
+    if low_bound <= low and high <= high_bound:
+        outcome = "holds"
+    elif high < low_bound or low > high_bound:
+        outcome = "does not hold"
+    return Judgement(outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}")
+
+
 def with_interval(mean: float, low: float, high: float) -> str:
     """A mean with its interval.
 
@@ -205,6 +224,23 @@ class AtMost(_Bound):
 
 
 @dataclass(frozen=True)
+class Between(Rule):
+    """low ≤ metric ≤ high."""
+
+    metric: str
+    low: float
+    high: float
+    where: Condition = field(default_factory=dict)
+
+    def judge(self, table: Measurements) -> Judgement:
+        values = list(table.values(self.metric, self.where).values())
+        return _judged_between(values, self.low, self.high, _metric_text(self.metric, self.where))
+
+    def __str__(self) -> str:
+        return f"{self.low:g} ≤ {_metric_text(self.metric, self.where)} ≤ {self.high:g}"
+
+
+@dataclass(frozen=True)
 class _Comparison(Rule):
     metric: str
     more: Condition
@@ -216,9 +252,11 @@ class _Comparison(Rule):
     def _effect(self, more: float, less: float) -> float: ...
 
     def judge(self, table: Measurements) -> Judgement:
+        return _judged(self._effects(table), self.bound, 1, self._what())
+
+    def _effects(self, table: Measurements) -> list[float]:
         more, less = table.values(self.metric, self.more), table.values(self.metric, self.less)
-        effects = [self._effect(more[seed], less[seed]) for seed in more]
-        return _judged(effects, self.bound, 1, self._what())
+        return [self._effect(more[seed], less[seed]) for seed in more]
 
     def _what(self) -> str:
         more, less = _condition_text(self.more), _condition_text(self.less)
@@ -247,6 +285,43 @@ class Ratio(_Comparison):
 
     def _effect(self, more: float, less: float) -> float:
         return more / less if less else math.nan
+
+
+@dataclass(frozen=True)
+class Alike(Difference):
+    """−bound ≤ metric under `more` − metric under `less` ≤ bound: a test of equivalence.
+
+    The 95 % interval has to lie between the bounds: each of the two one-sided tests errs in 2.5 %
+    of cases at most. `All` of two differences, one with the sides swapped, cannot take its place:
+    the two never fail together, so that it never says "does not hold".
+    """
+
+    def judge(self, table: Measurements) -> Judgement:
+        return _judged_between(self._effects(table), -self.bound, self.bound, self._what())
+
+    def __str__(self) -> str:
+        return f"{0.0 - self.bound:g} ≤ {self._what()} ≤ {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class AlikeRatio(Ratio):
+    """bound ≤ metric under `more` / metric under `less` ≤ 1 / bound: a test of equivalence.
+
+    The bound is above 0 and at most 1.
+    """
+
+    def judge(self, table: Measurements) -> Judgement:
+        return _judged_between(self._effects(table), self.bound, 1 / self.bound, self._what())
+
+    def __str__(self) -> str:
+        return f"{self.bound:g} ≤ {self._what()} ≤ {1 / self.bound:.4g}"
+
+
+ONE_TEST = (
+    "it had a part for each side, of which one held or was undecided whatever was measured. So it "
+    "could never be judged not to hold. Both sides are one test now, with the same bounds."
+)
+"""Why claims of equality were revised; see `Alike`."""
 
 
 @dataclass(frozen=True)
@@ -294,17 +369,8 @@ class Exponent(Rule):
         for points in table.series(self.metric, self.along, self.where).values():
             x, y = (list(map(math.log, side)) for side in (points.keys(), points.values()))
             slopes.append(statistics.linear_regression(x, y).slope)
-        mean = statistics.fmean(slopes)
-        low, high = interval(slopes)
-        outcome: Outcome = "undecided"
-        if self.low <= low and high <= self.high:
-            outcome = "holds"
-        elif high < self.low or low > self.high:
-            outcome = "does not hold"
-        description = f"exponent of {_metric_text(self.metric, self.where)} in {self.along}"
-        return Judgement(
-            outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}"
-        )
+        what = f"exponent of {_metric_text(self.metric, self.where)} in {self.along}"
+        return _judged_between(slopes, self.low, self.high, what)
 
     def __str__(self) -> str:
         return (

@@ -27,7 +27,7 @@ from attlas.lab.experiments.alignment import (
 )
 from attlas.lab.sources import chapter_4, lesson
 from attlas.lab.trainings import pairs_of, trained
-from attlas.lab.verdict import All, Difference, Provided, Rule
+from attlas.lab.verdict import ONE_TEST, Alike, All, Difference, Provided, Rule
 from attlas.runs import Run
 
 BLEU, AER, NUMBERS = "BLEU on new pairs", "alignment error rate", "parameters"
@@ -119,6 +119,11 @@ def _learnt(rule: Rule, *where: Condition, bound: float = 10.0) -> Provided:
     return Provided(rule, BLEU, bound, *(where or (_of("additive"), _of("general"))))
 
 
+def _each_learnt(rule: Rule, one: Condition, other: Condition) -> Provided:
+    """The rule about something else than BLEU, where both models have learnt to translate."""
+    return _learnt(_learnt(rule, other), one)
+
+
 def _more(more: Condition, less: Condition, bound: float) -> Difference:
     return Difference(BLEU, more, less, bound)
 
@@ -135,6 +140,10 @@ def _recipe(updates: int) -> tuple[str, ...]:
     )
 
 
+_JUDGED_TOO = (
+    "it was judged wherever additive or general attention had 10 BLEU. Now both models that it "
+    "compares must have them: local attention had fewer with some seeds."
+)
 _LUONG = Source("Luong et al., 2015", "table 4")
 _BRITZ = Source("Britz et al., 2017", "table of attention mechanisms", read=False)
 EXPERIMENTS = (
@@ -143,13 +152,19 @@ EXPERIMENTS = (
         title="Score functions and wirings on translation",
         method="GRUs learn to translate English to French with short everyday pairs (Tatoeba), "
         "with many pairs and with few, for as many updates. They differ in the score function and "
-        "in the state that asks: Bahdanau's decoder asks with its previous state, and the context "
-        "enters the next one; Luong's asks with its current state, and the context enters the "
+        "in the state that asks. Bahdanau's decoder asks with its previous state, and the context "
+        "enters the next one. Luong's asks with its current state, and the context enters the "
         "output alone. Local attention reads three positions on each side of a predicted place. "
         "BLEU and the weights are those of pairs that were held back, the alignment error that of "
-        "the Hansards, another kind of text. A first training, of 300 larger batches, was given up "
-        "after four models of one seed: additive had 9.7 BLEU and general 8.1, under the bound of "
-        "10. The training was changed then; the rules were not.",
+        "the Hansards, another kind of text. A first training was given up after four models of "
+        "one seed: additive had 9.7 BLEU and general 8.1, under the bound of 10. More than one "
+        "thing was changed then. There are 600 batches of at most 512 tokens, not 300 of 2,048. "
+        "English sentences have at most 12 words, not 20, in training and among the pairs held "
+        "back. There are 30,000 pairs, not 40,000, and a vocabulary of 2,000 entries, not 4,000. "
+        "The learning rate is 0.004, not 0.003. The alignment error is that of 100 pairs of the "
+        "Hansards, not 150. Shorter sentences are easier to translate, so the bound of 10 BLEU is "
+        "easier to reach than before. The rules stayed. Some of them were changed after the second "
+        "training, as is said beside them.",
         measure=measure_mechanisms,
         settings={
             "quick": {
@@ -241,8 +256,13 @@ EXPERIMENTS = (
             Claim(
                 "Local attention aligns words better than attention to all positions.",
                 Source("Luong et al., 2015", "section 5.4"),
-                _learnt(Difference(AER, _of("general"), _of("local-p, general"), 0.02)),
+                _each_learnt(
+                    Difference(AER, _of("general"), _of("local-p, general"), 0.02),
+                    _of("general"),
+                    _of("local-p, general"),
+                ),
                 "An error of local attention that is within 2 points.",
+                revised=_JUDGED_TOO,
             ),
             Claim(
                 "It does not matter whether the previous or the current state asks.",
@@ -250,24 +270,24 @@ EXPERIMENTS = (
                 _learnt(
                     All(
                         *(
-                            _more(_of(name, one), _of(name, other), -1.0)
+                            Alike(BLEU, _of(name, PREVIOUS), _of(name, CURRENT), 1.0)
                             for name in ("additive", "general")
-                            for one, other in ((PREVIOUS, CURRENT), (CURRENT, PREVIOUS))
                         )
                     )
                 ),
                 "A difference of more than 1 BLEU with either score.",
+                revised=ONE_TEST,
             ),
             Claim(
                 "Additive and general scores spread their weights alike.",
                 chapter_4("Exercise 4.1"),
-                _learnt(
-                    All(
-                        Difference(SPREAD, _of("additive"), _of("general"), -0.05),
-                        Difference(SPREAD, _of("general"), _of("additive"), -0.05),
-                    )
+                _each_learnt(
+                    Alike(SPREAD, _of("additive"), _of("general"), 0.05),
+                    _of("additive"),
+                    _of("general"),
                 ),
                 "An entropy that differs by more than 5 % of the range.",
+                revised=f"{ONE_TEST} Both models must have 10 BLEU now; before, one was enough.",
             ),
         ),
         needs=("tatoeba", "word-alignment"),
