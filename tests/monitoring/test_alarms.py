@@ -79,7 +79,7 @@ def test_a_mask_is_judged_from_the_first_reading_on_and_may_be_meant_as_it_is():
     assert reported([replace(HEALTHY, mask_diagonal=0)]) == [[]]
     assert reported([replace(HEALTHY, mask_diagonal=1)]) == [["mask_diagonal"]]
     assert reported([replace(HEALTHY, mask_diagonal=1)], mask_diagonal=1) == [[]]
-    assert reported([replace(HEALTHY, mask_diagonal=1)], mask_diagonal=None) == [[]]
+    assert reported([replace(HEALTHY, mask_diagonal=1)], mask_diagonal="any") == [[]]
     unknown = replace(HEALTHY, mask_diagonal=None)
     wrong = replace(HEALTHY, mask_diagonal=1)
     assert reported([wrong, unknown, wrong]) == [["mask_diagonal"], [], ["mask_diagonal"]]

@@ -42,8 +42,8 @@ class Thresholds(Config):
     """Sink growth needs a growth of that weight by this since the first reading; many trained
     models have sinks.
     """
-    mask_diagonal: int | None = 0
-    """Wrong mask: it is causal, and has another diagonal than this. None = no such alarm."""
+    mask_diagonal: int | Literal["any"] = 0
+    """Wrong mask: it is causal, and has another diagonal than this; "any" = no such alarm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,10 @@ class AlarmState:
     def _masks(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
         """A mask is that of a layer: one alarm for all of its heads."""
         bound = self.thresholds.mask_diagonal
+        if bound == "any":
+            return
         wrong: dict[str, int | None] = {}
-        for head in heads if bound is not None else ():
+        for head in heads:
             is_wrong = head.mask_diagonal not in (None, bound)
             if wrong.setdefault(head.layer, None) is None and is_wrong:
                 wrong[head.layer] = head.mask_diagonal
@@ -200,7 +202,7 @@ class AlarmState:
                 head=None,
                 name="mask_diagonal",
                 figure=None if diagonal is None else float(diagonal),
-                threshold=float(bound or 0),
+                threshold=float(bound),
             )
             yield alarm, diagonal is not None
 

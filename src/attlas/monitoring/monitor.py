@@ -315,7 +315,7 @@ def watch(
     path: Path | str | None = None,
     log: Log | None = None,
     on_alarm: Callable[[Alarm], object] | None = warn_of_alarm,
-    thresholds: Thresholds | Mapping[str, float | None] | None = None,
+    thresholds: Thresholds | Mapping[str, float | str] | None = None,
     step: int | None = None,
     process_group: Any = None,
 ) -> Watch:
