@@ -15,10 +15,10 @@ from attlas.lab.verdict import (
     All,
     AtLeast,
     AtMost,
-    Between,
     Difference,
     Exponent,
     Improvable,
+    InRange,
     Measurements,
     Monotone,
     Provided,
@@ -122,7 +122,7 @@ def test_numbers_are_alike_where_the_interval_is_within_the_margin(
     swapped = table([0.5] * 3, a)
     assert Alike("accuracy", A, B, 0.05).judge(numbers).outcome == outcome
     assert Alike("accuracy", A, B, 0.05).judge(swapped).outcome == outcome
-    assert Between("accuracy", 0.45, 0.55, A).judge(numbers).outcome == outcome
+    assert InRange("accuracy", 0.45, 0.55, A).judge(numbers).outcome == outcome
     assert AlikeRatio("accuracy", A, B, 0.9).judge(numbers).outcome == outcome
 
 
@@ -148,7 +148,7 @@ def test_a_test_of_equivalence_names_both_bounds() -> None:
     assert str(Alike("accuracy", A, B, 0.05)) == ("-0.05 ≤ accuracy [model a] − [model b] ≤ 0.05")
     assert str(Alike("accuracy", A, B)) == "0 ≤ accuracy [model a] − [model b] ≤ 0"
     assert str(AlikeRatio("accuracy", A, B, 0.8)) == ("0.8 ≤ accuracy [model a] / [model b] ≤ 1.25")
-    assert str(Between("accuracy", 0.7, 0.9, A)) == "0.7 ≤ accuracy [model a] ≤ 0.9"
+    assert str(InRange("accuracy", 0.7, 0.9, A)) == "0.7 ≤ accuracy [model a] ≤ 0.9"
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ class AtMost(_Bound):
 
 
 @dataclass(frozen=True)
-class Between(Rule):
+class InRange(Rule):
     """low ≤ metric ≤ high."""
 
     metric: str

@@ -11,9 +11,9 @@ from attlas.lab.verdict import (
     All,
     AtLeast,
     AtMost,
-    Between,
     Difference,
     Exponent,
+    InRange,
     Monotone,
     Ratio,
 )
@@ -73,7 +73,7 @@ EXPERIMENTS = (
                 chapter_17("2.1"),
                 All(
                     Exponent(VARIANCE, "dim", 0.97, 1.03),
-                    *(Between(VARIANCE, 0.9 * d, 1.1 * d, {"dim": d}) for d in DIMS),
+                    *(InRange(VARIANCE, 0.9 * d, 1.1 * d, {"dim": d}) for d in DIMS),
                 ),
                 "An exponent outside 0.97 to 1.03, or a variance that is 10 % off.",
                 revised=ONE_TEST,
@@ -81,7 +81,7 @@ EXPERIMENTS = (
             Claim(
                 "At d = 512 scores have a standard deviation of about 22.",
                 chapter_17("2.1"),
-                Between(DEVIATION, 21.5, 23.5, {"dim": 512}),
+                InRange(DEVIATION, 21.5, 23.5, {"dim": 512}),
                 "A deviation that is not 22 or 23 when it is rounded.",
                 (Published("standard deviation, rounded down", 22.0, chapter_17("2.1")),),
                 revised=ONE_TEST,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published, Source
 from attlas.lab.sources import chapter_17, lesson
 from attlas.lab.trainings import score, trained
-from attlas.lab.verdict import ONE_TEST, All, Between, Difference
+from attlas.lab.verdict import ONE_TEST, All, Difference, InRange
 
 TOKENS, SEQUENCES = "token accuracy", "sequence accuracy"
 GAIN = "gain of a doubled width in token accuracy"
@@ -225,7 +225,7 @@ EXPERIMENTS = (
             Claim(
                 "Sorting reaches 70 to 90 % of tokens, and no more.",
                 lesson("Exercise 1 of the solutions"),
-                Between(TOKENS, 0.7, 0.9, {"task": "sort", "attention": "none"}),
+                InRange(TOKENS, 0.7, 0.9, {"task": "sort", "attention": "none"}),
                 "An accuracy between 70 and 90 %.",
                 judged_at=("full",),
                 revised=ONE_TEST,
