@@ -9,7 +9,7 @@ import torch
 import attlas
 from attlas.explorer.history import history_site
 from support.page_visits import serving
-from support.webdriver import AXE, Driver
+from support.webdriver import Driver
 
 pytestmark = [
     pytest.mark.browser,
@@ -78,7 +78,6 @@ def test_a_server_that_has_ended_is_said(driver: Driver, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("width", [320, 1200])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed")
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_page(
     driver: Driver, url: str, width: int, scheme: str
 ) -> None:

@@ -15,6 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from attlas._files import parse_json
+from attlas._text import count_noun
 from attlas.errors import AttlasError, DataError, quoted
 from attlas.explorer.messages import MissingError, json_no_store, no_store
 from attlas.explorer.site import guarded
@@ -193,7 +194,7 @@ def _content(records: Sequence[Record], chosen: dict[str, str]) -> str:
     )
     return (
         f'<p data-readings="{len(records)}" data-step="{last["step"]}">'
-        f"{_plural(len(records), 'reading')}, the last at step {last['step']:,}.</p>"
+        f"{count_noun(len(records), 'reading')}, the last at step {last['step']:,}.</p>"
         f"{_summary(begun)}{_choices(last, chosen)}"
         f"<p><b>{statistic}</b>: {_MEANING[statistic]}.</p>{picture}"
         f"{_alarms(begun)}{_table(last['step'], heads, statistic)}"
@@ -205,12 +206,12 @@ def _summary(begun: Sequence[tuple[int, Record]]) -> str:
     if not begun:
         return "<p>No alarm so far.</p>"
     step, first = begun[0]
-    kinds = Counter(str(alarm.get("kind")) for _, alarm in begun)
+    kinds = Counter(alarm["kind"] for _, alarm in begun)
     counts = ", ".join(f"{escape(kind)} {count:,}" for kind, count in kinds.most_common())
-    message = escape(str(first.get("message", f"step {step}: {first.get('kind')}")))
+    message = escape(str(first.get("message", f"step {step}: {first['kind']}")))
     return (
         f'<p class="problem">The first alarm: {message}.</p>'
-        f"<p>{_plural(len(begun), 'alarm')} so far: {counts}.</p>"
+        f"<p>{count_noun(len(begun), 'alarm')} so far: {counts}.</p>"
     )
 
 
@@ -253,12 +254,12 @@ def _alarms(begun: Sequence[tuple[int, Record]]) -> str:
     if not begun:
         return "<h2>Alarms</h2><p>None.</p>"
     rows = "".join(
-        f'<tr><td>{step:,}</td><th scope="row">{escape(str(alarm.get("kind")))}</th>'
-        f"<td>{escape(str(alarm.get('layer')))} · {_number(alarm.get('head'))}</td>"
+        f'<tr><td>{step:,}</td><th scope="row">{escape(alarm["kind"])}</th>'
+        f"<td>{escape(alarm['layer'])} · {_number(alarm.get('head'))}</td>"
         f"<td>{_number(alarm.get('figure'))}</td><td>{_number(alarm.get('threshold'))}</td></tr>"
         for step, alarm in begun[: -_SHOWN_ALARMS - 1 : -1]
     )
-    kinds = dict.fromkeys(str(alarm.get("kind")) for _, alarm in begun)
+    kinds = dict.fromkeys(alarm["kind"] for _, alarm in begun)
     advice = "".join(
         f"<dt>{escape(kind)}</dt><dd>{escape(ADVICE[kind])}.</dd>"
         for kind in kinds
@@ -302,10 +303,6 @@ def _table(step: int, heads: Sequence[Record], statistic: str) -> str:
 
 def _chosen_column(is_chosen: bool) -> str:
     return ' class="chosen"' if is_chosen else ""
-
-
-def _plural(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _number(value: Any) -> str:
