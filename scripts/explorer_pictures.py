@@ -40,7 +40,7 @@ VIEWS: dict[str, tuple[bool, str]] = {
     "statistics": (False, f"{CAT}&l=2&h=11&tab=statistics"),
     "compare": (False, f"{CAT}&l=2&h=11&sel=2.7&tab=compare"),
     "mechanism": (False, f"{CAT}&l=3&h=6&p=t8&tab=mechanism"),
-    "doubt": (True, f"{SOFA}&p=t3&tab=doubt"),
+    "doubt": (True, f"{SOFA}&p=t3&wt=0&tab=doubt"),
     "beams": (True, f"{SOFA}&tab=beams&n=4"),
 }
 

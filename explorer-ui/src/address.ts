@@ -25,9 +25,10 @@ export interface Look {
   readonly threshold: number;
   /** Whether statistics leave out sinks and special tokens. */
   readonly apart: boolean;
-  /** What is doubted: an output, the weight in hundredths that a key gets, a token that is erased. */
+  /** What is doubted: an output, the weight in hundredths that a key gets (null = the model's), a token
+   * that is erased. */
   readonly output: number | null;
-  readonly weight: number;
+  readonly weight: number | null;
   readonly erased: number | null;
   /** What the scores of a row are multiplied by, see `factorAt`, and whether nothing hides keys. */
   readonly factor: number;
@@ -75,7 +76,7 @@ export const usual: Look = {
   threshold: 5,
   apart: false,
   output: null,
-  weight: 0,
+  weight: null,
   erased: null,
   factor: MODEL,
   unmasked: false,

@@ -102,14 +102,15 @@ export interface Doubtful {
   readonly keys: readonly boolean[];
 }
 
-/** Which output, and which row of which head; `head` null = all. `weight` is a share of the row. */
+/** Which output, and which row of which head; `head` null = all. `weight` is a share of the row; null =
+ * none is set. */
 export interface DoubtQuestion {
   readonly layer: number;
   readonly head: number | null;
   readonly output: number;
   readonly row: number;
   readonly key: number | null;
-  readonly weight: number;
+  readonly weight: number | null;
   readonly erased: Span | null;
 }
 

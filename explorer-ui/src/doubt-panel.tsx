@@ -55,6 +55,8 @@ export function DoubtPanel() {
     sheet === null || sheet.coarse ? `${index}` : (sheet[axis][index - sheet.excerpt[axis].from]?.text ?? `${index}`);
   const names: Names = { row: tokens("rows"), key: tokens("keys") };
   const came = effects.value;
+  const present = came?.found.weights[came.found.key] ?? 0; // the weight that the model gives
+  const given = now.weight.value ?? Math.round(present * 100);
   const other = adversary.value?.asked === own ? adversary.value.found : null;
   return (
     <div class="doubt">
@@ -78,11 +80,11 @@ export function DoubtPanel() {
             type="range"
             min={0}
             max={100}
-            value={now.weight.value}
-            aria-valuetext={`${now.weight.value} %`}
-            onInput={(event) => explorer.set({ weight: Number(event.currentTarget.value) })}
+            value={given}
+            aria-valuetext={`${given} %`}
+            onInput={({ currentTarget: { valueAsNumber: weight } }) => explorer.set({ weight })}
           />{" "}
-          <span class="number">{now.weight.value} %</span>
+          <span class="number">{now.weight.value === null ? exact(present) : `${given} %`}</span>
         </label>
         <label>
           Without{" "}

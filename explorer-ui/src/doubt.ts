@@ -32,7 +32,7 @@ export function question(state: Asked, words: readonly Span[] | null = null): Do
     output: which,
     row,
     key,
-    weight: weight / 100,
+    weight: weight === null ? null : weight / 100,
     erased: erased !== null ? single(erased, doubt.source.length) : word(answer, layer, key, words, sheet?.excerpt.keys.from ?? 0),
   };
 }
@@ -71,7 +71,7 @@ export function slope(value: number): string {
 export function deed({ name }: Effect, effects: Effects, asked: DoubtQuestion, { doubt }: Answer, names: Names): string {
   if (name === "permuted") return `permuted, ${effects.draws} draws`;
   if (name === "weight") {
-    return `“${isolated(names.key(effects.key))}” ${exact(effects.weights[effects.key] ?? 0)} → ${percent(asked.weight)}`;
+    return `“${isolated(names.key(effects.key))}” ${exact(effects.weights[effects.key] ?? 0)} → ${percent(asked.weight ?? 0)}`;
   }
   if (name !== "erased") return name === "adversary" ? "other weights" : name;
   const [from, to] = effects.erased ?? [0, 0];

@@ -66,7 +66,7 @@ export class Served implements Door {
 
   doubt(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Effects> {
     const { layer, key, weight, erased } = question;
-    const edit = `&weight=${weight}${said("key", key)}${said("erased", erased && range(erased))}`;
+    const edit = `${said("weight", weight)}${said("key", key)}${said("erased", erased && range(erased))}`;
     return this.json(path(map, `${layer}/doubt?${asked(question)}${edit}`), { signal });
   }
 

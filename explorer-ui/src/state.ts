@@ -110,7 +110,7 @@ export function answered(
   const layer = sheet?.layer ?? 0;
   const head = sheet?.head ?? headWithin(state.head, answer.layers[layer]);
   const selected = present(state.selected, answer);
-  const doubted = { output: null, erased: null, forced: usual.forced, grown: null };
+  const doubted = { output: null, weight: null, erased: null, forced: usual.forced, grown: null };
   const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected, ...doubted };
   return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
 }
@@ -153,13 +153,13 @@ export function pointedAt(state: State, place: Place): State {
   return samePlace(state.pointed, place) ? state : { ...state, pointed: place };
 }
 
-/** Keep this place in view; once more lets it go. */
+/** Keep this place in view; once more lets it go. A weight that was set was that of another place. */
 export function pinnedAt(state: State, place: Place): State {
-  return { ...state, pinned: samePlace(state.pinned, place) ? null : place, pointed: place };
+  return { ...state, pinned: samePlace(state.pinned, place) ? null : place, pointed: place, weight: null };
 }
 
 export function unpinned(state: State): State {
-  return state.pinned === null ? state : { ...state, pinned: null };
+  return state.pinned === null ? state : { ...state, pinned: null, weight: null };
 }
 
 /** What is in view: what is kept, otherwise what was pointed at last. */

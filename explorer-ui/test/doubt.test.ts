@@ -31,6 +31,11 @@ test("without a choice the output of most interest is asked for, with its own ro
   assert.deepEqual(question(here), asked);
 });
 
+test("no weight is set before one is chosen, and 0 is one", () => {
+  assert.equal(question({ ...here, weight: null })!.weight, null);
+  assert.equal(question({ ...here, weight: 0 })!.weight, 0);
+});
+
 test("a pinned row is asked for with its output, counted from the beginning of the text", () => {
   const { output, row, key } = question({ ...here, pinned: { side: "target", index: 1, partner: 2 } })!;
   assert.deepEqual([output, row, key], [2, 2, 3]);

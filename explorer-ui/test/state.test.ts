@@ -111,6 +111,13 @@ test("a link says what is shown, with places counted from the beginning of the t
   assert.equal(change.link(change.withSheet(kept, null, sheet, excerpt)).head, "mean");
 });
 
+test("a weight that was set by hand is let go with the place of which it was", () => {
+  const set = { ...change.empty, pinned: { side: "target", index: 1 }, weight: 40 } as const;
+  assert.equal(change.pinnedAt(set, { side: "target", index: 2 }).weight, null);
+  assert.equal(change.unpinned(set).weight, null);
+  assert.equal(change.unpinned({ ...set, pinned: null }).weight, 40);
+});
+
 test("weights that are read do not end a translation that is under way", () => {
   const both = change.reading(change.translating(answered, "again"));
   assert.deepEqual([both.translating, both.reading], ["again", true]);

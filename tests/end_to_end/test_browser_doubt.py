@@ -101,17 +101,42 @@ def test_the_output_the_weight_and_the_erased_word_are_chosen_with_keys_and_kept
     enter(reader, f"{CROSS}&p=t2.4")
     reader.choose("#doubted", "4")
     reader.choose("#erased", "1")
+    ready(reader)
+    weight = int(reader.driver.run("return page.querySelector('#edited').value")) + 2
     reader.driver.run("page.querySelector('#edited').focus()")
     reader.driver.keys([RIGHT, RIGHT])
-    reader.driver.wait("page.querySelector('[data-change=weight]').textContent.includes('→ 2 %')")
+    edited = "page.querySelector('[data-change=weight]')?.textContent.includes(`→ ${args[0]} %`)"
+    reader.driver.wait(edited, weight)
     ready(reader)
     said, link = table(reader), reader.link()
-    assert all(part in link for part in ("out=4", "wt=2", "er=1"))
+    assert all(part in link for part in ("out=4", f"wt={weight}", "er=1"))
     enter(reader, link)
-    reader.driver.wait("page.querySelector('[data-change=weight]').textContent.includes('→ 2 %')")
+    reader.driver.wait(edited, weight)
     assert table(reader) == said
     reader.driver.run("history.back()")
     reader.driver.wait("page.querySelector('#facts')")
+
+
+def test_the_slider_begins_at_the_weight_of_the_model_and_begins_again_at_another_key(
+    reader: Reader, url: str
+) -> None:
+    slider = "return Number(page.querySelector('#edited').value)"
+    link = f"{CROSS}&p=t2.4"
+    enter(reader, link)
+    weights = effects(url, "head=1&output=2&row=2&key=4")["all"]["weights"]
+    assert 1 < 100 * weights[4] < 99
+    assert reader.driver.run(slider) == round(100 * weights[4])
+    assert list(table(reader)) == ["as it is", "uniform", "permuted", "off", "erased"]
+    reader.driver.run("page.querySelector('#edited').focus()")
+    reader.driver.keys([END])
+    reader.driver.wait("page.querySelector('[data-change=weight]')?.textContent.includes('→ 100 %')")
+    assert "wt=100" in reader.link()
+    reader.driver.run("page.querySelectorAll('#target .token')[3].click()")
+    reader.driver.wait("!page.querySelector('[data-change=weight]')")
+    ready(reader)
+    other = effects(url, "head=1&output=3&row=3")["all"]
+    assert reader.driver.run(slider) == round(100 * max(other["weights"]))
+    assert "wt" not in reader.link()
 
 
 def test_another_row_of_the_map_is_another_output(reader: Reader) -> None:

@@ -362,7 +362,7 @@ def test_an_encoder_that_was_saved_without_its_head_predicts_nothing(tmp_path: P
 def test_what_predicts_at_a_token_cannot_be_reported_without_it(tmp_path: Path) -> None:
     requested = Asked(HuggingFaceModel(saved(tmp_path / "bert", "bert")))
     layer = requested.reported["layers"][0]["name"]
-    found = requested.effects(layer, "head=0&output=2&row=2&key=1&erased=2:3")
+    found = requested.effects(layer, "head=0&output=2&row=2&key=1&weight=0&erased=2:3")
     assert "a token that is erased" in found["by"]["erased"]["impossible"]
     assert "delta" in found["by"]["weight"]
 
@@ -402,9 +402,15 @@ def test_a_wrong_question_is_answered_with_what_there_is(query: str, said: str) 
 def test_all_tokens_cannot_be_erased_and_a_query_that_sees_one_key_keeps_its_weight() -> None:
     requested = Asked(translator("transformer"))
     layer = "decoder.layers.0.self_attention"
-    found = requested.effects(layer, "head=0&output=1&row=0&erased=0:12")
+    found = requested.effects(layer, "head=0&output=1&row=0&weight=0&erased=0:12")
     assert "not all of them" in found["by"]["erased"]["impossible"]
     assert "sees several keys" in found["by"]["weight"]["impossible"]
+
+
+def test_no_weight_is_set_without_a_share() -> None:
+    found = Asked(translator("transformer")).effects(CROSS, "head=0&output=1&row=1&key=2")
+    assert list(found["by"]) == ["uniform", "permuted", "off", "erased"]
+    assert found["key"] == 2
 
 
 def test_a_trace_has_no_model_to_be_run_again() -> None:

@@ -81,8 +81,8 @@ class Question:
 
     Args:
         head: From 0; None = all heads of the layer.
-        key, share: The key whose weight is set, and to which share of its row; None = the key of
-            the greatest weight.
+        key: The key of a weight that is set; None = the key of the greatest weight.
+        share: Which share of its row the key gets; None = no weight is set.
         erased: The tokens of the source that are taken out; none = the key, if it is one of them.
     """
 
@@ -90,7 +90,7 @@ class Question:
     output: int
     row: int
     key: int | None = None
-    share: float = 0.0
+    share: float | None = None
     erased: range = range(0)
 
     @classmethod
@@ -107,13 +107,14 @@ class Question:
                 "an output and a row", "a question without them", "add ?output=0&row=0"
             )
         key = read_number(query, "key", layer.num_keys)
-        share = query.get("weight", "0")
-        if re.fullmatch(r"[01]|0?\.\d{1,9}|1\.0{1,9}", share, re.ASCII) is None:
+        share = query.get("weight")
+        if share is not None and re.fullmatch(r"[01]|0?\.\d{1,9}|1\.0{1,9}", share, re.ASCII) is None:
             raise AttlasError("a weight from 0 to 1", f"?weight={share}", "write it as 0.25")
         erased = range(0)
         if "erased" in query:
             erased = range(*read_range(query, "erased", len(run.source)))
-        return cls(head=head, output=output, row=row, key=key, share=float(share), erased=erased)
+        number = None if share is None else float(share)
+        return cls(head=head, output=output, row=row, key=key, share=number, erased=erased)
 
 
 # What it is answered.
@@ -151,11 +152,13 @@ class _Doubt:
         erased = question.erased
         if not erased and _keys_are_source(run, self._layer):
             erased = range(key, key + 1)
-        impossible = self._impossible(rows, key)
         changes: list[HeadChange] = [unchanged, made_uniform, switched_off]
         changes += [shuffled(seed) for seed in range(_DRAWS)]
-        if impossible is None:
-            changes.append(weight_set(question.row, key, question.share, question.head))
+        impossible: str | None = None
+        if question.share is not None:
+            impossible = _impossible(rows, key, question.share)
+            if impossible is None:
+                changes.append(weight_set(question.row, key, question.share, question.head))
         found = outputs_with(
             run.model,
             lambda copies: run.logits(question.output, copies),
@@ -165,13 +168,14 @@ class _Doubt:
             before_call=self._next_turn,
         )
         before, label = found[0], self._label(found[0])
-        edited = found[3 + _DRAWS :] if impossible is None else impossible
         table_rows = [
             self._change("uniform", before, found[1:2], label),
             self._change("permuted", before, found[3 : 3 + _DRAWS], label),
             self._change("off", before, found[2:3], label),
-            self._change("weight", before, edited, label),
         ]
+        if question.share is not None:
+            edited = found[3 + _DRAWS :] if impossible is None else impossible
+            table_rows.append(self._change("weight", before, edited, label))
         if erased:
             table_rows.append(self._change("erased", before, self._output_without(erased), label))
         slopes = rows.gradients(torch.tensor([label], device=before.device))[0].sum(0)
@@ -231,16 +235,6 @@ class _Doubt:
         label = self._run.outputs[self._question.output].label
         return int(output.argmax()) if label is None else label
 
-    def _impossible(self, rows: AttentionRows, key: int) -> str | None:
-        """Why the weight cannot be set; None where it can."""
-        try:
-            weight_set(0, key, self._question.share)(
-                rows.weights[:, :, None], rows.allowed[:, :, None], 0
-            )
-        except AttlasError as error:
-            return str(error)
-        return None
-
     def _output_without(self, erased: range) -> Float[Tensor, "1 labels"] | str:
         """The output of the text without these tokens; a text says why there is none."""
         run, output = self._run, self._question.output
@@ -281,6 +275,15 @@ class _Doubt:
         most = output.topk(min(_TOP, len(output)))
         names = self._run.names(most.indices.tolist())
         return list(zip(names, most.values.tolist(), strict=True))
+
+
+def _impossible(rows: AttentionRows, key: int, share: float) -> str | None:
+    """Why the weight cannot be set; None where it can."""
+    try:
+        weight_set(0, key, share)(rows.weights[:, :, None], rows.allowed[:, :, None], 0)
+    except AttlasError as error:
+        return str(error)
+    return None
 
 
 def _finite(number: float) -> float | None:
