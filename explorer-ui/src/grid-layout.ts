@@ -12,7 +12,7 @@ export interface Thumbnail extends Head {
   readonly y: number;
 }
 
-/** A line of writing: the heading of a sheet, or the name of a layer or a head, which ends at `x`. */
+/** A line of writing: the heading of a sheet, which begins at `x`, or the name of a layer or a head, which ends there. */
 export interface Writing {
   readonly text: string;
   readonly x: number;
@@ -33,6 +33,7 @@ const SMALLEST = 12;
 const LARGEST = 44;
 const HEADING = 22;
 const NUMBERS = 15; // px of the line with the numbers of heads
+const NAMED = 20; // px of the name under a head
 const GUTTER = 30;
 
 /** The layers under their headings, in the order of each heading's first layer. */
@@ -51,9 +52,15 @@ export function short({ title, sheet }: Layer): string {
   return title === sheet ? "" : title;
 }
 
+/** The initials of a sheet, where there are several: "es" of "encoder · self". */
+function initials(sheet: string): string {
+  return sheet.replace(/(\p{L})\p{L}*|\P{L}/gu, "$1");
+}
+
 /**
  * Layers × heads: a line for each layer under the heading of its sheet, as many pictures in it as it
- * has heads. `writes` measures a text. `order`: all heads in this order instead, line by line.
+ * has heads. `writes` measures a text. `order`: these heads in this order instead, line by line, each
+ * over its name: "es 3.5" is head 5 of layer 3 of the sheet "encoder · self".
  */
 export function grid(
   layers: readonly Layer[],
@@ -65,20 +72,34 @@ export function grid(
   const names = order === null ? layers.map((layer) => Math.min(writes(short(layer)), room / 3)) : [];
   const left = names.some((width) => width > 0) ? Math.max(GUTTER, Math.max(...names) + 8) : 0;
   const fitting = Math.floor((room - left) / most) - GAP;
-  const size = Math.min(Math.max(fitting, SMALLEST), LARGEST);
-  const step = size + GAP;
+  const all = sheets(layers);
+  const several = all.length > 1;
+  const named = (order ?? []).map(({ layer: index, head }) => {
+    const layer = layers[index] as Layer;
+    const own = short(layer);
+    return `${several ? `${initials(layer.sheet)} ` : ""}${own && `${own}.`}${head}`;
+  });
+  const widest = named.reduce((most, name) => Math.max(most, writes(name)), SMALLEST);
+  const size = Math.min(Math.max(fitting, widest), LARGEST);
+  const step = Math.max(size, order ? widest + GAP : 0) + GAP;
   const thumbnails: Thumbnail[] = [];
   const writing: Writing[] = [];
   let y = 0;
   if (order !== null) {
+    for (const [sheet] of several ? all : []) {
+      writing.push({ text: `${initials(sheet)}: ${sheet}`, x: 0, y: y + 6, heading: true });
+      y += NUMBERS;
+    }
     const columns = Math.max(1, Math.floor((room + GAP) / step));
     order.forEach((head, index) => {
-      const [row, column] = [Math.floor(index / columns), index % columns];
-      thumbnails.push({ ...head, x: column * step, y: row * step });
+      const [row, x] = [Math.floor(index / columns), (index % columns) * step];
+      const [text, top] = [named[index] ?? "", y + row * (size + NAMED)];
+      thumbnails.push({ ...head, x, y: top });
+      writing.push({ text, x: x + writes(text), y: top + size + 9, heading: false });
     });
-    y = Math.ceil(order.length / columns) * step;
+    y += Math.ceil(order.length / columns) * (size + NAMED);
   } else {
-    for (const [sheet, own] of sheets(layers)) {
+    for (const [sheet, own] of all) {
       if (sheet !== "") {
         writing.push({ text: sheet, x: 0, y: y + HEADING / 2, heading: true });
         y += HEADING;
@@ -103,7 +124,7 @@ export function grid(
       y += 4;
     }
   }
-  const right = thumbnails.reduce((most, { x }) => Math.max(most, x + size), 0);
+  const right = thumbnails.reduce((most, { x }) => Math.max(most, x + step - GAP), 0);
   return { size, width: right + 2, height: Math.max(y, 1), thumbnails, writing };
 }
 

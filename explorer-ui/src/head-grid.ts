@@ -118,12 +118,12 @@ export class HeadGrid {
     pen.font = `12px ${family}`;
     const writes = (text: string) => pen.measureText(text).width;
     const number = (head: Head) => valueOf(heads, head);
-    const order = heads.sorted && heads.statistic !== null ? sorted(heads.layers, number) : null;
-    const all = grid(heads.layers, room, writes, order);
-    const most = Math.max(...all.thumbnails.map((one) => number(one) ?? 0), 1e-9);
+    const ranked = sorted(heads.layers, number);
+    const most = Math.max(...ranked.map((one) => number(one) ?? 0), 1e-9);
     const least = (heads.least / 100) * most;
-    const thumbnails = all.thumbnails.filter((one) => least === 0 || (number(one) ?? 0) >= least);
-    const plan = { ...all, thumbnails };
+    const shown = (one: Head) => least === 0 || (number(one) ?? 0) >= least;
+    const all = grid(heads.layers, room, writes, heads.sorted && heads.statistic !== null ? ranked.filter(shown) : null);
+    const plan = { ...all, thumbnails: all.thumbnails.filter(shown) };
     this.plan = plan;
     for (const canvas of [this.canvas, this.marks]) fitted(canvas, plan.width, plan.height);
     pen.textBaseline = "middle";

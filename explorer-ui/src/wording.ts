@@ -72,7 +72,7 @@ export function sides({ translated, within }: Kind): { source: string; target: s
 }
 
 const STATISTICS: Readonly<Record<string, string>> = {
-  normalized_entropy: "entropy, as a share of the most",
+  normalized_entropy: "normalized entropy",
   max_weight: "largest weight",
   first_weight: "share on the first token",
   last_weight: "share on the last token",
@@ -81,7 +81,7 @@ const STATISTICS: Readonly<Record<string, string>> = {
   previous_weight: "share on the token before",
   next_weight: "share on the token after",
   special_weight: "share on special tokens",
-  information: "how much the query decides, in nats",
+  information: "mutual information (nats)",
 };
 
 const TASKS = {

@@ -63,6 +63,34 @@ test("arrow keys go from head to head, and stay at the edges", () => {
   assert.deepEqual(go({ layer: 2, head: 2 }, "Home", "ArrowLeft"), [0, 0]);
 });
 
+test("sorted heads stand over their names, which say the sheet where there are several", () => {
+  const order = sorted(layers, ({ layer, head }) => (layer === 2 && head === 3 ? 9 : layer === 0 ? 8 + head / 10 : null)).slice(0, 3);
+  const { writing, thumbnails, size, width } = grid(layers, 400, writes, order);
+  const names = writing.filter((one) => !one.heading);
+  assert.deepEqual(names.map(({ text }) => text), ["es 1.3", "dc 0.1", "dc 0.0"]);
+  names.forEach(({ text, x, y }, index) => {
+    const own = thumbnails[index]!;
+    assert.ok(x - writes(text) >= own.x && x <= width && y > own.y + size);
+  });
+  const legend = writing.filter((one) => one.heading).map(({ text }) => text);
+  assert.deepEqual(legend, ["dc: decoder · cross", "es: encoder · self", "ds: decoder · self"]);
+  const single = grid(layers.slice(1, 3), 400, writes, [{ layer: 1, head: 2 }]);
+  assert.deepEqual(single.writing.map(({ text }) => text), ["1.2"]);
+  const unnamed = grid([{ ...layerOf(2, 3), title: "self", sheet: "self" }], 400, writes, [{ layer: 0, head: 1 }]);
+  assert.deepEqual(unnamed.writing.map(({ text }) => text), ["1"]);
+});
+
+test("names of sorted heads do not touch each other", () => {
+  for (const room of [80, 240, 900]) {
+    const { writing } = grid(layers, room, writes, sorted(layers, ({ head }) => head));
+    const names = writing.filter((one) => !one.heading);
+    names.forEach((one, index) => {
+      const next = names[index + 1];
+      assert.ok(next === undefined || next.y > one.y + 12 || next.x - writes(next.text) >= one.x + 2);
+    });
+  }
+});
+
 test("heads are sorted by their number, largest first, and what is unknown is last", () => {
   const numbers: Record<string, number> = { "0 0": 0.2, "1 1": 0.9, "4 0": 0.2 };
   const order = sorted(layers, ({ layer, head }) => numbers[`${layer} ${head}`] ?? null);

@@ -234,6 +234,61 @@ def test_who_leaves_the_page_is_worked_for_no_longer_and_who_comes_back_is(
         driver.wait("page.querySelector('#coarse')?.textContent.includes('17 × 17')", seconds=60)
 
 
+@pytest.mark.parametrize("width", [320, 390, 1000, 1440])
+def test_every_statistic_stands_whole_in_the_closed_list(reader: Reader, width: int) -> None:
+    reader.driver.view(width, 900)
+    enter(reader, "")
+    # Of as many pixels as the list alone would take beside one option, and of those that it has.
+    wanted = reader.driver.run(
+        """
+        const list = page.querySelector('#statistic');
+        return [...list.options].map(({ text }) => {
+          const alone = list.cloneNode();
+          alone.add(new Option(text));
+          alone.style.cssText = 'position: absolute; max-width: none; width: max-content';
+          list.after(alone);
+          const { width } = alone.getBoundingClientRect();
+          alone.remove();
+          return [text, width];
+        });"""
+    )
+    there = reader.driver.run(
+        "return page.querySelector('#statistic').getBoundingClientRect().width"
+    )
+    assert len(wanted) > 8
+    assert [text for text, width in wanted if width > there + 0.5] == []
+    assert reader.driver.run("return document.documentElement.scrollWidth") <= width
+
+
+def test_sorted_heads_have_their_names_under_them(reader: Reader) -> None:
+    reader.choose("#statistic", "max_weight")
+    reader.driver.run(
+        """
+        window.written = [];
+        const own = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+          if (this.canvas.id === 'grid') window.written.push(text);
+          return own.call(this, text, ...place);
+        };"""
+    )
+    reader.driver.click("#sorted")
+    reader.driver.wait("window.written.length > 0")
+    written = reader.driver.run("return window.written")
+    names = [text for text in written if "." in text]
+    assert sorted(names) == sorted(
+        f"{'dc' if layer == 'decoder.0' else 'es'} {layer[-1]}.{head}"
+        for layer, heads in HEADS.items()
+        for head in range(heads)
+    )
+    assert set(written) - set(names) == {"dc: decoder · cross", "es: encoder · self"}
+    reader.driver.run("page.querySelector('#grid').focus()")
+    reader.driver.keys([HOME])
+    said = reader.text("#grid-readout")  # of the first: "encoder 1 · self, head 3: …"
+    stack, number = said.split(" ")[:2]
+    head = said.split("head ")[1].split(":")[0]
+    assert names[0] == f"{'dc' if stack == 'decoder' else 'es'} {number}.{head}"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1200])
 def test_the_grid_fits_the_page(reader: Reader, width: int, scheme: str) -> None:
