@@ -1,15 +1,22 @@
-import { createContext } from "preact";
-import { useContext } from "preact/hooks";
+import type { Component, ComponentChildren } from "preact";
 import type { Explorer } from "./explorer.ts";
+import { context, untracked } from "./signals.ts";
 
-const Current = createContext<Explorer | null>(null);
+/**
+ * Gives all panels inside it their explorer: in the object that Preact hands down to every component,
+ * of which `createContext` would make more bytes.
+ */
+export const ExplorerOf = untracked(function (
+  this: Component,
+  { value, children }: { value: Explorer; children?: ComponentChildren },
+) {
+  this.getChildContext = () => ({ explorer: value });
+  return children;
+});
 
-/** What gives all panels inside it their explorer. */
-export const ExplorerOf = Current.Provider;
-
-/** The explorer in which a panel is. */
+/** The explorer in which the panel is that is drawn now. */
 export function useExplorer(): Explorer {
-  const explorer = useContext(Current);
-  if (explorer === null) throw new Error("a panel outside of an explorer");
+  const { explorer } = context as { explorer?: Explorer };
+  if (!explorer) throw new Error("a panel outside of an explorer");
   return explorer;
 }

@@ -2,7 +2,7 @@
 // next frame before an effect runs; these run it at once.
 
 import { type Signal, effect, signal } from "@preact/signals-core";
-import { type FunctionComponent, Fragment, options } from "preact";
+import { type ComponentChildren, type FunctionComponent, Fragment, options } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export function useSignal<T>(value: T): Signal<T> {
@@ -20,12 +20,16 @@ interface Component extends FunctionComponent {
   tracked?: Component;
 }
 
+/** What those around the component that is drawn now hand down to it. */
+export let context: unknown;
+
 /** The component, drawn again whenever a signal changes that it read while it was drawn. */
 function tracked(component: Component): Component {
-  const drawn: Component = (props) => {
+  const drawn: Component = (props, around?: unknown) => {
     const again = useState({})[1];
     let content: ReturnType<Component>;
     let first = true;
+    context = around;
     const end = effect(() => {
       if (first) content = component(props);
       else again({});
@@ -37,9 +41,15 @@ function tracked(component: Component): Component {
   return (drawn.tracked = drawn);
 }
 
+/** A component that reads no signals. */
+export function untracked<Props>(component: (props: Props) => ComponentChildren) {
+  const own = component as FunctionComponent<Props> & Component;
+  return (own.tracked = own) as FunctionComponent<Props>;
+}
+untracked(Fragment);
+
 // Preact says which components are used: each is tracked, but for those of Preact itself.
 options.vnode = (vnode) => {
   const type = vnode.type as Component | string;
-  if (typeof type !== "function" || type === Fragment || "Provider" in type) return;
-  vnode.type = type.tracked ??= tracked(type);
+  if (typeof type === "function") vnode.type = type.tracked ??= tracked(type);
 };

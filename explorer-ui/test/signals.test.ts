@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Signal, computed, signal } from "@preact/signals-core";
-import { type ComponentChild, Fragment, createContext, h, render } from "preact";
-import { useContext } from "preact/hooks";
+import { type ComponentChild, Fragment, h, render } from "preact";
+import type { Explorer } from "../src/explorer.ts";
+import { ExplorerOf, useExplorer } from "../src/panel.ts";
 import { useSignal, useSignalEffect } from "../src/signals.ts";
 
 /** Show what draws nothing; what comes back takes it away. */
@@ -58,22 +59,28 @@ test("a component follows what it read when it was drawn last, and its parent do
   end();
 });
 
-test("a signal of a component's own stays, and a context gives what it gave", async () => {
-  const Given = createContext("");
+test("a signal of a component's own stays, and so does its explorer, of several", async () => {
   const seen: string[] = [];
-  let own: Signal<number> | null = null;
+  const own: Signal<number>[] = [];
   const Child = () => {
-    own = useSignal(0);
-    seen.push(`${useContext(Given)} ${own.value}`);
+    const count = useSignal(0);
+    const { name } = useExplorer() as unknown as { name: string };
+    seen.push(`${name} ${count.value}`);
+    own.push(count);
     return null;
   };
-  const end = shown(h(Given.Provider, { value: "given", children: h(Child, null) }));
-  const first = own as unknown as Signal<number>;
+  const inside = (name: string) =>
+    h(ExplorerOf, { value: { name } as unknown as Explorer, children: h(Fragment, null, h(Child, null)) });
+  const end = shown(h(Fragment, null, inside("one"), inside("other")));
+  const [first, second] = own as [Signal<number>, Signal<number>];
   first.value = 5;
   await drawn();
-  assert.deepEqual(seen, ["given 0", "given 5"]);
-  assert.equal(own, first);
+  second.value = 6;
+  await drawn();
+  assert.deepEqual(seen, ["one 0", "other 0", "one 5", "other 6"]);
+  assert.deepEqual(own, [first, second, first, second]);
   end();
+  assert.throws(() => shown(h(Child, null)), /outside of an explorer/);
 });
 
 test("an effect of a component runs at once when a signal changes, as it was drawn last, until the component goes", async () => {
