@@ -38,8 +38,7 @@ export function BeamsPanel() {
       <div class="aside">
         <h3>What else could it have written?</h3>
         <p>
-          A beam search keeps several beginnings at each step. The tree has the {beams.hypotheses.length} best
-          translations with which it ends. What they begin with alike stands once.
+          The tree has the {beams.hypotheses.length} best translations of a beam search. What they begin with alike stands once.
           {best !== undefined && best.tokens.join(" ") !== written.join(" ") && " What stands above was written without such a search."}
         </p>
         {forced.length > 0 && (
@@ -52,8 +51,8 @@ export function BeamsPanel() {
         )}
         <Growth />
         <p class="note">
-          <b>log p</b> is the logarithm of the probability of all tokens. The <b>score</b> is what the search compares: log
-          p, corrected by the settings of the search, as for the length.
+          <b>log p</b> is the logarithm of the probability of all tokens. The search compares the <b>score</b>: log p,
+          corrected by its settings, as for the length.
         </p>
         <Trouble said={problem.value} />
       </div>
@@ -145,7 +144,7 @@ function Alternatives({ beams, forced, choose }: Shown) {
   return (
     <>
       <table id="alternatives">
-        <caption>Token by token: what is most probable after those before it. Choose one to go on from there; marks of the model, such as ⟨end⟩, cannot be chosen.</caption>
+        <caption>What is most probable after the tokens before. Choose one to go on from there; marks such as ⟨end⟩ cannot be chosen.</caption>
         <thead>
           <tr>
             <th scope="col">written</th>

@@ -68,10 +68,10 @@ export function ComparePanel() {
     names = [named(explorer.door.source, shown), named(source, shown)];
   } else {
     if (one === undefined || other === undefined) {
-      return hint("Select a second head in the grid of heads: its map stands here, and the difference of the two.");
+      return hint("Select a second head in the grid: its map stands here, and the difference of the two.");
     }
     if (!explorer.alike(other)) {
-      return hint("The two maps have other rows and keys, so there is no difference to show. Select a head of a layer with the same texts.");
+      return hint("The two maps have other rows and keys. Select a head of a layer with the same texts.");
     }
     [a, b] = [explorer.matrixOf(one), explorer.matrixOf(other)];
     names = [named(null, one), named(null, other)];

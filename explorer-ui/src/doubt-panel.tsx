@@ -43,8 +43,8 @@ export function DoubtPanel() {
   if (answer?.doubt === null) {
     return (
       <p class="hint empty">
-        This model gives vectors, no output whose probability could change. Doubt needs a model that translates, labels
-        a text, or predicts tokens.
+        This model gives vectors, no output whose probability could change: it does not translate, label, or predict
+        tokens.
       </p>
     );
   }
@@ -96,8 +96,8 @@ export function DoubtPanel() {
           />
         </label>
         <p class="note">
-          A small change says that this output does not need these weights. It does not say that the head is useless:
-          other heads may stand in for it, and other outputs may need it.
+          A small change does not say that the head is useless: other heads may stand in for it, and other outputs may
+          need it.
         </p>
         <Trouble said={problem.value || lost.value} />
       </div>
@@ -116,11 +116,11 @@ export function DoubtPanel() {
           >
             <EffectTable {...came} effects={came.found} names={names} other={other} />
             <p class="note">
-              The model reads this text again with other weights in {asked.head === null ? "all heads of this layer" : "this head"},
-              in all its rows. All else stays, also what was written before this output. <b>Uniform</b>: each query looks at
-              all its keys alike. <b>Permuted</b>: each query’s weights are shuffled among its keys; mean ± standard
-              deviation. <b>Off</b>: the head reads zeros. <b>A weight set by hand</b> takes from the rest of its row in
-              proportion, so that the row keeps its sum. <b>Without</b>: the text is read without these tokens.
+              The model reads this text again with other weights in all rows of{" "}
+              {asked.head === null ? "all heads of this layer" : "this head"}; what was written before stays. <b>Uniform</b>:
+              each query looks at all its keys alike. <b>Permuted</b>: its weights are shuffled among its keys; mean ±
+              standard deviation. <b>Off</b>: the head reads zeros. <b>A weight set by hand</b>: the rest of its row keeps its
+              proportions, and the row its sum. <b>Without</b>: the text is read without these tokens.
             </p>
             <p class="seek">
               {search !== null && searching.value ? (

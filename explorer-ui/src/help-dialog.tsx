@@ -39,12 +39,12 @@ export function HelpDialog({ open }: { open: Signal<boolean> }) {
       <div class="help">
         <h2 id="help-title">How to read this</h2>
         <p>
-          Each row of the map is a token that looks, each column a token that is looked at. The darker a cell, the more
-          of the row’s attention went there. A row adds up to 100 %. Hatching says that no query may look there.
+          Each row of the map is a token that looks, each column one that is looked at. The darker a cell, the more of the
+          row’s attention went there. A row adds up to 100 %. Hatched: no query may look there.
         </p>
         <p>
-          On the left are all heads of all layers. Point at a word on the right: the words that it looks at light up, and
-          the bars below say how much.
+          On the left are all heads. Point at a word on the right: the words that it looks at light up, and the bars below
+          say how much.
         </p>
         <table>
           <tbody>

@@ -47,7 +47,7 @@ export function MechanismPanel() {
       <p class="hint empty">
         {sheet?.coarse === true
           ? "The formula of a row stands here when the map is near enough to have words."
-          : "The mean of all heads has no formula of its own. Choose a head: its formula stands here, with the numbers of a row."}
+          : "The mean of all heads has no formula of its own. Choose a head: its formula stands here."}
       </p>
     );
   }
@@ -320,8 +320,7 @@ function Vectors({ found, row, keyName, line, result }: Shown & { line: Line }) 
         <p class="note">Values and context are not known: {found.no_values}.</p>
       )}
       <p class="note">
-        Each strip has a scale of its own: blue is below 0, orange above. Point at a cell, or use the arrow keys, for its
-        number.
+        Each strip has a scale of its own: blue is below 0, orange above. Point at a cell for its number.
         {result.lines.some(({ bias }) => bias !== null) && " A bias is added to the score, whatever q and k are."}
       </p>
     </figure>

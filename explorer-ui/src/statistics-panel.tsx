@@ -73,7 +73,7 @@ export function StatisticsPanel() {
         <h3>{headName(layer, shown)}</h3>
         <div id="interpretation">
           {sheet.coarse ? (
-            <p>The map is too long to be read here as a whole; the table has the numbers of all of it.</p>
+            <p>The map is too long to be read here; the table has the numbers of all of it.</p>
           ) : (
             interpretation(own, name, apart).map((sentence) => <p key={sentence}>{sentence}</p>)
           )}
@@ -91,7 +91,7 @@ export function StatisticsPanel() {
         {apart && (
           <p class="note">
             {left.length > 0 ? `Left out: ${left.slice(0, 8).join(", ")}. ` : "There is none here. "}A sink is a key
-            that gets a quarter of all attention or more. What remains of each row is divided by its sum.
+            with a quarter of all attention or more. What remains of each row is divided by its sum.
           </p>
         )}
         <p class="note">Numbers say how attention is spread. They do not say what the model needs.</p>

@@ -187,9 +187,8 @@ export function spoken(rows: number, columns: number, kind: Kind, coarse: boolea
   const { source, target } = sides(kind);
   const size = `${rows} rows (${target.toLowerCase()}), ${columns} columns (${source.toLowerCase()})`;
   return coarse
-    ? `A map of the largest weights: ${size}. The numbers above it show a part of it closer.`
-    : `A map of the weights: ${size}. The rows of words above and the list of numbers beside it ` +
-        "say the same.";
+    ? `A map of the largest weights: ${size}.`
+    : `A map of the weights: ${size}. The words and the bars say the same.`;
 }
 
 function one(kind: Kind): string {
