@@ -33,6 +33,7 @@ export function Inspector({ all }: { all: readonly Tab[] }) {
   }, [open?.id]);
   const choose = (id: string | undefined, focus: boolean) => {
     focused.value = focus && id ? id : null;
+    room.current?.closest(".panes")?.scrollTo({ left: room.current.offsetLeft }); // where panes are swiped
     if (id !== undefined) explorer.set({ tab: id === first?.id ? null : id });
   };
   return (

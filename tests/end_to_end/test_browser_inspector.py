@@ -107,6 +107,29 @@ def test_on_a_phone_three_panes_are_swiped_and_reached_by_their_tabs(reader: Rea
         reader.driver.wait(in_view, pane)
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_phone_the_tabs_of_the_inspector_are_in_view_below_every_pane(
+    reader: Reader, width: int
+) -> None:
+    reader.driver.view(width, 844)
+    enter(reader, "#v=1&row=0&l=1&h=2")
+    reader.driver.wait("page.querySelector('.pane-tabs [aria-pressed=true]').textContent === 'Map'")
+    in_view = (
+        "(({ left, right, top, bottom }) => left >= 0 && right <= innerWidth && top >= 0"
+        " && bottom <= innerHeight)(page.querySelector(args[0]).getBoundingClientRect())"
+    )
+    pressed = "page.querySelector(`.pane-tabs button:nth-child(${args[0]})`)"
+    for pane, tab in ((1, "lines"), (2, "statistics"), (3, "compare")):
+        reader.driver.click(f".pane-tabs button:nth-child({pane})")
+        reader.driver.wait(f"{pressed}.ariaPressed === 'true'", pane)
+        reader.driver.wait(in_view, ".tabs")
+        reader.driver.click(f"#tab-{tab}")
+        reader.driver.wait(f"page.querySelector('#inspected > .{tab}')")
+        reader.driver.wait(in_view, "#inspected")
+        assert f"tab={tab}" in reader.link()
+        assert reader.driver.run("return document.documentElement.scrollWidth") <= width
+
+
 def test_tabs_of_the_inspector_are_reached_with_keys_and_kept_by_the_link(reader: Reader) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2")
     reader.driver.run("page.querySelector('#tab-distribution').focus()")
