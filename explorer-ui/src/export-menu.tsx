@@ -1,11 +1,11 @@
-import { h } from "preact";
+import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import { fileName } from "./csv.ts";
 import { csvOf, mapTitle, png, print, save, svg } from "./export.ts";
 import { useExplorer } from "./panel.ts";
 import { Problem } from "./problem.ts";
 
-const TYPES = { svg: "image/svg+xml", csv: "text/csv;charset=utf-8", png: "image/png" };
+const TYPES = { svg: "image/svg+xml", csv: "text/csv;charset=utf-8", png: "image/png", html: "text/html" };
 
 /** What is on screen as a file, and as a link. */
 export function ExportMenu() {
@@ -16,17 +16,24 @@ export function ExportMenu() {
     menu.current.open = false;
     menu.current.querySelector("summary")?.focus();
   };
-  const file = async (ending: "png" | "svg" | "csv" | "pdf") => {
+  const { door } = explorer;
+  const html = () => {
+    explorer.notice.value = "Writing the file…";
+    return door.file?.(explorer.state.answer?.map ?? "");
+  };
+  const file = async (ending: "png" | "svg" | "csv" | "pdf" | "html") => {
     close();
-    const found = await { svg, csv: csvOf, png, pdf: svg }[ending](explorer);
-    if (found === null) {
-      const problem = new Problem("a map on screen", "none", "show a head first");
-      return explorer.set({ problem });
+    try {
+      const found = await { svg, csv: csvOf, png, pdf: svg, html }[ending](explorer);
+      if (found == null) throw new Problem("a map on screen", "none", "show a head first");
+      if (ending === "pdf") return await print(found as string);
+      const title = ending === "html" ? (explorer.state.model?.facts.name ?? "") : mapTitle(explorer);
+      const name = fileName(title, ending);
+      save(new Blob([found], { type: TYPES[ending] }), name);
+      explorer.notice.value = `Saved as ${name}`;
+    } catch (thrown) {
+      explorer.set({ problem: Problem.of(thrown) });
     }
-    if (ending === "pdf") return print(found as string);
-    const name = fileName(mapTitle(explorer), ending);
-    save(new Blob([found], { type: TYPES[ending] }), name);
-    explorer.spoken.value = `Saved as ${name}`;
   };
   const copy = async () => {
     close();
@@ -68,6 +75,16 @@ export function ExportMenu() {
         <button id="export-csv" type="button" onClick={() => void file("csv")}>
           CSV of its numbers
         </button>
+        {door.file && (
+          <>
+            <button id="export-html" type="button" onClick={() => void file("html")}>
+              One file: opens offline
+            </button>
+            <p class="note">
+              All texts, or exact weights: <code>attlas look … --export x.html --exact</code>
+            </p>
+          </>
+        )}
         {explorer.address !== null && (
           <button id="copy-link" type="button" onClick={() => void copy()}>
             Copy the link

@@ -56,6 +56,10 @@ export class Served implements Door {
     return this.bytes(path(map, `${layer}/image`), signal);
   }
 
+  file(map: string): Promise<ArrayBuffer> {
+    return this.bytes(path(map, "file"));
+  }
+
   mechanism(map: string, { layer, head, row, key, unplaced }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {
     return this.json(path(map, `${layer}/mechanism?row=${row}${said("head", head)}${said("key", key)}${unplaced ? "&positions=0" : ""}`), { signal });
   }
@@ -98,8 +102,8 @@ export class Served implements Door {
     return (await (await this.fetched(path, request)).json()) as Found;
   }
 
-  private async bytes(path: string, signal: AbortSignal): Promise<ArrayBuffer> {
-    return (await this.fetched(path, { signal })).arrayBuffer();
+  private async bytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+    return (await this.fetched(path, { signal: signal ?? null })).arrayBuffer();
   }
 
   private async fetched(path: string, request: RequestInit): Promise<Response> {

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 import torch
 
+from attlas.explorer import app
+from attlas.explorer.notes import NotesFile
 from attlas.patterns import everywhere
 from attlas.recording import FactoredAttentionMap, Trace
+from support.page_visits import Reader, serving, well_behaved
 from support.webdriver import Driver
 
 pytestmark = [
@@ -118,6 +121,65 @@ def test_a_file_opened_from_disk_shows_the_weights_of_the_trace(
         ] == []
     finally:
         network_again(driver)
+
+
+SAVED = """
+window.saved = [];
+const create = URL.createObjectURL;
+URL.createObjectURL = blob => { window.saved.push(blob); return create.call(URL, blob); };
+HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
+"""
+TEXT = "const done = arguments[arguments.length - 1]; window.saved.at(-1).text().then(done)"
+
+
+def test_the_file_that_the_menu_saves_opens_from_disk_with_what_was_on_screen(
+    driver: Driver, tmp_path: Path
+) -> None:
+    trace = made(7)
+    words = [f"word{n}" for n in range(7)]
+    trace.label([words], [words])
+    notes = tmp_path / "notes.json"
+    NotesFile(notes).add("of the file", "#v=1&row=0&l=0&h=2")
+    with serving(app(trace, name="a trace", notes=notes)) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        reader.enter()
+        driver.wait("page.querySelector('#map')")
+        driver.run(SAVED)
+        driver.click("summary")
+        assert "attlas look … --export x.html --exact" in reader.text(".menu-items")
+        assert driver.violations() == []
+        driver.click("#export-html")
+        driver.wait("window.saved.length === 1 && page.querySelector('#notice').checkVisibility()")
+        assert reader.text("#notice") == "Saved as attlas-a-trace.html"
+        page = driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+        assert driver.run("return window.named") == "attlas-a-trace.html"
+    (tmp_path / "x.html").write_text(page, encoding="utf-8", newline="")
+    try:
+        opened(driver, tmp_path / "x.html")
+        found = torch.tensor(weights_in_page(driver, 0, 7)).view(3, 7, 7)
+        torch.testing.assert_close(
+            found, trace["encoder.0"].weights()[0], atol=0.004, rtol=0, check_dtype=False
+        )
+        driver.click("#tab-notes")
+        driver.wait("page.querySelector('#notes li p')?.textContent === 'of the file'")
+        driver.click("summary")
+        assert driver.run("return page.querySelector('#export-html')") is None
+        assert "--export" not in driver.run("return page.querySelector('.menu-items').textContent")
+        assert complaints(driver) == []
+    finally:
+        network_again(driver)
+
+
+def test_what_goes_wrong_with_the_file_is_said(driver: Driver) -> None:
+    with serving(app(made(3), name="gone")) as url:
+        driver.view(1200, 900)
+        reader = Reader(driver, url)
+        reader.enter()
+        driver.wait("page.querySelector('#map')")
+    driver.run("page.querySelector('#export-html').click()")
+    driver.wait("page.querySelector('#problem').checkVisibility()")
+    assert "no connection to it" in reader.text("#problem")
+    driver.log("browser")
 
 
 def test_hostile_tokens_in_a_file_are_shown_and_never_run(driver: Driver, tmp_path: Path) -> None:

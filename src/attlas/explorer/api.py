@@ -8,6 +8,7 @@ from starlette.routing import Router
 from attlas.analysis.alignment import Reference
 from attlas.explorer.answers import AnswerFolder
 from attlas.explorer.backends import MOST_KEPT, TraceBackend, TranslatorBackend, TranslatorProtocol
+from attlas.explorer.exports import ExportRoutes
 from attlas.explorer.maps import MapRoutes
 from attlas.explorer.notes import NotesFile, NotesRoutes
 from attlas.explorer.openapi import OpenApiRoutes
@@ -37,6 +38,7 @@ def api(
         GET  /maps/{id}/overview  ?side=64 → small pictures of all heads of all layers
         GET  /maps/{id}/statistics
                                   → numbers for each head, and which head is shown first
+        GET  /maps/{id}/file      → the page with this text as one file, which opens offline
         GET  /maps/{id}/beams     → the hypotheses of a beam search, and alternatives of tokens
         GET  /maps/{id}/{layer}   ?heads=a:b&rows=a:b&keys=a:b&shape=h,w&bits=8|16
                                   &curve=linear|root → a tile
@@ -81,8 +83,10 @@ def api(
         else TranslatorBackend(shown, maps, notes=notes is not None, sources=sources)
     )
     # An overview comes before the tile of a layer, whose path would fit it too.
-    routes = [*backend.routes, *OverviewRoutes(maps).routes, *maps.routes]
-    if notes is not None:
-        routes += NotesRoutes(NotesFile(notes)).routes
+    kept = None if notes is None else NotesFile(notes)
+    exports = ExportRoutes(maps, backend.known, kept)
+    routes = [*backend.routes, *OverviewRoutes(maps).routes, *exports.routes, *maps.routes]
+    if kept is not None:
+        routes += NotesRoutes(kept).routes
     routes += OpenApiRoutes(routes).routes
     return Router(routes, redirect_slashes=False)

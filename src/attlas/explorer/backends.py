@@ -22,7 +22,7 @@ from attlas.explorer.beams import BeamRoutes, can_search
 from attlas.explorer.cancellation import SearchTurns, run_while_connected
 from attlas.explorer.doubt import DoubtRoutes, what_can_be_doubted
 from attlas.explorer.gold import GoldRoutes, check_gold
-from attlas.explorer.maps import MapRoutes, TextMaps
+from attlas.explorer.maps import MapRoutes, TextFacts, TextMaps
 from attlas.explorer.mechanism import MechanismRoutes
 from attlas.explorer.messages import BusyError, TranslationRequest, json_no_store, path_number
 from attlas.inference.classifier import Classification, TextClassifier
@@ -369,9 +369,14 @@ class TraceBackend:
             *([] if self._gold is None else GoldRoutes(self._maps).routes),
         ]
 
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """What is known of the trace."""
+        return {"name": self._name}
+
     async def _model(self, request: Request) -> Response:
         texts = [title for title, _, _ in self._texts]
-        return json_no_store({"facts": {"name": self._name}, "texts": texts, **self._page_facts})
+        return json_no_store({"facts": self.known, "texts": texts, **self._page_facts})
 
     async def _text(self, request: Request) -> Response:
         row = path_number(request, "row")
@@ -388,9 +393,11 @@ class TraceBackend:
             **self._maps.map_message(self._of(row), f"{self._key}.{row}"),
         }
 
-    def _of(self, row: int) -> TextMaps:
-        text_maps = TextMaps.of(self._trace, *self._texts[row][1:])
-        return text_maps if self._gold is None else replace(text_maps, gold=self._gold[row])
+    def _of(self, number: int) -> TextMaps:
+        title, row, batch = self._texts[number]
+        gold = None if self._gold is None else self._gold[number]
+        text_maps = TextMaps.of(self._trace, row, batch)
+        return replace(text_maps, gold=gold, facts=TextFacts(title))
 
     def _named(self, name: str) -> TextMaps | None:
         """The maps of this id, which an earlier server may have given out."""
@@ -479,6 +486,11 @@ class TranslatorBackend:
             *self._beams.routes,
         ]
 
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """What is known of the model: `ModelFacts`."""
+        return self._facts
+
     async def _model(self, request: Request) -> Response:
         return json_no_store({"facts": self._facts, "texts": None, **self._page_facts})
 
@@ -513,7 +525,11 @@ class TranslatorBackend:
         return translator.bounded(source=MOST_READ, target=MOST_WRITTEN, before_step=before_step)
 
     def _of(self, looked: TranslationProtocol, question: TranslationRequest) -> dict[str, Any]:
-        text_maps = TextMaps.of(looked.trace) if looked.trace is not None else None
+        remarks = translation_remarks(looked.cut, looked.finished, looked.known)
+        text_maps = None
+        if looked.trace is not None:
+            said = TextFacts(question.text, looked.text, tuple(remarks))
+            text_maps = replace(TextMaps.of(looked.trace), facts=said)
         if text_maps is not None and isinstance(looked, RepeatableProtocol):
             requested = question if can_search(self._translator) else None
             text_maps = replace(text_maps, forward_pass=looked.forward_pass, requested=requested)
@@ -522,7 +538,7 @@ class TranslatorBackend:
             "score": looked.score if math.isfinite(looked.score) else None,
             "source": list(looked.source_tokens),
             "target": list(looked.tokens),
-            "remarks": translation_remarks(looked.cut, looked.finished, looked.known),
+            "remarks": remarks,
             "blank": looked.blank,
             "beams": bool(text_maps and text_maps.forward_pass and text_maps.requested),
             "doubt": what_can_be_doubted(text_maps) if text_maps is not None else None,

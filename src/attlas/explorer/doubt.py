@@ -73,6 +73,7 @@ def _keys_are_source(run: ForwardPass, layer: Layer) -> bool:
 
 
 _NAMES = ("head", "output", "row", "key", "weight", "erased")
+_SHARE = re.compile(r"[01]|0?\.\d{1,9}|1\.0{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class Question:
             )
         key = read_number(query, "key", layer.num_keys)
         share = query.get("weight")
-        if share is not None and re.fullmatch(r"[01]|0?\.\d{1,9}|1\.0{1,9}", share, re.ASCII) is None:
+        if share is not None and _SHARE.fullmatch(share) is None:
             raise AttlasError("a weight from 0 to 1", f"?weight={share}", "write it as 0.25")
         erased = range(0)
         if "erased" in query:

@@ -98,6 +98,20 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class TextFacts:
+    """What is said of a text beside its maps.
+
+    Args:
+        title: By which it is chosen among others.
+        written: What the model wrote; None = nothing.
+    """
+
+    title: str = ""
+    written: str | None = None
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TextMaps:
     """Every map of one text.
 
@@ -111,6 +125,7 @@ class TextMaps:
     forward_pass: ForwardPass | None = None
     requested: TranslationRequest | None = None
     gold: Reference | None = None
+    facts: TextFacts = TextFacts()
 
     @classmethod
     def of(cls, trace: Trace, row: int = 0, batch: int | None = None) -> "TextMaps":

@@ -7,15 +7,16 @@ import json
 import math
 import os
 import re
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from attlas._files import write_durably
 from attlas.errors import AttlasError, unwritable
 from attlas.explorer.backends import TranslationProtocol, TranslatorProtocol, facts, texts_of
-from attlas.explorer.maps import Layer, MapWindow, TextMaps, described
+from attlas.explorer.maps import Layer, MapWindow, TextFacts, TextMaps, described
 from attlas.explorer.notes import Note
 from attlas.explorer.overview import SIDE, join_tiles, look_at_text, statistics_message
 from attlas.explorer.tiles import pack
@@ -54,8 +55,26 @@ class FileContent:
     @classmethod
     def of_trace(cls, trace: Trace, name: str | None, precision: Precision) -> "FileContent":
         """Every text of a trace."""
-        texts = [(title, TextMaps.of(trace, row, batch)) for title, row, batch in texts_of(trace)]
-        return _content({"name": name}, texts, [{"text": None}] * len(texts), precision)
+        texts = [
+            replace(TextMaps.of(trace, row, batch), facts=TextFacts(title))
+            for title, row, batch in texts_of(trace)
+        ]
+        return _content({"name": name}, texts, precision)
+
+    @classmethod
+    def of_maps(
+        cls,
+        text_maps: TextMaps,
+        known: Mapping[str, Any],
+        precision: Precision,
+        stop: threading.Event | None = None,
+    ) -> "FileContent":
+        """One text.
+
+        Raises:
+            PassCancelledError: Soon after `stop` is set.
+        """
+        return _content(known, [text_maps], precision, stop)
 
     @classmethod
     def of_reading(
@@ -73,8 +92,8 @@ class FileContent:
         """
         if read.trace is None:
             raise AttlasError("a text whose attention can be shown", read.blank, "export another")
-        said = {"text": read.text, "remarks": list(remarks)}
-        return _content(known, [(text, TextMaps.of(read.trace))], [said], precision)
+        said = TextFacts(text, read.text, tuple(remarks))
+        return cls.of_maps(replace(TextMaps.of(read.trace), facts=said), known, precision)
 
     def with_notes(self, notes: Sequence[Note]) -> "FileContent":
         """The same with a reader's notes."""
@@ -93,9 +112,9 @@ class _Names:
 
 def _content(
     known: Mapping[str, Any],
-    texts: Sequence[tuple[str, TextMaps]],
-    said: Sequence[Mapping[str, Any]],
+    texts: Sequence[TextMaps],
     precision: Precision,
+    stop: threading.Event | None = None,
 ) -> FileContent:
     if precision not in (*_TILES, "overview"):
         raise AttlasError(
@@ -104,7 +123,7 @@ def _content(
     names = _Names()
     answers: list[dict[str, Any]] = []
     weights = cells = 0
-    for (_, maps), answer in zip(texts, said, strict=True):
+    for maps in texts:
         size = sum(math.prod(layer.attention_map.shape) for layer in maps.layers)
         whole = precision != "overview" and weights + size <= _MOST_WEIGHTS
         side = SIDE if whole or precision == "overview" else _largest_side(maps)
@@ -112,12 +131,12 @@ def _content(
         if cells > _MOST_CELLS and answers:
             break
         weights += size if whole else 0
-        answers.append(_answer(maps, answer, side, precision if whole else "overview", names))
+        answers.append(_answer(maps, side, precision if whole else "overview", names, stop))
     if len(answers) < len(texts):
         left_out = f"This file holds the first {len(answers):,} of {len(texts):,} texts."
         for kept in answers:
             kept["remarks"] = [*kept["remarks"], left_out]
-    titles = [title for title, _ in texts[: len(answers)]]
+    titles = [maps.facts.title for maps in texts[: len(answers)]]
     return FileContent(
         {
             "version": VERSION,
@@ -141,17 +160,21 @@ def _cells(maps: TextMaps, side: int) -> int:
 
 
 def _answer(
-    maps: TextMaps, said: Mapping[str, Any], side: int, precision: Precision, names: _Names
+    maps: TextMaps,
+    side: int,
+    precision: Precision,
+    names: _Names,
+    stop: threading.Event | None,
 ) -> dict[str, Any]:
-    overviews = look_at_text(maps, side)
+    overviews = look_at_text(maps, side, stop)
     whole = precision != "overview"
-    tiles = [_tile(one, precision) if whole else None for one in maps.layers]
-    remarks = [*said.get("remarks", ()), *_left_out(maps.layers, side, tiles)]
+    tiles = [_tile(one, precision, stop) if whole else None for one in maps.layers]
+    remarks = [*maps.facts.remarks, *_left_out(maps.layers, side, tiles)]
     layers = described(maps.layers)
     with_image = sorted({one["image"]["of"] for one in layers if "image" in one})
     images = {str(index): _base64(maps.layers[index].image()) for index in with_image}
     return {
-        "text": said["text"],
+        "text": maps.facts.written,
         "score": None,
         "blank": "",
         "remarks": remarks,
@@ -181,7 +204,7 @@ class _Tile:
     step: int
 
 
-def _tile(layer: Layer, precision: Precision) -> _Tile:
+def _tile(layer: Layer, precision: Precision, stop: threading.Event | None) -> _Tile:
     bits, curve = _TILES[precision]
     view = MapWindow(
         heads=(0, layer.heads),
@@ -192,7 +215,7 @@ def _tile(layer: Layer, precision: Precision) -> _Tile:
         bits=bits,
         curve=curve,
     )
-    weights = view.of(layer, hidden=-math.inf)
+    weights = view.of(layer, stop, hidden=-math.inf)
     most = _MOST_BYTES * weights.numel() + _HEADER * (1 + layer.heads)
     content = pack(weights, bits, curve=curve)
     if precision == "exact" or len(content) <= most or weights.numel() < _SMALL:

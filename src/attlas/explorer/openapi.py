@@ -65,6 +65,7 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
         (("side", "Cells of a picture's side.", {"type": "integer", "minimum": 1}),),
     ),
     ("get", "/maps/{id}/statistics"): ("Numbers for each head.", _JSON, ()),
+    ("get", "/maps/{id}/file"): ("The page with this text as one file.", "text/html", ()),
     ("get", "/maps/{id}/beams"): (
         "The hypotheses of a beam search, and the alternatives of each token.",
         _JSON,
