@@ -129,7 +129,9 @@ def test_the_slider_begins_at_the_weight_of_the_model_and_begins_again_at_anothe
     assert list(table(reader)) == ["as it is", "uniform", "permuted", "off", "erased"]
     reader.driver.run("page.querySelector('#edited').focus()")
     reader.driver.keys([END])
-    reader.driver.wait("page.querySelector('[data-change=weight]')?.textContent.includes('→ 100 %')")
+    reader.driver.wait(
+        "page.querySelector('[data-change=weight]')?.textContent.includes('→ 100 %')"
+    )
     assert "wt=100" in reader.link()
     reader.driver.run("page.querySelectorAll('#target .token')[3].click()")
     reader.driver.wait("!page.querySelector('[data-change=weight]')")
