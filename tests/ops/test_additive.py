@@ -119,6 +119,78 @@ def test_gradients_at_the_end_of_a_loop_are_those_of_its_steps(read: Reads) -> N
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@settings(deadline=None, max_examples=25)
+@given(_sizes, _sizes, _sizes, st.integers(1, 100), st.integers(0, 2**31))
+def test_a_step_of_a_loop_reads_by_exponentials_what_is_written_out(
+    batch: int, keys: int, width: int, at_once: int, seed: int
+) -> None:
+    inputs = drawn([(batch, 1, width), (batch, keys, width), (1, width)], seed)
+    gradient = torch.randn(batch, 1, keys, dtype=torch.float64)
+    expected = written_out(*inputs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recomputed, "_AT_ONCE", max(at_once, keys * width))
+        patch.setattr(deferred_reads, "reads_are_long", lambda *tensors: True)
+        query, source, energy = inputs
+        found = recomputed_scores(
+            query, defer_gradients(KeyValueCache(source, source.detach())).keys, energy
+        )
+        assert type(found.grad_fn).__name__ == "_StepScoresBackward"
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+        of_found = torch.autograd.grad(found, inputs, gradient)
+    of_expected = torch.autograd.grad(expected, inputs, gradient)
+    torch.testing.assert_close(of_found, of_expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 5.0])
+def test_a_tanh_by_exponentials_is_off_by_less_than_a_millionth(scale: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    query, keys = (scale * torch.randn(4, n, 64, generator=generator) for n in (1, LONG))
+    query, keys = query.clamp(-20, 20), keys.clamp(-20, 20)
+    pairs = recomputed._exponentials(query), recomputed._exponentials(keys)
+    assert pairs[0] is not None
+    assert pairs[1] is not None
+    found = torch.cat([1 - 2 * r for (r,) in recomputed._quotients(pairs[0], pairs[1], [])])
+    expected = torch.tanh(query.double() + keys.double())
+    assert float((found - expected).abs().max()) < 1e-6
+
+
+@pytest.mark.parametrize("number", [21.0, -21.0, 1e30, float("nan")])
+@pytest.mark.parametrize("where", [0, 1], ids=["query", "keys"])
+def test_where_an_exponential_is_too_large_a_step_takes_the_tanh(number: float, where: int) -> None:
+    inputs = [torch.randn(shape) for shape in ((2, 1, 4), (2, LONG, 4), (1, 4))]
+    inputs[where][0, 0, 0] = number
+    query, keys, energy = (tensor.requires_grad_() for tensor in inputs)
+    cache = defer_gradients(KeyValueCache(keys, keys.detach()))
+    found = recomputed_scores(query, cache.keys, energy)
+    assert type(found.grad_fn).__name__ == "_ScoresBackward"
+    torch.testing.assert_close(found, written_out(*inputs), equal_nan=True)
+
+
+@pytest.mark.usefixtures("deferred")
+def test_steps_of_both_ways_add_up() -> None:
+    inputs = drawn([(2, 1, 3), (2, 6, 3), (2, 6, 3), (1, 3)], 5)
+    query, keys, values, energy = inputs
+
+    def read(query: Tensor, keys: Tensor, energy: Tensor) -> Tensor:
+        near, far = (
+            recomputed_scores(query, keys, energy),
+            recomputed_scores(query + 30, keys, energy),
+        )
+        return near + far
+
+    found = torch.autograd.grad(recurrence(read, *inputs), inputs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deferred_reads, "reads_are_long", lambda *tensors: False)
+        expected = torch.autograd.grad(
+            recurrence(
+                lambda q, k, v: written_out(q, k, v) + written_out(q + 30, k, v),
+                query, keys, values, energy,
+            ),
+            inputs,
+        )  # fmt: skip
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.usefixtures("deferred")
 def test_a_graph_that_is_kept_can_be_walked_back_twice_and_for_a_part() -> None:
     inputs = drawn(SHAPES, 2)

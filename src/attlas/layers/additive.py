@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from attlas.layers.base import ScoredAttention, check_dims, to_token_mask, zero_padding
 from attlas.ops.additive import recomputed_scores, sigmoid_is_faster
 from attlas.ops.cache import KeyValueCache
-from attlas.ops.deferred_reads import reads_are_long
+from attlas.ops.deferred_reads import deferred_gradient, reads_are_long
 from attlas.ops.linear import Linear, is_plain_cpu_float32, is_traced_or_transformed
 from attlas.patterns import Pattern, everywhere
 from attlas.recording.hooks import has_hooks
@@ -61,7 +61,22 @@ class AdditiveAttention(ScoredAttention):
         keys: Float[Tensor, "batch keys hidden_dim"],
     ) -> Float[Tensor, "batch queries keys"]:
         """The energy of every pair."""
-        return additive_scores(self.q_proj(query), keys, self.score_proj)
+        return additive_scores(self._projected(query, keys), keys, self.score_proj)
+
+    def _projected(
+        self, query: Float[Tensor, "batch queries query_dim"], keys: Float[Tensor, "batch keys _"]
+    ) -> Float[Tensor, "batch queries hidden_dim"]:
+        """W q; in a loop over a long source, the gradient of W waits for the last step."""
+        deferred = deferred_gradient(keys) if query.shape[1] == 1 else None
+        proj = self.q_proj
+        if (
+            deferred is None
+            or not (type(proj) is Linear and proj.bias is None)
+            or has_hooks([proj])
+        ):
+            projected: Tensor = proj(query)
+            return projected
+        return deferred.step_linear(proj.weight)(query.squeeze(1)).unsqueeze(1)
 
 
 def additive_scores(

@@ -151,7 +151,9 @@ class Attention(nn.Module, ABC):
     def allowed(
         self, queries: int, cache: KeyValueCache, query_offset: int | None
     ) -> Bool[Tensor, "#batch 1 queries keys"]:
-        """Which positions each query may see: in the pattern, and a token."""
+        """Which positions each query may see: in the pattern, and a token; to be read only."""
+        if isinstance(self.pattern, Everywhere) and cache.token_mask is not None:
+            return cache.token_mask[:, None, None, :].expand(-1, 1, queries, -1)
         mask = self.pattern.mask(queries, cache.num_keys, query_offset, cache.keys.device)[
             None, None
         ]
@@ -333,7 +335,7 @@ class ScoredAttention(SingleHeadAttention):
             return
         allowed = None
         if cache.token_mask is not None or not isinstance(self.pattern, Everywhere):
-            allowed = self.allowed(weights.shape[2], cache, query_offset)
+            allowed = self.allowed(weights.shape[2], cache, query_offset).clone()
         if query_offset is None and not self.hook.cross_attention:
             query_offset = weights.shape[3] - weights.shape[2]  # the newest, as everywhere here
         self.hook.record(DenseAttentionMap(weights.detach(), allowed, query_offset))

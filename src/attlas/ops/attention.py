@@ -402,6 +402,8 @@ def masked_softmax(
 
     Gradients are finite everywhere: a row without an allowed position never consists of −inf alone.
     """
+    if _shows_all(scores, allowed):  # the same bits, by a third of the operators
+        return F.softmax(scores, dim=-1)
     hidden = ~allowed
     sees_nothing = hidden.all(-1, keepdim=True)
     if scores.dtype == torch.float16:
@@ -411,3 +413,14 @@ def masked_softmax(
     # Sums of half-precision terms drift from 1, so they are taken in float32.
     dtype = torch.promote_types(scores.dtype, torch.float32)
     return F.softmax(scores, dim=-1, dtype=dtype).to(scores.dtype).masked_fill(hidden, 0.0)
+
+
+def _shows_all(scores: Tensor, allowed: Tensor) -> bool:
+    """Return True if it is cheap to see that nothing is hidden, and no type needs a cast."""
+    return (
+        not torch.compiler.is_compiling()  # first, because the rest must not run under tracing
+        and is_plain_cpu_float32(scores)
+        and not is_traced_or_transformed()
+        and allowed.numel() <= scores.numel()
+        and bool(allowed.all())
+    )

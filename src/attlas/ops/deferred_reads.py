@@ -1,15 +1,19 @@
 """Keys and values that every step of a loop reads, whose gradients are summed up outside of
 autograd."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from attlas.ops.cache import KeyValueCache
+from attlas.ops.deferred_linear import DeferredLinear
 from attlas.ops.linear import is_general_backward, is_plain_cpu_float32, is_traced_or_transformed
+
+Fact = TypeVar("Fact")
 
 LONG = 128
 """From so many keys on. Fewer keep the bits of earlier releases: recipes that come with attlas have
@@ -24,11 +28,24 @@ class DeferredGradient:
     long sources both are slower than the step itself. A step that finds this object adds into
     `sums`, or leaves the two factors of its share in `pairs`.
 
-    Each backward pass has its own sums and pairs, because a graph may be walked twice.
+    Each backward pass has its own sums and pairs, because a graph may be walked twice. `facts` are
+    what the first step found and the others need, too.
     """
 
     sums: dict[int, list[tuple[Tensor, Tensor]]] = field(default_factory=dict)
     pairs: dict[int, list[tuple[Tensor, Tensor]]] = field(default_factory=dict)
+    facts: dict[object, Any] = field(default_factory=dict)
+
+    def once(self, name: object, find: Callable[[], Fact]) -> Fact:
+        """What `find()` returns, from its first call in this loop."""
+        if name not in self.facts:
+            self.facts[name] = find()
+        fact: Fact = self.facts[name]
+        return fact
+
+    def step_linear(self, weight: Float[Tensor, "outputs inputs"]) -> DeferredLinear:
+        """The linear map of every step, the gradient of whose matrix waits for the last step."""
+        return self.once(id(weight), lambda: DeferredLinear(weight))
 
     def sum_like(self, tensor: Tensor, scale: Float[Tensor, " dim"]) -> Tensor:
         """The sum of this backward pass, to be added to in place; `scale` multiplies all of it."""

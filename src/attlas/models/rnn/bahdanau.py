@@ -104,7 +104,8 @@ class BahdanauDecoder(AttentionDecoder):
             tops.append(cells.step(context))
             contexts.append(context)
             weights.append(output.weights)
-            coverage = coverage + output.applied[:, 0, 0]
+            if self.coverage is not None:
+                coverage = coverage + output.applied[:, 0, 0]
         self.record(weights, cache, state.position)
         features: Tensor = self.readout(
             torch.stack(tops, dim=1), embedded, torch.stack(contexts, dim=1)

@@ -1,5 +1,6 @@
 """Luong's decoder: the current state is the query."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -11,7 +12,10 @@ from attlas.layers import ScoredAttention
 from attlas.models.rnn.cells import Recurrence, RecurrentState
 from attlas.models.rnn.decoder import AttentionDecoder, Coverage
 from attlas.models.rnn.encoder import Bridge, Encoded
+from attlas.ops.cache import KeyValueCache
+from attlas.ops.deferred_reads import deferred_gradient
 from attlas.ops.linear import Linear
+from attlas.recording.hooks import has_hooks
 
 
 class LuongDecoder(AttentionDecoder):
@@ -101,16 +105,30 @@ class InputFeedingDecoder(LuongDecoder):
         cache, coverage = self.expanded_cache(state)
         cells = self.recurrence.unrolled(embedded, state.hidden)
         attended = self.last_attentional(state)
+        attentional = self._attentional_of_steps(cache)
         features, weights = [], []
         for position in range(state.position, state.position + embedded.shape[1]):
             top = cells.step(attended)
             output = self.attend(top.unsqueeze(1), cache, coverage, position)
-            attended = self.attentional(output.context.squeeze(1), top)
-            coverage = coverage + output.applied[:, 0, 0]
+            attended = attentional(output.context.squeeze(1), top)
+            if self.coverage is not None:
+                coverage = coverage + output.applied[:, 0, 0]
             features.append(attended)
             weights.append(output.weights)
         self.record(weights, cache, state.position)
         return torch.stack(features, dim=1)
+
+    def _attentional_of_steps(self, cache: KeyValueCache) -> Callable[[Tensor, Tensor], Tensor]:
+        """`attentional`; with a long source, the gradient of its matrix waits for the last step."""
+        deferred, proj = deferred_gradient(cache.values), self.concat_proj
+        if (
+            deferred is None
+            or not (type(proj) is Linear and proj.bias is None)
+            or has_hooks([proj])
+        ):
+            return self.attentional
+        step = deferred.step_linear(proj.weight)
+        return lambda context, state: torch.tanh(step(torch.cat([context, state], dim=-1)))
 
     @staticmethod
     def last_attentional(state: RecurrentState) -> Float[Tensor, "batch dim"]:
