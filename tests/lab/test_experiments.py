@@ -22,6 +22,7 @@ from attlas.lab.experiments.induction import predicted, prefix_matching
 from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
+from attlas.lab.experiments.qk_norm import rises_of
 from attlas.lab.experiments.sentiment import Counts, Review, inverse_frequencies, log_odds
 from attlas.lab.ledger import all_experiments, find_experiment, judged
 from attlas.lab.report import effect_of, published_text, rule_table
@@ -57,6 +58,7 @@ TINY: dict[str, dict[str, object]] = {
     "additions": {"pairs": 300, "held back": 5, "gold": 3},
     "mechanisms": {"pairs": {"many": 300, "few": 200}, "held back": 5, "gold": 3},
     "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
+    "qk-norm": {"length": 4, "updates": 30},
     "sparse-reviews": {"train": 200, "test": 20, "words": 30, "epochs": 1},
     "sparse-copying": {"length": 4, "updates": 2},
 }
@@ -113,6 +115,10 @@ def test_tied_maps_are_one_map(name: str) -> None:
     assert len(maps) == 3 - len(TIES[name])
     plain = MultiheadAttention(8, 2, batch_first=True)
     assert plain.k_proj is not plain.q_proj
+
+
+def test_a_loss_is_compared_with_the_least_before_it() -> None:
+    assert rises_of([4.0, 2.0, 3.0, 1.0, 1.5]) == [1.0, 1.0, 1.5, 1.0, 1.5]
 
 
 def test_padding_is_symbols_behind_a_text() -> None:

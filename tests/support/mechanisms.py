@@ -110,6 +110,17 @@ MECHANISMS = [
         *(8, 8),
         ordered=True,
     ),
+    Mechanism(
+        "normed queries and keys", lambda **o: MultiheadAttention(4, 2, qk_norm=True, **o), 4, 4
+    ),
+    Mechanism(
+        "rotary grouped-query with normed queries and keys",
+        lambda **o: MultiheadAttention(
+            8, 4, num_kv_heads=2, positions=RotaryPositions(2), qk_norm=True, **o
+        ),
+        *(8, 8),
+        ordered=True,
+    ),
 ]
 
 # Each pattern beside its rule, said once more in plain Python.

@@ -29,6 +29,10 @@ KINDS = {
     ),
     "attention alone": small(ffn_dim=0, norm_type="none", residual=False),
     "no norm": small(norm_type="none", activation="gelu"),
+    "qk_norm": small(qk_norm=True),
+    "qk_norm, grouped keys, rotary": small(
+        num_heads=4, num_kv_heads=2, qk_norm=True, positions="rotary", embed_dim=16
+    ),
     "gelu learned": small(activation="gelu", positions="learned", max_positions=9),
     "grouped keys": small(num_heads=4, num_kv_heads=2, encoder_layers=1),
     "one key head, no order": small(num_kv_heads=1, positions="none", decoder_layers=3),

@@ -17,7 +17,12 @@ from attlas.export.base import Linear, all_heads
 from attlas.layers import LearnedPositions, MultiheadAttention, Positions, SinusoidalPositions
 from attlas.models import Transformer, TransformerConfig
 from attlas.models.transformer.block import FeedForward
-from attlas.runs.loaded import LoadedTranslator, check_sees_all, check_whole_layers
+from attlas.runs.loaded import (
+    LoadedTranslator,
+    check_plain_scores,
+    check_sees_all,
+    check_whole_layers,
+)
 
 QUANTIZATIONS = ("float32", "int8")
 LONGEST = 1024  # positions of sinusoids; CTranslate2 reads a table of them
@@ -41,6 +46,7 @@ def write_ctranslate2(
     model, config = loaded.transformer(_TAKER)
     check_sees_all(_TAKER, config)
     check_whole_layers(_TAKER, config)
+    check_plain_scores(_TAKER, config)
     try:
         import ctranslate2.specs as specs
     except ImportError:

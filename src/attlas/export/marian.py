@@ -18,6 +18,7 @@ from attlas.models import Transformer, TransformerConfig
 from attlas.models.transformer.block import FeedForward
 from attlas.runs.loaded import (
     LoadedTranslator,
+    check_plain_scores,
     check_sees_all,
     check_whole_layers,
     unsupported,
@@ -181,6 +182,7 @@ def write_huggingface(loaded: LoadedTranslator, folder: Path) -> list[str]:
 def _check(config: TransformerConfig) -> None:
     check_sees_all(_TAKER, config)  # first: of what is left, CTranslate2 takes any
     check_whole_layers(_TAKER, config)
+    check_plain_scores(_TAKER, config)
     if config.norm != "post":
         raise unsupported(_TAKER, 'norm = "post"', f'norm = "{config.norm}"', _OTHERS)
     if config.norm_type != "layer":

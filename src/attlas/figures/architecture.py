@@ -298,6 +298,7 @@ def _layer(
     heads = f"{config.num_heads} heads of {config.embed_dim // config.num_heads}"
     if config.num_kv_heads not in (None, config.num_heads):
         heads += f", keys of {config.num_kv_heads}"
+    heads += ", qk_norm" if config.qk_norm else ""
     rotary = ", rotary" if config.positions == "rotary" else ""
     where = "" if pattern == "everywhere" else f", {pattern}"
     network = f"{config.activation}, {config.ffn_dim}"

@@ -34,6 +34,7 @@ from attlas.patterns import Pattern, causal, everywhere
 from attlas.recording import FactoredAttentionMap
 
 _MAPS = ("q", "k", "v", "out")
+_EPSILON = 1e-6  # of qk_norm, as in Qwen3 and Gemma 3
 
 
 class MultiheadAttention(DotProductAttention):
@@ -81,6 +82,11 @@ class MultiheadAttention(DotProductAttention):
         pattern: where each query may look.
         scale: factor of the scores; None = 1 / √head_dim.
         positions: rotary positions of queries and keys; None = order does not matter.
+        qk_norm: whether each head's queries and keys pass an RMSNorm of their own gains, before
+            they are rotated: q / √(mean(q²) + 10⁻⁶) · g, and k alike. Then no score exceeds
+            scale · head_dim · max|g_q| · max|g_k|. Henry et al., Query-Key Normalization for
+            Transformers, 2020, divide by the L2 norm; RMSNorm with gains is that of Qwen3 and
+            Gemma 3. The key of `add_bias_kv` is left as it is.
 
     Raises:
         AttlasError: If sizes do not fit together.
@@ -116,6 +122,7 @@ class MultiheadAttention(DotProductAttention):
         pattern: Pattern = everywhere,
         scale: float | None = None,
         positions: RotaryPositions | None = None,
+        qk_norm: bool = False,
     ) -> None:
         check_dims(embed_dim=embed_dim, num_heads=num_heads, num_kv_heads=num_kv_heads)
         check_dims(kdim=kdim, vdim=vdim, head_dim=head_dim, value_dim=value_dim)
@@ -146,6 +153,10 @@ class MultiheadAttention(DotProductAttention):
             nn.init.xavier_uniform_(linear.weight)
             if linear.bias is not None:
                 nn.init.zeros_(linear.bias)
+        self.q_norm, self.k_norm = (
+            nn.RMSNorm(self.head_dim, _EPSILON, device=device, dtype=dtype) if qk_norm else None
+            for _ in "qk"
+        )
         self.bias_k: nn.Parameter | None
         self.bias_v: nn.Parameter | None
         self.register_parameter("bias_k", None)
@@ -201,7 +212,7 @@ class MultiheadAttention(DotProductAttention):
 
         Raises:
             UnsupportedError: torch's module has not what this layer has: shared or wider heads, a
-                pattern, rotary positions or a scale.
+                pattern, rotary positions, qk_norm or a scale.
         """
         self._check_torch_has_it()
         maps = (self.q_proj, self.k_proj, self.v_proj, self.out_proj)
@@ -248,14 +259,15 @@ class MultiheadAttention(DotProductAttention):
             (value_dim * self.num_heads != self.embed_dim, f"value_dim = {value_dim}"),
             (self.pattern != everywhere, f"the pattern {self.pattern}"),
             (self.positions is not None, "rotary positions"),
+            (self.q_norm is not None, "qk_norm = True"),
             (not default, f"scale = {self.scale}"),
         )
         found = [what for differs, what in differing if differs]
         if found:
             raise UnsupportedError(
                 f"an attention as torch.nn.MultiheadAttention has it: {self.num_heads} heads of "
-                f"width {plain} each for queries, keys and values, no pattern, no positions, the "
-                "default scale",
+                f"width {plain} each for queries, keys and values, no pattern, no positions, no "
+                "qk_norm, the default scale",
                 ", ".join(found),
                 "keep this layer in the model: it has the arguments and results of torch's module",
             )
@@ -372,6 +384,8 @@ class MultiheadAttention(DotProductAttention):
         source = zero_padding(source, token_mask)
         value = source if value is None else zero_padding(value, token_mask)
         keys = _split_heads(self.k_proj(source), self.num_kv_heads)
+        if self.k_norm is not None:
+            keys = self.k_norm(keys)
         if self.positions is not None:
             keys = self.positions(keys, key_offset)
         return KeyValueCache(keys, _split_heads(self.v_proj(value), self.num_kv_heads), token_mask)
@@ -380,6 +394,8 @@ class MultiheadAttention(DotProductAttention):
         self, query: Float[Tensor, "batch queries embed_dim"], start: int
     ) -> Float[Tensor, "batch heads queries head_dim"]:
         heads = _split_heads(self.q_proj(query), self.num_heads)
+        if self.q_norm is not None:
+            heads = self.q_norm(heads)
         return heads if self.positions is None else self.positions(heads, start)
 
     def merge_heads(

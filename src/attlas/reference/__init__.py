@@ -6,8 +6,8 @@ kernels: rows are positions. A mask is True where looking is allowed. The tests 
 mechanism of `attlas.layers` against these, `attlas.models.Transformer`, and PyTorch's layers.
 
 To read in this order: `softmax`, `additive`, `luong`; `scaled_dot_product`, `multihead`;
-`layer_norm`, `residual`, `feed_forward`, `encoder_layer`, `decoder_layer`; `sinusoidal`,
-`transformer`. `gru` and `lstm` are what came before.
+`layer_norm`, `rms_norm`, `residual`, `feed_forward`, `encoder_layer`, `decoder_layer`;
+`sinusoidal`, `transformer`. `gru` and `lstm` are what came before.
 """
 
 from attlas.reference import patterns
@@ -39,6 +39,7 @@ from attlas.reference.luong import (
 )
 from attlas.reference.multihead import MultiHeadParameters, multi_head
 from attlas.reference.residual import add_and_norm, residual
+from attlas.reference.rms_norm import rms_norm
 from attlas.reference.rotary import rotary
 from attlas.reference.scaled_dot_product import scaled_dot_product
 from attlas.reference.sigmoid import sigmoid
@@ -86,6 +87,7 @@ __all__ = [
     "pre_norm_encoder_layer",
     "predicted_positions",
     "residual",
+    "rms_norm",
     "rotary",
     "scaled_dot_product",
     "sigmoid",

@@ -163,6 +163,12 @@ def check_whole_layers(taker: str, config: TransformerConfig) -> None:
         raise unsupported(taker, "layers with residual connections", "residual = false")
 
 
+def check_plain_scores(taker: str, config: TransformerConfig) -> None:
+    """Check that queries and keys are not normed before their product; `AttlasError` otherwise."""
+    if config.qk_norm:
+        raise unsupported(taker, "queries and keys without a norm", "qk_norm = true")
+
+
 def _run_and_name(run: Run | Path | str, checkpoint: str) -> tuple[Run, str]:
     """The run, and the own name of its checkpoint."""
     run = run if isinstance(run, Run) else Run(run)

@@ -286,7 +286,8 @@ class GraphLayers:
             turns: Where these positions are.
         """
         _, key, value = all_heads(attention)
-        keys = self._turned(self._apart(self._mapped(x, key)), turns)
+        keys = self.normed(self._apart(self._mapped(x, key)), attention.k_norm)
+        keys = self._turned(keys, turns)
         return Heads(keys, self._apart(self._mapped(x, value)))
 
     def longer(self, past: Heads, new: Heads) -> Heads:
@@ -299,7 +300,8 @@ class GraphLayers:
     def queries(self, x: str, attention: MultiheadAttention, turns: RotaryAngles | None) -> str:
         """q / √d of each head, (batch, heads, queries, width of a head)."""
         query, _, _ = all_heads(attention)
-        queries = self._turned(self._apart(self._mapped(x, query)), turns)
+        queries = self.normed(self._apart(self._mapped(x, query)), attention.q_norm)
+        queries = self._turned(queries, turns)
         return self.graph.node(
             "Mul", queries, self.graph.number((self.embed_dim // self.num_heads) ** -0.5)
         )

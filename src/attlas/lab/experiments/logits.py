@@ -49,7 +49,7 @@ EXPERIMENTS = (
         method="Transformers of two and two layers learn to copy, at a usual learning rate and at "
         "ten times it; the norm of the gradient is bounded in both. The largest score before the "
         "softmax, and the entropy behind it, are read at the first update (tenth 0) and after each "
-        "tenth of the training. attlas has no norm of queries and keys, so it is not compared.",
+        "tenth of the training. The norm of queries and keys is in the experiment `qk-norm`.",
         measure=measure_logits,
         settings={
             "quick": {"recipe": RECIPE, "rates": RATES, "length": 12, "updates": 100},

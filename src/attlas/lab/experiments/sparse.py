@@ -93,10 +93,10 @@ EXPERIMENTS = (
                 "models": reading_models(patterns_of(4, 10)),
             },
             "full": {
-                "train": 4000,
+                "train": 3000,
                 "test": 2000,
-                "words": 256,
-                "epochs": 4,
+                "words": 200,
+                "epochs": 3,
                 "recipe": READING,
                 "models": reading_models(patterns_of(8, 16)),
             },

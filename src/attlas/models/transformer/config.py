@@ -24,6 +24,10 @@ class BlockConfig(Config):
     """How many heads have keys and values of their own. Left out: all."""
     ffn_dim: Annotated[int, Field(ge=0)] = 1024
     """The width inside the feed-forward network; 0 = there is none."""
+    qk_norm: bool = False
+    """Whether the queries and keys of each head are normed before their product, by an RMSNorm with
+    learned gains, as in Qwen3 and Gemma 3 (Henry et al., 2020).
+    """
     positions: Literal["sinusoidal", "learned", "rotary", "none"] = "sinusoidal"
     """How the order of tokens is known."""
     max_positions: Annotated[int, Field(ge=2)] = 1024  # the least: of a token and the end

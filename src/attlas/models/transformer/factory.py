@@ -65,6 +65,7 @@ def build_attention(
         pattern=pattern,
         dropout=config.attention_dropout,
         positions=positions,
+        qk_norm=config.qk_norm,
     )
 
 
