@@ -101,6 +101,16 @@ def test_what_is_asked_for_has_to_exist(
 
 
 @pytest.mark.parametrize("format_", ["huggingface", "ctranslate2"])
+def test_these_formats_have_no_place_for_norms_of_queries_and_keys(
+    tmp_path: Path, format_: str
+) -> None:
+    run = run_of(tmp_path / "run", small(norm="post", qk_norm=True))
+    said = r"queries and keys without a norm for .*; got qk_norm = true; use --to onnx, or --to s"
+    with pytest.raises(AttlasError, match=said):
+        export(run, format_, tmp_path / "out")
+
+
+@pytest.mark.parametrize("format_", ["huggingface", "ctranslate2"])
 @pytest.mark.parametrize("side", ["encoder_patterns", "decoder_patterns"])
 def test_a_pattern_is_more_than_these_formats_can_hold(
     tmp_path: Path, format_: str, side: str

@@ -13,9 +13,18 @@ from torch import Tensor
 from attlas.errors import AttlasError
 from attlas.export import export
 from attlas.export.onnx import builder as graph
-from support.exportable import MARIAN, OTHERS, PATTERNED, logits_of, run_of, sentences, small
+from support.exportable import (
+    MARIAN,
+    NORMED,
+    OTHERS,
+    PATTERNED,
+    logits_of,
+    run_of,
+    sentences,
+    small,
+)
 
-KINDS = {**MARIAN, **OTHERS, **PATTERNED}
+KINDS = {**MARIAN, **OTHERS, **NORMED, **PATTERNED}
 
 
 class Runtime:

@@ -58,6 +58,7 @@ def settings(draw: st.DrawFn) -> dict[str, Any]:
         "layers": layers,
         "num_heads": heads,
         "num_kv_heads": draw(st.sampled_from([None, 1])),
+        "qk_norm": draw(st.booleans()),
         "patterns": tuple(draw(pattern) for _ in range(count)),
         "pooling": draw(st.sampled_from(POOLINGS)),
         "positions": positions,

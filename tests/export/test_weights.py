@@ -12,9 +12,9 @@ from attlas.errors import AttlasError
 from attlas.export import export
 from attlas.models import build
 from attlas.runs import Run
-from support.exportable import MARIAN, OTHERS, RECURRENT, logits_of, run_of, sentences
+from support.exportable import MARIAN, NORMED, OTHERS, RECURRENT, logits_of, run_of, sentences
 
-KINDS = {**MARIAN, **OTHERS, "recurrent": RECURRENT}
+KINDS = {**MARIAN, **OTHERS, **NORMED, "recurrent": RECURRENT}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -40,6 +40,7 @@ BLOCKS = {
     "residual": st.booleans(),
     "bias": st.booleans(),
     "num_kv_heads": st.sampled_from([None, 1, 2]),
+    "qk_norm": st.booleans(),
 }
 TIES = {"tie_output": st.booleans(), "tie_source": st.booleans()}
 TRANSFORMERS = {

@@ -219,6 +219,52 @@ def calls(monkeypatch):
     return requested
 
 
+@pytest.mark.parametrize("rotary", [False, True])
+def test_no_score_exceeds_what_the_gains_of_the_norm_allow(rotary: bool) -> None:
+    positions = RotaryPositions(4) if rotary else None
+    attention = MultiheadAttention(8, 2, qk_norm=True, positions=positions)
+    x = 1e6 * torch.randn(2, 5, 8)
+    with torch.no_grad(), observe(attention) as trace:
+        attention.attend(x, attention.project_kv(x))
+        assert trace[""].scores(0, 5).abs().max() <= 4**0.5 + 1e-4
+        attention.q_norm.weight.mul_(3.0)
+        attention.k_norm.weight.mul_(-2.0)
+    with torch.no_grad(), observe(attention) as trace:
+        attention.attend(x, attention.project_kv(x))
+        assert 4**0.5 < trace[""].scores(0, 5).abs().max() <= 6 * 4**0.5 + 1e-3
+
+
+def test_the_norm_of_queries_and_keys_is_that_of_torch_in_each_head() -> None:
+    attention = MultiheadAttention(8, 2, qk_norm=True, batch_first=True).double()
+    x = torch.randn(1, 5, 8, dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        attention.q_norm.weight.normal_()
+        attention.k_norm.weight.normal_()
+    q, k, v = (
+        linear(x).view(1, 5, 2, 4).transpose(1, 2)
+        for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
+    )
+    q = F.rms_norm(q, (4,), attention.q_norm.weight, 1e-6)
+    k = F.rms_norm(k, (4,), attention.k_norm.weight, 1e-6)
+    heads = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    expected = attention.out_proj(heads)
+    found, _ = attention(x, x, x)
+    torch.testing.assert_close(found, expected)
+    leaves = [x, attention.q_norm.weight, attention.k_norm.weight]
+    ours, theirs = (torch.autograd.grad(y.sin().sum(), leaves) for y in (found, expected))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_what_is_in_padding_reaches_no_gradient_through_the_norm() -> None:
+    attention = MultiheadAttention(8, 2, qk_norm=True, bias=False)
+    x, token_mask = torch.randn(2, 5, 8), torch.arange(5) < torch.tensor([[5], [2]])
+    x[1, 2:] = torch.nan
+    x.requires_grad_()
+    output = attention.attend(x.nan_to_num(), attention.project_kv(x, token_mask))
+    gradients = torch.autograd.grad(output[token_mask].sum(), list(attention.parameters()))
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
+
+
 def test_observing_keeps_the_fused_kernel_and_intervening_leaves_it(calls):
     attention = MultiheadAttention(8, 2)
     source = torch.randn(1, 6, 8)

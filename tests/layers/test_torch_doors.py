@@ -438,11 +438,12 @@ def test_what_torchs_module_lacks_is_named():
         pattern=causal,
         scale=0.1,
         positions=RotaryPositions(4),
+        qk_norm=True,
     )
     with pytest.raises(
         UnsupportedError,
         match=r"2 heads of width 4 each .*; got num_kv_heads = 1, value_dim = 3, the pattern "
-        r"causal, rotary positions, scale = 0.1; keep this layer",
+        r"causal, rotary positions, qk_norm = True, scale = 0.1; keep this layer",
     ):
         ours.to_torch()
 

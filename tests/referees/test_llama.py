@@ -1,11 +1,13 @@
-"""Rotary positions, RMSNorm, SwiGLU and shared keys together, against Llama's layers."""
+"""Rotary positions, RMSNorm, SwiGLU, shared keys and normed queries and keys together, against the
+layers of Llama and of Qwen3, which is Llama with qk_norm.
+"""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import LlamaConfig, LlamaModel
+from transformers import LlamaConfig, LlamaModel, Qwen3Config, Qwen3Model
 
 from attlas.models.transformer.block import EncoderLayer, TransformerEncoder
 from attlas.models.transformer.config import BlockConfig
@@ -16,16 +18,16 @@ WIDTH, HEADS, LAYERS = 24, 3, 2
 
 
 def in_halves(of_pairs: Tensor) -> Tensor:
-    """Rows (heads · width) in Llama's order: it turns numbers that are half a head apart, where we
-    turn neighbours, as the paper does.
+    """Rows (heads · width), or the gains of a head (width), in Llama's order: it turns numbers that
+    are half a head apart, where we turn neighbours, as the paper does.
     """
     width = WIDTH // HEADS
-    apart = of_pairs.reshape(-1, width // 2, 2, of_pairs.shape[1])
+    apart = of_pairs.reshape(-1, width // 2, 2, *of_pairs.shape[1:])
     return apart.transpose(1, 2).reshape(of_pairs.shape)
 
 
 def pairs(
-    ours: TransformerEncoder, theirs: LlamaModel
+    ours: TransformerEncoder, theirs: LlamaModel | Qwen3Model
 ) -> Iterator[tuple[nn.Parameter, nn.Parameter, bool]]:
     """Each parameter beside its twin, and whether its rows are ordered otherwise."""
     assert ours.norm is not None
@@ -36,6 +38,9 @@ def pairs(
         assert thinking.gate is not None
         yield looking.q_proj.weight, layer.self_attn.q_proj.weight, True
         yield looking.k_proj.weight, layer.self_attn.k_proj.weight, True
+        if looking.q_norm is not None and looking.k_norm is not None:
+            yield looking.q_norm.weight, layer.self_attn.q_norm.weight, True
+            yield looking.k_norm.weight, layer.self_attn.k_norm.weight, True
         yield looking.v_proj.weight, layer.self_attn.v_proj.weight, False
         yield looking.out_proj.weight, layer.self_attn.o_proj.weight, False
         yield thinking.inner.weight, layer.mlp.gate_proj.weight, False
@@ -45,29 +50,30 @@ def pairs(
         yield own.around_feed_forward.norm.weight, layer.post_attention_layernorm.weight, False
 
 
+@pytest.mark.parametrize("qk_norm", [False, True])
 @pytest.mark.parametrize("num_kv_heads", [3, 1])
 @pytest.mark.parametrize("lengths", [(7, 5, 1), (9, 9)])
-def test_what_comes_out_and_every_gradient_are_those_of_llama(
-    num_kv_heads: int, lengths: tuple[int, ...]
+def test_what_comes_out_and_every_gradient_are_those_of_llama_and_qwen3(
+    num_kv_heads: int, lengths: tuple[int, ...], qk_norm: bool
 ) -> None:
     torch.manual_seed(2)
     config = BlockConfig(
         embed_dim=WIDTH, num_heads=HEADS, num_kv_heads=num_kv_heads, ffn_dim=40, positions="rotary",
-        norm_type="rms", activation="swiglu", bias=False, dropout=0.0,
+        norm_type="rms", activation="swiglu", bias=False, dropout=0.0, qk_norm=qk_norm,
     )  # fmt: skip
     ours = build_encoder(config, [causal] * LAYERS)
-    theirs = LlamaModel(
-        LlamaConfig(
-            vocab_size=5,
-            hidden_size=WIDTH,
-            num_attention_heads=HEADS,
-            intermediate_size=40,
-            num_key_value_heads=num_kv_heads,
-            num_hidden_layers=LAYERS,
-            rms_norm_eps=1e-6,
-            attn_implementation="eager",
-        )
-    )
+    sizes = {
+        "vocab_size": 5,
+        "hidden_size": WIDTH,
+        "num_attention_heads": HEADS,
+        "head_dim": WIDTH // HEADS,
+        "intermediate_size": 40,
+        "num_key_value_heads": num_kv_heads,
+        "num_hidden_layers": LAYERS,
+        "rms_norm_eps": 1e-6,
+        "attn_implementation": "eager",
+    }
+    theirs = Qwen3Model(Qwen3Config(**sizes)) if qk_norm else LlamaModel(LlamaConfig(**sizes))
     both = list(pairs(ours, theirs))
     assert len(both) == len(list(ours.parameters()))
     with torch.no_grad():

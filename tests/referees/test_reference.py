@@ -183,8 +183,9 @@ def with_one(x):
     num_kv_heads=st.integers(1, 2),
     sharing=st.integers(1, 2),
     value_dim=st.integers(1, 3),
+    qk_norm=st.booleans(),
 )
-def test_multi_head(question, num_kv_heads, sharing, value_dim):
+def test_multi_head(question, num_kv_heads, sharing, value_dim, qk_norm):
     heads = num_kv_heads * sharing
     attention = MultiheadAttention(
         4,
@@ -195,15 +196,19 @@ def test_multi_head(question, num_kv_heads, sharing, value_dim):
         head_dim=2,
         value_dim=value_dim,
         pattern=question[3],
+        qk_norm=qk_norm,
     )
     attention = drawn(attention, question[-1])
     W_Q = projections(attention.q_proj, heads)
     W_K, W_V = (projections(of, num_kv_heads) for of in (attention.k_proj, attention.v_proj))
     W_O, b_O = values(attention.out_proj.weight).T, values(attention.out_proj.bias)
 
+    norms = (attention.q_norm, attention.k_norm)
+    g_Q, g_K = (None if norm is None else values(norm.weight) for norm in norms)
+
     def read(Q, K, mask, query_offset):
         Q, K = with_one(Q), with_one(K)
-        context, weights = reference.multi_head(Q, K, K, W_Q, W_K, W_V, W_O, mask)
+        context, weights = reference.multi_head(Q, K, K, W_Q, W_K, W_V, W_O, mask, g_Q=g_Q, g_K=g_K)
         return context + b_O, weights
 
     agree(attention, question, read)

@@ -82,6 +82,7 @@ def own_attention(module: MultiheadAttention) -> reference.MultiHeadParameters:
         values(out.weight).T,
         *(biases_of(linear.bias, heads) for linear, heads in parts),
         None if out.bias is None else values(out.bias),
+        *(None if one is None else values(one.weight) for one in (module.q_norm, module.k_norm)),
     )
 
 
@@ -166,6 +167,13 @@ def test_add_and_norm_is_the_layer_norm_of_torch_of_the_sum():
     module = redrawn(nn.LayerNorm(6), 0)
     close(module(x + y), reference.add_and_norm(values(x), values(y), *norm(module)))
     close(x + y, reference.residual(values(x), values(y)))
+
+
+def test_rms_norm_is_that_of_torch():
+    x = torch.randn(4, 6, dtype=torch.float64)
+    module = redrawn(nn.RMSNorm(6, eps=1e-6), 0)
+    close(module(x), reference.rms_norm(values(x), values(module.weight)))
+    assert not reference.rms_norm(np.zeros((1, 6)), np.ones(6)).any()  # and no NaN
 
 
 @given(seed=st.integers(0, 999), bias=st.booleans(), queries=st.integers(1, 5))
@@ -337,6 +345,7 @@ settings = st.fixed_dictionaries(
         "decoder_patterns": st.tuples(rules),
         "tie_output": st.booleans(),
         "tie_source": st.booleans(),
+        "qk_norm": st.booleans(),
     }
 )
 

@@ -65,6 +65,12 @@ OTHERS = {
     "gelu, learned": small(activation="gelu", positions="learned", max_positions=60),
     "no order": small(positions="none", norm="post", norm_type="rms", tie_source=True),
 }
+NORMED = {  # the same of norms of queries and keys
+    "qk_norm": small(qk_norm=True, norm="post"),
+    "qk_norm, rotary, shared keys": small(
+        qk_norm=True, positions="rotary", num_heads=4, num_kv_heads=2, norm_type="rms"
+    ),
+}
 PATTERNED = {  # none of the formats but ONNX and safetensors has a place for patterns
     "window": small(encoder_patterns=("window(3)",), decoder_patterns=("window(2)",)),
     "a pattern for each layer": small(
