@@ -58,7 +58,7 @@ TINY: dict[str, dict[str, object]] = {
     "additions": {"pairs": 300, "held back": 5, "gold": 3},
     "mechanisms": {"pairs": {"many": 300, "few": 200}, "held back": 5, "gold": 3},
     "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
-    "qk-norm": {"length": 4, "updates": 30},
+    "qk-norm": {"length": 4, "updates": 20},
     "sparse-reviews": {"train": 200, "test": 20, "words": 30, "epochs": 1},
     "sparse-copying": {"length": 4, "updates": 2},
 }

@@ -93,9 +93,9 @@ EXPERIMENTS = (
                 "models": reading_models(patterns_of(4, 10)),
             },
             "full": {
-                "train": 3000,
-                "test": 2000,
-                "words": 200,
+                "train": 2500,
+                "test": 1000,
+                "words": 160,
                 "epochs": 3,
                 "recipe": READING,
                 "models": reading_models(patterns_of(8, 16)),
