@@ -24,6 +24,7 @@ from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.experiments.qk_norm import rises_of
 from attlas.lab.experiments.sentiment import Counts, Review, inverse_frequencies, log_odds
+from attlas.lab.experiments.sparse_cost import peak_bytes
 from attlas.lab.ledger import all_experiments, find_experiment, judged
 from attlas.lab.report import effect_of, published_text, rule_table
 from attlas.lab.results import SHIPPED, key_of, results_of, table_of
@@ -60,6 +61,7 @@ TINY: dict[str, dict[str, object]] = {
     "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
     "qk-norm": {"length": 4, "updates": 20},
     "sparse-reviews": {"train": 200, "test": 20, "words": 30, "epochs": 1},
+    "sparse-cost": {"lengths": (16, 2048), "radius": 2, "repeats": 1},
     "sparse-copying": {"length": 4, "updates": 2},
 }
 
@@ -119,6 +121,19 @@ def test_tied_maps_are_one_map(name: str) -> None:
 
 def test_a_loss_is_compared_with_the_least_before_it() -> None:
     assert rises_of([4.0, 2.0, 3.0, 1.0, 1.5]) == [1.0, 1.0, 1.5, 1.0, 1.5]
+
+
+def test_the_peak_is_that_of_the_tensors_that_live_together() -> None:
+    given = torch.zeros(1000)
+
+    def work() -> torch.Tensor:
+        one = given + 1  # 4,000 bytes, and the view of another takes none
+        two = one * 2 + given.view(10, 100).flatten()  # 4,000 for the product, and for the sum
+        del one
+        return two + 1  # two, and the sum
+
+    assert peak_bytes(work) == 12_000
+    assert peak_bytes(lambda: given.view(10, 100)) == 0
 
 
 def test_padding_is_symbols_behind_a_text() -> None:
