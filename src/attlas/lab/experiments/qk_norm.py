@@ -36,10 +36,10 @@ def measure_qk_norm(context: Context) -> Iterator[Measurement]:
             run = trained(context, f"{norm}-{name.replace(' ', '-')}", "copy", settings)
             where = {"norm": norm, "rate": name}
             yield Measurement(TOKENS, score(run).token_accuracy, where)
-            yield from readings(run.path, s["updates"], where)
+            yield from watched(run.path, s["updates"], where)
 
 
-def readings(
+def watched(
     folder: Path, updates: int, where: Mapping[str, str | int | float]
 ) -> Iterator[Measurement]:
     """What was logged of a training: scores, entropy and loss, and when they moved."""
