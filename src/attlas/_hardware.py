@@ -1,11 +1,11 @@
-"""The machine: memory, processor, devices, and when cuDNN is switched off."""
+"""The machine: memory, processor, devices, and what torch may do on them."""
 
 import ctypes
 import platform
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -97,6 +97,54 @@ without_cudnn_attention = _LeftOut(
 """`with without_cudnn_attention:` for texts of ever new lengths: it makes a plan for every new
 shape, on an H100 20 ms forwards and 24 back, where an update of a small Transformer takes 40. torch
 prefers it on Hoppers in half precision; its other kernels plan nothing."""
+
+
+# What a CUDA graph can capture, and how products of float32 are rounded.
+
+
+class _Thread(threading.local):
+    """What holds in this thread."""
+
+    is_capturable = False
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def capturable() -> Iterator[None]:
+    """Within the block, in this thread, no shape and no branch depends on numbers in tensors.
+
+    Only such code can be captured by a CUDA graph, which replays kernels and asks no questions. It
+    holds on a CPU as well, so that the same code can be tested there.
+    """
+    previous, _thread.is_capturable = _thread.is_capturable, True
+    try:
+        yield
+    finally:
+        _thread.is_capturable = previous
+
+
+def is_capturable() -> bool:
+    """Return True within `capturable`, in this thread."""
+    return _thread.is_capturable
+
+
+@contextmanager
+def tf32_products(enabled: bool = True) -> Iterator[None]:
+    """Within the block a GPU multiplies float32 in TF32: factors of 10 bits, sums of float32.
+
+    It is a switch of the whole process. Ampere and later GPUs are several times as fast with it.
+    """
+    if not enabled:
+        yield
+        return
+    previous = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(previous)
 
 
 # How much memory this process has used.

@@ -5,9 +5,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attlas.data.bucketing import FOUR_BYTES, BatchingConfig, Bucketed, Ragged, Rows, cut_by_budget
@@ -64,6 +68,24 @@ class Batch:
             self.target.repeat(2, 1),
             self.target_mask.repeat(2, 1),
             self.indices * 2,
+        )
+
+    def padded_to(self, rows: int, source: int, target: int) -> "Batch":
+        """The same pairs in so many rows, of these lengths: what is added is padding.
+
+        Raises:
+            ValueError: If the batch is larger.
+        """
+        missing = rows - len(self.source)
+        sides = {"source": source - self.source.shape[1], "target": target - self.target.shape[1]}
+        if min(missing, *sides.values()) < 0:
+            raise ValueError(f"{self.source.shape}, {self.target.shape}: {rows}, {source}, {target}")
+        return type(self)(
+            F.pad(self.source, (0, sides["source"], 0, missing), value=PAD),
+            F.pad(self.source_mask, (0, sides["source"], 0, missing), value=False),
+            F.pad(self.target, (0, sides["target"], 0, missing), value=PAD),
+            F.pad(self.target_mask, (0, sides["target"], 0, missing), value=False),
+            self.indices,
         )
 
     def to(self, device: torch.device | str) -> "Batch":
@@ -169,19 +191,13 @@ class Batches(Bucketed[Batch]):
         A source that is cut ends with END as well, as in a search; a target that is cut does not.
         """
         max_length = self.config.max_length
-        sources = [[*self.encoded.source[i][:max_length].tolist(), END] for i in indices]
-        targets = [self._target(self.encoded.target[i].tolist()) for i in indices]
-        source, source_mask = padded(sources)
-        target, target_mask = padded(targets)
+        sources = [self.encoded.source[i][:max_length] for i in indices]
+        targets = [self.encoded.target[i] for i in indices]
+        # An END of a target that is cut would teach the model to stop in the middle of a sentence.
+        is_whole = np.array([len(ids) <= max_length for ids in targets], dtype=np.bool_)
+        source, source_mask = _framed(sources, (), np.ones_like(is_whole))
+        target, target_mask = _framed([ids[:max_length] for ids in targets], (BEGIN,), is_whole)
         return Batch(source, source_mask, target, target_mask, tuple(indices))
-
-    def _target(self, ids: list[int]) -> list[int]:
-        max_length = self.config.max_length
-        if (
-            len(ids) > max_length
-        ):  # an END here would teach the model to stop in the middle of a sentence
-            return [BEGIN, *ids[:max_length]]
-        return [BEGIN, *ids, END]
 
 
 def batches_by_length(
@@ -219,6 +235,25 @@ def padded(
     ids = torch.full(token_mask.shape, PAD)
     ids[token_mask] = torch.tensor([id_ for row in rows for id_ in row], dtype=torch.int64)
     return ids, token_mask
+
+
+def _framed(
+    rows: Sequence[NDArray[np.integer[Any]]], begin: tuple[int, ...], has_end: NDArray[np.bool_]
+) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
+    """What `padded` makes of begin + row + END, END only where `has_end` says so; without a list
+    of each row.
+    """
+    first = len(begin)
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    lengths = first + sizes + has_end
+    columns = np.arange(lengths.max(initial=0))
+    ids = np.full((len(rows), len(columns)), PAD, dtype=np.int64)
+    ids[:, :first] = begin
+    if len(rows):
+        inside = (columns >= first) & (columns < first + sizes[:, None])
+        ids[inside] = np.concatenate(rows)
+    ids[np.flatnonzero(has_end), lengths[has_end] - 1] = END
+    return torch.from_numpy(ids), torch.from_numpy(columns < lengths[:, None])
 
 
 # Labelled texts as numbers, in batches.

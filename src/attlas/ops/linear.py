@@ -104,23 +104,29 @@ Autocast = Literal["none", "bf16", "fp16"]
 NUMBERS = {"none": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def autocast(name: Autocast, device: torch.device) -> AbstractContextManager[object]:
+def autocast(
+    name: Autocast, device: torch.device, *, cached: bool = True
+) -> AbstractContextManager[object]:
     """Within the block products are of bfloat16 ("bf16") or float16 ("fp16"); "none": of float32.
 
     The weights stay as they are. On a CPU "bf16" is `bf16_matmul`, of the linear maps alone;
     elsewhere it is torch's autocast, and on CUDA `without_cudnn_attention`.
     Micikevicius et al., Mixed Precision Training, 2018.
+
+    Args:
+        cached: Whether torch's autocast keeps rounded weights until the block ends; CUDA graphs
+            must not.
     """
     if name == "bf16" and device.type == "cpu":
         return bf16_matmul()
     if name != "none" and device.type == "cuda":
-        return _on_cuda(NUMBERS[name])
+        return _on_cuda(NUMBERS[name], cached)
     return torch.autocast(device.type, NUMBERS[name], enabled=name != "none")
 
 
 @contextmanager
-def _on_cuda(numbers: torch.dtype) -> Iterator[None]:
-    with without_cudnn_attention, torch.autocast("cuda", numbers):
+def _on_cuda(numbers: torch.dtype, cached: bool) -> Iterator[None]:
+    with without_cudnn_attention, torch.autocast("cuda", numbers, cache_enabled=cached):
         yield
 
 

@@ -64,10 +64,13 @@ def mean_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def update_average(average: Mapping[str, Tensor], model: nn.Module, share: float) -> None:
-    """Move an average towards the weights of a model, in place."""
+def update_average(average: Mapping[str, Tensor], model: nn.Module, share: float | Tensor) -> None:
+    """Move an average towards the weights of a model, in place; a share may be one number on the
+    device.
+    """
     for name, tensor in model.state_dict().items():
         if tensor.is_floating_point():
-            average[name].lerp_(tensor, share)
+            is_number = isinstance(share, Tensor)
+            average[name].lerp_(tensor, share.to(tensor.dtype) if is_number else share)
         else:
             average[name].copy_(tensor)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from attlas._hardware import is_capturable
 from attlas.errors import UnsupportedError
 
 # How many logits are held at a time: 16 MiB of float32 on a CPU, 256 MiB where there is more to do
@@ -58,6 +59,28 @@ def cross_entropy_and_gradient(
     p = torch.softmax(z, dim=-1)
     loss = expected_loss(z, log_partition(z, p), target, smoothing)
     return loss, subtract_target(p, target, smoothing)
+
+
+_NO_TOKEN = -1  # in place of the id of padding
+
+
+@torch.no_grad()
+def padded_cross_entropy_and_gradient(
+    logits: Float[Tensor, "positions vocabulary"],
+    target: Int[Tensor, " positions"],
+    smoothing: float = 0.0,
+) -> tuple[Float[Tensor, ""], Float[Tensor, "positions vocabulary"]]:
+    """`cross_entropy_and_gradient` where the target is no `_NO_TOKEN`, and 0 elsewhere."""
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    is_token = (target != _NO_TOKEN).unsqueeze(1)
+    ids = target.clamp(min=0)
+    p = torch.softmax(z, dim=-1)
+    log_sum = log_partition(z, p)
+    losses = log_sum - (1.0 - smoothing) * z.gather(-1, ids.unsqueeze(1))
+    if smoothing:
+        losses -= smoothing / z.shape[-1] * z.sum(-1, keepdim=True)
+    loss = losses.masked_fill(~is_token, 0.0).sum()
+    return loss, subtract_target(p, ids, smoothing).masked_fill_(~is_token, 0.0)
 
 
 def log_partition(
@@ -116,13 +139,22 @@ def sequence_loss(
     Args:
         scale: The approximate factor of this loss's gradient. Gradients are computed at that scale,
             which keeps them out of the underflow of float16; the result does not depend on it.
+
+    Within `capturable` padding is not left out, for then shapes would depend on the mask: it weighs
+    0.
     """
-    hidden, ids = features[token_mask], target[token_mask]
+    criterion: Criterion = partial(cross_entropy_and_gradient, smoothing=smoothing)
+    if is_capturable():
+        hidden, ids = features.flatten(0, 1), target.masked_fill(~token_mask, _NO_TOKEN).flatten()
+        criterion = partial(padded_cross_entropy_and_gradient, smoothing=smoothing)
+    else:
+        hidden, ids = features[token_mask], target[token_mask]
     if torch.is_grad_enabled():
-        criterion = partial(cross_entropy_and_gradient, smoothing=smoothing)
         return chunked(vocabulary_layer, criterion, hidden, ids, parameters, scale)
     losses = [
-        cross_entropy(vocabulary_layer(part), part_ids, smoothing)
+        criterion(vocabulary_layer(part), part_ids)[0]
+        if is_capturable()
+        else cross_entropy(vocabulary_layer(part), part_ids, smoothing)
         for part, part_ids in _chunks(vocabulary_layer, hidden, ids)
     ]
     return torch.stack(losses).sum()

@@ -56,8 +56,10 @@ class _Adam(Config):
     weight_decay: float = Field(default=0.0, ge=0.0)
     """How much of each weight is taken away at each step, times the learning rate."""
 
-    def _settings(self, model: nn.Module) -> dict[str, Any]:
-        return {**self.model_dump(exclude={"kind"}), "fused": has_fused_adam(model)}
+    def _settings(self, model: nn.Module, rate: float | Tensor) -> dict[str, Any]:
+        capturable = isinstance(rate, Tensor) and rate.is_cuda  # torch asks this of CUDA graphs
+        fused = has_fused_adam(model)
+        return {**self.model_dump(exclude={"kind"}), "fused": fused, "capturable": capturable}
 
 
 class AdamConfig(_Adam):
@@ -66,13 +68,16 @@ class AdamConfig(_Adam):
     kind: Literal["adam"] = "adam"
 
     def build(
-        self, model: nn.Module, rate: float, parallelism: Parallelism | None = None
+        self, model: nn.Module, rate: float | Tensor, parallelism: Parallelism | None = None
     ) -> torch.optim.Optimizer:
         """The optimizer of all parameters of a model that is already on its device.
 
-        sharing: Adam, which steps every number by itself, has no need of it.
+        Args:
+            rate: The learning rate. As a tensor on that device it can be written to, also between
+                replays of a CUDA graph that has captured a step.
+            parallelism: Adam, which steps every number by itself, has no need of it.
         """
-        return torch.optim.Adam(model.parameters(), lr=rate, **self._settings(model))
+        return torch.optim.Adam(model.parameters(), lr=rate, **self._settings(model, rate))
 
 
 class AdamWConfig(_Adam):
@@ -81,10 +86,10 @@ class AdamWConfig(_Adam):
     kind: Literal["adamw"] = "adamw"
 
     def build(
-        self, model: nn.Module, rate: float, parallelism: Parallelism | None = None
+        self, model: nn.Module, rate: float | Tensor, parallelism: Parallelism | None = None
     ) -> torch.optim.Optimizer:
         """As of Adam."""
-        return torch.optim.AdamW(model.parameters(), lr=rate, **self._settings(model))
+        return torch.optim.AdamW(model.parameters(), lr=rate, **self._settings(model, rate))
 
 
 def has_fused_adam(model: nn.Module) -> bool:
@@ -121,9 +126,10 @@ class MuonConfig(Config):
     """How much of each weight is taken away at each step, times the learning rate."""
 
     def build(
-        self, model: nn.Module, rate: float, parallelism: Parallelism | None = None
+        self, model: nn.Module, rate: float | Tensor, parallelism: Parallelism | None = None
     ) -> torch.optim.Optimizer:
-        """The optimizer of all parameters of a model that is already on its device."""
+        """The optimizer of all parameters of a model that is already on its device; `rate` as of
+        Adam."""
         return Muon(model, rate, self, parallelism or Parallelism())
 
 
@@ -145,7 +151,11 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, model: nn.Module, rate: float, settings: MuonConfig, parallelism: Parallelism
+        self,
+        model: nn.Module,
+        rate: float | Tensor,
+        settings: MuonConfig,
+        parallelism: Parallelism,
     ) -> None:
         matrices = hidden_weights(model)
         matrix_ids = set(map(id, matrices))
@@ -168,7 +178,7 @@ class Muon(torch.optim.Optimizer):
             else:
                 self._adam(learning, group["lr"], group["weight_decay"], group["fused"])
 
-    def _turn(self, matrices: list[Tensor], rate: float, decay: float) -> None:
+    def _turn(self, matrices: list[Tensor], rate: float | Tensor, decay: float) -> None:
         for matrix in matrices:  # here, because threads come in any order
             if not self.state[matrix]:
                 self.state[matrix]["momentum"] = torch.zeros_like(matrix)
@@ -184,11 +194,17 @@ class Muon(torch.optim.Optimizer):
             )
             if decay:
                 matrix.mul_(1.0 - rate * decay)
-            matrix.add_(direction, alpha=-rate * _LIKE_ADAM * max(towards.shape) ** 0.5)
+            step = -rate * _LIKE_ADAM * max(towards.shape) ** 0.5
+            if isinstance(step, Tensor):  # whose number is not asked for
+                matrix.addcmul_(direction, step.to(matrix.dtype))
+            else:
+                matrix.add_(direction, alpha=step)
 
         self._sharing.map(step_matrix, matrices)
 
-    def _adam(self, parameters: list[Tensor], rate: float, decay: float, fused: bool) -> None:
+    def _adam(
+        self, parameters: list[Tensor], rate: float | Tensor, decay: float, fused: bool
+    ) -> None:
         for parameter in parameters:
             state = self.state[parameter]
             if not state:

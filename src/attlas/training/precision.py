@@ -67,9 +67,9 @@ class Precision:
             "another folder, would begin here without"
         )
 
-    def autocast(self) -> AbstractContextManager[object]:
-        """The autocast block of the forward pass."""
-        return autocast(self.name, self.device)
+    def autocast(self, *, cached: bool = True) -> AbstractContextManager[object]:
+        """The autocast block of the forward pass; `cached` as of `attlas.ops.linear.autocast`."""
+        return autocast(self.name, self.device, cached=cached)
 
 
 def _describe_autocast(name: Autocast) -> str:

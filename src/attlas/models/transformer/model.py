@@ -7,6 +7,7 @@ from typing import Literal, cast
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from attlas._hardware import is_capturable
 from attlas.errors import AttlasError
 from attlas.layers import LearnedPositions, Positions
 from attlas.models.embedding import Embedding, Output
@@ -107,7 +108,7 @@ class Transformer(SequenceToSequence[TransformerState]):
     ) -> TransformerState:
         check_source(source)
         source, token_mask = read_token_mask(source, token_mask)
-        if token_mask is not None and bool(token_mask.all()):
+        if token_mask is not None and not is_capturable() and bool(token_mask.all()):
             token_mask = None  # applying a mask costs more than this check
         source_embedding = self.source_embedding
         embedding = self.target_embedding if source_embedding is None else source_embedding
