@@ -4,7 +4,7 @@ import ctypes
 import platform
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from attlas.errors import AttlasError, UnsupportedError, quoted, shortened
 
@@ -128,6 +130,12 @@ def capturable() -> Iterator[None]:
 def is_capturable() -> bool:
     """Return True within `capturable`, in this thread."""
     return _thread.is_capturable
+
+
+def integers_on(device: torch.device, numbers: Sequence[int]) -> Int[Tensor, " numbers"]:
+    """A few integers, made on a device: no copy from the host, which a graph cannot capture."""
+    parts = [torch.full((1,), number, dtype=torch.int64, device=device) for number in numbers]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64, device=device)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def test_what_is_reported_of_a_training_is_what_its_updates_came_to(
     ticks = iter(range(1000))
     monkeypatch.setattr(Learner, "update", recorded)
     monkeypatch.setattr(  # looked at when an update begins and when it is over: one second each
-        "attlas.training.trainer.time", SimpleNamespace(monotonic=lambda: float(next(ticks)))
+        "attlas.training.epoch_loop.time", SimpleNamespace(monotonic=lambda: float(next(ticks)))
     )
     scheduled_sampling = {"kind": "linear", "start": 0.9, "slope": 0.1, "floor": 0.55}
     begun = recipe(

@@ -79,7 +79,8 @@ class Batch:
         missing = rows - len(self.source)
         sides = {"source": source - self.source.shape[1], "target": target - self.target.shape[1]}
         if min(missing, *sides.values()) < 0:
-            raise ValueError(f"{self.source.shape}, {self.target.shape}: {rows}, {source}, {target}")
+            shape = (len(self.source), self.source.shape[1], self.target.shape[1])
+            raise ValueError(f"a batch of {shape} does not fit {(rows, source, target)}")
         return type(self)(
             F.pad(self.source, (0, sides["source"], 0, missing), value=PAD),
             F.pad(self.source_mask, (0, sides["source"], 0, missing), value=False),

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attlas._hardware import integers_on
 from attlas.ops.attention import masked_attention
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Pattern
@@ -37,7 +38,7 @@ def banded_attention(
     rows = [mark - query_offset for mark in strips.marks_asking]
     if not rows:
         return context
-    query_rows = torch.tensor(rows, device=query.device)
+    query_rows = integers_on(query.device, rows)
     positions = torch.arange(cache.num_keys, device=query.device)
     allowed = pattern((query_rows + query_offset).unsqueeze(1), positions)[None, None]
     if cache.token_mask is not None:
@@ -85,7 +86,7 @@ class _Strips:
         )  # the first position of the first strip, possibly before position 0
         self.span = self.blocks * self.block + bound.back + bound.ahead  # positions in all strips
         marks = sorted(bound.marks)
-        self.marks = torch.tensor([mark for mark in marks if mark < num_keys], device=device).long()
+        self.marks = integers_on(device, [mark for mark in marks if mark < num_keys])
         self.marks_asking = [
             mark for mark in marks if query_offset <= mark < query_offset + queries
         ]

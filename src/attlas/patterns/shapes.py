@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from attlas._hardware import integers_on
 from attlas.errors import AttlasError, quoted
 from attlas.patterns.base import Bound, Pattern
 
@@ -181,7 +182,7 @@ class Landmarks(Pattern):
         object.__setattr__(self, "positions", tuple(sorted(set(self.positions))))
 
     def __call__(self, query: Int[Tensor, "..."], key: Int[Tensor, "..."]) -> Bool[Tensor, "..."]:
-        marks = torch.tensor(self.positions, dtype=key.dtype, device=key.device)
+        marks = integers_on(key.device, self.positions).to(key.dtype)
         return torch.isin(query, marks) | torch.isin(key, marks)
 
     @property

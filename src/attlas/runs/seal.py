@@ -27,6 +27,8 @@ CHANGEABLE = {
     "training.save_every",
     "training.log_every",
     "training.device",
+    "training.cuda_graphs",
+    "training.tf32",
     "training.threads",
     "training.distribution",
     "training.tensorboard",

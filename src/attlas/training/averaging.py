@@ -70,7 +70,7 @@ def update_average(average: Mapping[str, Tensor], model: nn.Module, share: float
     """
     for name, tensor in model.state_dict().items():
         if tensor.is_floating_point():
-            is_number = isinstance(share, Tensor)
-            average[name].lerp_(tensor, share.to(tensor.dtype) if is_number else share)
+            weight = share.to(tensor.dtype) if isinstance(share, Tensor) else share
+            average[name].lerp_(tensor, weight)
         else:
             average[name].copy_(tensor)

@@ -161,6 +161,14 @@ class TrainingConfig(Config):
     """
     device: str = "auto"
     """Where to train: auto, cpu, cuda, cuda:1, …"""
+    cuda_graphs: bool | None = None
+    """Whether the updates of a Transformer run as CUDA graphs. Left out: no, because they have not
+    been tried on a GPU yet.
+    """
+    tf32: bool = True
+    """Whether a GPU multiplies float32 in TF32, with 10 bits of each factor: several times as fast
+    where the GPU has it.
+    """
     threads: int | None = Field(default=None, ge=1)
     """Of the CPU. Left out: as many as torch uses."""
     distribution: Distribution = "ddp"

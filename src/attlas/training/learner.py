@@ -71,6 +71,24 @@ class Update:
     reading: Reading | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PendingUpdate:
+    """An update that has begun. Its numbers may be on their way from the device.
+
+    Args:
+        result: Waits for them. It raises what `Learner.update` raises.
+        done: The result, where it is there already.
+    """
+
+    result: Callable[[], Update]
+    done: Update | None = None
+
+    @classmethod
+    def of(cls, update: Update) -> "PendingUpdate":
+        """One that is done."""
+        return cls(lambda: update, update)
+
+
 _OPTIMIZER, AVERAGE = "optimizer/", "average/"
 
 M = TypeVar("M", bound=nn.Module)
@@ -116,7 +134,7 @@ class Learner(Generic[M, B]):
             )
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         parallelism = Parallelism(self.thread_group.map, self._whole, self._part)
-        self.optimizer = settings.optimizer.build(self.model, settings.learning_rate, parallelism)
+        self.optimizer = settings.optimizer.build(self.model, self._optimizer_rate(), parallelism)
         self._watch: Watch | None = None
         self.average: dict[str, Tensor] | None = None
         if isinstance(settings.averaging, MovingAveraging):
@@ -170,6 +188,15 @@ class Learner(Generic[M, B]):
             weight=weight,
             reading=reading,
         )
+
+    def submit(self, shares: Sequence[Sequence[B | None]], number: int) -> PendingUpdate:
+        """`update`, of which a learner may give the result later."""
+        return PendingUpdate.of(self.update(shares, number))
+
+    @property
+    def reads_next(self) -> bool:
+        """Return True if the attention of the next update is read."""
+        return self._watch is not None and self._watch.reads_next
 
     def watch_from(self, update: int, path: Path | None = None) -> None:
         """Watch the attention of the updates after this one, if the settings say so.
@@ -336,6 +363,10 @@ class Learner(Generic[M, B]):
         if self.average is not None:
             for name, tensor in under(AVERAGE, checkpoint.training).items():
                 self.average[name].copy_(self._part(tensor, self.average[name]))
+
+    def _optimizer_rate(self) -> float | Tensor:
+        """The learning rate that the optimizer begins with."""
+        return self.settings.learning_rate
 
     def _finite(self, value: float, name: str, number: int) -> float:
         if not math.isfinite(value):

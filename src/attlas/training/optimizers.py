@@ -192,11 +192,12 @@ class Muon(torch.optim.Optimizer):
             direction = self._sharing.part(
                 orthogonalize(towards, self._settings.iterations), matrix
             )
+            own_rate = rate.to(matrix.dtype) if isinstance(rate, Tensor) else rate
             if decay:
-                matrix.mul_(1.0 - rate * decay)
-            step = -rate * _LIKE_ADAM * max(towards.shape) ** 0.5
+                matrix.mul_(1.0 - own_rate * decay)
+            step = -own_rate * _LIKE_ADAM * max(towards.shape) ** 0.5
             if isinstance(step, Tensor):  # whose number is not asked for
-                matrix.addcmul_(direction, step.to(matrix.dtype))
+                matrix.addcmul_(direction, step)
             else:
                 matrix.add_(direction, alpha=step)
 

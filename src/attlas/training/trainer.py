@@ -1,8 +1,7 @@
 """`train(recipe, folder)`: from a recipe to a run."""
 
 import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +11,21 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from attlas._files import explained, locked
-from attlas._hardware import device_called, peak_gpu_memory, peak_memory, usable
+from attlas._hardware import (
+    device_called,
+    peak_gpu_memory,
+    peak_memory,
+    tf32_products,
+    usable,
+)
 from attlas._parallel import kernel_threads, open_thread_group
 from attlas._signals import Interrupts
-from attlas.data import Bucketed
 from attlas.errors import AttlasError, DataError
 from attlas.ops.linear import check_autocast
 from attlas.runs import AVERAGED, BEST, LAST, WATCH, CheckpointStore, Run, load_weights, numbered
 from attlas.training.checkpointing import CheckpointManager, RunningTotals, TrainingState
 from attlas.training.config import TrainingConfig
+from attlas.training.cuda_graphs import BatchShapes, GraphLearner, check_capturable
 from attlas.training.distributed import (
     Command,
     ProcessGroup,
@@ -28,6 +33,7 @@ from attlas.training.distributed import (
     is_launched,
     open_process_group,
 )
+from attlas.training.epoch_loop import EpochLoop
 from attlas.training.events import (
     EpochFinished,
     Interrupted,
@@ -40,7 +46,7 @@ from attlas.training.events import (
     silent,
 )
 from attlas.training.initialization import begin_with
-from attlas.training.learner import Learner, NotFiniteError, Update, derive_seed
+from attlas.training.learner import Learner, NotFiniteError, derive_seed
 from attlas.training.logging import Clock, EventLogger, summary_writer
 from attlas.training.reading import is_opened, read_data
 from attlas.training.recipe import Recipe
@@ -118,19 +124,6 @@ def limit_reached(settings: TrainingConfig, state: TrainingState, seconds: float
     return None
 
 
-def planned_updates(settings: TrainingConfig, batches: int) -> int | None:
-    """How many updates `max_epochs` and `max_steps` allow, with so many batches an epoch; None:
-    any."""
-    limits = []
-    if settings.max_epochs is not None:
-        limits.append(
-            settings.max_epochs * math.ceil(batches / settings.gradient_accumulation_steps)
-        )
-    if settings.max_steps is not None:
-        limits.append(settings.max_steps)
-    return min(limits, default=None)
-
-
 def fraction_done(
     settings: TrainingConfig, state: TrainingState, seconds: float, batches: int
 ) -> float:
@@ -143,66 +136,6 @@ def fraction_done(
     if settings.max_minutes is not None:
         parts.append(seconds / (60 * settings.max_minutes))
     return min(1.0, max(parts))
-
-
-# The course of a training: which examples each update learns from, and where it is then.
-
-
-class EpochLoop:
-    """The updates of a training, one after another, the same in every process of a process group.
-
-    An update's batches are dealt out row by row to all who share it, the threads of a thread group
-    or the processes of a process_group: what an update learns from does not depend on how many they
-    are, nor what it comes to beyond the rounding of sums, and the masks of dropout.
-    """
-
-    def __init__(self, task: AnyTask, learner: Learner[Any, Any]) -> None:
-        self.task, self.learner = task, learner
-        self._batches: tuple[int, Bucketed[Any], Sequence[tuple[int, ...]]] | None = None
-
-    def advance(self, state: TrainingState) -> tuple[TrainingState, Update]:
-        """The next update, made, and the state after it."""
-        start = time.monotonic()
-        batches, order = self.epoch(state.epoch)
-        accumulate = self.task.recipe.training.gradient_accumulation_steps
-        group = order[state.position : state.position + accumulate]
-        update = self.learner.update(self._shares(batches, group), state.update + 1)
-        position = state.position + len(group)
-        ended = position == len(order)
-        seconds = time.monotonic() - start
-        return replace(
-            state,
-            update=state.update + 1,
-            epoch=state.epoch + ended,
-            position=0 if ended else position,
-            window=state.window.plus(update, seconds),
-            epoch_totals=state.epoch_totals.plus(update, 0.0),
-        ), update
-
-    def epoch(self, number: int) -> tuple[Bucketed[Any], Sequence[tuple[int, ...]]]:
-        """The batches of an epoch, and their order."""
-        if self._batches is None or self._batches[0] != number:
-            batches = self.task.batches(number)
-            self._batches = number, batches, batches.epoch(number)
-        return self._batches[1:]
-
-    def planned(self, state: TrainingState) -> int | None:
-        """Of how many updates the whole training is; None where nothing but time limits it.
-
-        As if all epochs had as many batches as the one at hand: with subword sampling, about so.
-        """
-        _, _, order = self._batches or (state.epoch, *self.epoch(state.epoch))
-        return planned_updates(self.task.recipe.training, len(order))
-
-    def _shares(self, batches: Bucketed[Any], group: Sequence[Sequence[int]]) -> list[list[Any]]:
-        """The batches of each share that is computed in this process; None: no row was left."""
-        thread_group, process_group = self.learner.thread_group, self.learner.process_group
-        parts = thread_group.size * process_group.size
-        offsets = range(
-            process_group.rank * thread_group.size, (process_group.rank + 1) * thread_group.size
-        )
-        dealt = ([rows[offset::parts] for rows in group] for offset in offsets)
-        return [[batches.batch(rows) if rows else None for rows in share] for share in dealt]
 
 
 # A session: the part of a training in one process.
@@ -301,14 +234,21 @@ class TrainingSession:
         """One update, and what the recipe plans after it."""
         previous = self.state
         self.learner.process_group.send(Command.UPDATE)
-        self.state, update = self.loop.advance(previous)
-        if update.reading is not None:
+        is_read = self.learner.reads_next
+        self.state = self.loop.advance(previous)
+        if is_read and self.loop.last is not None and self.loop.last.reading is not None:
             moment = {**self.logger.clock.moment(self.state), "epoch": previous.epoch}
-            self.logger.log(Watched(**moment, reading=update.reading))
-        window, batches = self.state.window, len(self.loop.epoch(previous.epoch)[1])
+            self.logger.log(Watched(**moment, reading=self.loop.last.reading))
+        batches = len(self.loop.epoch(previous.epoch)[1])
         interval = self.settings.validation.every
         ended = self.state.epoch > previous.epoch
-        if self._every(self.settings.log_every):
+        is_logged = self._every(self.settings.log_every)
+        validate = ended if interval is None else self._every(interval)
+        if is_logged or validate or ended:
+            self.state = self.loop.settled(self.state)
+        if is_logged:
+            window, update = self.state.window, self.loop.last
+            assert update is not None
             self.state = replace(self.state, window=RunningTotals())
             clock = self.logger.clock
             self.logger.log(
@@ -323,7 +263,6 @@ class TrainingSession:
                     done=fraction_done(self.settings, self.state, clock.seconds(), batches),
                 )
             )
-        validate = ended if interval is None else self._every(interval)
         if validate:
             self._validate()
         if ended:
@@ -335,8 +274,8 @@ class TrainingSession:
             self.save()
 
     def save(self) -> None:
-        """A checkpoint of this very moment."""
-        self.state = self.logger.stamped(self.state)
+        """A checkpoint of this very moment, unless an update before it was not finite."""
+        self.state = self.logger.stamped(self.loop.settled(self.state))
         self.manager.save(self.state)
 
     def started(self) -> Started:
@@ -349,6 +288,8 @@ class TrainingSession:
             settings.schedule.misfit(num_updates),
             settings.too_late(num_updates),
             self.learner.precision.slower,
+            self._note_tf32(),
+            self._note_graphs(),
         )
         notes.extend(note for note in misfits if note)
         if journal.missing:
@@ -366,6 +307,25 @@ class TrainingSession:
             example=task.example,
             counted=task.counted,
             numbers=self.learner.precision.numbers,
+        )
+
+    def _note_tf32(self) -> str | None:
+        """What to say where a GPU rounds what it multiplies."""
+        is_rounded = self.learner.device.type == "cuda" and self.settings.tf32
+        if not is_rounded or self.learner.precision.name != "none":
+            return None
+        return (
+            "products are of TF32, 10 bits of each factor, where the GPU has it; "
+            "training.tf32 = false multiplies all bits"
+        )
+
+    def _note_graphs(self) -> str | None:
+        """What to say of an update that is replayed."""
+        if not self.settings.cuda_graphs:
+            return None
+        return (
+            "updates run as CUDA graphs: batches are padded to few shapes, and the first update "
+            "of each shape takes longer"
         )
 
     def _finish_epoch(self, epoch: int) -> None:
@@ -451,7 +411,7 @@ def follow_main_process(task: AnyTask, learner: Learner[Any, Any], folder: Path)
         while (command := learner.process_group.receive()) is not Command.FINISHED:
             match command:
                 case Command.UPDATE:
-                    state, _ = loop.advance(state)
+                    state = loop.advance(state)
                 case Command.GATHER_WEIGHTS:
                     learner.gather_weights()
                 case Command.GATHER_ALL:
@@ -492,6 +452,8 @@ def train(recipe: Recipe, folder: Path | str, *, report: Report = silent) -> Out
         )
     device = usable(device_of_rank(device_called(recipe.training.device)))
     with open_process_group(device, recipe.training.distribution) as process_group:
+        if recipe.training.cuda_graphs:
+            check_capturable(recipe, device, process_group)
         return _train_in_group(recipe, folder, report, device, process_group)
 
 
@@ -525,9 +487,17 @@ def _train_in_group(
         thread_group = stack.enter_context(
             open_thread_group(threads, device, model, in_order=process_group.size > 1)
         )
-        learner = Learner(
-            model, recipe.training, recipe.seed, device, task.loss, thread_group, process_group
-        )
+        if recipe.training.cuda_graphs:
+            shapes = BatchShapes(recipe.batching, getattr(model, "max_positions", None))
+            learner: Learner[Any, Any] = GraphLearner(
+                model, recipe.training, recipe.seed, device, task.loss, shapes
+            )
+        else:
+            learner = Learner(
+                model, recipe.training, recipe.seed, device, task.loss, thread_group, process_group
+            )
+        use_tf32 = device.type == "cuda" and recipe.training.tf32
+        stack.enter_context(tf32_products(use_tf32))
         if process_group.is_main:
             return run_session(task, learner, folder, report)
         return follow_main_process(task, learner, folder)
