@@ -5,8 +5,9 @@ with attlas: embeddings and a Transformer of 3 + 3 layers of width 256. `transla
 weights, so every sentence gets the same number of tokens from each contender.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -14,13 +15,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attlas._hardware import tf32_products
 from attlas.data import Batch
 from attlas.decoding import DecodingConfig
 from attlas.inference import Translator
 from attlas.layers import SinusoidalPositions
 from attlas.models import TransformerConfig, build
 from attlas.training import Recipe, read_recipe
-from attlas.training.learner import Learner
+from attlas.training.cuda_graphs import BatchShapes, GraphLearner
+from attlas.training.epoch_loop import UNREAD
+from attlas.training.learner import Learner, PendingUpdate
 from attlas.training.tasks import task_of
 
 Update = Callable[[Batch], None]
@@ -171,6 +175,10 @@ class GraphLoop(Loop):
         source[:, :5] = target[:, :5] = 7  # no text of padding alone
         return captured(lambda: self.step(source, target)), source, target
 
+    def held(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What a batch is copied into."""
+        return self.graphs[width_of(batch)][1:]
+
     def update(self, batch: Batch) -> None:
         """One update of a batch that lies on the host."""
         graph, *held = self.graphs[width_of(batch)]
@@ -187,41 +195,76 @@ def width_of(batch: Batch) -> int:
     return next(width for width in WIDTHS if width >= longest)
 
 
+NUMBERS = {"float32": "none", "TF32": "none", "bfloat16": "bf16"}
+"""In which products are computed, and the autocast of it."""
+
+
 def training(machine: Any) -> dict[str, Any]:
-    """Seconds of the same updates by attlas and by two loops, and target tokens a second."""
+    """Seconds of the same updates by attlas, by attlas with CUDA graphs and by two loops, and
+    target tokens a second.
+    """
     dry = machine.device.type == "cpu"
     found: dict[str, Any] = {}
     for tokens in (256,) if dry else (4096, 16384, 65536):
-        for autocast in ("none", "bf16"):
-            recipe = recipe_of(tokens, autocast, machine.device, dry=dry)
-            kind = task_of(recipe)
-            splits = recipe.data.load()
-            task = kind(recipe, splits, kind.vocabularies_of(recipe, splits))
-            made = task.batches(recipe.seed)
-            every = [made.batch(rows) for rows in made.epoch(1)]
-            # As many as make some seconds of a loop whose kernels plan every new shape.
-            batches = every[: 2 if dry else max(2, 160_000 // tokens)]
-            size = len(task.vocabularies.source)
-            learner = Learner(task.build(), recipe.training, recipe.seed, machine.device, task.loss)
-            loop = Loop(Plain(size, dry=dry), machine.device, autocast)
-            graphs = GraphLoop(Plain(size, dry=dry), machine.device, autocast, batches)
-            numbers = count(1)
-
-            def by_attlas(batch: Batch, learner: Any = learner, numbers: Any = numbers) -> None:
-                learner.update([[batch]], next(numbers))
-
-            compared = machine.compare(
-                3,
-                attlas=lambda work=by_attlas, batches=batches: _all(work, batches),
-                loop=lambda loop=loop, batches=batches: _all(loop.update, batches),
-                graphs=lambda graphs=graphs, batches=batches: _all(graphs.update, batches),
-            )
-            target_tokens = sum(batch.tokens for batch in batches)
-            compared["tokens a second"] = {
-                name: target_tokens / seconds for name, seconds in compared["median"].items()
-            }
-            found[f"{tokens:,} tokens, {autocast}"] = compared
+        for numbers, autocast in NUMBERS.items():
+            with tf32_products(numbers == "TF32"):
+                compared = _compared(machine, tokens, autocast, dry=dry)
+            found[f"{tokens:,} tokens, {numbers}"] = compared
     return found
+
+
+def _compared(machine: Any, tokens: int, autocast: str, *, dry: bool) -> dict[str, Any]:
+    recipe = recipe_of(tokens, autocast, machine.device, dry=dry)
+    kind = task_of(recipe)
+    splits = recipe.data.load()
+    task = kind(recipe, splits, kind.vocabularies_of(recipe, splits))
+    made = task.batches(recipe.seed)
+    every = [made.batch(rows) for rows in made.epoch(1)]
+    # As many as make some seconds of a loop whose kernels plan every new shape.
+    batches = every[: 2 if dry else max(2, 160_000 // tokens)]
+    size = len(task.vocabularies.source)
+    given = (recipe.training, recipe.seed, machine.device, task.loss)
+    learner = Learner(task.build(), *given)
+    replayed = GraphLearner(task.build(), *given, BatchShapes(recipe.batching))
+    loop = Loop(Plain(size, dry=dry), machine.device, autocast)
+    graphs = GraphLoop(Plain(size, dry=dry), machine.device, autocast, batches)
+    compared: dict[str, Any] = machine.compare(
+        3,
+        **{
+            "attlas": partial(_learned, learner, count(1), batches),
+            "attlas, CUDA graphs": partial(_learned, replayed, count(1), batches),
+            "loop": partial(_all, loop.update, batches),
+            "loop, CUDA graphs": partial(_all, graphs.update, batches),
+        },
+    )
+    target_tokens = sum(batch.tokens for batch in batches)
+    compared["tokens a second"] = {
+        name: target_tokens / seconds for name, seconds in compared["median"].items()
+    }
+    compared["positions a token"] = {
+        "attlas": _positions(batches) / target_tokens,
+        "attlas, CUDA graphs": _positions(list(map(replayed.shapes.pad, batches))) / target_tokens,
+        "loop, CUDA graphs": sum(
+            held[0].numel() for held in map(graphs.held, batches)
+        ) / target_tokens,
+    }  # fmt: skip
+    return compared
+
+
+def _positions(batches: Sequence[Batch]) -> int:
+    """What a decoder reads, padding included."""
+    return sum(batch.decoder_input.numel() for batch in batches)
+
+
+def _learned(learner: Learner[Any, Any], numbers: Iterator[int], batches: Sequence[Batch]) -> None:
+    """Updates of these batches, whose results are asked for as a training does."""
+    pending: list[PendingUpdate] = []
+    for batch in batches:
+        pending.append(learner.submit([[batch]], next(numbers)))
+        if len(pending) > UNREAD:
+            pending.pop(0).result()
+    for update in pending:
+        update.result()
 
 
 def _all(update: Update, batches: Sequence[Batch]) -> None:

@@ -267,7 +267,7 @@ class GraphLearner(Learner[M, Batch]):
         shapes: BatchShapes,
     ) -> None:
         super().__init__(model, settings, seed, device, loss)
-        self._shapes = shapes
+        self.shapes = shapes
         self._graphs = UpdateGraphs(self)
 
     def update(self, shares: Sequence[Sequence[Batch | None]], number: int) -> Update:
@@ -281,7 +281,7 @@ class GraphLearner(Learner[M, Batch]):
         at once.
         """
         (share,) = shares
-        batches = [self._shapes.pad(batch) for batch in share if batch is not None]
+        batches = [self.shapes.pad(batch) for batch in share if batch is not None]
         tokens, averaging = sum(batch.tokens for batch in batches), self.settings.averaging
         rate = self.settings.learning_rate * self.settings.schedule.factor(number)
         newest = averaging.share(number) if isinstance(averaging, MovingAveraging) else 0.0

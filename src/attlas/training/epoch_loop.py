@@ -59,9 +59,12 @@ class EpochLoop:
             NotFiniteError: For the first update whose loss or gradient is not finite.
         """
         while len(self._pending) > unread:
-            (update, seconds), start = self._pending.pop(0), time.monotonic()
-            self.last = update.result()
-            seconds += time.monotonic() - start
+            update, seconds = self._pending.pop(0)
+            self.last = update.done
+            if self.last is None:
+                start = time.monotonic()
+                self.last = update.result()
+                seconds += time.monotonic() - start
             state = replace(
                 state,
                 window=state.window.plus(self.last, seconds),
