@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attlas._hardware import capturable, tf32_products
@@ -18,6 +19,7 @@ from attlas.runs import CheckpointStore, Run
 from attlas.training import Recipe, train, trainer
 from attlas.training.cuda_graphs import (
     BatchShapes,
+    Capture,
     GraphLearner,
     check_capturable,
     check_recipe_capturable,
@@ -206,6 +208,53 @@ def test_replayed_updates_leave_the_weights_of_ordinary_ones(
     read = batches[0].source, batches[0].decoder_input
     outputs = [one.model.eval()(*read) for one in (replayed, plain)]
     torch.testing.assert_close(*outputs, rtol=0, atol=1e-9)
+
+
+class Recorded:
+    """The kernels that work has run, on the tensors that it has used: what a CUDA graph keeps."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        def called() -> torch.Tensor:
+            work()
+            return torch.zeros(())
+
+        self._kernels = make_fx(called)()
+
+    def replay(self) -> None:
+        """Run them again."""
+        with torch.no_grad():
+            self._kernels()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("plain", "adam"), ("landmarks", "adamw"), ("rotary", "muon")]
+)
+def test_kernels_that_were_recorded_once_make_all_later_updates(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No number of the first update, such as its rate or its weight, is left in them."""
+
+    def record(self: Capture, work: Callable[[], None]) -> Recorded:
+        work()
+        return Recorded(work)
+
+    monkeypatch.setattr(Capture, "__call__", record)
+    schedule = {"kind": "linear", "warmup": 3, "total_steps": 9}
+    # Adam makes steps of the decay of a bias that has no gradient, so rounding alone decides them.
+    averaging, optimizer = {"kind": "ema"}, {"kind": kind, "weight_decay": 0.125 * (kind != "adam")}
+    plan = recipe(MODELS[name], schedule=schedule, averaging=averaging, optimizer=optimizer)
+    task = task_of(plan)
+    model = task.build().double()
+    plain = Learner(deepcopy(model), plan.training, plan.seed, CPU, task.loss)
+    replayed = graph_learner(model, task)
+    for number, batch in enumerate(batches_of(task, 12), 1):
+        wanted, found = (one.update([[batch]], number) for one in (plain, replayed))
+        assert found.loss == pytest.approx(wanted.loss, rel=1e-7)
+        assert found.grad_norm == pytest.approx(wanted.grad_norm, rel=1e-6)
+    state, other = (one.checkpoint({}) for one in (replayed, plain))
+    for ours, theirs in ((state.model, other.model), (state.training, other.training)):
+        for key, tensor in ours.items():
+            torch.testing.assert_close(tensor, theirs[key], rtol=1e-5, atol=1e-7)
 
 
 def test_a_rate_that_changes_reaches_what_was_captured() -> None:

@@ -229,7 +229,7 @@ class Numbers:
 
     def __init__(self, on_device: Tensor) -> None:
         on_cuda = on_device.is_cuda
-        self._host = torch.empty_like(on_device, device="cpu", pin_memory=on_cuda)
+        self._host = torch.empty(on_device.shape, dtype=on_device.dtype, pin_memory=on_cuda)
         self._host.copy_(on_device, non_blocking=on_cuda)
         self._copied: Any = None
         if on_cuda:
