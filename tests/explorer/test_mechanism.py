@@ -12,7 +12,7 @@ import attlas
 from attlas.data import LabelledVocabularies
 from attlas.data.vocabularies import Labels
 from attlas.data.vocabulary import Words
-from attlas.explorer import app
+from attlas.explorer import app, mechanism
 from attlas.explorer.backends import LabellingTranslator
 from attlas.explorer.notebook import TraceAnswers
 from attlas.explorer.positions import ADDED, ROTATED
@@ -407,6 +407,30 @@ def test_a_rotation_is_left_out_of_a_layer_of_attlas() -> None:
     assert bare["values"] is None
     assert "with its positions" in bare["no_values"]
     assert requested.row(layer, 1, 3) == placed  # the model is as it was
+    # Beside it the row as it is, of the same keys.
+    assert bare["placed"] == {name: placed[name] for name in ("keys", "left")}
+    assert placed["placed"] is None
+
+
+def test_of_many_keys_those_stand_beside_each_other_that_matter_with_or_without_positions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mechanism, "_MOST_KEYS", 4)
+    monkeypatch.setattr(mechanism, "_SHOWN", 3)
+    requested = Asked(translator("transformer", positions="rotary"), "the cat sat on the mat")
+    layer = "encoder.layers.0.self_attention"
+    _, bare = without(requested, layer, 1, 3)
+    with_, without_ = bare["placed"]["keys"], bare["keys"]
+    assert with_["index"] == without_["index"]
+    assert len(with_["index"]) == 4
+    whole = requested.weights(layer, 1, 3)
+    for one, left in ((with_, bare["placed"]["left"]), (without_, bare["left"])):
+        assert left["seen"] == len(whole) - 4
+        total = torch.tensor(one["score"]).exp().sum() + math.exp(left["log_sum"])
+        weights = torch.tensor(one["score"]).exp() / total
+        assert weights.tolist() == pytest.approx(one["weight"], abs=1e-5)
+    most = max(range(len(whole)), key=whole.__getitem__)
+    assert most in with_["index"]
 
 
 def test_a_rotation_is_left_out_of_a_layer_of_hugging_face(tmp_path: Path) -> None:
