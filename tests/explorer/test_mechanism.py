@@ -14,6 +14,7 @@ from attlas.data.vocabularies import Labels
 from attlas.data.vocabulary import Words
 from attlas.explorer import app, mechanism
 from attlas.explorer.backends import LabellingTranslator
+from attlas.explorer.maps import TextMaps
 from attlas.explorer.notebook import TraceAnswers
 from attlas.explorer.positions import ADDED, ROTATED
 from attlas.inference import TextClassifier, Translator
@@ -374,6 +375,22 @@ def test_a_layer_that_is_observed_without_attlas_is_reported_the_same() -> None:
     projected = (x @ model.in_proj_weight[:8].T + model.in_proj_bias[:8])[0, 2, 4:]
     assert found["query"] == pytest.approx(projected.tolist(), abs=1e-5)
     assert math.isclose(found["scale"], 0.5, rel_tol=1e-6)
+
+
+def test_a_row_is_explained_while_another_thread_records_the_calls_of_the_same_layer() -> None:
+    shown = translator("additive")
+    translation = shown(TEXT)
+    run, attention = translation.forward_pass, shown.model.get_submodule("decoder.attention")
+    assert run is not None
+    (layer,) = TextMaps.of(translation.trace).layers
+    with torch.no_grad():
+        with mechanism.recorded_scores(attention) as calls:
+            run.logits(0)
+        alone = mechanism.row_of_scored(attention, calls, layer, 2)
+        with mechanism.recorded_scores(attention) as others:
+            meanwhile = mechanism.row_of_scored(attention, calls, layer, 2)
+        assert others == []
+    torch.testing.assert_close(meanwhile.weights, alone.weights, rtol=0, atol=0)
 
 
 # Without positions.

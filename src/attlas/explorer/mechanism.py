@@ -184,7 +184,9 @@ def row_of_scored(
         AttlasError: If the model, run again, has other weights than the map.
     """
     query, cache, offset = _call_of(attention, calls, layer, row)
-    scores, allowed = (part[0, 0, 0] for part in attention.masked_scores(query, cache, offset))
+    # That of the class: another thread may record the calls of this object meanwhile.
+    masked_scores = type(attention).masked_scores(attention, query, cache, offset)
+    scores, allowed = (part[0, 0, 0] for part in masked_scores)
     products = attention.score(query, cache.keys)[0, 0]
     seen = allowed.expand_as(scores)
     core = attention.inner if isinstance(attention, LocalAttention) else attention
