@@ -20,7 +20,8 @@ export interface Facts {
 export interface Model {
   readonly facts: Facts;
   readonly texts: readonly string[] | null;
-  /** Whether the door has the reader's notes, and links of annotators. */
+  /** Whether the door has the reader's notes, links of annotators, and Parquet. */
+  readonly parquet?: boolean;
   readonly notes?: boolean;
   readonly gold?: boolean;
   /** The names of all that can be shown, where there are several. */
@@ -261,8 +262,8 @@ export interface Door {
   statistics(map: string, signal: AbortSignal): Promise<Statistics>;
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
-  /** Of a server: the page with this text as one file. */
-  file?(map: string): Promise<ArrayBuffer>;
+  /** Of a server: the page with this text as one file; or numbers of a layer in Parquet. */
+  file?(map: string, layer?: number, part?: Part): Promise<ArrayBuffer>;
   /** The image of a layer that has one, as PNG. */
   image(map: string, layer: number, signal: AbortSignal): Promise<ArrayBuffer>;
   /** Of a server, of a map that takes long: what it knows of a part at once, and which share of it
