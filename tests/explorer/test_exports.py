@@ -147,4 +147,4 @@ def test_a_file_that_nobody_waits_for_is_given_up() -> None:
     with pytest.raises(PassCancelledError):
         FileContent.of_maps(TextMaps.of(made()), {"name": None}, "display", stop)
     with pytest.raises(PassCancelledError):
-        exports.MapPart(TextMaps.of(made()).layers[0], 0, (0, 5), (0, 5)).parquet({}, stop)
+        exports.ExportedPart(TextMaps.of(made()).layers[0], 0, (0, 5), (0, 5)).parquet({}, stop)

@@ -113,7 +113,7 @@ class RepeatableProtocol(Protocol):
 
     @property
     def forward_pass(self) -> ForwardPass | None:
-        """The pass of the trace; None where the model predicts nothing."""
+        """The pass of the trace; None where there is none."""
 
 
 # A classifier reads a text as a translator does; its label stands where a translation would.

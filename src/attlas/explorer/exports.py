@@ -45,7 +45,7 @@ _AT_ONCE = 1 << 20  # weights, of all heads
 
 
 @dataclass(frozen=True, slots=True)
-class MapPart:
+class ExportedPart:
     """A part of the map of a head.
 
     Args:
@@ -163,7 +163,7 @@ class ExportRoutes:
         text_maps = self._maps.text_maps(request)
         layer = text_maps.layer(path_number(request, "layer"))
         check_parameters(request, ("head", "rows", "keys"))
-        part = MapPart.read(request.query_params, layer)
+        part = ExportedPart.read(request.query_params, layer)
         facts = {
             "model": str(self._known.get("name") or ""),
             "text": text_maps.facts.title,

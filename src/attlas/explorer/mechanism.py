@@ -278,7 +278,7 @@ def values_of(run: ForwardPass, layer: Layer) -> Values:
     heads = layer.attention_map.shape[1]
     projected = value_map(run.model, layer.path, heads)
     with torch.no_grad(), record_value_inputs(run.model) as sources:
-        run.logits(0)
+        run.read()
     # A layer that is called several times, as in ALBERT, has as many queries each time.
     call = layer.before // layer.queries
     inputs = sources.get(layer.path, [])
@@ -499,5 +499,5 @@ def _values_or_why(run: ForwardPass, layer: Layer) -> tuple[Values | None, str]:
 
 def _calls_of(run: ForwardPass, attention: ScoredAttention) -> list[ScoreCall]:
     with recorded_scores(attention) as calls:
-        run.logits(0)
+        run.read()
     return calls
