@@ -44,8 +44,8 @@ def switch_of(model: nn.Module, path: str) -> PositionSwitch | str:
     """How a layer is run without positions; a text says why it cannot be.
 
     A rotation is left out in this layer alone, so that its input stays. So is a bias that depends
-    on the distance of two tokens, as in T5 and ALiBi. Positions that are added to the input are left
-    out of the input of the model, so that the layers before are without them, too.
+    on the distance of two tokens, as in T5 and ALiBi. Positions that are added to the input are
+    left out of the input of the model, so that the layers before are without them, too.
     """
     attention = model.get_submodule(path)
     if isinstance(attention, ScoredAttention):
