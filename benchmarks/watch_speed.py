@@ -89,22 +89,25 @@ MODELS = {
 
 @contextmanager
 def timed_statistics() -> Iterator[list[float]]:
-    """The seconds of each call that sums rows."""
+    """The seconds of each call that sums rows or compares what was read."""
     seconds: list[float] = []
-    work = reader.totals_of
+    works = reader.totals_of, reader.context_errors
 
-    def timed(*args: Any, **kwargs: Any) -> Any:
-        begun = time.process_time()
-        try:
-            return work(*args, **kwargs)
-        finally:
-            seconds.append(time.process_time() - begun)
+    def timed(work: Callable[..., Any]) -> Callable[..., Any]:
+        def done(*args: Any, **kwargs: Any) -> Any:
+            begun = time.process_time()
+            try:
+                return work(*args, **kwargs)
+            finally:
+                seconds.append(time.process_time() - begun)
 
-    reader.totals_of = timed
+        return done
+
+    reader.totals_of, reader.context_errors = map(timed, works)
     try:
         yield seconds
     finally:
-        reader.totals_of = work
+        reader.totals_of, reader.context_errors = works
 
 
 def measure(make: Callable[[], tuple[nn.Module, Loss]], turns: int) -> dict[str, list[float]]:

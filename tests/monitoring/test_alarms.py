@@ -16,7 +16,7 @@ from attlas.monitoring.alarms import KINDS, AlarmState
 HEALTHY = HeadStatistics(
     "encoder.0", 2, 100, visible=8.0, max_logit=4.0, entropy=1.5, normalized_entropy=0.7,
     effective_keys=4.5, first_share=0.1, self_share=0.2, received_share=0.3, distance=2.0,
-    mask_diagonal=0,
+    mask_diagonal=0, context_error=0.5,
 )  # fmt: skip
 
 
@@ -38,6 +38,7 @@ def test_a_healthy_head_has_no_alarm():
         ("sink_growth", "first_share", 0.9),
         ("mask_diagonal", "mask_diagonal", 1),
         ("mask_diagonal", "mask_diagonal", -1),
+        ("context_error", "context_error", 900.0),
     ],
 )
 def test_an_alarm_is_reported_once_until_it_clears(kind, name, figure):
@@ -91,6 +92,17 @@ def test_a_mask_is_that_of_a_layer_and_has_one_alarm():
     (alarm,) = state.advance(1, heads)
     assert (alarm.layer, alarm.head, alarm.figure) == ("encoder.0", None, 1.0)
     assert "has the diagonal 1, as of torch.tril, and not 0" in str(alarm)
+
+
+def test_a_precision_is_that_of_a_layer_and_has_one_alarm():
+    state = AlarmState(Thresholds())
+    heads = [replace(HEALTHY, head=head, context_error=100.0 * head) for head in range(4)]
+    (alarm,) = state.advance(1, heads)
+    assert (alarm.layer, alarm.head, alarm.figure) == ("encoder.0", None, 300.0)
+    assert "by 300 roundings of their type, above 90: it is computed in a lower" in str(alarm)
+    unknown = replace(HEALTHY, context_error=None)
+    assert reported([unknown]) == [[]]
+    assert reported([heads[3]], max_context_error=500.0) == [[]]
 
 
 def test_every_alarm_says_where_when_what_and_what_to_do():

@@ -28,6 +28,6 @@ def test_two_processes_have_the_reading_of_one_large_batch(tmp_path: Path, sprea
     assert alone is not None
     assert alone.heads[0].queries == sum(watched_processes.LENGTHS)
     for found, expected in zip(first["heads"], alone.record()["heads"], strict=True):
-        for name in ("layer", "mask_diagonal"):
+        for name in ("layer", "mask_diagonal", "context_error"):
             assert found.pop(name) == expected.pop(name)
         assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)

@@ -7,7 +7,6 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -113,7 +112,7 @@ class RepeatableProtocol(Protocol):
 
     @property
     def forward_pass(self) -> ForwardPass | None:
-        """The pass of the trace; None where there is none."""
+        """The pass of the trace; None where the model predicts nothing."""
 
 
 # A classifier reads a text as a translator does; its label stands where a translation would.
@@ -326,8 +325,7 @@ def _symbols(data: Mapping[str, Any]) -> str | None:
 
 def _page_facts(notes: bool, sources: Sequence[str]) -> dict[str, Any]:
     """What the page is told of a trace and of a model alike."""
-    several = {"sources": list(sources)} if len(sources) > 1 else {}
-    return {"notes": notes, "parquet": find_spec("pyarrow") is not None, **several}
+    return {"notes": notes, **({"sources": list(sources)} if len(sources) > 1 else {})}
 
 
 # A trace, asked by the page.

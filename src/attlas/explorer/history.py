@@ -42,6 +42,7 @@ _MEANING: Mapping[str, str] = {
     "received_share": "what the most-looked-at key of a text gets of all its queries",
     "distance": "how far a query looks, in keys, on average",
     "mask_diagonal": "the k of a causal mask, as of torch.tril; 0 is causal, 1 sees the next token",
+    "context_error": "how far what a head has read is from exact attention, in roundings",
     "nonfinite": "how many queries have weights that are NaN or infinite",
 }
 

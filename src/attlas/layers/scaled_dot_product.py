@@ -111,9 +111,10 @@ class DotProductAttention(Attention):
         scale = self._scale_of(heads)
         pays = band_is_faster(heads.shape[2], cache.num_keys, self.pattern, start)
         kernel = banded_attention if pays else dense_attention
-        return self.merge_heads(
-            kernel(heads, cache, self.pattern, start, scale, self.attn_dropout.active_p)
-        )
+        context = kernel(heads, cache, self.pattern, start, scale, self.attn_dropout.active_p)
+        if self.hook.is_compared and not self.attn_dropout.active_p:
+            self.hook.compare(context.detach(), cache.values.detach())
+        return self.merge_heads(context)
 
     def decode_step(
         self,

@@ -16,6 +16,7 @@ AlarmKind = Literal[
     "constant_head",
     "sink_growth",
     "mask_diagonal",
+    "context_error",
     "nonfinite",
 ]
 KINDS: tuple[str, ...] = get_args(AlarmKind)
@@ -44,6 +45,10 @@ class Thresholds(Config):
     """
     mask_diagonal: int | Literal["any"] = 0
     """Wrong mask: it is causal, and has another diagonal than this; "any" = no such alarm."""
+    max_context_error: float = Field(default=90.0, gt=0.0)
+    """Low precision: what a head has read is off by more roundings than this. Float16 has 2¹³
+    times the roundings of float32; 90 is half of that in powers of two.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,9 @@ _WHAT: Mapping[str, str] = {
     "sink_growth": "the weight on the first token has grown to {figure}, above {threshold}",
     "mask_diagonal": "the causal mask is off: it has the diagonal {figure}, as of torch.tril, and "
     "not {threshold}",
+    "context_error": "what the layer has read differs from attention to its own queries, keys and "
+    "values by {figure} roundings of their type, above {threshold}: it is computed in a lower "
+    "precision, or with another mask or scale",
     "nonfinite": "attention is not finite for {figure} queries: NaN or infinity begins here, or in "
     "what this layer reads",
 }
@@ -112,6 +120,8 @@ ADVICE: Mapping[str, str] = {
     "zeros or a learned sink",
     "mask_diagonal": "With 1 each query sees the next token, with −1 none sees itself; people "
     "check the mask and how the target is shifted",
+    "context_error": "People compute the softmax in float32; where exp(s) itself is in float16, it "
+    "is infinite for a score above 11.09",
     "nonfinite": "People compute the softmax in float32, lower the learning rate, or look for rows "
     "that a mask hides whole",
 }
@@ -143,6 +153,7 @@ class AlarmState:
         """Every alarm whose figure is known, and whether its figure is beyond the threshold."""
         yield from self._nonfinite(step, heads)
         yield from self._masks(step, heads)
+        yield from self._precision(step, heads)
         for head in heads:
             if head.nonfinite:
                 continue  # its other figures say nothing
@@ -205,6 +216,25 @@ class AlarmState:
                 threshold=float(bound),
             )
             yield alarm, diagonal is not None
+
+    def _precision(self, step: int, heads: list[HeadStatistics]) -> Iterator[tuple[Alarm, bool]]:
+        """Of each layer whose error is known; a fault of a kernel is one of all heads."""
+        bound = self.thresholds.max_context_error
+        errors: dict[str, float] = {}
+        for head in heads:
+            if head.context_error is not None:
+                errors[head.layer] = max(head.context_error, errors.get(head.layer, 0.0))
+        for layer, error in errors.items():
+            alarm = Alarm(
+                step=step,
+                kind="context_error",
+                layer=layer,
+                head=None,
+                name="context_error",
+                figure=error,
+                threshold=bound,
+            )
+            yield alarm, error > bound
 
     def _of_head(
         self, head: HeadStatistics, first: HeadStatistics

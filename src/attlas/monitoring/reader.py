@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
+from attlas.monitoring.precision import context_errors
 from attlas.monitoring.statistics import Array, LayerTotals, totals_of
 from attlas.recording import AttentionMap, Trace
 from attlas.recording.generation import with_cross_position, with_position
 from attlas.recording.hooks import CallSite, Listener, attention_hooks, listening, modules_of
+from attlas.recording.maps.factored import FactoredAttentionMap
 from attlas.recording.padding import query_mask, token_mask_of
 from attlas.recording.recorder import Recorder
 from attlas.recording.torch_functions.mode import tracking_attention
@@ -44,6 +46,7 @@ class StatisticsRecorder(Recorder):
     _pending: dict[str, PendingSteps] = field(default_factory=dict)
     _self_masks: dict[str, TokenMask] = field(default_factory=dict)
     _steps: dict[str, int] = field(default_factory=dict)
+    _last: tuple[str, FactoredAttentionMap, TokenMask] | None = None
 
     def record_call(self, site: CallSite, attention_map: AttentionMap, content: Any = None) -> None:
         """One call at this place."""
@@ -57,15 +60,31 @@ class StatisticsRecorder(Recorder):
         self.called_layers.add(path)
         if cross_attention and attention_map.shape[2] > 1:
             attention_map = with_cross_position(attention_map)
-        self._add(path, attention_map, cross_attention)
+        mask = self._add(path, attention_map, cross_attention)
+        self._last = None
+        if isinstance(attention_map, FactoredAttentionMap):
+            self._last = path, attention_map, mask
+
+    def compare(self, path: str, context: Tensor, values: Tensor) -> None:
+        """What the layer of the call that was recorded last has read, and of which values."""
+        last, self._last = self._last, None
+        if last is None or last[0] != path or 0 in (context.numel(), values.numel()):
+            return
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            errors = context_errors(last[1], context, values, last[2])
+        self._totals[path] = self._totals[path].with_context_errors(errors)
 
     def totals(self) -> dict[str, LayerTotals]:
         """The totals of each layer, in the order of their first calls."""
+        self._last = None
         for path in list(self._pending):
             self._end_steps(path)
         return self._totals
 
-    def _add(self, path: str, attention_map: AttentionMap, cross_attention: bool | None) -> None:
+    def _add(
+        self, path: str, attention_map: AttentionMap, cross_attention: bool | None
+    ) -> TokenMask:
+        """The queries that count."""
         # What is computed here is no attention of the model.
         with torch.no_grad(), torch._C.DisableTorchFunction():
             own_mask = query_mask(
@@ -83,12 +102,13 @@ class StatisticsRecorder(Recorder):
         if pending is not None and single and pending.received.shape == received.shape:
             pending.received += received
             pending.queries += queries
-            return
+            return mask
         self._end_steps(path)
         if single:
             self._pending[path] = PendingSteps(received, queries)
         else:
             self._totals[path] = totals.with_received(received, queries)
+        return mask
 
     def _end_steps(self, path: str) -> None:
         pending = self._pending.pop(path, None)
@@ -156,6 +176,12 @@ def recorded_statistics(
 ) -> Iterator[StatisticsRecorder]:
     """Read every attention call of `model` in this thread, for the length of a block."""
     recorder = StatisticsRecorder(Trace(), masks=masks)
-    listener = Listener(attention_hooks(model), recorder.record, None, modules_of(model), recorder)
+    listener = Listener(
+        attention_hooks(model),
+        recorder.record,
+        modules=modules_of(model),
+        recorder=recorder,
+        compare=recorder.compare,
+    )
     with listening(listener), tracking_attention(model):
         yield recorder

@@ -44,6 +44,9 @@ class HeadStatistics:
         mask_diagonal: The k of a causal mask, as in `torch.tril(…, diagonal=k)`, in self-attention
             whose queries see all keys up to k behind their own, and no later one: 0 = causal, 1 =
             each query sees the next token, −1 = none sees itself. None = another mask, or none.
+        context_error: How far what the head has read is from exact attention to the same queries,
+            keys and values, in roundings of their type; see `context_errors`. The largest of all
+            queries. Of layers of attlas without dropout of weights.
         nonfinite: How many queries have weights that are not finite.
     """
 
@@ -63,6 +66,7 @@ class HeadStatistics:
     received_share: float | None = None
     distance: float | None = None
     mask_diagonal: int | None = None
+    context_error: float | None = None
     nonfinite: int = 0
 
     def figures(self) -> dict[str, float]:
@@ -97,6 +101,7 @@ class LayerTotals:
         entropies: The entropy of every query that counts, for the quantiles.
         diagonals: The `mask_diagonal` of each text that has one, and None for a text with another
             mask.
+        context_error: The largest of each head; None = unknown.
     """
 
     sums: dict[str, Array]
@@ -105,6 +110,7 @@ class LayerTotals:
     nonfinite: Array
     max_logit: Array | None = None
     diagonals: Sequence[frozenset[int | None]] = ()  # of each head
+    context_error: Array | None = None
 
     @property
     def num_heads(self) -> int:
@@ -124,15 +130,19 @@ class LayerTotals:
                 "watch the modules apart; where each process holds some of the heads (tensor "
                 "parallelism), pass the process group that shares the batches: process_group=…",
             )
-        maxima = [x for x in (self.max_logit, other.max_logit) if x is not None]
         return LayerTotals(
             _added(self.sums, other.sums),
             _added(self.counts, other.counts),
             [np.concatenate(pair) for pair in zip(self.entropies, other.entropies, strict=True)],
             self.nonfinite + other.nonfinite,
-            np.maximum.reduce(maxima) if maxima else None,
+            _largest(self.max_logit, other.max_logit),
             _united(self.diagonals, other.diagonals),
+            _largest(self.context_error, other.context_error),
         )
+
+    def with_context_errors(self, errors: Array) -> "LayerTotals":
+        """The totals with the `context_errors` of one more call."""
+        return replace(self, context_error=_largest(self.context_error, errors))
 
     def with_received(self, received: Array, queries: Array) -> "LayerTotals":
         """The totals with one more call's received weights, (batch, heads, keys) of so many
@@ -181,7 +191,13 @@ class LayerTotals:
             received_share=mean("received"),
             distance=mean("distance"),
             mask_diagonal=next(iter(diagonals)) if len(diagonals) == 1 else None,
+            context_error=None if self.context_error is None else float(self.context_error[head]),
         )
+
+
+def _largest(first: Array | None, second: Array | None) -> Array | None:
+    known = [values for values in (first, second) if values is not None]
+    return np.maximum.reduce(known) if known else None
 
 
 def _added(first: dict[str, Array], second: dict[str, Array]) -> dict[str, Array]:

@@ -157,6 +157,8 @@ class Listener:
     Args:
         modules: The same of modules, among which attention may happen that has no hook; it is
             handed to the recorder.
+        compare: Called after `record`, of the layers that know both, with what the heads read,
+            (batch, heads, queries, value_dim), and the values, (batch, kv_heads, keys, value_dim).
     """
 
     names: Mapping[int, str]
@@ -164,6 +166,7 @@ class Listener:
     patch: WeightPatch | None = None
     modules: Mapping[int, str] = field(default_factory=dict)
     recorder: RecorderProtocol | None = None
+    compare: Callable[[str, Tensor, Tensor], None] | None = None
 
 
 class _ActiveListeners:
@@ -224,6 +227,21 @@ class AttentionHook(nn.Module):
         for listener in _thread_state.active_listeners.active:
             if listener.record and id(self) in listener.names:
                 listener.record(listener.names[id(self)], attention_map, self.cross_attention)
+
+    @property
+    def is_compared(self) -> bool:
+        """Return True if what this hook's layer reads is compared in this thread."""
+        return any(
+            id(self) in listener.names
+            for listener in _thread_state.active_listeners.active
+            if listener.compare
+        )
+
+    def compare(self, context: Tensor, values: Tensor) -> None:
+        """Pass what the heads have read, and of which values, to all who compare it."""
+        for listener in _thread_state.active_listeners.active:
+            if listener.compare and id(self) in listener.names:
+                listener.compare(listener.names[id(self)], context, values)
 
     def patch(self, weights: Weights, allowed: Allowed) -> Weights:
         """The weights after every intervention, in the order in which they were entered."""
