@@ -102,8 +102,9 @@ def perplexity_of(run: Run) -> float:
 
 def _step(more: str, less: str, bound: float) -> Provided:
     """What a step adds, where one of the two models has learnt to translate."""
-    conditions: list[Condition] = [{"model": more}, {"model": less}]
-    return Provided(Difference(BLEU, *conditions, bound), BLEU, 5.0, *conditions)
+    one: Condition = {"model": more}
+    other: Condition = {"model": less}
+    return Provided(Difference(BLEU, one, other, bound), BLEU, 5.0, one, other)
 
 
 def _lower(more: str, less: str) -> Ratio:
@@ -147,7 +148,7 @@ EXPERIMENTS = (
         measure=measure_ladder,
         settings={
             "quick": {"pairs": 1000, "new": 20, "most words": 10, "recipe": _recipe(10)},
-            "full": {"pairs": 29_000, "new": 1000, "most words": 10, "recipe": _recipe(1500)},
+            "full": {"pairs": 29_000, "new": 1000, "most words": 10, "recipe": _recipe(1000)},
         },
         seeds={"quick": 2, "full": 3},
         claims=(
