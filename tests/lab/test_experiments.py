@@ -19,10 +19,13 @@ from attlas.lab.experiments.alignment import (
 )
 from attlas.lab.experiments.coreference import IT, Example, examples, most_of_all, right_noun
 from attlas.lab.experiments.induction import predicted, prefix_matching
+from attlas.lab.experiments.luong_ladder import reversed_sources
+from attlas.lab.experiments.mechanisms_cost import HeldBytes
 from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.experiments.qk_norm import rises_of
+from attlas.lab.experiments.sentence_lengths import BUCKETS, buckets_of
 from attlas.lab.experiments.sentiment import Counts, Review, inverse_frequencies, log_odds
 from attlas.lab.experiments.sparse_cost import peak_bytes
 from attlas.lab.ledger import all_experiments, find_experiment, judged
@@ -58,6 +61,10 @@ TINY: dict[str, dict[str, object]] = {
     "word-order": {"pairs": 300, "held back": 10, "recipes": recipes_of(4)},
     "additions": {"pairs": 300, "held back": 5, "gold": 3},
     "mechanisms": {"pairs": {"many": 300, "few": 200}, "held back": 5, "gold": 3},
+    "luong-ladder": {"pairs": 300, "new": 5, "most words": 8},
+    "lengths": {"pairs": 300, "held back": 15},
+    "mechanisms-cost": {"pairs": 300, "held back": 5, "rows": 2, "tokens": 5, "repeats": 1},
+    "sentiment-heads": {"train": 200, "test": 20, "words": 30, "epochs": 1},
     "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
     "qk-norm": {"length": 4, "updates": 20},
     "sparse-reviews": {"train": 200, "test": 20, "words": 30, "epochs": 1},
@@ -214,6 +221,47 @@ def test_no_sentence_is_both_trained_with_and_held_back() -> None:
     assert len(set(sources)) == 17
     assert "one" not in sources
     assert set(train + held_back) <= set(pairs)
+
+
+def test_buckets_hold_the_same_sentences_in_texts_of_their_lengths() -> None:
+    pairs = [(f"{i} " + "w " * (4 + i % 6), f"t{i}") for i in range(200)]
+    pairs = [(source.strip(), target) for source, target in pairs]
+    buckets = buckets_of(pairs, 1)
+    assert buckets["short"] == pairs
+    for name, (low, high) in BUCKETS.items():
+        sizes = [len(source.split()) for source, _ in buckets[name]]
+        assert low <= min(sizes), name
+        assert max(sizes) <= high, name
+        targets = [word for _, target in buckets[name] for word in target.split()]
+        assert targets == [target for _, target in pairs][: len(targets)], name
+        assert len(pairs) - len(targets) < high, name
+    assert max(len(source.split()) for source, _ in buckets["long"]) > 80
+
+
+def test_a_reversed_source_keeps_its_words_and_its_target() -> None:
+    assert reversed_sources([("a b ,", "x y")]) == [(", b a", "x y")]
+
+
+def test_held_bytes_are_those_of_the_tensors_that_are_there_together() -> None:
+    with HeldBytes() as counted:
+        first = torch.ones(1000)
+        second = first + 1
+        view = second[:10]
+        del first
+        third = second * 2
+        assert counted.held == 8000
+        del second, third
+        assert counted.held == 4000  # of the view
+    assert view.sum() == 20
+    assert counted.most == 8000
+
+
+def test_held_bytes_include_what_is_kept_for_the_gradient() -> None:
+    weight = torch.ones(1000, requires_grad=True)
+    with HeldBytes() as counted:
+        loss = (weight * 2).tanh().sum()
+        assert counted.held == 2 * 4000 + 4 - 4000  # tanh keeps its output alone
+        torch.autograd.backward(loss)
 
 
 def test_the_entropy_of_even_weights_is_1() -> None:

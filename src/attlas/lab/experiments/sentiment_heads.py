@@ -94,9 +94,9 @@ EXPERIMENTS = (
                 "models": MODELS,
             },
             "full": {
-                "train": 2500,
+                "train": 2000,
                 "test": 1000,
-                "words": 70,
+                "words": 60,
                 "epochs": 4,
                 "recipe": RECIPE,
                 "models": MODELS,
