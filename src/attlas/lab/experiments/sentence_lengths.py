@@ -108,9 +108,11 @@ def measure_lengths(context: Context) -> Iterator[Measurement]:
             where: Condition = {"attention": attention, **in_bucket(name)}
             corpus = corpus_of((Pair(*text) for text in buckets[name]), name)
             found = [one.text for one in translations(run, corpus)]
-            # BLEU sets the space before a full stop itself.
-            sides = ([text.replace(" .", ".") for text in some] for some in (found, corpus.targets))
-            bleu[attention, name] = corpus_bleu(*sides).value
+            found, right = (
+                [text.replace(" .", ".") for text in some]  # BLEU sets this space itself
+                for some in (found, corpus.targets)
+            )
+            bleu[attention, name] = corpus_bleu(found, right).value
             yield Measurement(BLEU, bleu[attention, name], where)
             yield from forced(run, corpus, where)
     for name in BUCKETS:
