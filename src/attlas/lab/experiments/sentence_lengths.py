@@ -78,7 +78,7 @@ def in_bucket(name: str) -> Condition:
     return {"texts": name, LEAST: BUCKETS[name][0]}
 
 
-def measure_lengths(context: Context) -> Iterator[Measurement]:
+def measure_buckets(context: Context) -> Iterator[Measurement]:
     """Train with and without attention on texts of all lengths, and test each length."""
     s = context.settings
     low, high = BUCKETS["short"]
@@ -178,7 +178,7 @@ EXPERIMENTS = (
         "with the right tokens. In a trial with another seed and 600 updates the model without "
         "attention had 4.9 BLEU on short texts. So rules about it ask for 3, and those about the "
         "model with attention for 6.",
-        measure=measure_lengths,
+        measure=measure_buckets,
         settings={
             "quick": {"pairs": 1500, "held back": 30, "recipe": _recipe(8)},
             "full": {"pairs": 24_000, "held back": 300, "recipe": _recipe(500)},

@@ -46,7 +46,7 @@ MODELS = {
 }
 
 
-def measure_heads(context: Context) -> Iterator[Measurement]:
+def measure_poolings(context: Context) -> Iterator[Measurement]:
     """Train each classifier on the same reviews, and the counts beside them."""
     s = context.settings
     train, test = reviews(context.seed, (s["train"], s["test"]), s["words"])
@@ -83,7 +83,7 @@ EXPERIMENTS = (
         "taken. Beside them are logistic regressions of counted words: TF-IDF of words, and the "
         "log-odds of words and pairs (naive Bayes). New reviews come from the same collection, and "
         "may be of the same films, so accuracies are not those of the test set.",
-        measure=measure_heads,
+        measure=measure_poolings,
         settings={
             "quick": {
                 "train": 600,
