@@ -136,15 +136,15 @@ EXPERIMENTS = (
         title="What reversal, dropout, attention and input feeding add, step by step",
         method="LSTMs learn to translate English captions to German (Multi30k), for as many "
         "updates. The base reads forwards, has no dropout, and its decoder has the encoder's last "
-        "state alone. Each further model has what the one before it has and one thing more: the "
-        "words of the source in reverse order, dropout of 0.2, Luong's attention to all positions "
-        "(general score) and input feeding. In the last one a window of five positions on each "
-        "side of a predicted place (local-p) takes the place of all positions. The paper stacks "
-        "four layers of 1,000 and scores global attention by location. Here is one layer of 128, "
-        "and captions have at most ten words and marks. In trials with another seed, models "
-        "without attention had 1 to 2 BLEU after as many tokens. So a step is judged by BLEU only "
-        "where one of its two models has 5. The perplexity is measured of all: the models are fed "
-        "with the right tokens of the captions that they translate.",
+        "state alone. Each further model adds one thing to the one before it. First come the words "
+        "of the source in reverse order, then dropout of 0.2. Then come Luong's attention to all "
+        "positions (general score) and input feeding. In the last model a window of five positions "
+        "on each side of a predicted place (local-p) takes the place of all positions. The paper "
+        "stacks four layers of 1,000 and scores global attention by location. Here is one layer of "
+        "128, and captions have at most ten words and marks. In trials with another seed, models "
+        "without attention had 1.2 to 2.3 BLEU. So a step is judged by BLEU only where one of its "
+        "two models has 5. The perplexity is measured of all: the models are fed with the right "
+        "tokens of the captions that they translate.",
         measure=measure_ladder,
         settings={
             "quick": {"pairs": 1000, "new": 20, "most words": 10, "recipe": _recipe(10)},
