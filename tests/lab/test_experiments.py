@@ -63,7 +63,7 @@ TINY: dict[str, dict[str, object]] = {
     "mechanisms": {"pairs": {"many": 300, "few": 200}, "held back": 5, "gold": 3},
     "luong-ladder": {"pairs": 300, "new": 5, "most words": 8},
     "lengths": {"pairs": 300, "held back": 15},
-    "mechanisms-cost": {"pairs": 300, "held back": 5, "rows": 2, "tokens": 5, "repeats": 1},
+    "mechanisms-cost": {"rows": 1, "repeats": 1},
     "sentiment-heads": {"train": 200, "test": 20, "words": 30, "epochs": 1},
     "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
     "qk-norm": {"length": 4, "updates": 20},

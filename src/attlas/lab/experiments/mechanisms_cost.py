@@ -1,8 +1,8 @@
-"""Score functions on captions and on Japanese, and the time and the memory of their training."""
+"""The time and the memory that each score function takes in training."""
 
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
@@ -13,26 +13,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attlas.data.vocabulary import END
-from attlas.lab.data import Pair, tanaka_pairs
-from attlas.lab.experiment import (
-    Claim,
-    Condition,
-    Context,
-    Experiment,
-    Measurement,
-    Published,
-    Source,
-)
-from attlas.lab.experiments.alignment import RECURRENT, bleu_of, ending, sampled
-from attlas.lab.experiments.luong_ladder import captions
-from attlas.lab.experiments.mechanisms import SCORES, translator
-from attlas.lab.sources import chapter_4, lesson
-from attlas.lab.verdict import All, Difference, Provided, Ratio, Rule
+from attlas.lab.experiment import Claim, Condition, Context, Experiment, Measurement, Plot, Source
+from attlas.lab.experiments.alignment import RECURRENT
+from attlas.lab.experiments.mechanisms import SCORES
+from attlas.lab.sources import chapter_4
+from attlas.lab.verdict import All, Ratio
+from attlas.models import RecurrentConfig
+from attlas.models.rnn.model import build_recurrent
+from attlas.training import read_recipe
 
-BLEU, NUMBERS = "BLEU on new pairs", "parameters"
+NUMBERS = "parameters"
 SECONDS = "milliseconds of processor time, forward and back"
 BYTES = "most mebibytes held, forward and back, beside parameters"
-CAPTIONS, JAPANESE = "captions, English to German", "Tanaka corpus, English to Japanese"
+LENGTHS = (20, 80)
 
 
 class HeldBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -76,130 +69,74 @@ def passes(model: nn.Module, source: Tensor, target: Tensor) -> None:
     model.zero_grad(set_to_none=True)
 
 
-def costs(models: Mapping[str, nn.Module], context: Context) -> Iterator[Measurement]:
-    """What a pass of each model takes, on one batch. The models take turns."""
-    s = context.settings
-    torch.manual_seed(context.seed)
-    ids = torch.randint(END + 1, s["symbols"], (2, s["rows"], s["tokens"]))
-    spent: dict[str, list[float]] = {score: [] for score in models}
-    for score, model in models.items():
-        model.train()
-        passes(model, *ids)
-        with HeldBytes() as counted:
-            passes(model, *ids)
-        yield Measurement(BYTES, counted.most / 2**20, {"score": score})
-        total = sum(parameter.numel() for parameter in model.parameters())
-        yield Measurement(NUMBERS, float(total), {"score": score})
-    for _ in range(s["repeats"]):
-        for score, model in models.items():
-            begun = time.process_time()
-            passes(model, *ids)
-            spent[score].append(1000 * (time.process_time() - begun))
-    for score, found in spent.items():
-        yield Measurement(SECONDS, median(found), {"score": score})
-
-
-def corpora(context: Context) -> dict[str, tuple[list[Pair], list[Pair]]]:
-    """Pairs to train with, and others, of each corpus."""
-    s = context.settings
-    sizes, most = (s["pairs"], s["held back"]), s["most words"]
-    pairs = [pair for pair in tanaka_pairs() if len(pair[0].split()) <= most]
-    new = captions("test_2016_flickr", most)[: s["held back"]]
-    return {
-        CAPTIONS: (captions("train", most)[: s["pairs"]], new),
-        JAPANESE: sampled(pairs, context.seed, sizes, s["least words"]),
-    }
+def models_of(context: Context) -> dict[str, nn.Module]:
+    """An untrained model with each score function."""
+    s, found = context.settings, dict[str, nn.Module]()
+    for score, settings in SCORES.items():
+        config = read_recipe("multi30k", [*s["recipe"], *settings]).model
+        assert isinstance(config, RecurrentConfig)
+        torch.manual_seed(context.seed)
+        found[score] = build_recurrent(config, s["symbols"], s["symbols"]).train()
+    return found
 
 
 def measure_costs(context: Context) -> Iterator[Measurement]:
-    """Train each score function on each corpus for as many updates; what a pass takes."""
-    models = dict[str, nn.Module]()
-    for corpus, (train, new) in corpora(context).items():
-        for score in SCORES:
-            label = f"{corpus.split(',')[0]}-{score.split(',')[0]}".replace(" ", "-")
-            run = translator(context, label, train, new, score)
-            yield Measurement(BLEU, bleu_of(run), {"score": score, "corpus": corpus})
-            if corpus == CAPTIONS:
-                models[score] = run.model()
-    yield from costs(models, context)
+    """What a pass of each model takes, on one batch of each length. The models take turns."""
+    s, models = context.settings, models_of(context)
+    for score, model in models.items():
+        total = sum(parameter.numel() for parameter in model.parameters())
+        yield Measurement(NUMBERS, float(total), {"score": score})
+    for length in LENGTHS:
+        context.report(f"texts of {length} tokens")
+        ids = torch.randint(END + 1, s["symbols"], (2, s["rows"], length))
+        spent: dict[str, list[float]] = {score: [] for score in models}
+        for score, model in models.items():
+            passes(model, *ids)
+            with HeldBytes() as counted:
+                passes(model, *ids)
+            where: Condition = {"score": score, "tokens": length}
+            yield Measurement(BYTES, counted.most / 2**20, where)
+        for _ in range(s["repeats"]):
+            for score, model in models.items():
+                begun = time.process_time()
+                passes(model, *ids)
+                spent[score].append(1000 * (time.process_time() - begun))
+        for score, found in spent.items():
+            yield Measurement(SECONDS, median(found), {"score": score, "tokens": length})
 
 
-def _of(score: str, corpus: str) -> Condition:
-    return {"score": score, "corpus": corpus}
-
-
-def _more(more: str, less: str, bound: float) -> Rule:
-    """A difference on each corpus, where one of the two models has learnt to translate."""
+def _times(metric: str, more: str, less: tuple[str, ...], bound: float) -> All:
+    """How many times as much one score takes as the others, at each length."""
     return All(
         *(
-            Provided(
-                Difference(BLEU, _of(more, corpus), _of(less, corpus), bound),
-                BLEU,
-                5.0,
-                _of(more, corpus),
-                _of(less, corpus),
+            Ratio(
+                metric,
+                {"score": more, "tokens": length},
+                {"score": score, "tokens": length},
+                bound,
             )
-            for corpus in (CAPTIONS, JAPANESE)
+            for length in LENGTHS
+            for score in less
         )
     )
 
 
-def _recipe(updates: int) -> tuple[str, ...]:
-    kept = (one for one in RECURRENT if "vocabulary.size" not in one and "rate" not in one)
-    return (
-        *kept,
-        *ending(updates, "linear"),
-        "vocabulary.size=2000",
-        "batching.max_tokens=512",
-        "training.label_smoothing=0",
-        "training.learning_rate=4e-3",
-        "training.averaging={kind='none'}",
-    )
-
-
-_LUONG = Source("Luong et al., 2015", "table 4")
-_BRITZ = Source("Britz et al., 2017", "table of attention mechanisms", read=False)
-_DOT_AND_GENERAL = (
-    Published("BLEU, global, dot", 20.5, _LUONG),
-    Published("BLEU, global, general", 19.1, _LUONG),
-)
+_RECIPE = tuple(one for one in RECURRENT if one.startswith("model."))
 EXPERIMENTS = (
     Experiment(
         name="mechanisms-cost",
-        title="Score functions on captions and on Japanese, and what their training costs",
-        method="GRUs with Bahdanau's decoder learn to translate English captions to German "
-        "(Multi30k), and English sentences to Japanese (Tanaka corpus, in words), for as many "
-        "updates. They differ in the score function. Local attention reads three positions on "
-        "each side of a predicted place. BLEU is that of captions of the test set, and of "
-        "sentences that were held back. Time and memory are those of the models of captions, on "
-        "one batch of random tokens: cross-entropy and its gradients, without the optimizer. The "
-        "models take turns, and the median counts. Memory is what all tensors hold together at "
+        title="What each score function costs in training",
+        method="GRUs with Bahdanau's decoder differ in the score function. Their sizes are those "
+        "of the experiment mechanisms, which has their BLEU. Models are untrained, and read random "
+        "tokens, as many in the source as in the target. A pass is the cross-entropy and its "
+        "gradients, without the optimizer. The models take turns, and the median counts. The time "
+        "is that of the processor, with one thread. Memory is what all tensors hold together at "
         "the worst moment, parameters aside.",
         measure=measure_costs,
         alone=True,
         settings={
-            "quick": {
-                "pairs": 400,
-                "held back": 10,
-                "least words": 4,
-                "most words": 12,
-                "recipe": _recipe(4),
-                "symbols": 260,
-                "rows": 8,
-                "tokens": 20,
-                "repeats": 2,
-            },
-            "full": {
-                "pairs": 20_000,
-                "held back": 200,
-                "least words": 4,
-                "most words": 12,
-                "recipe": _recipe(200),
-                "symbols": 1000,
-                "rows": 32,
-                "tokens": 40,
-                "repeats": 15,
-            },
+            "quick": {"recipe": _RECIPE, "symbols": 500, "rows": 2, "repeats": 1},
+            "full": {"recipe": _RECIPE, "symbols": 2000, "rows": 8, "repeats": 5},
         },
         seeds={"quick": 2, "full": 3},
         claims=(
@@ -207,78 +144,30 @@ EXPERIMENTS = (
                 "A pass of training takes longer with an additive score than with a dot or a "
                 "general one.",
                 chapter_4("4.3.1"),
-                All(
-                    *(
-                        Ratio(SECONDS, {"score": "additive"}, {"score": score}, 1.1)
-                        for score in ("dot", "general")
-                    )
-                ),
+                _times(SECONDS, "additive", ("dot", "general"), 1.1),
                 "A multiplicative score that takes within 10 % of the time.",
                 judged_at=("full",),
             ),
             Claim(
-                "A pass of training holds more memory with an additive score than with a dot or a "
-                "general one.",
-                chapter_4("Exercise 4.1"),
-                All(
-                    *(
-                        Ratio(BYTES, {"score": "additive"}, {"score": score}, 1.1)
-                        for score in ("dot", "general")
-                    )
-                ),
+                "It holds more memory, too.",
+                Source("Vaswani et al., 2017", "section 3.2.1", read=False),
+                _times(BYTES, "additive", ("dot", "general"), 1.1),
                 "A multiplicative score that holds within 10 % of the memory.",
                 judged_at=("full",),
             ),
             Claim(
-                "Attention makes a pass of training take twice as long or more.",
+                "Attention makes a pass take twice as long or more.",
                 chapter_4("Exercise 4.1"),
                 All(
-                    *(
-                        Ratio(SECONDS, {"score": score}, {"score": "none"}, 2.0)
-                        for score in SCORES
-                        if score != "none"
-                    )
+                    *(_times(SECONDS, score, ("none",), 2.0) for score in SCORES if score != "none")
                 ),
                 "A score function with which a pass takes less than twice the time without.",
                 judged_at=("full",),
             ),
-            Claim(
-                "Attention translates better than none, of captions and into Japanese.",
-                _BRITZ,
-                All(*(_more(score, "none", 2.0) for score in ("additive", "dot", "general"))),
-                "A score function that is within 2 BLEU of no attention.",
-                (
-                    Published("BLEU, additive", 22.47, _BRITZ),
-                    Published("BLEU, multiplicative", 22.33, _BRITZ),
-                    Published("BLEU, no attention", 9.98, _BRITZ),
-                ),
-            ),
-            Claim(
-                "A dot score translates about as well as an additive one, of captions and into "
-                "Japanese.",
-                lesson("Luong attention (multiplicative)"),
-                _more("dot", "additive", -1.0),
-                "A dot score that is more than 1 BLEU worse.",
-            ),
-            Claim(
-                "A dot score translates better than a general one, of captions and into Japanese.",
-                _LUONG,
-                _more("dot", "general", 0.5),
-                "A general score that is within half a BLEU point.",
-                _DOT_AND_GENERAL,
-            ),
-            Claim(
-                "A window in a predicted place (local-p) translates better than all positions, of "
-                "captions and into Japanese.",
-                _LUONG,
-                _more("local-p, general", "general", 0.5),
-                "All positions that are within half a BLEU point.",
-                (
-                    Published("BLEU, global, general", 19.1, _LUONG),
-                    Published("BLEU, local-p, general", 20.9, _LUONG),
-                ),
-            ),
         ),
-        needs=("multi30k", "tanaka-en-ja"),
+        plots=(
+            Plot(SECONDS, "tokens", "score", logarithmic=True),
+            Plot(BYTES, "tokens", "score", logarithmic=True),
+        ),
     ),
 )
