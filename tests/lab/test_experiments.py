@@ -20,7 +20,6 @@ from attlas.lab.experiments.alignment import (
 from attlas.lab.experiments.coreference import IT, Example, examples, most_of_all, right_noun
 from attlas.lab.experiments.induction import predicted, prefix_matching
 from attlas.lab.experiments.luong_ladder import reversed_sources
-from attlas.lab.experiments.mechanisms_cost import HeldBytes
 from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
@@ -240,28 +239,6 @@ def test_buckets_hold_the_same_sentences_in_texts_of_their_lengths() -> None:
 
 def test_a_reversed_source_keeps_its_words_and_its_target() -> None:
     assert reversed_sources([("a b ,", "x y")]) == [(", b a", "x y")]
-
-
-def test_held_bytes_are_those_of_the_tensors_that_are_there_together() -> None:
-    with HeldBytes() as counted:
-        first = torch.ones(1000)
-        second = first + 1
-        view = second[:10]
-        del first
-        third = second * 2
-        assert counted.held == 8000
-        del second, third
-        assert counted.held == 4000  # of the view
-    assert view.sum() == 20
-    assert counted.most == 8000
-
-
-def test_held_bytes_include_what_is_kept_for_the_gradient() -> None:
-    weight = torch.ones(1000, requires_grad=True)
-    with HeldBytes() as counted:
-        loss = (weight * 2).tanh().sum()
-        assert counted.held == 2 * 4000 + 4 - 4000  # tanh keeps its output alone
-        torch.autograd.backward(loss)
 
 
 def test_the_entropy_of_even_weights_is_1() -> None:

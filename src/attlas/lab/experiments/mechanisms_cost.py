@@ -1,21 +1,18 @@
 """The time and the memory that each score function takes in training."""
 
 import time
-import weakref
 from collections.abc import Iterator
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from attlas.data.vocabulary import END
 from attlas.lab.experiment import Claim, Condition, Context, Experiment, Measurement, Plot, Source
 from attlas.lab.experiments.alignment import RECURRENT
 from attlas.lab.experiments.mechanisms import SCORES
+from attlas.lab.experiments.sparse_cost import peak_bytes
 from attlas.lab.sources import chapter_4
 from attlas.lab.verdict import All, Ratio
 from attlas.models import RecurrentConfig
@@ -26,40 +23,6 @@ NUMBERS = "parameters"
 SECONDS = "milliseconds of processor time, forward and back"
 BYTES = "most mebibytes held, forward and back, beside parameters"
 LENGTHS = (20, 80)
-
-
-class HeldBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the bytes of all tensors that are made inside the block, and keeps the most held at
-    a time. A tensor is counted until its memory is free. What a kernel takes and gives back before
-    it returns is not seen.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.held = self.most = 0
-        self._storages: dict[int, weakref.ref[Any]] = {}
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        found = func(*args, **(kwargs or {}))
-        for value in tree_leaves(found):
-            if isinstance(value, Tensor):
-                self._count(value.untyped_storage())
-        return found
-
-    def _count(self, storage: Any) -> None:
-        key, size = storage._cdata, storage.nbytes()
-        if key in self._storages:
-            return
-
-        def freed(_: Any) -> None:
-            del self._storages[key]
-            self.held -= size
-
-        self._storages[key] = weakref.ref(storage, freed)
-        self.held += size
-        self.most = max(self.most, self.held)
 
 
 def passes(model: nn.Module, source: Tensor, target: Tensor) -> None:
@@ -92,10 +55,9 @@ def measure_costs(context: Context) -> Iterator[Measurement]:
         spent: dict[str, list[float]] = {score: [] for score in models}
         for score, model in models.items():
             passes(model, *ids)
-            with HeldBytes() as counted:
-                passes(model, *ids)
+            held = peak_bytes(lambda model=model, ids=ids: passes(model, *ids))  # type: ignore[misc]
             where: Condition = {"score": score, "tokens": length}
-            yield Measurement(BYTES, counted.most / 2**20, where)
+            yield Measurement(BYTES, held / 2**20, where)
         for _ in range(s["repeats"]):
             for score, model in models.items():
                 begun = time.process_time()
