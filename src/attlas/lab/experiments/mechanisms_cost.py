@@ -92,8 +92,8 @@ EXPERIMENTS = (
         "of the experiment mechanisms, which has their BLEU. Models are untrained, and read random "
         "tokens, as many in the source as in the target. A pass is the cross-entropy and its "
         "gradients, without the optimizer. The models take turns, and the median counts. The time "
-        "is that of the processor, with one thread. Memory is what all tensors hold together at "
-        "the worst moment, parameters aside.",
+        "is that of the processor, with one thread, while other programs were running. Memory is "
+        "what all tensors hold together at the worst moment, parameters aside.",
         measure=measure_costs,
         alone=True,
         settings={
