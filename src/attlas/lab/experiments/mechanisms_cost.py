@@ -111,7 +111,8 @@ EXPERIMENTS = (
                 judged_at=("full",),
             ),
             Claim(
-                "It holds more memory, too.",
+                "A pass of training holds more memory with an additive score than with a dot or a "
+                "general one.",
                 Source("Vaswani et al., 2017", "section 3.2.1", read=False),
                 _times(BYTES, "additive", ("dot", "general"), 1.1),
                 "A multiplicative score that holds within 10 % of the memory.",
