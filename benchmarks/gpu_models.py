@@ -205,19 +205,23 @@ def training(machine: Any) -> dict[str, Any]:
     """
     dry = machine.device.type == "cpu"
     found: dict[str, Any] = {}
+    first = recipe_of(256, "none", machine.device, dry=dry)
+    splits = first.data.load()
+    read = splits, task_of(first).vocabularies_of(first, splits)
     for tokens in (256,) if dry else (4096, 16384, 65536):
         for numbers, autocast in NUMBERS.items():
             with tf32_products(numbers == "TF32"):
-                compared = _compared(machine, tokens, autocast, dry=dry)
+                compared = _compared(machine, read, tokens, autocast, dry=dry)
             found[f"{tokens:,} tokens, {numbers}"] = compared
     return found
 
 
-def _compared(machine: Any, tokens: int, autocast: str, *, dry: bool) -> dict[str, Any]:
+def _compared(
+    machine: Any, read: tuple[Any, Any], tokens: int, autocast: str, *, dry: bool
+) -> dict[str, Any]:
+    """One size of batches in one kind of numbers; `read`: the data, and its vocabularies."""
     recipe = recipe_of(tokens, autocast, machine.device, dry=dry)
-    kind = task_of(recipe)
-    splits = recipe.data.load()
-    task = kind(recipe, splits, kind.vocabularies_of(recipe, splits))
+    task = task_of(recipe)(recipe, *read)
     made = task.batches(recipe.seed)
     every = [made.batch(rows) for rows in made.epoch(1)]
     # As many as make some seconds of a loop whose kernels plan every new shape.

@@ -106,7 +106,7 @@ export function look(whole: Look): Look {
  *     w=1 pieces joined to words   t least weight of a line in hundredths   x=1 sinks left out
  *     out an output that is doubted   wt a weight set by hand, in hundredths   er a token erased
  *     f what scores are multiplied by, a place of its slider   u=1 nothing hides keys
- *     np=1 queries and keys without positions   n words of the translation that are there
+ *     np=1 queries and keys without positions   n words of the translation that are there, from 1
  *     b the source whose head is compared with the one in view
  */
 export function written(link: Link): string {
@@ -190,7 +190,7 @@ const FIELDS: { readonly [Name in keyof Flat]: Field<Flat[Name]> } = {
   factor: ["f", (value) => upTo(PLACES, value)],
   unmasked: ["u", yes, Number],
   unplaced: ["np", yes, Number],
-  grown: ["n", number],
+  grown: ["n", (value) => number(value) || null],
   beside: ["b", number],
 };
 const ENTRIES = Object.entries(FIELDS) as [keyof Flat, Field<unknown>][];

@@ -20,7 +20,8 @@ export interface Facts {
 export interface Model {
   readonly facts: Facts;
   readonly texts: readonly string[] | null;
-  /** Whether the door has the reader's notes, and links of annotators. */
+  /** Whether the door has the reader's notes, links of annotators, and Parquet. */
+  readonly parquet?: boolean;
   readonly notes?: boolean;
   readonly gold?: boolean;
   /** The names of all that can be shown, where there are several. */
@@ -162,20 +163,8 @@ export interface MechanismQuestion {
   readonly unplaced?: boolean;
 }
 
-/** How the weights of a row came about: weight = softmax(cap(scale · product) + bias) over the keys
- * that are seen. A long vector is cut. */
-export interface Explained {
-  /** Why nothing of this is known; "" where it is. */
-  readonly missing: string;
-  readonly form: "scaled" | "dot" | "general" | "additive" | "concat";
-  readonly scale: number;
-  readonly softcap: number | null;
-  /** How many numbers a query and a key have. */
-  readonly width: number;
-  readonly query: readonly (number | null)[];
-  /** v of v · tanh(q + k); null where the product is q · k. */
-  readonly energy: readonly (number | null)[] | null;
-  /** A number in each column for each key that was sent, in the order of the text. */
+/** Of a row, a number in each column for each key that was sent, in the order of the text. */
+export interface Scores {
   readonly keys: {
     readonly index: readonly number[];
     readonly product: readonly (number | null)[];
@@ -187,6 +176,23 @@ export interface Explained {
   };
   /** What was not sent: keys that are seen, the logarithm of the sum of their e^score; and others. */
   readonly left: { readonly seen: number; readonly log_sum: number | null; readonly hidden: number };
+}
+
+/** How the weights of a row came about: weight = softmax(cap(scale · product) + bias) over the keys
+ * that are seen. A long vector is cut. */
+export interface Explained extends Scores {
+  /** Why nothing of this is known; "" where it is. */
+  readonly missing: string;
+  readonly form: "scaled" | "dot" | "general" | "additive" | "concat";
+  readonly scale: number;
+  readonly softcap: number | null;
+  /** How many numbers a query and a key have. */
+  readonly width: number;
+  readonly query: readonly (number | null)[];
+  /** v of v · tanh(q + k); null where the product is q · k. */
+  readonly energy: readonly (number | null)[] | null;
+  /** The same row with positions, where the rest is without them; null where it is with them. */
+  readonly placed: Scores | null;
   /** The keys whose vectors were sent. */
   readonly shown: readonly number[];
   readonly vectors: readonly (readonly (number | null)[])[];
@@ -256,8 +262,8 @@ export interface Door {
   statistics(map: string, signal: AbortSignal): Promise<Statistics>;
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
-  /** Of a server: the page with this text as one file. */
-  file?(map: string): Promise<ArrayBuffer>;
+  /** Of a server: the page with this text as one file; or numbers of a layer in Parquet. */
+  file?(map: string, layer?: number, part?: Part): Promise<ArrayBuffer>;
   /** The image of a layer that has one, as PNG. */
   image(map: string, layer: number, signal: AbortSignal): Promise<ArrayBuffer>;
   /** Of a server, of a map that takes long: what it knows of a part at once, and which share of it

@@ -3,9 +3,10 @@ import { useRef } from "preact/hooks";
 import { fileName } from "./csv.ts";
 import { csvOf, mapTitle, png, print, save, svg } from "./export.ts";
 import { useExplorer } from "./panel.ts";
+import type { Part } from "./door.ts";
 import { Problem } from "./problem.ts";
 
-const TYPES = { svg: "image/svg+xml", csv: "text/csv;charset=utf-8", png: "image/png", html: "text/html" };
+const TYPES = { svg: "image/svg+xml", csv: "text/csv;charset=utf-8", png: "image/png", html: "text/html", parquet: "" };
 
 /** What is on screen as a file, and as a link. */
 export function ExportMenu() {
@@ -17,14 +18,19 @@ export function ExportMenu() {
     menu.current.querySelector("summary")?.focus();
   };
   const { door } = explorer;
-  const html = () => {
+  const written = (part?: Part) => {
+    const { answer, sheet } = explorer.state;
     explorer.notice.value = "Writing the file…";
-    return door.file?.(explorer.state.answer?.map ?? "");
+    return door.file?.(answer?.map ?? "", sheet?.layer, part);
   };
-  const file = async (ending: "png" | "svg" | "csv" | "pdf" | "html") => {
+  const parquet = () => {
+    const { sheet, view, head } = explorer.state;
+    return sheet && written({ excerpt: view ?? sheet.excerpt, head: sheet.head ?? head });
+  };
+  const file = async (ending: "png" | "svg" | "csv" | "pdf" | "html" | "parquet") => {
     close();
     try {
-      const found = await { svg, csv: csvOf, png, pdf: svg, html }[ending](explorer);
+      const found = await { svg, csv: csvOf, png, pdf: svg, html: () => written(), parquet }[ending](explorer);
       if (found == null) throw new Problem("a map on screen", "none", "show a head first");
       if (ending === "pdf") return await print(found as string);
       const title = ending === "html" ? (explorer.state.model?.facts.name ?? "") : mapTitle(explorer);
@@ -77,6 +83,11 @@ export function ExportMenu() {
         </button>
         {door.file && (
           <>
+            {explorer.now.model.value?.parquet && (
+              <button id="export-parquet" type="button" onClick={() => void file("parquet")}>
+                Parquet of its numbers
+              </button>
+            )}
             <button id="export-html" type="button" onClick={() => void file("html")}>
               One file: opens offline
             </button>

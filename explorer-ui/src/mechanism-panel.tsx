@@ -62,7 +62,8 @@ export function MechanismPanel() {
   }
   const [factor, masked] = [factorAt(now.factor.value), !now.unmasked.value];
   const result = computed(found, factor, masked);
-  const all = { ...came.value, result, row: name("rows")(shown.row), keyName: name("keys"), factor, masked };
+  const placed = found.placed && computed({ ...found, ...found.placed }, factor, masked);
+  const all = { ...came.value, result, placed, row: name("rows")(shown.row), keyName: name("keys"), factor, masked };
   const most = result.lines.reduce((best, line) => (line.weight > best.weight ? line : best), result.lines[0] as Line);
   const wanted = near.value ?? asked.key ?? most.key;
   const line = result.lines.find((one) => one.key === wanted) ?? most;
@@ -92,6 +93,8 @@ export function MechanismPanel() {
 
 interface Shown extends Came {
   readonly result: Computed;
+  /** The same with positions, beside a row that is without them. */
+  readonly placed: Computed | null;
   readonly row: string;
   readonly keyName: (index: number) => string;
   readonly factor: number;
@@ -131,7 +134,7 @@ function Formula({ found, result, keyName, factor, line }: Shown & { line: Line 
 }
 
 /** The slider for the scale, and the switch of the mask. */
-function Controls({ found, result, factor, masked }: Shown) {
+function Controls({ found, result, placed, factor, masked }: Shown) {
   const explorer = useExplorer();
   const place = explorer.now.factor.value;
   const root = isRoot(found.scale, found.width) ? placeAt(Math.sqrt(found.width)) : null;
@@ -191,7 +194,8 @@ function Controls({ found, result, factor, masked }: Shown) {
         <p class="note">Positions stay: {found.no_positions}.</p>
       )}
       <p id="entropy" role="status">
-        Entropy <b>{result.entropy.toFixed(2)}</b> of at most {result.most.toFixed(2)} nats.
+        Entropy <b>{result.entropy.toFixed(2)}</b>
+        {placed && `, with positions ${placed.entropy.toFixed(2)},`} of at most {result.most.toFixed(2)} nats.
       </p>
       <p class="note">
         A larger scale makes the weights sharper.
@@ -201,7 +205,7 @@ function Controls({ found, result, factor, masked }: Shown) {
   );
 }
 
-function Table({ asked, found, result, row, keyName, factor, masked, line, point }: Shown & { line: Line; point: (key: number) => void }) {
+function Table({ asked, found, result, placed, row, keyName, factor, masked, line, point }: Shown & { line: Line; point: (key: number) => void }) {
   const explorer = useExplorer();
   const shown = new Set(found.shown);
   const lines = result.lines.filter(({ key }) => shown.has(key));
@@ -223,6 +227,12 @@ function Table({ asked, found, result, row, keyName, factor, masked, line, point
         <thead>
           <tr>
             <th scope="col">key</th>
+            {placed && (
+              <>
+                <th scope="col">score with positions</th>
+                <th scope="col">weight with positions</th>
+              </>
+            )}
             <th scope="col">{product}</th>
             {scaled !== 1 && <th scope="col">× {times(scaled)}</th>}
             {found.keys.bias !== null && <th scope="col">+ bias</th>}
@@ -231,35 +241,45 @@ function Table({ asked, found, result, row, keyName, factor, masked, line, point
           </tr>
         </thead>
         <tbody>
-          {lines.map(({ key, product, bias, score, weight, hidden }) => (
-            <tr key={key} class={key === line.key ? "partner" : undefined} data-key={key} onPointerEnter={() => point(key)}>
-              <th scope="row">
-                <button
-                  type="button"
-                  class="link"
-                  aria-pressed={asked.key === key}
-                  onFocus={() => point(key)}
-                  onClick={() => (inside(key) ? pin(key) : point(key))}
-                >
-                  <bdi>{keyName(key)}</bdi>
-                </button>
-              </th>
-              <td>{plain(product)}</td>
-              {scaled !== 1 && <td>{plain(product === null ? null : product * scaled)}</td>}
-              {found.keys.bias !== null && <td>{plain(bias)}</td>}
-              {(found.softcap !== null || found.keys.bias !== null) && <td>{plain(score)}</td>}
-              {hidden !== "" ? (
-                <td class="wide impossible">hidden: {hidden}</td>
-              ) : (
-                <td class="wide">
-                  <span class="track">
-                    <span class="bar" style={{ width: `${(weight * 100).toFixed(2)}%` }} />
-                  </span>
-                  <span class="number">{exact(weight)}</span>
-                </td>
-              )}
-            </tr>
-          ))}
+          {lines.map(({ key, product, bias, score, weight, hidden }) => {
+            const before = placed?.lines.find((one) => one.key === key);
+            return (
+              <tr key={key} class={key === line.key ? "partner" : undefined} data-key={key} onPointerEnter={() => point(key)}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    class="link"
+                    aria-pressed={asked.key === key}
+                    onFocus={() => point(key)}
+                    onClick={() => (inside(key) ? pin(key) : point(key))}
+                  >
+                    <bdi>{keyName(key)}</bdi>
+                  </button>
+                </th>
+                {before && (
+                  <>
+                    <td>{plain(before.score)}</td>
+                    <td>{exact(before.weight)}</td>
+                  </>
+                )}
+                <td>{plain(product)}</td>
+                {scaled !== 1 && <td>{plain(product === null ? null : product * scaled)}</td>}
+                {found.keys.bias !== null && <td>{plain(bias)}</td>}
+                {(found.softcap !== null || found.keys.bias !== null) && <td>{plain(score)}</td>}
+                {hidden !== "" ? (
+                  <td class="wide impossible">hidden: {hidden}</td>
+                ) : (
+                  <td class="wide">
+                    <span class="track">
+                      <span class="bar" style={{ width: `${(weight * 100).toFixed(2)}%` }} />
+                      {before && <span class="bar other" style={{ width: `${(before.weight * 100).toFixed(2)}%` }} />}
+                    </span>
+                    <span class="number">{exact(weight)}</span>
+                  </td>
+                )}
+              </tr>
+            );
+          })}
         </tbody>
       </table>
       <p class="note">

@@ -56,8 +56,8 @@ export class Served implements Door {
     return this.bytes(path(map, `${layer}/image`), signal);
   }
 
-  file(map: string): Promise<ArrayBuffer> {
-    return this.bytes(path(map, "file"));
+  file(map: string, layer?: number, part?: Part): Promise<ArrayBuffer> {
+    return this.bytes(path(map, part ? `${layer}/parquet?${ranges(part.excerpt)}${said("head", part.head)}` : "file"));
   }
 
   mechanism(map: string, { layer, head, row, key, unplaced }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {

@@ -93,6 +93,7 @@ const DAMAGED = [
   "#text=a&fp=1..2",
   "#text=a&fp=-1",
   "#text=a&v=1&out=-1",
+  "#text=a&v=1&n=0", // no page shows no word of a translation
 ];
 
 for (const hash of DAMAGED) {

@@ -21,6 +21,7 @@ const found: Explained = {
     weight: [0.7310586, 0.2689414, 0],
   },
   left: { seen: 0, log_sum: null, hidden: 0 },
+  placed: null,
   shown: [0, 1, 2],
   vectors: [
     [1, 1, 2, 5],

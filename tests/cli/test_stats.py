@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas._files import held
+from attlas.corpus_statistics.formats import CsvTable, ParquetTable
 from attlas.corpus_statistics.table import COLUMNS, TOKEN_COLUMNS, Column
 from attlas.errors import AttlasError
 from attlas.inference import Translator
 from attlas.jobs import checkpointed_output as part
 from attlas.jobs import statistics as stats_measuring
 from attlas.jobs import statistics as stats_work
-from attlas.jobs.tables import CsvTable, ParquetTable
 from support.command_line import called
 from support.small_models import saved
 from support.warm_processes import WarmProcess
@@ -459,7 +459,7 @@ def test_without_pyarrow_the_extra_is_named_and_csv_goes_on(
     code, _, error = stats(bert, corpus, "-o", tmp_path / "t.parquet")
     assert code == 2
     assert error == (
-        "attlas: expected statistics in Parquet; got an installation without it; run: pip install "
+        "attlas: expected numbers in Parquet; got an installation without it; run: pip install "
         "'attlas[parquet]'\n"
     )
     assert stats(bert, corpus, "-o", tmp_path / "t.csv")[0] == 0

@@ -1,5 +1,7 @@
 """An exported page in a real browser: opened from disk, with no network."""
 
+import base64
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from attlas.explorer import app
+from attlas.explorer import app, backends
 from attlas.explorer.notes import NotesFile
 from attlas.patterns import everywhere
 from attlas.recording import FactoredAttentionMap, Trace
@@ -168,6 +170,34 @@ def test_the_file_that_the_menu_saves_opens_from_disk_with_what_was_on_screen(
         assert complaints(driver) == []
     finally:
         network_again(driver)
+
+
+def test_the_numbers_on_screen_are_saved_in_parquet_where_it_is_there(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_table = pytest.importorskip("pyarrow.parquet").read_table
+    trace = made(7)
+    with serving(app(trace, name="numbers")) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        reader.enter("#v=1&row=0&l=0&h=2&q=1-3&k=2-6")
+        driver.wait("page.querySelector('#map')")
+        driver.run(SAVED)
+        driver.run("page.querySelector('#export-parquet').click()")
+        driver.wait("window.saved.length === 1")
+        script = """
+            const done = arguments[arguments.length - 1];
+            window.saved[0].arrayBuffer().then(content =>
+                done(btoa(String.fromCharCode(...new Uint8Array(content)))))"""
+        content = driver.ask("POST", "/execute/async", {"script": script, "args": []})
+        assert driver.run("return window.named").endswith("-rows-1-3-keys-2-6.parquet")
+    found = read_table(io.BytesIO(base64.b64decode(content))).to_pydict()
+    weights = trace["encoder.0"].weights()[0, 2, 1:4, 2:7].flatten().tolist()
+    assert found["weight"] == pytest.approx(weights, abs=1e-6)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    with serving(app(trace, name="numbers")) as url, well_behaved(driver, url):
+        Reader(driver, url).enter()
+        driver.wait("page.querySelector('#export-html')")
+        assert driver.run("return page.querySelector('#export-parquet')") is None
 
 
 def test_what_goes_wrong_with_the_file_is_said(driver: Driver) -> None:

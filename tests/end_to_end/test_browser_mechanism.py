@@ -178,9 +178,29 @@ def test_the_products_without_positions_are_those_of_the_model(reader: Reader, u
     after = table(reader)
     assert after != before
     for place, row in enumerate(after):
-        assert number(row[1]) == pytest.approx(keys["product"][place], abs=0.0051)
+        assert number(row[3]) == pytest.approx(keys["product"][place], abs=0.0051)
         if place <= 3:
-            assert number(row[3]) == pytest.approx(100 * keys["weight"][place], abs=0.051)
+            assert number(row[5]) == pytest.approx(100 * keys["weight"][place], abs=0.051)
+    # Beside it the row with positions, as it stood before.
+    assert [row[1:3] for row in after[:4]] == [row[2:4] for row in before[:4]]
+    assert {number(row[2]) for row in after[4:]} == {0}
+    bars = reader.driver.run(
+        "return [...page.querySelectorAll('#scores tr:nth-child(1) .bar')].map(e => e.style.width)"
+    )
+    weights = [100 * keys["weight"][0], number(before[0][3])]
+    assert [float(bar.strip("%")) for bar in bars] == pytest.approx(weights, abs=0.051)
+    with_positions = reported(url, "head=1&row=3")["keys"]["weight"][:4]
+    entropy = torch.distributions.Categorical(torch.tensor(with_positions)).entropy()
+    assert f"with positions {entropy:.2f}, of at most 1.39" in reader.text("#entropy")
+    # The slider and the mask change both.
+    reader.driver.run("page.querySelector('#unmasked').focus()")
+    reader.driver.keys([" "])
+    reader.driver.wait("!page.querySelector('#scores .impossible')")
+    scores = torch.tensor(reported(url, "head=1&row=3")["keys"]["score"], dtype=torch.float64)
+    shown = [number(row[2]) for row in table(reader)]
+    assert shown == pytest.approx((100 * scores.softmax(0)).tolist(), abs=0.051)
+    reader.driver.keys([" "])
+    reader.driver.wait("page.querySelector('#scores .impossible')")
     link = reader.link()
     assert "&np=1" in link
     enter(reader, link)

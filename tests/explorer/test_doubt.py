@@ -1,13 +1,16 @@
 """What an output becomes when a head looks elsewhere, against the model itself, changed by hand."""
 
 import copy
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import torch
 from starlette.testclient import TestClient
@@ -17,7 +20,7 @@ import attlas
 from attlas.data import LabelledVocabularies
 from attlas.data.vocabularies import Labels
 from attlas.data.vocabulary import BEGIN, END, Words
-from attlas.explorer import app
+from attlas.explorer import app, doubt
 from attlas.explorer.backends import LabellingTranslator
 from attlas.explorer.cancellation import SearchTurns
 from attlas.explorer.doubt import Question, _Doubt
@@ -30,6 +33,7 @@ from attlas.models import (
 )
 from attlas.recording import permuted
 from attlas.recording.maps.reductions import PassCancelledError
+from support.page_visits import serving
 from support.small_models import saved
 from support.small_translators import small_translator
 
@@ -405,6 +409,59 @@ def test_all_tokens_cannot_be_erased_and_a_query_that_sees_one_key_keeps_its_wei
     found = requested.effects(layer, "head=0&output=1&row=0&weight=0&erased=0:12")
     assert "not all of them" in found["by"]["erased"]["impossible"]
     assert "sees several keys" in found["by"]["weight"]["impossible"]
+
+
+@pytest.mark.parametrize("kind", ["transformer", "additive"])
+def test_readers_who_take_turns_get_what_each_gets_alone(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = {"transformer": [CROSS, "decoder.layers.0.self_attention"], "additive": []}[kind]
+    layers = layers or ["decoder.attention"]
+    shown = translator(kind)
+    turns: list[int] = []
+    passed_on = SearchTurns._pass_on
+
+    def pass_on(own: SearchTurns, stop: threading.Event) -> None:
+        turns.append(threading.get_ident())
+        passed_on(own, stop)
+
+    monkeypatch.setattr(SearchTurns, "_pass_on", pass_on)
+    monkeypatch.setattr(doubt, "_STEPS", 6)
+    monkeypatch.setattr(doubt, "_STARTS", 2)
+    with serving(app(shown)) as url:
+        reported = httpx.post(f"{url}api/translate", json={"text": TEXT}).json()
+        names = [layer["name"] for layer in reported["layers"]]
+        maps = f"{url}api/maps/{reported['map']}"
+        addresses = [
+            f"{maps}/{names.index(layer)}/{what}"
+            for layer in layers
+            for what in (
+                "adversary?head=0&output=1&row=1",
+                "doubt?head=0&output=1&row=1&key=0&weight=0.5",
+                "mechanism?head=0&row=1&positions=0",
+            )
+        ]
+
+        def answered(address: str) -> Any:
+            found = httpx.get(address, timeout=120)
+            assert found.status_code == 200, found.json()
+            return found.json()
+
+        def translated(_: str) -> Any:
+            found = httpx.post(f"{url}api/translate", json={"text": TEXT}, timeout=120).json()
+            return {**found, "map": None}
+
+        asked: list[tuple[Callable[[str], Any], str]] = [(answered, one) for one in addresses]
+        asked.append((translated, ""))
+        alone = [ask(address) for ask, address in asked]
+        turns.clear()
+        with ThreadPoolExecutor(4 * len(asked)) as threads:
+            together = [threads.submit(ask, address) for _ in range(2) for ask, address in asked]
+            results = [one.result() for one in together]
+    changes = sum(one != other for one, other in itertools.pairwise(turns))
+    assert changes > 20  # they took turns indeed
+    for number, result in enumerate(results):
+        assert result == alone[number % len(asked)], asked[number % len(asked)]
 
 
 def test_no_weight_is_set_without_a_share() -> None:

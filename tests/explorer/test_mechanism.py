@@ -12,10 +12,11 @@ import attlas
 from attlas.data import LabelledVocabularies
 from attlas.data.vocabularies import Labels
 from attlas.data.vocabulary import Words
-from attlas.explorer import app
+from attlas.explorer import app, mechanism
 from attlas.explorer.backends import LabellingTranslator
+from attlas.explorer.maps import TextMaps
 from attlas.explorer.notebook import TraceAnswers
-from attlas.explorer.positions import ADDED, ROTATED
+from attlas.explorer.positions import ADDED, BIASED, ROTATED
 from attlas.inference import TextClassifier, Translator
 from attlas.inference.huggingface import HuggingFaceModel
 from attlas.layers import RotaryPositions
@@ -25,7 +26,8 @@ from attlas.models import (
 )
 from attlas.patterns import causal, everywhere, window
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
-from support.small_models import saved
+from support.small_models import SIZE, saved, tokenizer
+from support.small_models import model as small_model
 from support.small_translators import small_translator
 
 TEXT = "the cat sat"
@@ -222,14 +224,44 @@ def bloom(folder: Path) -> Path:
     """ALiBi."""
     import transformers as hf
 
-    from support.small_models import SIZE, tokenizer
-
     torch.manual_seed(11)
     config = hf.BloomConfig(
         vocab_size=SIZE, pad_token_id=0, bos_token_id=2, eos_token_id=3, hidden_size=16,
-        n_layer=1, n_head=4,
+        n_layer=2, n_head=4,
     )  # fmt: skip
     hf.BloomForCausalLM(config).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def mpt(folder: Path) -> Path:
+    """ALiBi, as an argument of another name."""
+    import transformers as hf
+
+    torch.manual_seed(11)
+    config = hf.MptConfig(
+        vocab_size=SIZE, pad_token_id=0, bos_token_id=2, eos_token_id=3, d_model=16, n_layers=2,
+        n_heads=4, max_seq_len=64,
+    )  # fmt: skip
+    hf.MptForCausalLM(config).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+def two_layers_of_t5(folder: Path) -> Path:
+    """A bias of distances, which the first layer makes and the others get."""
+    import transformers as hf
+
+    torch.manual_seed(11)
+    config = hf.T5Config(
+        vocab_size=SIZE, pad_token_id=0, bos_token_id=2, eos_token_id=3, d_model=16, d_kv=4,
+        d_ff=24, num_layers=2, num_heads=4, decoder_start_token_id=2,
+    )  # fmt: skip
+    model = hf.T5ForConditionalGeneration(config)
+    for name, one in model.named_parameters():
+        if "relative_attention_bias" in name:
+            torch.nn.init.normal_(one)
+    model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
 
@@ -254,14 +286,6 @@ def test_models_of_hugging_face(tmp_path: Path, kind: str) -> None:
         last = requested.reported["layers"][0]["queries"] - 1
         hidden = [requested.row(layer, 0, last)["keys"]["hidden"] for layer in requested.names]
         assert sorted(row.count("") for row in hidden) == [3, last + 1]
-
-
-def test_a_model_of_hugging_face_without_its_head_has_no_values(tmp_path: Path) -> None:
-    requested = Asked(HuggingFaceModel(saved(tmp_path, "roberta")), "the cat sat")
-    found = requested.row(requested.names[0], 1, 2)
-    check(found, requested.weights(requested.names[0], 1, 2))
-    assert found["values"] is found["context"] is None
-    assert found["no_values"] != ""
 
 
 # Traces, which have queries and keys alone.
@@ -376,6 +400,22 @@ def test_a_layer_that_is_observed_without_attlas_is_reported_the_same() -> None:
     assert math.isclose(found["scale"], 0.5, rel_tol=1e-6)
 
 
+def test_a_row_is_explained_while_another_thread_records_the_calls_of_the_same_layer() -> None:
+    shown = translator("additive")
+    translation = shown(TEXT)
+    run, attention = translation.forward_pass, shown.model.get_submodule("decoder.attention")
+    assert run is not None
+    (layer,) = TextMaps.of(translation.trace).layers
+    with torch.no_grad():
+        with mechanism.recorded_scores(attention) as calls:
+            run.logits(0)
+        alone = mechanism.row_of_scored(attention, calls, layer, 2)
+        with mechanism.recorded_scores(attention) as others:
+            meanwhile = mechanism.row_of_scored(attention, calls, layer, 2)
+        assert others == []
+    torch.testing.assert_close(meanwhile.weights, alone.weights, rtol=0, atol=0)
+
+
 # Without positions.
 
 
@@ -407,6 +447,30 @@ def test_a_rotation_is_left_out_of_a_layer_of_attlas() -> None:
     assert bare["values"] is None
     assert "with its positions" in bare["no_values"]
     assert requested.row(layer, 1, 3) == placed  # the model is as it was
+    # Beside it the row as it is, of the same keys.
+    assert bare["placed"] == {name: placed[name] for name in ("keys", "left")}
+    assert placed["placed"] is None
+
+
+def test_of_many_keys_those_stand_beside_each_other_that_matter_with_or_without_positions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mechanism, "_MOST_KEYS", 4)
+    monkeypatch.setattr(mechanism, "_SHOWN", 3)
+    requested = Asked(translator("transformer", positions="rotary"), "the cat sat on the mat")
+    layer = "encoder.layers.0.self_attention"
+    _, bare = without(requested, layer, 1, 3)
+    with_, without_ = bare["placed"]["keys"], bare["keys"]
+    assert with_["index"] == without_["index"]
+    assert len(with_["index"]) == 4
+    whole = requested.weights(layer, 1, 3)
+    for one, left in ((with_, bare["placed"]["left"]), (without_, bare["left"])):
+        assert left["seen"] == len(whole) - 4
+        total = torch.tensor(one["score"]).exp().sum() + math.exp(left["log_sum"])
+        weights = torch.tensor(one["score"]).exp() / total
+        assert weights.tolist() == pytest.approx(one["weight"], abs=1e-5)
+    most = max(range(len(whole)), key=whole.__getitem__)
+    assert most in with_["index"]
 
 
 def test_a_rotation_is_left_out_of_a_layer_of_hugging_face(tmp_path: Path) -> None:
@@ -466,15 +530,62 @@ def test_positions_are_left_out_of_the_input_of_a_translator(positions: str) -> 
     assert kept[alike[0]] != pytest.approx(kept[alike[1]], abs=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["t5", "bloom", "mpt"])
+def test_a_bias_of_distances_is_left_out_of_a_layer(tmp_path: Path, kind: str) -> None:
+    folder = {"bloom": bloom, "mpt": mpt}.get(kind, two_layers_of_t5)(tmp_path)
+    requested = Asked(HuggingFaceModel(folder), "the cat sat on a mat")
+    layers = [name for name in requested.names if not name.endswith("EncDecAttention")]
+    assert len(layers) >= 2
+    for layer in layers:
+        placed, bare = without(requested, layer, 1, 2)
+        assert placed["positions"] == bare["positions"] == BIASED
+        assert bare["query"] == pytest.approx(placed["query"], abs=1e-6)
+        assert bare["keys"]["product"] == pytest.approx(placed["keys"]["product"], abs=1e-5)
+        # By hand: softmax(scale · q k) over the keys that are seen.
+        seen = [why == "" for why in placed["keys"]["hidden"]]
+        scores = torch.tensor(placed["keys"]["product"]) * placed["scale"]
+        weights = scores.masked_fill(~torch.tensor(seen), -torch.inf).softmax(0)
+        assert bare["keys"]["weight"] == pytest.approx(weights.tolist(), abs=1e-5)
+        assert bare["keys"]["weight"] != pytest.approx(placed["keys"]["weight"], abs=1e-3)
+        assert bare["placed"]["keys"] == placed["keys"]
+        assert requested.row(layer, 1, 2) == placed  # the model is as it was
+
+
+@pytest.mark.parametrize("kind", ["roberta", "bert"])
+def test_an_encoder_that_gives_vectors_alone_shows_values_and_rows_without_positions(
+    tmp_path: Path, kind: str
+) -> None:
+    folder = saved(tmp_path, kind)
+    small_model(kind).base_model.save_pretrained(folder)  # BERT's head is gone
+    shown = HuggingFaceModel(folder)
+    requested = Asked(shown, "the cat sat on a mat")
+    assert requested.reported["doubt"] is None
+    bare = {name: without(requested, name, 1, 3) for name in requested.names}
+    for placed, _ in bare.values():
+        check_context(placed)
+        assert placed["positions"] == ADDED
+    tables = [
+        one for name, one in shown.model.named_modules() if name.endswith("position_embeddings")
+    ]
+    assert len(tables) == 1
+    torch.nn.init.zeros_(tables[0].weight)
+    again = Asked(shown, "the cat sat on a mat")
+    for name, (placed, found) in bare.items():
+        expected = again.row(name, 1, 3)["keys"]
+        assert found["keys"]["product"] == pytest.approx(expected["product"], abs=1e-5)
+        assert found["keys"]["product"] != pytest.approx(placed["keys"]["product"], abs=1e-4)
+
+
 def test_where_no_positions_can_be_left_out_it_says_why(tmp_path: Path) -> None:
     recurrent = Asked(translator("additive"))
     _, found = without(recurrent, "decoder.attention", 0, 2)
     assert found["positions"] == ""
     assert "word after word" in found["no_positions"]
-    requested = Asked(HuggingFaceModel(bloom(tmp_path)), "the cat sat")
-    placed, found = without(requested, requested.names[0], 0, 1)
+    requested = Asked(HuggingFaceModel(saved(tmp_path, "t5")), "the cat sat")
+    (across,) = (name for name in requested.names if name.endswith("EncDecAttention"))
+    placed, found = without(requested, across, 0, 1)
     assert found["positions"] == ""
-    assert "nothing here knows" in found["no_positions"]
+    assert "adds no bias of distances" in found["no_positions"]
     assert found == placed
     _, found = without(Asked(traced()), "layer", 0, 1)
     assert found["positions"] == ""

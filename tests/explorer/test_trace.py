@@ -3,6 +3,7 @@
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def test_a_trace_says_its_name_and_how_its_texts_begin() -> None:
         "facts": {"name": "cat.safetensors"},
         "texts": ["the cat sat down .", "a dog ran off !"],
         "notes": False,
+        "parquet": find_spec("pyarrow") is not None,
     }
 
 

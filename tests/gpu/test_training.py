@@ -49,6 +49,7 @@ def recipe(model: dict[str, Any], updates: int = 60, **training: Any) -> Recipe:
             "model": model,
             "training": {
                 "max_steps": updates, "device": "cuda", "log_every": 5, "learning_rate": 3e-3,
+                "tf32": False,
                 "validation": {"every": 30, "translate": False, "decoding": {
                     "max_len_a": 1.0}},
                 **training,

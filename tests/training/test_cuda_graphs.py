@@ -1,6 +1,8 @@
 """Updates as CUDA graphs, by their twin on a CPU, which calls what a GPU replays."""
 
+import gc
 import json
+import weakref
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -322,6 +324,32 @@ def test_muon_takes_a_rate_that_is_a_tensor_as_one_that_is_a_number() -> None:
             optimizer.step()
     for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_no_graph_of_autograd_outlives_its_update(watched: bool) -> None:
+    """On a GPU it would keep the streams of its parameters, and a later capture would fail."""
+    plan = recipe(DROPPING, watch={"every": 1} if watched else {})
+    task = task_of(plan)
+    alive: list[weakref.ref[Any]] = []
+
+    def loss(*parts: Any) -> torch.Tensor:
+        found = task.loss(*parts)
+        alive.append(weakref.ref(found.grad_fn))
+        return found
+
+    shapes = BatchShapes(plan.batching)
+    learner = GraphLearner(task.build(), plan.training, plan.seed, CPU, loss, shapes)
+    learner.watch_from(0)
+    gc.collect()
+    gc.disable()
+    try:
+        for number, batch in enumerate(batches_of(task, 3), 1):
+            learner.update([[batch]], number)
+    finally:
+        gc.enable()
+    assert len(alive) >= 4
+    assert [node() for node in alive] == [None] * len(alive)
 
 
 # What a graph can capture.

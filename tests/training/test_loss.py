@@ -1,5 +1,8 @@
 """The loss against torch's, output and gradient."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from attlas._hardware import capturable
 from attlas.errors import AttlasError
 from attlas.training.loss import _ELSEWHERE, chunked, cross_entropy_and_gradient, sequence_loss
 
@@ -32,9 +36,10 @@ class Layer(nn.Module):
     vocabulary=st.integers(2, 9),
     smoothing=st.sampled_from([0.0, 0.1, 0.5]),
     seed=st.integers(0, 1000),
+    captured=st.booleans(),
 )
 def test_the_loss_and_its_gradients_are_those_of_torch_over_the_real_tokens(
-    rows: int, length: int, vocabulary: int, smoothing: float, seed: int
+    rows: int, length: int, vocabulary: int, smoothing: float, seed: int, captured: bool
 ) -> None:
     torch.manual_seed(seed)
     layer = Layer(5, vocabulary).double()
@@ -45,7 +50,8 @@ def test_the_loss_and_its_gradients_are_those_of_torch_over_the_real_tokens(
     parameters = list(layer.parameters())
     used = [p for p in parameters if p is not layer.idle]
 
-    loss = sequence_loss(layer, features, expected, token_mask, smoothing, parameters)
+    with capturable() if captured else nullcontext():
+        loss = sequence_loss(layer, features, expected, token_mask, smoothing, parameters)
     ours = torch.autograd.grad(loss / 3, [features, *used])
     theirs = F.cross_entropy(
         layer(features).flatten(0, 1),
@@ -59,12 +65,15 @@ def test_the_loss_and_its_gradients_are_those_of_torch_over_the_real_tokens(
         assert torch.allclose(our, their, rtol=1e-10, atol=1e-13)
 
 
-def test_without_gradients_the_loss_is_the_same() -> None:
+@pytest.mark.parametrize("way", [nullcontext, capturable])
+def test_without_gradients_the_loss_is_the_same(
+    way: Callable[[], AbstractContextManager[None]],
+) -> None:
     torch.manual_seed(0)
     layer = Layer(4, 7)
     features, expected = torch.randn(2, 600, 4), torch.randint(7, (2, 600))
     token_mask = torch.rand(2, 600) < 0.5
-    with torch.no_grad():
+    with torch.no_grad(), way():
         apart = sequence_loss(layer, features, expected, token_mask, 0.1, [])
     together = sequence_loss(layer, features, expected, token_mask, 0.1, list(layer.parameters()))
     assert apart.item() == pytest.approx(together.item(), rel=1e-6)

@@ -194,7 +194,7 @@ _LONG = 0.1  # seconds; an answer that took longer is kept
 _FIRST = 16  # answers after the start, which are kept anyway: by them the first picture is drawn
 _KEPT = ("/model", "/texts/", "/maps/")
 # The links of /alignment and the notes of /file come from other files.
-_NOT_KEPT = ("/progress", "/glance", "/alignment", "/file")
+_NOT_KEPT = ("/progress", "/glance", "/alignment", "/file", "/parquet")
 
 
 class RememberedAnswers:

@@ -56,6 +56,9 @@ def api(
                                   ?head=h&row=r&key=k → how the weights of a row came about
         GET  /maps/{id}/{layer}/alignment
                                   ?head=h → the gold links, and how well the head finds them
+        GET  /maps/{id}/{layer}/parquet
+                                  ?head=h&rows=a:b&keys=a:b → the weights of a part in Parquet,
+                                  where pyarrow is installed
         GET  /maps/{id}/{layer}/tokens
                                   ?rows=a:b&keys=a:b → its tokens, [] where they have no names
         GET  /maps/{id}/{layer}/image

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -112,7 +113,7 @@ class RepeatableProtocol(Protocol):
 
     @property
     def forward_pass(self) -> ForwardPass | None:
-        """The pass of the trace; None where the model predicts nothing."""
+        """The pass of the trace; None where there is none."""
 
 
 # A classifier reads a text as a translator does; its label stands where a translation would.
@@ -325,7 +326,8 @@ def _symbols(data: Mapping[str, Any]) -> str | None:
 
 def _page_facts(notes: bool, sources: Sequence[str]) -> dict[str, Any]:
     """What the page is told of a trace and of a model alike."""
-    return {"notes": notes, **({"sources": list(sources)} if len(sources) > 1 else {})}
+    several = {"sources": list(sources)} if len(sources) > 1 else {}
+    return {"notes": notes, "parquet": find_spec("pyarrow") is not None, **several}
 
 
 # A trace, asked by the page.

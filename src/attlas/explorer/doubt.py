@@ -44,13 +44,13 @@ from attlas.inference.forward_pass import ForwardPass
 
 def what_can_be_doubted(text_maps: TextMaps) -> dict[str, Any] | None:
     """The tokens that can be erased, the outputs, and what the axes of each layer are; None where
-    the model cannot be run again.
+    the model cannot be run again, and where it predicts nothing.
 
     rows: whether row t of a layer's map is the query of output t. keys: whether key s is token s of
     the source.
     """
     run = text_maps.forward_pass
-    if run is None:
+    if run is None or not run.outputs:
         return None
     return {
         "source": list(run.source),
@@ -321,7 +321,7 @@ class DoubtRoutes:
         text_maps = self._maps.text_maps(request)
         layer = text_maps.layer(path_number(request, "layer"))
         run = text_maps.forward_pass
-        if run is None:
+        if run is None or not run.outputs:
             raise AttlasError(
                 "a text whose model can be run again",
                 "one that has no output, or is shown without its model",

@@ -184,7 +184,9 @@ def row_of_scored(
         AttlasError: If the model, run again, has other weights than the map.
     """
     query, cache, offset = _call_of(attention, calls, layer, row)
-    scores, allowed = (part[0, 0, 0] for part in attention.masked_scores(query, cache, offset))
+    # That of the class: another thread may record the calls of this object meanwhile.
+    masked_scores = type(attention).masked_scores(attention, query, cache, offset)
+    scores, allowed = (part[0, 0, 0] for part in masked_scores)
     products = attention.score(query, cache.keys)[0, 0]
     seen = allowed.expand_as(scores)
     core = attention.inner if isinstance(attention, LocalAttention) else attention
@@ -276,7 +278,7 @@ def values_of(run: ForwardPass, layer: Layer) -> Values:
     heads = layer.attention_map.shape[1]
     projected = value_map(run.model, layer.path, heads)
     with torch.no_grad(), record_value_inputs(run.model) as sources:
-        run.logits(0)
+        run.read()
     # A layer that is called several times, as in ALBERT, has as many queries each time.
     call = layer.before // layer.queries
     inputs = sources.get(layer.path, [])
@@ -293,14 +295,19 @@ _SHOWN, _SHOWN_HIDDEN = 24, 8  # of which the vectors are sent too
 _MOST_NUMBERS = 256  # of a vector
 
 
-def row_message(found: Row, key: int | None) -> dict[str, Any]:
+def row_message(found: Row, key: int | None, placed: Row | None = None) -> dict[str, Any]:
     """A row as JSON: scores of all keys, or of those that matter most; vectors of some.
 
     `keys` has columns, in the order of the text. What is left out of them is `left`: how many keys
     that are seen, the logarithm of the sum of their e^score, and how many that are hidden.
+
+    Args:
+        placed: The same row with positions, where `found` is without them; then `placed` has its
+            own `keys` and `left`, of the same keys.
     """
     seen = torch.tensor([not why for why in found.hidden])
-    rank = torch.where(seen, found.weights.double() + 1.0, torch.sigmoid(found.scores.double()))
+    weights = found.weights if placed is None else found.weights.maximum(placed.weights)
+    rank = torch.where(seen, weights.double() + 1.0, torch.sigmoid(found.scores.double()))
     order = rank.nan_to_num(0.0).argsort(descending=True, stable=True).tolist()
     first = [place for place in order if seen[place]][:_SHOWN]
     first += [place for place in order if not seen[place]][:_SHOWN_HIDDEN]
@@ -308,7 +315,6 @@ def row_message(found: Row, key: int | None) -> dict[str, Any]:
     sent = sorted({*order[:_MOST_KEYS], *shown})
     kept = torch.zeros_like(seen)
     kept[sent] = True
-    rest = found.scores[seen & ~kept].double()
     values = found.values
     context = None if values is None else found.weights.to(values) @ values
     return {
@@ -319,6 +325,23 @@ def row_message(found: Row, key: int | None) -> dict[str, Any]:
         "width": len(found.query),
         "query": _vector(found.query),
         "energy": None if found.energy is None else _vector(found.energy),
+        **_scores_message(found, sent, seen, kept),
+        "placed": None if placed is None else _scores_message(placed, sent, seen, kept),
+        "shown": shown,
+        "vectors": [_vector(vector) for vector in found.keys[shown]],
+        "value_width": None if values is None else values.shape[1],
+        "values": None if values is None else [_vector(vector) for vector in values[shown]],
+        "context": None if context is None else _vector(context),
+        "no_values": found.no_values,
+    }
+
+
+def _scores_message(
+    found: Row, sent: list[int], seen: Bool[Tensor, " keys"], kept: Bool[Tensor, " keys"]
+) -> dict[str, Any]:
+    """The columns of the keys that are sent, and what is left out of them."""
+    rest = found.scores[seen & ~kept].double()
+    return {
         "keys": {
             "index": sent,
             "product": _exact(found.products[sent]),
@@ -332,12 +355,6 @@ def row_message(found: Row, key: int | None) -> dict[str, Any]:
             "log_sum": float(rest.logsumexp(0)) if len(rest) else None,
             "hidden": int((~seen & ~kept).sum()),
         },
-        "shown": shown,
-        "vectors": [_vector(vector) for vector in found.keys[shown]],
-        "value_width": None if values is None else values.shape[1],
-        "values": None if values is None else [_vector(vector) for vector in values[shown]],
-        "context": None if context is None else _vector(context),
-        "no_values": found.no_values,
     }
 
 
@@ -430,7 +447,11 @@ class MechanismRoutes:
                 values, why = None, no_values
                 if not no_values:
                     values, why = self._kept(name, stop, partial(_values_or_why, run, layer))
-                message = row_message(row_of_factored(shown, head, row, values, why), key)
+                with_positions = None
+                if shown is not layer:
+                    with_positions = row_of_factored(layer, head, row, None, no_values)
+                found = row_of_factored(shown, head, row, values, why)
+                message = row_message(found, key, with_positions)
                 return {**message, **_switched(switch)}
             if not isinstance(attention, ScoredAttention):
                 return _missing(
@@ -478,5 +499,5 @@ def _values_or_why(run: ForwardPass, layer: Layer) -> tuple[Values | None, str]:
 
 def _calls_of(run: ForwardPass, attention: ScoredAttention) -> list[ScoreCall]:
     with recorded_scores(attention) as calls:
-        run.logits(0)
+        run.read()
     return calls

@@ -88,6 +88,11 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
         (),
     ),
     ("get", "/maps/{id}/{layer}/tokens"): ("The tokens of a part of a map.", _JSON, (_ROWS, _KEYS)),
+    ("get", "/maps/{id}/{layer}/parquet"): (
+        "The weights of a part of a map in Parquet; without a head, their mean.",
+        "application/vnd.apache.parquet",
+        (_HEAD, _ROWS, _KEYS),
+    ),
     ("get", "/maps/{id}/{layer}/doubt"): (
         "What an output becomes when a head looks elsewhere.",
         _JSON,

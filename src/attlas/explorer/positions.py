@@ -31,7 +31,9 @@ class PositionSwitch:
 ROTATED = "without positions: q and k before their rotation"
 ADDED = "without positions: q and k of the model, run without positions in its input"
 NO_MODEL = "queries and keys were recorded with them, and no model can be run again here"
+BIASED = "without positions: the same q and k, without the bias of their distance"
 _IN_ORDER = "it reads word after word, so the order is in what it has read"
+_ACROSS = "this layer adds no bias of distances; positions are in what it reads"
 _UNKNOWN = "nothing here knows how this model tells positions"
 
 # As modules of Hugging Face are called whose vectors are added to those of the tokens.
@@ -41,9 +43,9 @@ _TABLES = {"position_embeddings", "position_embedding", "embed_positions", "wpe"
 def switch_of(model: nn.Module, path: str) -> PositionSwitch | str:
     """How a layer is run without positions; a text says why it cannot be.
 
-    A rotation is left out in this layer alone, so that its input stays. Positions that are added to
-    the input are left out of the input of the model, so that the layers before are without them,
-    too.
+    A rotation is left out in this layer alone, so that its input stays. So is a bias that depends
+    on the distance of two tokens, as in T5 and ALiBi. Positions that are added to the input are
+    left out of the input of the model, so that the layers before are without them, too.
     """
     attention = model.get_submodule(path)
     if isinstance(attention, ScoredAttention):
@@ -51,7 +53,16 @@ def switch_of(model: nn.Module, path: str) -> PositionSwitch | str:
     if isinstance(attention, MultiheadAttention) and attention.positions is not None:
         return PositionSwitch(ROTATED, partial(_without_child, attention, "positions"))
     parameters = inspect.signature(attention.forward).parameters
-    if "position_embeddings" in parameters:
+    if path.rpartition(".")[2] == "EncDecAttention":  # T5's
+        return _ACROSS
+    if "position_bias" in parameters:
+        return PositionSwitch(BIASED, partial(_unbiased, attention, "position_bias"))
+    # Falcon has angles or this bias, and an argument for both.
+    rotates = "position_embeddings" in parameters
+    settings = getattr(attention, "config", None)
+    if "alibi" in parameters and getattr(settings, "alibi", not rotates):
+        return PositionSwitch(BIASED, partial(_unbiased, attention, "alibi"))
+    if rotates:
         return PositionSwitch(ROTATED, partial(_unrotated, attention))
     if "sinusoidal_pos" in parameters:  # RoFormer's, whose table is of angles, and not added
         return _UNKNOWN
@@ -101,6 +112,43 @@ def _unrotated(attention: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
+def _unbiased(attention: nn.Module, name: str) -> Iterator[None]:
+    """The bias is 0 in this layer, whether it is given to it or made there from a table."""
+    signature, left_out = inspect.signature(attention.forward), 0
+
+    def without(_: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        nonlocal left_out
+        given = signature.bind(*args, **kwargs)
+        bias = given.arguments.get(name)
+        if isinstance(bias, Tensor):
+            if bool((bias < _HIDES).any()):  # the mask is in it, and must stay
+                raise AttlasError(
+                    "a bias of distances apart from the mask", "both in one", _UNKNOWN
+                )
+            left_out += 1
+            given.arguments[name] = torch.zeros_like(bias)
+        return given.args, given.kwargs
+
+    def zeros(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+        nonlocal left_out
+        left_out += 1
+        return torch.zeros_like(output)
+
+    with ExitStack() as stack:
+        hook = attention.register_forward_pre_hook(without, with_kwargs=True)
+        stack.callback(hook.remove)
+        table = getattr(attention, "relative_attention_bias", None)
+        if isinstance(table, nn.Module):
+            stack.callback(table.register_forward_hook(zeros).remove)
+        yield
+    if not left_out:
+        raise AttlasError("a bias of distances in the layer", "none", _UNKNOWN)
+
+
+_HIDES = -9e3  # a number below it is meant to hide a key
+
+
+@contextmanager
 def _unadded(added: list[nn.Module], tables: list[nn.Module]) -> Iterator[None]:
     with ExitStack() as stack:
         left_out = 0
@@ -136,7 +184,7 @@ def layer_without_positions(run: ForwardPass, layer: Layer, switch: PositionSwit
         AttlasError: If the model, run again, has no such map of this size.
     """
     with torch.no_grad(), switch.off(), observe(run.model) as trace:
-        run.logits(0)
+        run.read()
     for one in TextMaps.of(trace).layers:
         if (one.path, one.before) == (layer.path, layer.before):
             same = one.attention_map.shape == layer.attention_map.shape

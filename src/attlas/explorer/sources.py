@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -144,4 +145,5 @@ def _maker(source: ExplorerSource, names: Sequence[str]) -> Callable[[], ASGIApp
 def _context(source: ExplorerSource, names: Sequence[str]) -> str:
     """What the page is told of a source that its trace does not say."""
     several = list(names) if len(names) > 1 else []
-    return repr((source.name, source.notes is not None, several, source.gold is not None))
+    told = source.name, source.notes is not None, several, source.gold is not None
+    return repr((*told, find_spec("pyarrow") is not None))

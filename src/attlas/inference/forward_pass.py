@@ -42,7 +42,8 @@ class ForwardPass:
 
     Args:
         source: The tokens that can be taken out of the text.
-        outputs: What was predicted. `first` of them is of the most interest.
+        outputs: What was predicted; none of a model that gives vectors alone. `first` of them is of
+            the most interest.
         side: What a layer relates, by its path.
         most_copies: With how many copies of the text it runs at a time at the most.
         _logits: (position, copies, places without) → (copies, labels); of a slice of positions
@@ -78,6 +79,10 @@ class ForwardPass:
                 "erase fewer",
             )
         return self._logits(self.outputs[output].position, copies, without).double()
+
+    def read(self) -> None:
+        """Read the text once, for those who observe the model."""
+        self._logits(self.outputs[0].position if self.outputs else None, 1, range(0))
 
     def all_logits(self) -> Float[Tensor, "outputs labels"]:
         """The logits of every output, in float64, of one run of the model; of a text that is

@@ -53,8 +53,8 @@ class HuggingFaceResult:
         tokens: One label for each token that was written.
         finished: Whether the model ended what it wrote itself.
         trace: The attention of every layer, labelled; None where `blank` says why there is none.
-        forward_pass: The pass of the trace, with the head of the model, to be run again; None where
-            there is no trace, or the model predicts nothing.
+        forward_pass: The pass of the trace, with the head of the model, to be run again; without
+            outputs, where the model predicts nothing. None where there is no trace.
     """
 
     text: str | None
@@ -494,15 +494,15 @@ class HuggingFaceModel:
 
     def _pass_of_reading(
         self, arguments: Mapping[str, Int[Tensor, "1 keys"]], tokens: tuple[str, ...]
-    ) -> ForwardPass | None:
+    ) -> ForwardPass:
         """Of a text that is labelled, or of which each token is predicted from all of them."""
         kind, config = type(self.model).__name__, self.model.config
         if not self._predicts:
-            return None
+            return self._pass_without_outputs(arguments, tokens)
         if kind.endswith("ForSequenceClassification"):
             several = getattr(config, "problem_type", None) in _NO_DISTRIBUTION
             if several or config.num_labels < 2:
-                return None
+                return self._pass_without_outputs(arguments, tokens)
             labels = tuple(config.id2label[label] for label in range(config.num_labels))
             outputs = tuple(Prediction(name, None, label) for label, name in enumerate(labels))
             # Without an id of padding it reads one text at a time.
@@ -516,13 +516,25 @@ class HuggingFaceModel:
 
             return self._pass(arguments, tokens, outputs, first, _source, copies, names)
         if not kind.endswith("ForMaskedLM"):
-            return None
+            return self._pass_without_outputs(arguments, tokens)
         ids = arguments["input_ids"][0].tolist()
         special = set(self.tokenizer.all_special_ids)
         masked = [place for place, id_ in enumerate(ids) if id_ == self.tokenizer.mask_token_id]
         words = [place for place, id_ in enumerate(ids) if id_ not in special]
         outputs = tuple(Prediction(token, place, None) for place, token in enumerate(tokens))
         return self._pass(arguments, tokens, outputs, [*masked, *words, 0][0], _text)
+
+    def _pass_without_outputs(
+        self, arguments: Mapping[str, Int[Tensor, "1 keys"]], tokens: tuple[str, ...]
+    ) -> ForwardPass:
+        """Of an encoder that gives vectors, no distribution: its body alone, to be observed."""
+
+        def vectors(position: int | slice | None, copies: int, without: range) -> Tensor:
+            with reading(self.path):
+                given: Tensor = self._body(**arguments, **self._without_cache)[0]
+            return given
+
+        return ForwardPass(self.model, tokens, (), 0, _text, 1, vectors, lambda _: ())
 
     def _pass_of_continuation(
         self, ids: Int[Tensor, "1 keys"], tokens: tuple[str, ...], prompt: int

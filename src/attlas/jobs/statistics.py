@@ -21,6 +21,7 @@ from attlas._hardware import disable_malloc_trim
 from attlas._output import STANDARD, Bar, check_replaceable
 from attlas._text import count_noun
 from attlas.config import overridden
+from attlas.corpus_statistics.formats import Facts, Table, table_at, write_beside
 from attlas.corpus_statistics.huggingface import HuggingFaceFolder, HuggingFaceReader
 from attlas.corpus_statistics.readers import (
     ClassifierReader,
@@ -53,7 +54,6 @@ from attlas.jobs.checkpointed_output import (
     read_progress,
 )
 from attlas.jobs.inputs import check_distinct, check_used, decoding_of, run_at
-from attlas.jobs.tables import Facts, Table, table_at, write_beside
 from attlas.runs import BEST, CONFIG
 from attlas.runs.loaded import short_digest
 

@@ -68,9 +68,12 @@ def update_average(average: Mapping[str, Tensor], model: nn.Module, share: float
     """Move an average towards the weights of a model, in place; a share may be one number on the
     device.
     """
+    shares: dict[torch.dtype, float | Tensor] = {}  # one cast for all tensors of a type
     for name, tensor in model.state_dict().items():
         if tensor.is_floating_point():
-            weight = share.to(tensor.dtype) if isinstance(share, Tensor) else share
-            average[name].lerp_(tensor, weight)
+            if tensor.dtype not in shares:
+                own = share.to(tensor.dtype) if isinstance(share, Tensor) else share
+                shares[tensor.dtype] = own
+            average[name].lerp_(tensor, shares[tensor.dtype])
         else:
             average[name].copy_(tensor)

@@ -183,7 +183,9 @@ class Capture:
     side stream, with one memory pool for all graphs.
 
     Graphs that share a pool may use each other's memory: what one leaves there is lost. Here all
-    that lasts was allocated outside of them.
+    that lasts was allocated outside of them. Autograd keeps a stream with a parameter as long as a
+    graph of it lives, and to wait for another stream would end a capture. So everything that has a
+    gradient runs on one stream, captured or not.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -194,24 +196,32 @@ class Capture:
     def __call__(self, work: Callable[[], None]) -> Replayable:
         """The captured work, which has then been done a few times."""
         if self._device.type != "cuda":
-            work()
+            self.call(work)
             return Twin(work)
+        for _ in range(_WARM_UP):
+            self.call(work)
         with torch.cuda.device(self._device):
             return self._captured(work)
 
-    def _captured(self, work: Callable[[], None]) -> Replayable:
-        if self._pool is None:
-            self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream = self._stream
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream), warnings.catch_warnings():
+    def call(self, work: Callable[[], None]) -> None:
+        """Do the work once, without a capture."""
+        if self._device.type != "cuda":
+            work()
+            return
+        with torch.cuda.device(self._device), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "This instance was constructed with capturable")
-            for _ in range(_WARM_UP):
+            if self._stream is None:
+                self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+                self._pool = torch.cuda.graph_pool_handle()
+            self._stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._stream):
                 work()
-        torch.cuda.current_stream().wait_stream(stream)
+            torch.cuda.current_stream().wait_stream(self._stream)
+
+    def _captured(self, work: Callable[[], None]) -> Replayable:
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self._pool, stream=stream):
+            with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
                 work()
         except torch.OutOfMemoryError:
             raise
@@ -375,7 +385,10 @@ class UpdateGraphs:
         """Add the gradient of a batch; `replay`: by its graph, else by a call."""
         captured = self._batches[_sizes(batch)]
         _copy(batch, captured.batch)
-        (captured.graph.replay if replay else captured.work)()
+        if replay:
+            captured.graph.replay()
+        else:
+            self._capture.call(captured.work)
 
     def finish(self) -> Numbers:
         """Make the step. Return the summed loss and the norm of the gradient."""

@@ -141,7 +141,7 @@ def sequence_loss(
             which keeps them out of the underflow of float16; the result does not depend on it.
 
     Within `capturable` padding is not left out, for then shapes would depend on the mask: it weighs
-    0.
+    0, and its features have to be finite.
     """
     criterion: Criterion = partial(cross_entropy_and_gradient, smoothing=smoothing)
     if is_capturable():

@@ -1,4 +1,4 @@
-"""The table of `attlas stats` on disk: CSV or Parquet, by the name of the output."""
+"""Tables on disk: CSV or Parquet, by the name of the output."""
 
 import csv
 import io
@@ -95,7 +95,7 @@ class ParquetTable(Table):
             self._arrow: Any = import_module("pyarrow")
             self._parquet: Any = import_module("pyarrow.parquet")
         except ImportError:
-            raise missing_extra("statistics in Parquet", "parquet") from None
+            raise missing_extra("numbers in Parquet", "parquet") from None
         arrow = self._arrow
         kinds: Mapping[Kind, Any] = {
             "whole": arrow.int64(),
