@@ -1,6 +1,7 @@
 """`attlas look`: what is shown, and to whom."""
 
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
 
     monkeypatch.setattr("attlas.explorer.sources.apis_of", apis_of)
     monkeypatch.setattr("attlas.explorer.server.serve_apis", serve)
+    monkeypatch.setattr("attlas.explorer.server.check_can_listen", lambda host, port: None)
     return found
 
 
@@ -78,6 +80,7 @@ def test_it_is_served_to_whom_and_where_the_options_say(
         "host": "127.0.0.1",
         "port": 8642,
         "open_browser": True,
+        "fragment": "",
     }
     usual |= {"notes": notes_path(subject), "gold": None}
     assert how == usual | changed
@@ -241,6 +244,46 @@ def test_an_export_of_a_trace_is_a_page_that_holds_it(two_texts: Path, tmp_path:
     page = tmp_path / "x.html"
     assert called("look", two_texts, "--export", page) == (0, f"{page}\n", "")
     assert page.read_bytes().startswith(b"<!doctype html>")
+
+
+def test_the_page_begins_with_a_text_that_is_given(
+    served: Served, folder: Path, run: Path, two_texts: Path
+) -> None:
+    for subject in (folder, run):
+        assert called("look", subject, "--text", "a cat & so")[0] == 0
+        assert served.pop()[1]["fragment"] == "text=a%20cat%20%26%20so"
+    code, _, error = called("look", run, two_texts, "--text", "a cat")
+    assert (code, served) == (2, [])
+    assert "got --text; leave that out: its text is in the file" in error
+
+
+def test_a_tokenizer_may_be_in_another_folder(
+    served: Served, folder: Path, two_texts: Path, tmp_path: Path
+) -> None:
+    alone, apart = tmp_path / "model", tmp_path / "tokenizer"
+    for copied in (alone, apart):
+        copytree(folder, copied)
+    for file in alone.glob("*token*"):
+        file.unlink()
+    (apart / "config.json").unlink()
+    code, _, error = called("look", alone)
+    assert (code, served) == (2, [])
+    assert "or name the folder that has it: attlas look MODEL --tokenizer FOLDER" in error
+    assert called("look", alone, "--tokenizer", apart)[0] == 0
+    ((shown, _),) = served
+    whole = HuggingFaceModel(folder)
+    assert shown("the cat").source_tokens == whole("the cat").source_tokens
+    for wrong, said in ((tmp_path / "none", "got no folder there"), (tmp_path, "got none")):
+        code, _, error = called("look", alone, "--tokenizer", wrong)
+        assert (code, said in error) == (2, True)
+    code, _, error = called("look", two_texts, "--tokenizer", apart)
+    assert (code, "got --tokenizer; leave that out" in error) == (2, True)
+
+
+def test_weights_of_a_model_are_no_trace(served: Served, folder: Path) -> None:
+    code, _, error = called("look", folder / "model.safetensors")
+    assert (code, served) == (2, [])
+    assert "name the folder in which its config.json is" in error
 
 
 def test_an_export_of_a_model_wants_a_text(folder: Path, tmp_path: Path) -> None:

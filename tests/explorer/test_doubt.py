@@ -383,6 +383,28 @@ def test_other_weights_of_the_same_output_are_searched_for_on_request() -> None:
     assert one["whole"] is False
 
 
+def test_the_search_for_other_weights_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested, query = Asked(translator("transformer")), "head=0&output=1&row=1"
+    assert requested.get(CROSS, query, "adversary/progress").json() == {"share": None}
+    shares: list[float | None] = []
+    real = _Doubt._call
+
+    def call(doubt: _Doubt) -> Tensor:
+        shares.append(requested.get(CROSS, query, "adversary/progress").json()["share"])
+        other = requested.get(CROSS, "head=1&output=1&row=1", "adversary/progress")
+        assert other.json() == {"share": None}
+        return real(doubt)
+
+    monkeypatch.setattr(_Doubt, "_call", call)
+    assert requested.get(CROSS, query, "adversary").status_code == 200
+    told = [share for share in shares if share is not None]
+    assert told == sorted(told)
+    assert len(told) == len(shares)
+    assert 0.8 < told[-1] <= 1.0
+    assert told[len(told) // 2] == pytest.approx(0.5, abs=0.1)
+    assert requested.get(CROSS, query, "adversary/progress").json() == {"share": None}
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [

@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 from attlas.errors import AttlasError
 from attlas.explorer import serve, server
 from attlas.explorer.server import _url
+from attlas.explorer.site import guarded
 from support.backwards import Backwards
 from support.warm_processes import WarmProcess
 
@@ -43,6 +44,26 @@ serve(Slow(), port=0, open_browser=False, ready=lambda url: print(url, flush=Tru
 print("ended")
 """
 
+LONG = """
+import threading
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from attlas.explorer.cancellation import run_while_connected
+from attlas.explorer.server import serve_site
+from attlas.explorer.site import guarded
+
+def work(stop):
+    print("working", flush=True)
+    stop.wait(600)
+
+async def answer(request):
+    await run_while_connected(request, work)
+    return PlainTextResponse("done")
+
+def made(hosts, token):
+    return guarded([Route("/", answer)], hosts, token=token)
+"""
+
 signals = pytest.mark.skipif(
     sys.platform == "win32", reason="Ctrl-C cannot be sent to one process there"
 )
@@ -60,11 +81,12 @@ def serving() -> Iterator[tuple[WarmProcess, str]]:
 
 def translated(url: str, text: str) -> tuple[int, str]:
     """Status and body of the answer."""
-    request = urllib.request.Request(
-        f"{url}api/translate",
-        json.dumps({"text": text}).encode(),
-        {"Content-Type": "application/json"},
-    )
+    body, kind = json.dumps({"text": text}).encode(), {"Content-Type": "application/json"}
+    return answered(urllib.request.Request(f"{url}api/translate", body, kind))
+
+
+def answered(request: urllib.request.Request | str) -> tuple[int, str]:
+    """Status and body of the answer."""
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
             return response.status, response.read().decode()
@@ -96,7 +118,44 @@ def test_ctrl_c_lets_a_translation_finish_and_pressed_twice_does_not(
             time.sleep(0.5)
         assert answer.result(timeout=30)[0] == status
         out, complaints = process.communicate()
-    assert (process.returncode, out, complaints) == (0, "ended\n", "")
+    assert (process.returncode, out, complaints) == (0, "ended\n", f"{server._STOPPING}\n")
+
+
+@signals
+@pytest.mark.slow
+def test_ctrl_c_gives_up_an_answer_that_takes_long() -> None:
+    """As long as it watches whether it is still wanted, as every long work does."""
+    code = SCRIPT.replace("class Slow", f"{LONG}\nclass Slow").replace(
+        "serve(Slow(), port=0, open_browser=False, ready=", "serve_site(made, port=0, ready="
+    )
+    with WarmProcess(code=code, stdout=PIPE, stderr=PIPE) as process, ThreadPoolExecutor(1) as pool:
+        url = process.stdout.readline().strip()
+        answer = pool.submit(answered, url)
+        assert process.stdout.readline() == "working\n"
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, complaints = process.communicate()
+        assert answer.result(timeout=30)[0] == 503
+    assert (process.returncode, out, complaints) == (0, "ended\n", f"{server._STOPPING}\n")
+    assert time.monotonic() - begun > server._TO_END
+
+
+def test_a_port_is_looked_at_before_a_model_is_opened() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(AttlasError, match=f"got port {port}, which is in use"):
+            server.check_can_listen("127.0.0.1", port)
+    server.check_can_listen("127.0.0.1", port)  # and gives it back
+    server.check_can_listen("127.0.0.1", port)
+
+
+def test_an_address_may_say_what_the_page_opens_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server._Server, "run", lambda self, sockets: None)
+    urls: list[str] = []
+    server.serve_apis([guarded([])], port=0, open_browser=False, ready=urls.append, fragment="text=a%20cat")
+    assert urls[0].endswith("/#text=a%20cat")
 
 
 def test_a_port_in_use_is_reported_before_anything_starts() -> None:

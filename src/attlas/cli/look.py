@@ -1,10 +1,12 @@
 """`attlas look`: the explorer in the browser."""
 
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -39,7 +41,7 @@ def look(
     device: Device = "cpu",
     settings: SearchSettings = None,
     text: Annotated[
-        str | None, typer.Option(help="The text that a run or a model reads, for --export.")
+        str | None, typer.Option(help="The text that a run or a model reads first.")
     ] = None,
     export: Annotated[
         Path | None,
@@ -77,6 +79,13 @@ def look(
         int | None,
         typer.Option(min=1, help="How many tokens a model of Hugging Face writes at most."),
     ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where the tokenizer of a model of Hugging Face is, if not in its folder.",
+        ),
+    ] = None,
     download: Annotated[
         bool,
         typer.Option("--download", help="Fetch a model that is not on this machine by its name."),
@@ -104,6 +113,7 @@ def look(
     Examples:
       attlas look runs/demo
       attlas look runs/demo --port 0 --no-browser
+      attlas look runs/demo --text "The cat is sleeping."
       attlas look trace.safetensors
       attlas look before.safetensors after.safetensors
       attlas look models/bert-base-uncased
@@ -121,6 +131,7 @@ def look(
         "max_new_tokens": max_new_tokens,
         "download": download,
         "images": tuple(image or ()),
+        "tokenizer": tokenizer,
     }
     if gold is not None or gold_first != 0:
         _check_gold_is_used(subjects, gold, export)
@@ -132,14 +143,17 @@ def look(
         _export(subjects, options, text, export, exact)
         return
     with loading():
-        from attlas.explorer.server import serve_apis
+        from attlas.explorer.server import check_can_listen, serve_apis
         from attlas.explorer.sources import apis_of
         from attlas.jobs.sources import LookOptions, sources_of
 
         if text is not None or exact:
-            from attlas.jobs.inputs import check_used
+            from attlas.jobs.inputs import check_used, names_a_trace
 
-            check_used({"--text": text is not None, "--exact": exact}, "a server", "add --export")
+            if any(names_a_trace(subject) for subject in subjects):
+                check_used({"--text": text is not None}, "a trace", "its text is in the file")
+            check_used({"--exact": exact}, "a page of a server", "it is for --export")
+    check_can_listen(host, port)  # better reported before the work than after it
     sources = sources_of(subjects, LookOptions(**options), cache=cache)
     if gold is not None:
         with loading():
@@ -160,7 +174,8 @@ def look(
         print(f"{url} shows {names}; Ctrl-C ends it", flush=True)
         begin()
 
-    serve_apis(apis, host=host, port=port, open_browser=browser, ready=ready)
+    fragment = "" if text is None else f"text={quote(os.fsencode(text), safe='')}"
+    serve_apis(apis, host=host, port=port, open_browser=browser, ready=ready, fragment=fragment)
     if len(errors) == len(sources):
         raise typer.Exit(2)
 
@@ -241,6 +256,8 @@ def _export(
             "one run, trace or model to export", f"{len(subjects)}", "write a file for each"
         )
     (subject,) = subjects
+    if text is None and subject.is_dir() and not options["images"]:
+        raise AttlasError("a text to read", "none", "add --text")
     check_html(export)  # better reported before the work than after it
     check_replaceable(export)
     check_distinct([subject], [export])

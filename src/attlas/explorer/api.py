@@ -52,6 +52,8 @@ def api(
                                   → what an output becomes when the head looks elsewhere
         GET  /maps/{id}/{layer}/adversary
                                   ?head=h&output=o&row=r → other weights of the same output
+        GET  /maps/{id}/{layer}/adversary/progress
+                                  ? as for them → {"share": 0.4}, how far the search for them is
         GET  /maps/{id}/{layer}/mechanism
                                   ?head=h&row=r&key=k → how the weights of a row came about
         GET  /maps/{id}/{layer}/alignment

@@ -1,9 +1,10 @@
 """What an output becomes when a head looks elsewhere: does it need the weights that it has?"""
 
+import itertools
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -37,6 +38,7 @@ from attlas.explorer.maps import (
     read_range,
 )
 from attlas.explorer.messages import json_no_store, path_number
+from attlas.explorer.readings import Readings
 from attlas.inference.forward_pass import ForwardPass
 
 # What is shown of a text that can be doubted.
@@ -72,6 +74,7 @@ def _keys_are_source(run: ForwardPass, layer: Layer) -> bool:
 # What the page asks.
 
 
+_ADVERSARY = ("head", "output", "row")
 _NAMES = ("head", "output", "row", "key", "weight", "erased")
 _SHARE = re.compile(r"[01]|0?\.\d{1,9}|1\.0{1,9}", re.ASCII)
 
@@ -123,7 +126,7 @@ class Question:
 
 _DRAWS = 8
 _TOP = 5
-_STARTS, _STEPS = 6, 30  # of the search for other weights: some 270 runs of the model
+_STARTS, _STEPS = 6, 30  # of the search for other weights
 
 
 class _Doubt:
@@ -297,27 +300,51 @@ class DoubtRoutes:
 
     def __init__(self, maps: MapRoutes, turns: SearchTurns) -> None:
         self._maps, self._turns = maps, turns
+        self._searches = Readings()
 
     @property
     def routes(self) -> list[Route]:
-        """Where the page asks for changes, and for other weights of the same output."""
+        """Where the page asks for changes, for other weights of the same output, and for how far
+        the search for these is."""
         return [
             Route("/maps/{id}/{layer}/doubt", self._doubt),
             Route("/maps/{id}/{layer}/adversary", self._adversary),
+            Route("/maps/{id}/{layer}/adversary/progress", self._progress),
         ]
 
     async def _doubt(self, request: Request) -> Response:
-        return await self._answered(request, _NAMES, _Doubt.answer)
+        run, layer, question = self._question(request, _NAMES)
+
+        def work(stop: threading.Event) -> dict[str, Any]:
+            with self._turns.taken(stop) as next_turn:
+                return _Doubt(run, layer, question, next_turn).answer()
+
+        return json_no_store(await self._maps.answer(request, work))
 
     async def _adversary(self, request: Request) -> Response:
-        return await self._answered(request, _NAMES[:3], _Doubt.adversary)
+        run, layer, question = self._question(request, _ADVERSARY)
+        search, num_calls = _search_of(request, question), _adversary_calls(layer)
+        with self._searches.under_way(search) as report:
 
-    async def _answered(
-        self,
-        request: Request,
-        names: tuple[str, ...],
-        answer: Callable[[_Doubt], dict[str, Any]],
-    ) -> Response:
+            def work(stop: threading.Event) -> dict[str, Any]:
+                with self._turns.taken(stop) as next_turn:
+                    calls = itertools.count(1)
+
+                    def counted() -> None:
+                        report(min(next(calls) / num_calls, 1.0))
+                        next_turn()
+
+                    return _Doubt(run, layer, question, counted).adversary()
+
+            return json_no_store(await self._maps.answer(request, work))
+
+    async def _progress(self, request: Request) -> Response:
+        _, _, question = self._question(request, _ADVERSARY)
+        return json_no_store({"share": self._searches.share(_search_of(request, question))})
+
+    def _question(
+        self, request: Request, names: tuple[str, ...]
+    ) -> tuple[ForwardPass, Layer, Question]:
         text_maps = self._maps.text_maps(request)
         layer = text_maps.layer(path_number(request, "layer"))
         run = text_maps.forward_pass
@@ -328,10 +355,14 @@ class DoubtRoutes:
                 "open a model that predicts something: attlas look MODEL",
             )
         check_parameters(request, names)
-        question = Question.read(request.query_params, layer, run)
+        return run, layer, Question.read(request.query_params, layer, run)
 
-        def work(stop: threading.Event) -> dict[str, Any]:
-            with self._turns.taken(stop) as next_turn:
-                return answer(_Doubt(run, layer, question, next_turn))
 
-        return json_no_store(await self._maps.answer(request, work))
+def _search_of(request: Request, question: Question) -> Hashable:
+    """What tells one search for other weights from another."""
+    return request.path_params["id"], request.path_params["layer"], question
+
+
+def _adversary_calls(layer: Layer) -> int:
+    """About how many times the model is called in a search for other weights."""
+    return layer.num_keys + _STARTS * (_STEPS + 14)

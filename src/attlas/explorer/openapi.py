@@ -115,6 +115,11 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
         _JSON,
         (_HEAD, _OUTPUT, _QUERY),
     ),
+    ("get", "/maps/{id}/{layer}/adversary/progress"): (
+        "Which share of the search for them is done; null where none is under way.",
+        _JSON,
+        (_HEAD, _OUTPUT, _QUERY),
+    ),
     ("get", "/maps/{id}/{layer}/mechanism"): (
         "A row of a head through its formula.",
         _JSON,
@@ -150,8 +155,11 @@ _BODIES: Mapping[str, tuple[tuple[str, ...], Schema]] = {
         },
     ),
 }
-_REQUIRED = {("/maps/{id}/{layer}/doubt", "output"), ("/maps/{id}/{layer}/doubt", "row")}
-_REQUIRED |= {("/maps/{id}/{layer}/adversary", "output"), ("/maps/{id}/{layer}/adversary", "row")}
+_REQUIRED = {
+    (f"/maps/{{id}}/{{layer}}/{what}", name)
+    for what in ("doubt", "adversary", "adversary/progress")
+    for name in ("output", "row")
+}
 
 _ERRORS = {
     "400": "The request is not as it should be.",

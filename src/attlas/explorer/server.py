@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import json
+import logging
 import os
 import secrets
 import socket
@@ -27,7 +28,10 @@ PORT = 8642
 
 _TO_ASK = 20.0  # seconds in which a request has to come, with its body
 _TO_READ = 20.0  # seconds in which some of an answer has to be read
+_TO_SAY = 0.3  # seconds after Ctrl-C until it is said that an answer is still worked on
+_TO_END = 5  # seconds that answers have to come to their end after Ctrl-C
 _MOST_CONNECTIONS = 256
+_STOPPING = "attlas: stopping; Ctrl-C again stops at once"
 
 
 def serve_apis(
@@ -37,12 +41,13 @@ def serve_apis(
     port: int = PORT,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
+    fragment: str = "",
 ) -> None:
     """Serve what answers for one model or trace, or for several, until Ctrl-C.
 
     Args:
         apis: See `site.site`.
-        host, port, open_browser, ready: See `serve_site`.
+        host, port, open_browser, ready, fragment: See `serve_site`.
 
     Raises:
         AttlasError: As `serve_site`.
@@ -51,7 +56,9 @@ def serve_apis(
     def made(hosts: Sequence[str], token: str | None) -> ASGIApp:
         return site(apis, hosts, token=token)
 
-    serve_site(made, host=host, port=port, open_browser=open_browser, ready=ready)
+    serve_site(
+        made, host=host, port=port, open_browser=open_browser, ready=ready, fragment=fragment
+    )
 
 
 def serve_site(
@@ -61,6 +68,7 @@ def serve_site(
     port: int = PORT,
     open_browser: bool = True,
     ready: Callable[[str], None] | None = None,
+    fragment: str = "",
 ) -> None:
     """Serve a web application until Ctrl-C.
 
@@ -72,6 +80,7 @@ def serve_site(
         port: 0 = any free one.
         open_browser: Whether to open the page, where there is a screen.
         ready: Called once with the URL, when the server listens.
+        fragment: What the page opens with, as its links have it after `#`.
 
     Raises:
         AttlasError: If the host is unknown, or the port is taken or not allowed.
@@ -88,15 +97,37 @@ def serve_site(
             server_header=False,
             lifespan="off",
             proxy_headers=False,  # nothing stands between the page and us
+            timeout_graceful_shutdown=_TO_END,
         )
         url = _url(host, address, number) + (f"?token={token}" if token else "")
+        url += f"#{fragment}" if fragment else ""
         if ready is not None:
             ready(url)
         if open_browser and _has_screen():
             webbrowser.open(url)
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         # uvicorn ends in order on Ctrl-C and then raises it once more: here it is the way out.
         with contextlib.suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[listening])
+            _Server(config).run(sockets=[listening])
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return False for what uvicorn says of answers that are given up, which we asked for."""
+    return "timeout graceful shutdown" not in str(record.msg)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which says that it stops, where an answer is still being worked on."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        saying = asyncio.get_running_loop().call_later(_TO_SAY, self._say)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            saying.cancel()
+
+    def _say(self) -> None:
+        print(_STOPPING, file=sys.stderr, flush=True)
 
 
 class Connection(H11Protocol):
@@ -217,6 +248,15 @@ class Connection(H11Protocol):
         self.transport.close()
 
 
+def check_can_listen(host: str, port: int) -> None:
+    """Check that a server can listen there now.
+
+    Raises:
+        AttlasError: As `serve_site`.
+    """
+    _listen(host, port).close()
+
+
 def _listen(host: str, port: int) -> socket.socket:
     """A socket that listens: who connects from now on is answered, if a moment later."""
     if not 0 <= port <= 65535:
@@ -245,8 +285,8 @@ def _explained(error: OSError, host: str, port: int) -> AttlasError:
     if error.errno == errno.EADDRINUSE:
         return AttlasError(
             f"a free port on {host}",
-            f"port {port}, which another program uses",
-            "choose another port, or 0 for any free one",
+            f"port {port}, which is in use, maybe by another `attlas look`",
+            "end that one, or choose another; --port 0 takes any free one",
         )
     if error.errno == errno.EACCES:
         return AttlasError(

@@ -27,6 +27,7 @@ from attlas.inference.huggingface_folder import (
     MODEL_CONFIG,
     belongs_to_head,
     check_has_tokenizer,
+    check_is_tokenizer,
     check_weights,
     explain_loading,
     import_transformers,
@@ -100,6 +101,7 @@ class HuggingFaceHypothesis:
 
 
 _BEAMS, _MOST_BEAMS = 5, 10
+_ELSEWHERE = "; or name the folder that has it: attlas look MODEL --tokenizer FOLDER"
 
 Task = Literal["read", "continue", "answer"]
 _NO_DISTRIBUTION = ("regression", "multi_label_classification")  # of problems: no softmax of labels
@@ -134,6 +136,7 @@ class HuggingFaceModel:
     Args:
         max_new_tokens: How many tokens it writes at most; None = 64 of a decoder, and 256 of an
             encoder–decoder.
+        tokenizer: The folder of the tokenizer; None = that of the model.
 
     Raises:
         AttlasError: If transformers is missing, and for a folder that it cannot read, that has no
@@ -141,7 +144,12 @@ class HuggingFaceModel:
     """
 
     def __init__(
-        self, path: Path | str, device: str = "cpu", *, max_new_tokens: int | None = None
+        self,
+        path: Path | str,
+        device: str = "cpu",
+        *,
+        max_new_tokens: int | None = None,
+        tokenizer: Path | str | None = None,
     ) -> None:
         self.path, self.device = Path(path), device_named(device)
         if not is_model_folder(self.path):
@@ -154,9 +162,13 @@ class HuggingFaceModel:
         with quiet(transformers), explain_loading(self.path):
             config = transformers.AutoConfig.from_pretrained(self.path, **HERE)
         _check_reads_text(transformers, config, self.path)
-        check_has_tokenizer(self.path)
-        with quiet(transformers), explain_loading(self.path):
-            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(self.path, **HERE)
+        if tokenizer is None:
+            check_has_tokenizer(self.path, _ELSEWHERE)
+        else:
+            check_is_tokenizer(Path(tokenizer))
+        own = self.path if tokenizer is None else Path(tokenizer)
+        with quiet(transformers), explain_loading(own, "a tokenizer", "save it there again"):
+            self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(own, **HERE)
         self.model, self.task = self._opened(transformers, config)
         self.model = self.model.to(self.device).eval()
         self._body: Any = self.model.base_model

@@ -55,16 +55,20 @@ def quiet(transformers: Any) -> Iterator[None]:
 
 
 @contextmanager
-def explain_loading(path: Path) -> Iterator[None]:
+def explain_loading(
+    path: Path,
+    what: str = "a model of text",
+    advice: str = "save it there with save_pretrained, the tokenizer too",
+) -> Iterator[None]:
     """Turn what transformers says of a folder that it cannot open into a `CheckpointError`."""
     try:
         yield
     except Exception as error:  # its many kinds of error share no base, and all mean: not readable
         lines = str(error).strip().splitlines()
         raise CheckpointError(
-            f"a model of text that transformers itself can read, in {path}",
+            f"{what} that transformers itself can read, in {path}",
             f"{type(error).__name__}: {lines[0] if lines else 'no reason'}",
-            "save it there with save_pretrained, the tokenizer too",
+            advice,
         ) from error
 
 
@@ -102,18 +106,39 @@ def pretrained(kind: Any, path: Path) -> tuple[Any, Mapping[str, Any]]:
     return model, loading_info
 
 
-def check_has_tokenizer(path: Path) -> None:
+def check_has_tokenizer(path: Path, otherwise: str = "") -> None:
+    """Check that a folder of a model has the files of its tokenizer.
+
+    Args:
+        otherwise: What else helps.
+
+    Raises:
+        CheckpointError: If it has none.
+    """
+    if not _has_tokenizer(path):
+        raise CheckpointError(
+            f"a model and its tokenizer in {path}",
+            "no tokenizer",
+            f"save it there: tokenizer.save_pretrained({str(path)!r}){otherwise}",
+        )
+
+
+def check_is_tokenizer(path: Path) -> None:
     """Check that a folder has the files of a tokenizer.
 
     Raises:
         CheckpointError: If it has none.
     """
-    if not any(next(path.glob(name), None) for name in _VOCABULARIES):
+    if not _has_tokenizer(path):
         raise CheckpointError(
-            f"a model and its tokenizer in {path}",
-            "no tokenizer",
-            f"save it there: tokenizer.save_pretrained({str(path)!r})",
+            f"the files of a tokenizer in {path}",
+            "none" if path.is_dir() else "no folder there",
+            "name the folder that tokenizer.save_pretrained wrote",
         )
+
+
+def _has_tokenizer(path: Path) -> bool:
+    return any(next(path.glob(name), None) for name in _VOCABULARIES)
 
 
 def check_weights(model: nn.Module, missing: Sequence[str], path: Path) -> None:

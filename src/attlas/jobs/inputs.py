@@ -157,7 +157,7 @@ def check_shown(path: Path) -> None:
         return
     raise CheckpointError(
         "a run, a trace, or a model of Hugging Face",
-        f"the folder {path}, which has neither {CONFIG} nor config.json"
+        f"the folder {str(path)!r}, which has neither {CONFIG} nor config.json"
         if path.is_dir()
         else f"nothing at {path}",
         "name another folder"

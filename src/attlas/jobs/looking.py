@@ -35,17 +35,23 @@ def opened(path: Path, options: LookOptions) -> TranslatorProtocol | Trace:
         of_runs = {**searched, "--checkpoint": options.checkpoint != "best"}
         check_used(of_runs, "a model of Hugging Face", "it is searched greedily")
         if options.images:
-            check_used(
-                {"--max-new-tokens": options.max_new_tokens is not None},
-                "a model that reads an image",
-                "it writes nothing",
-            )
+            of_text = {
+                "--max-new-tokens": options.max_new_tokens is not None,
+                "--tokenizer": options.tokenizer is not None,
+            }
+            check_used(of_text, "a model that reads an image", "it reads and writes no text")
             return observe_images(folder, options.images, options.device)
-        return HuggingFaceModel(folder, options.device, max_new_tokens=options.max_new_tokens)
+        return HuggingFaceModel(
+            folder,
+            options.device,
+            max_new_tokens=options.max_new_tokens,
+            tokenizer=options.tokenizer,
+        )
     of_models = {
         "--max-new-tokens": options.max_new_tokens is not None,
         "--download": options.download,
         "--image": bool(options.images),
+        "--tokenizer": options.tokenizer is not None,
     }
     check_used(of_models, str(path), "it is for a model of Hugging Face")
     if names_a_trace(path):

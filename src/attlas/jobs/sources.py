@@ -36,6 +36,7 @@ class LookOptions:
     max_new_tokens: int | None = None
     download: bool = False
     images: tuple[Path, ...] = ()
+    tokenizer: Path | None = None
 
 
 def sources_of(

@@ -614,6 +614,12 @@ class Trace(_MapsByPath):
     @classmethod
     def _read(cls, file: Any) -> "Trace":
         metadata = file.metadata() or {}
+        if metadata.get("format") == "pt":  # as transformers writes weights
+            raise CheckpointError(
+                "a trace file",
+                "weights of a model",
+                "for a model of Hugging Face, name the folder in which its config.json is",
+            )
         if metadata.get("format") != TRACE_FORMAT:
             raise CheckpointError(
                 f"a file of format {TRACE_FORMAT!r}",
