@@ -154,7 +154,8 @@ def test_a_port_is_looked_at_before_a_model_is_opened() -> None:
 def test_an_address_may_say_what_the_page_opens_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server._Server, "run", lambda self, sockets: None)
     urls: list[str] = []
-    server.serve_apis([guarded([])], port=0, open_browser=False, ready=urls.append, fragment="text=a%20cat")
+    apis = [guarded([])]
+    server.serve_apis(apis, port=0, open_browser=False, ready=urls.append, fragment="text=a%20cat")
     assert urls[0].endswith("/#text=a%20cat")
 
 
