@@ -141,6 +141,7 @@ export function Messages() {
         <p
           id="translation"
           class="translation"
+          tabIndex={0}
           dir="auto"
           role="status"
           lang={facts?.target_language ?? undefined}

@@ -171,6 +171,14 @@ def test_the_tab_is_reached_with_keys(reader: Reader) -> None:
     assert "tab=doubt" in reader.link()
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_column_of_the_table_is_out_of_view(reader: Reader, width: int) -> None:
+    reader.driver.view(width, 900)
+    enter(reader, f"{CROSS}&p=t2.4&wt=50")
+    room = "page.querySelector('.doubt .table-room')"
+    assert reader.driver.run(f"return {room}.scrollWidth <= {room}.clientWidth")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_axe_finds_nothing_to_mend_in_the_table(reader: Reader, width: int, scheme: str) -> None:
@@ -194,3 +202,23 @@ def test_of_an_encoder_that_gives_no_output_the_tab_says_why_there_is_nothing(
         driver.wait("page.querySelector('#inspected .empty')")
         assert "no output whose probability could change" in reader.text("#inspected")
         assert driver.violations() == []
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_what_is_said_of_a_long_translation_stays_in_view(reader: Reader, width: int) -> None:
+    driver = reader.driver
+    driver.view(width, 900)
+    enter(reader, CROSS)
+    assert "did not end what it wrote" in reader.text("#remark")
+    driver.run("page.querySelector('#translation').textContent = 'some words '.repeat(90)")
+    top, bottom, room = driver.run(
+        "const { top, bottom } = page.querySelector('#remark').getBoundingClientRect();"
+        " return [top, bottom, page.querySelector('#looking').getBoundingClientRect().top]"
+    )
+    assert 0 < top < bottom <= room
+    lines = driver.run(
+        "const one = page.querySelector('#translation');"
+        " return one.clientHeight / parseFloat(getComputedStyle(one).lineHeight)"
+    )
+    assert lines == pytest.approx(3, abs=0.01)
+    assert driver.violations() == []

@@ -235,6 +235,29 @@ def test_numbers_under_words_stand_on_one_line_and_move_no_word(reader: Reader) 
     assert reader.driver.run(sizes) == before
 
 
+@pytest.mark.parametrize("number", ["7", "88", "100"])
+def test_no_number_under_a_word_is_cut_into_another_one(driver: Driver, number: str) -> None:
+    words = ["i", "##l", "##i", "a", ".", "##'", "cat", "l"]
+    trace = Trace()
+    trace.record("encoder.0", DenseAttentionMap(torch.eye(len(words)).expand(1, 1, -1, -1)))
+    trace.label_layer("encoder.0", [words], [words])
+    with serving(app(trace, name="narrow")) as url, well_behaved(driver, url):
+        enter(Reader(driver, url), "#v=1&row=0&l=0&h=0")
+        beyond = driver.run(
+            """
+            const pen = document.createElement('canvas').getContext('2d');
+            return [...page.querySelectorAll('#target .share')].map(one => {
+              one.dataset.share = arguments[0];
+              const style = getComputedStyle(one);
+              pen.font = `${style.fontSize} ${style.fontFamily}`;
+              return pen.measureText(arguments[0]).width - one.getBoundingClientRect().width;
+            });""",
+            number,
+        )
+    assert len(beyond) == len(words)
+    assert max(beyond) <= 0
+
+
 def test_the_numbers_of_the_heads_stand_above_them(reader: Reader) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2")
     written = """
