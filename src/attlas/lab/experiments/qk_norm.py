@@ -65,7 +65,7 @@ def watched(
     fallen = [step for step, entropy in entropies.items() if entropy <= 0.75 * first]
     risen = [step for step, rise in zip(losses, rises, strict=True) if rise >= 1.05]
     for what, steps in ((FALLS, fallen), (DIVERGES, risen)):
-        yield Measurement(UPDATES, min(steps, default=updates), {**where, "until": what})
+        yield Measurement(UPDATES, float(min(steps, default=updates)), {**where, "until": what})
 
 
 def losses_of(folder: Path) -> dict[int, float]:
@@ -90,6 +90,11 @@ def _at(norm: str, rate: str, tenth: int | None = None) -> dict[str, str | int]:
     return where if tenth is None else {**where, "tenth": tenth}
 
 
+_ONE_LAYER = (
+    *(setting for setting in RECIPE if "layers" not in setting),
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+)
 _HENRY = Source("Henry et al., 2020", "section 3", read=False)
 _DEHGHANI = Source("Dehghani et al., 2023 (ViT-22B)", "section 2 and figure 1", read=False)
 _MARIN = Source("Marin 32B Retrospective, 2025", "“Phase 3: Switch to QK-Norm”")
@@ -99,17 +104,17 @@ EXPERIMENTS = (
     Experiment(
         name="qk-norm",
         title="The norm of queries and keys",
-        method="Transformers of two and two layers learn to copy, with and without an RMSNorm of "
-        "the queries and keys of each head (`model.qk_norm`), which has learned gains. They do so "
-        "at a usual learning rate, at ten times and at fifty times it; the norm of the gradient is "
-        "bounded in all. The heads are read at the first update (tenth 0) and after each fifth, at "
-        "fifty times the rate without the norm after each twentieth. A head has 16 numbers, so "
-        "with gains of 1 no score exceeds √16 = 4. The rates were chosen after a training with "
-        "another seed, of which the loss alone was read.",
+        method="Transformers of two and two layers (quick: one and one) learn to copy, with and "
+        "without an RMSNorm of the queries and keys of each head (`model.qk_norm`), which has "
+        "learned gains. They do so at a usual learning rate, at ten times and at fifty times it; "
+        "the norm of the gradient is bounded in all. The heads are read at the first update (tenth "
+        "0) and after each fifth, at fifty times the rate without the norm after each twentieth. A "
+        "head has 16 numbers, so with gains of 1 no score exceeds √16 = 4. The rates were chosen "
+        "after a training with another seed, of which the loss alone was read.",
         measure=measure_qk_norm,
         settings={
             "quick": {
-                "recipe": (*RECIPE, "model.encoder_layers=1", "model.decoder_layers=1"),
+                "recipe": _ONE_LAYER,
                 "rates": RATES,
                 "length": 8,
                 "updates": 60,
