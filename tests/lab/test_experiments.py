@@ -63,6 +63,7 @@ TINY: dict[str, dict[str, object]] = {
     "luong-ladder": {"pairs": 300, "new": 5, "most words": 8},
     "lengths": {"pairs": 300, "held back": 15},
     "mechanisms-cost": {"rows": 1, "repeats": 1},
+    "sentiment-heads": {"train": 200, "test": 20, "words": 30, "epochs": 1},
     "sentiment": {"train": 200, "test": 20, "words": 30, "epochs": 1, "explained": 4},
     "qk-norm": {"length": 4, "updates": 20},
     "sparse-reviews": {"train": 200, "test": 20, "words": 30, "epochs": 1},
