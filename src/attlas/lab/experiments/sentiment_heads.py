@@ -82,7 +82,9 @@ EXPERIMENTS = (
         "or their maximum, by learnt weights (attentive), or the vector of the first word alone is "
         "taken. Beside them are logistic regressions of counted words: TF-IDF of words, and the "
         "log-odds of words and pairs (naive Bayes). New reviews come from the same collection, and "
-        "may be of the same films, so accuracies are not those of the test set.",
+        "may be of the same films, so accuracies are not those of the test set. A first run had "
+        "2,000 reviews of 60 words and 4 epochs. It was given up: with two heads and mean pooling "
+        "the accuracy was 0.59 to 0.64. The sizes were changed then, and the rules stayed.",
         measure=measure_poolings,
         settings={
             "quick": {
@@ -94,10 +96,10 @@ EXPERIMENTS = (
                 "models": MODELS,
             },
             "full": {
-                "train": 2000,
+                "train": 3000,
                 "test": 1000,
-                "words": 60,
-                "epochs": 4,
+                "words": 80,
+                "epochs": 5,
                 "recipe": RECIPE,
                 "models": MODELS,
             },
