@@ -283,6 +283,8 @@ export interface Door {
   /** Of a door to gold links; `head` null = the mean of all. */
   alignment?(map: string, layer: number, head: number | null, signal: AbortSignal): Promise<Alignment>;
   adversary?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary>;
+  /** Which share of the search for other weights is done; null where none is under way. */
+  searched?(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<number | null>;
   /** The reader's notes, where the model says that there are some; each change gives all of them. */
   notes?(): Promise<readonly Note[]>;
   addNote?(text: string, link: string): Promise<readonly Note[]>;

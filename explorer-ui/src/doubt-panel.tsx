@@ -37,14 +37,17 @@ export function DoubtPanel() {
   );
   const own = asked === null || answer?.map == null ? "" : adversaryKey(answer.map, asked);
   const search = sought.value?.own === own && own !== "" ? sought.value : null;
-  const { came: adversary, problem: lost, waiting: searching } = useAsked(search && own, search, (_, signal) =>
-    asked === null ? undefined : door.adversary?.(answer?.map ?? "", asked, signal),
-  );
+  const share = useSignal(0);
+  const { came: adversary, problem: lost, waiting: searching } = useAsked(search && own, search, (_, signal) => {
+    if (asked === null) return;
+    const map = answer?.map ?? "";
+    const timer = setInterval(() => door.searched?.(map, asked, signal).then((done) => (share.value = done ?? 0), () => {}), 500);
+    return door.adversary?.(map, asked, signal).finally(() => clearInterval(timer));
+  });
   if (answer?.doubt === null) {
     return (
       <p class="hint empty">
-        This model gives vectors, no output whose probability could change: it does not translate, label, or predict
-        tokens.
+        This model gives vectors, no output whose probability could change.
       </p>
     );
   }
@@ -96,8 +99,7 @@ export function DoubtPanel() {
           />
         </label>
         <p class="note">
-          A small change does not say that the head is useless: other heads may stand in for it, and other outputs may
-          need it.
+          A small change does not make the head useless: other heads may stand in for it, other outputs may need it.
         </p>
         <Trouble said={problem.value || lost.value} />
       </div>
@@ -125,7 +127,7 @@ export function DoubtPanel() {
             <p class="seek">
               {search !== null && searching.value ? (
                 <>
-                  <span role="status">Searching for other weights of the same output…</span>{" "}
+                  <span role="status">Searching for other weights of the same output…</span> {percent(share.value)}{" "}
                   <button type="button" onClick={() => (sought.value = null)}>
                     Stop
                   </button>
@@ -283,7 +285,7 @@ function Slopes({ asked, effects, names, other }: Shown) {
       </ol>
       <p class="note">
         {left > 0 && `${left} keys of less weight and gradient are left out. `}A gradient says what a little more weight
-        would do while the other weights stay. Pin a cell of the map to choose a row and a key.
+        would do. Pin a cell of the map to choose a row and a key.
       </p>
     </figure>
   );

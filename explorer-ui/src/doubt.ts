@@ -1,6 +1,6 @@
 import type { Adversary, Answer, DoubtQuestion, Effect, Effects } from "./door.ts";
 import type { Span } from "./excerpt.ts";
-import { isolated } from "./label.ts";
+import { isolated, labels } from "./label.ts";
 import { exact, percent } from "./share.ts";
 import type { State } from "./state.ts";
 
@@ -78,9 +78,9 @@ export function deed({ name }: Effect, effects: Effects, asked: DoubtQuestion, {
   return `without “${isolated(plain((doubt?.source.slice(from, to) ?? []).join("")))}”`;
 }
 
-/** A token without the marks of its vocabulary, where something is left. */
+/** A token as the map names it, without the marks of its vocabulary, where something is left. */
 export function plain(token: string): string {
-  return token.replace(/[▁Ġ]/g, " ").trim() || token;
+  return labels([token], 1)[0]?.text.replace(/[▁Ġ]/g, " ").trim() || token;
 }
 
 export interface Names {

@@ -44,8 +44,12 @@ export class Served implements Door {
     return unpack(await this.bytes(path(map, `${layer}/glance?${asTile(part)}`), signal));
   }
 
-  async progress(map: string, layer: number, part: Part, signal: AbortSignal): Promise<number | null> {
-    return (await this.json<{ share: number | null }>(path(map, `${layer}/progress?${asTile(part)}`), { signal })).share;
+  private async share(address: string, signal: AbortSignal): Promise<number | null> {
+    return (await this.json<{ share: number | null }>(address, { signal })).share;
+  }
+
+  progress(map: string, layer: number, part: Part, signal: AbortSignal): Promise<number | null> {
+    return this.share(path(map, `${layer}/progress?${asTile(part)}`), signal);
   }
 
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens> {
@@ -76,6 +80,10 @@ export class Served implements Door {
 
   adversary(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<Adversary> {
     return this.json(path(map, `${question.layer}/adversary?${asked(question)}`), { signal });
+  }
+
+  searched(map: string, question: DoubtQuestion, signal: AbortSignal): Promise<number | null> {
+    return this.share(path(map, `${question.layer}/adversary/progress?${asked(question)}`), signal);
   }
 
   alignment(map: string, layer: number, head: number | null, signal: AbortSignal): Promise<Alignment> {

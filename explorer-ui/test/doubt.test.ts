@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Answer, Effects } from "../src/door.ts";
-import { adversaryKey, found, lines, question, signed, slope } from "../src/doubt.ts";
+import { adversaryKey, found, lines, plain, question, signed, slope } from "../src/doubt.ts";
 import { layerOf, tileOf } from "./made.ts";
 
 const answer: Answer = {
@@ -109,4 +109,9 @@ test("bars are of the keys that are seen, of many those that matter, in the orde
   assert.equal(shown.length + left, size - 1);
   assert.ok([7, 50, 90].every((key) => keys.includes(key)) && !keys.includes(0));
   assert.deepEqual(keys, [...keys].sort((a, b) => a - b));
+});
+
+test("a token of a list has the name that it has on the map", () => {
+  const named = ["▁cat", "ing", "<0x0A>", "<s>", "▁", "Ġthe"].map(plain);
+  assert.deepEqual(named, ["cat", "ing", "⟨newline⟩", "⟨begin⟩", "▁", "the"]);
 });

@@ -157,6 +157,8 @@ def test_other_weights_are_searched_for_on_request_and_the_search_can_be_stopped
     reader.driver.click(".seek button")
     reader.driver.wait("page.querySelector('#adversary')")
     reader.driver.click("#adversary")
+    share = "Number(/([1-9]\\d?) %/.exec(page.querySelector('.seek')?.textContent)?.[1])"
+    reader.driver.wait(f"{share} > 0", seconds=60)  # and how far it is
     reader.driver.wait("page.querySelector('[data-change=adversary]')", seconds=200)
     assert "nats of at most" in reader.text(".seek")
 
