@@ -24,7 +24,7 @@ export function AlignmentPanel() {
     return () => (explorer.gold.value = []);
   }, [found]);
   if (layer === null || !across) {
-    return <p class="hint empty">Choose a layer that looks from the target to the source: its gold links stand here.</p>;
+    return <p class="hint empty">Choose a layer that looks from the target to the source.</p>;
   }
   if (found === null) return <Meanwhile problem={problem.value} doing="Comparing the links…" />;
   const sure = found.links.filter((link) => link.sure).length;

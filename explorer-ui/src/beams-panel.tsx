@@ -72,7 +72,7 @@ function Growth() {
   const words = explorer.written.value;
   const most = words.length;
   const rows = explorer.now.answer.value?.doubt?.outputs ?? [];
-  if (most === 0) return <p class="note">Choose a layer whose rows are the translation: its map grows word by word.</p>;
+  if (most === 0) return <p class="note">Choose a layer whose rows are the translation.</p>;
   const shown = Math.min(explorer.now.grown.value ?? most, most);
   const { from = 0, to = 0 } = words[shown - 1] ?? {};
   const said = `${shown} of ${most}: ${isolated(reading(rows, from, to))}`;

@@ -263,7 +263,7 @@ export interface Door {
   tile(map: string, layer: number, part: Part, signal: AbortSignal): Promise<Tile>;
   tokens(map: string, layer: number, excerpt: Excerpt, signal: AbortSignal): Promise<Tokens>;
   /** Of a server: the page with this text as one file; or numbers of a layer in Parquet. */
-  file?(map: string, layer?: number, part?: Part): Promise<ArrayBuffer>;
+  file?(map: string, link: string, layer?: number, part?: Part): Promise<ArrayBuffer>;
   /** The image of a layer that has one, as PNG. */
   image(map: string, layer: number, signal: AbortSignal): Promise<ArrayBuffer>;
   /** Of a server, of a map that takes long: what it knows of a part at once, and which share of it

@@ -99,7 +99,7 @@ export function DoubtPanel() {
           />
         </label>
         <p class="note">
-          A small change does not make the head useless: other heads may stand in for it, other outputs may need it.
+          A small change does not make the head useless: other heads may stand in for it.
         </p>
         <Trouble said={problem.value || lost.value} />
       </div>
@@ -285,7 +285,7 @@ function Slopes({ asked, effects, names, other }: Shown) {
       </ol>
       <p class="note">
         {left > 0 && `${left} keys of less weight and gradient are left out. `}A gradient says what a little more weight
-        would do. Pin a cell of the map to choose a row and a key.
+        would do. Pin a cell of the map to choose another row.
       </p>
     </figure>
   );

@@ -23,17 +23,23 @@ export interface Content {
   readonly answers: readonly Held[];
   readonly names: readonly (readonly string[])[];
   readonly notes?: readonly Note[];
+  /** How the page was when the file was written. */
+  readonly link?: string;
 }
 
 const VERSION = 1;
 
 /** The door to what this document holds. */
-export function embedded(within: Document): Door {
+export function embedded(within: Document): Embedded {
   return new Embedded(JSON.parse(within.getElementById("attlas-data")?.textContent ?? "{}") as Content);
 }
 
 /** A door to a file: every view that needs no model. */
 export class Embedded implements Door {
+  get link(): string {
+    return this.content.link ?? "";
+  }
+
   private readonly overviews = new Map<number, Promise<readonly Tile[]>>();
   private readonly tiles = new Map<string, Promise<Tile>>();
 

@@ -21,7 +21,8 @@ export function ExportMenu() {
   const written = (part?: Part) => {
     const { answer, sheet } = explorer.state;
     explorer.notice.value = "Writing the file…";
-    return door.file?.(answer?.map ?? "", sheet?.layer, part);
+    const link = explorer.link.replace(/text=[^&]*/, ""); // an address has a greatest length
+    return door.file?.(answer?.map ?? "", link, sheet?.layer, part);
   };
   const parquet = () => {
     const { sheet, view, head } = explorer.state;

@@ -62,7 +62,7 @@ export function NotesPanel() {
             )}
           </li>
         ))}
-        {notes.value?.length === 0 && <li class="note">No notes yet. A note keeps the view on screen.</li>}
+        {notes.value?.length === 0 && <li class="note">No notes yet.</li>}
       </ul>
     </div>
   );

@@ -60,8 +60,9 @@ export class Served implements Door {
     return this.bytes(path(map, `${layer}/image`), signal);
   }
 
-  file(map: string, layer?: number, part?: Part): Promise<ArrayBuffer> {
-    return this.bytes(path(map, part ? `${layer}/parquet?${ranges(part.excerpt)}${said("head", part.head)}` : "file"));
+  file(map: string, link: string, layer?: number, part?: Part): Promise<ArrayBuffer> {
+    const what = part ? `${layer}/parquet?${ranges(part.excerpt)}${said("head", part.head)}` : `file?link=${encodeURIComponent(link)}`;
+    return this.bytes(path(map, what));
   }
 
   mechanism(map: string, { layer, head, row, key, unplaced }: MechanismQuestion, signal: AbortSignal): Promise<Explained> {

@@ -144,7 +144,7 @@ def test_the_file_that_the_menu_saves_opens_from_disk_with_what_was_on_screen(
     NotesFile(notes).add("of the file", "#v=1&row=0&l=0&h=2")
     with serving(app(trace, name="a trace", notes=notes)) as url, well_behaved(driver, url):
         reader = Reader(driver, url)
-        reader.enter()
+        reader.enter("#v=1&row=0&l=0&h=1&p=t3.2&sel=0.2&tab=compare")
         driver.wait("page.querySelector('#map')")
         driver.run(SAVED)
         driver.click("summary")
@@ -158,6 +158,9 @@ def test_the_file_that_the_menu_saves_opens_from_disk_with_what_was_on_screen(
     (tmp_path / "x.html").write_text(page, encoding="utf-8", newline="")
     try:
         opened(driver, tmp_path / "x.html")
+        driver.wait("page.querySelector('#tab-compare[aria-selected=true]')")
+        link = driver.run("return location.hash")
+        assert all(part in link.split("&") for part in ("h=1", "p=t3.2", "sel=0.2", "tab=compare"))
         found = torch.tensor(weights_in_page(driver, 0, 7)).view(3, 7, 7)
         torch.testing.assert_close(
             found, trace["encoder.0"].weights()[0], atol=0.004, rtol=0, check_dtype=False

@@ -48,6 +48,26 @@ def test_the_file_of_a_trace_of_one_text_is_that_of_the_command(tmp_path: Path) 
     assert answer.text == page_with(content_of(trace, None, "one", "display").with_notes(written))
 
 
+def test_the_file_opens_as_the_link_says() -> None:
+    link = "#text=a%20cat&v=1&row=2&l=1&h=2&tab=compare&b=1"
+    with client(made(), name="one") as asked:
+        address = f"/api/maps/{asked.get('/api/texts/0').json()['map']}/file"
+        page = asked.get(address, params={"link": link}).text
+        assert asked.get(address, params={"link": ""}).text == asked.get(address).text
+        for wrong in ("l=1", "#" + "x" * 8_000):
+            assert asked.get(address, params={"link": wrong}).status_code == 400
+    data = page.partition('id="attlas-data">')[2].partition("</script>")[0]
+    assert json.loads(data)["link"] == "#&v=1&&l=1&h=2&tab=compare&"
+
+
+def test_the_file_of_a_model_says_which_views_it_has_not() -> None:
+    with client(small_translator(max_len_a=0, max_len_b=6, min_length=6)) as asked:
+        said = asked.post("/api/translate", json={"text": "the cat sat"}).json()
+        page = asked.get(f"/api/maps/{said['map']}/file").text
+    assert "Mechanism, Doubt and Beams, are not in this file" in page
+    assert "Mechanism, Doubt and Beams" not in " ".join(said["remarks"])
+
+
 def test_of_several_texts_the_file_holds_the_one_on_screen() -> None:
     trace = made(texts=3)
     with client(trace, name="three") as asked:

@@ -152,6 +152,8 @@ def look(
 
             if any(names_a_trace(subject) for subject in subjects):
                 check_used({"--text": text is not None}, "a trace", "its text is in the file")
+            beside = {"--text": text is not None and bool(image)}
+            check_used(beside, "a model that reads an image", "it reads no text")
             check_used({"--exact": exact}, "a page of a server", "it is for --export")
     check_can_listen(host, port)  # better reported before the work than after it
     sources = sources_of(subjects, LookOptions(**options), cache=cache)
@@ -257,7 +259,7 @@ def _export(
         )
     (subject,) = subjects
     if text is None and subject.is_dir() and not options["images"]:
-        raise AttlasError("a text to read", "none", "add --text")
+        raise AttlasError("a text to read", "none", "add --text, or --image for a vision model")
     check_html(export)  # better reported before the work than after it
     check_replaceable(export)
     check_distinct([subject], [export])

@@ -38,7 +38,8 @@ def api(
         GET  /maps/{id}/overview  ?side=64 → small pictures of all heads of all layers
         GET  /maps/{id}/statistics
                                   → numbers for each head, and which head is shown first
-        GET  /maps/{id}/file      → the page with this text as one file, which opens offline
+        GET  /maps/{id}/file      ?link=#… → the page with this text as one file, which opens
+                                  offline, and as the link says
         GET  /maps/{id}/beams     → the hypotheses of a beam search, and alternatives of tokens
         GET  /maps/{id}/{layer}   ?heads=a:b&rows=a:b&keys=a:b&shape=h,w&bits=8|16
                                   &curve=linear|root → a tile

@@ -27,7 +27,7 @@ from attlas.explorer.maps import (
     read_range,
 )
 from attlas.explorer.messages import no_store, path_number
-from attlas.explorer.notes import NotesFile
+from attlas.explorer.notes import NotesFile, check_link
 from attlas.explorer.one_file import FileContent, page_with
 
 # The numbers of a part of a map.
@@ -149,12 +149,16 @@ class ExportRoutes:
 
     async def _file(self, request: Request) -> Response:
         text_maps = self._maps.text_maps(request)
-        check_parameters(request, ())
+        check_parameters(request, ("link",))
+        link = request.query_params.get("link")
+        if link:  # a page that shows what it begins with has none
+            check_link(link)
 
         def work(stop: threading.Event) -> str:
             content = FileContent.of_maps(text_maps, self._known, "display", stop)
             notes = () if self._notes is None else self._notes.read()
-            return page_with(content.with_notes(notes) if notes else content)
+            content = content.with_notes(notes) if notes else content
+            return page_with(content.with_link(link) if link else content)
 
         page = await self._maps.answer(request, work)
         return _saved(page.encode(), "text/html; charset=utf-8", "attlas.html")

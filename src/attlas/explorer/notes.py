@@ -80,12 +80,8 @@ class NotesFile:
         Raises:
             AttlasError: For a text or a link that is empty or too long, and for too many notes.
         """
-        for name, value, most in (("text", text, MOST_TEXT), ("link", link, MOST_LINK)):
-            if not value.strip() or len(value) > most:
-                got = f"{len(value):,} characters" if value.strip() else "an empty one"
-                raise AttlasError(f"a {name} of 1 to {most:,} characters", got, "write another")
-        if not link.startswith("#"):
-            raise AttlasError("a link that begins with #", link[:20], "send the page's own address")
+        _check_length("text", text, MOST_TEXT)
+        check_link(link)
         with self._lock:
             notes = self.read()
             if len(notes) >= MOST_NOTES:
@@ -147,3 +143,20 @@ class NotesRoutes:
 
 def _answer(notes: tuple[Note, ...]) -> Response:
     return json_no_store({"notes": [asdict(note) for note in notes]})
+
+
+def check_link(link: str) -> None:
+    """Check that this may be a link of the page.
+
+    Raises:
+        AttlasError: If it is empty, too long, or begins with anything but #.
+    """
+    _check_length("link", link, MOST_LINK)
+    if not link.startswith("#"):
+        raise AttlasError("a link that begins with #", link[:20], "send the page's own address")
+
+
+def _check_length(name: str, value: str, most: int) -> None:
+    if not value.strip() or len(value) > most:
+        got = f"{len(value):,} characters" if value.strip() else "an empty one"
+        raise AttlasError(f"a {name} of 1 to {most:,} characters", got, "write another")

@@ -15,7 +15,13 @@ from typing import Any, Literal
 
 from attlas._files import write_durably
 from attlas.errors import AttlasError, unwritable
-from attlas.explorer.backends import TranslationProtocol, TranslatorProtocol, facts, texts_of
+from attlas.explorer.backends import (
+    RepeatableProtocol,
+    TranslationProtocol,
+    TranslatorProtocol,
+    facts,
+    texts_of,
+)
 from attlas.explorer.maps import Layer, MapWindow, TextFacts, TextMaps, described
 from attlas.explorer.notes import Note
 from attlas.explorer.overview import SIDE, join_tiles, look_at_text, statistics_message
@@ -35,6 +41,8 @@ _SMALL = 1 << 15  # weights of a layer that are never rounded
 _STEPS = (2, 3, 4, 6, 8, 12, 16)  # in which levels are rounded
 
 _MOST_WEIGHTS = 1 << 26  # that a file holds one by one: some 35 MB as a picture needs them
+_OF_PAGE = re.compile("(?<=[#&])(?:text|row|fp|b)=[^&]*")
+_WITHOUT_MODEL = "The views that run the model, Mechanism, Doubt and Beams, are not in this file."
 _MOST_CELLS = 1 << 24  # of all pictures together; beyond them texts are left out
 _MOST_PICTURED = 1 << 22  # cells of the pictures of one text whose weights are left out
 
@@ -93,11 +101,19 @@ class FileContent:
         if read.trace is None:
             raise AttlasError("a text whose attention can be shown", read.blank, "export another")
         said = TextFacts(text, read.text, tuple(remarks))
-        return cls.of_maps(replace(TextMaps.of(read.trace), facts=said), known, precision)
+        maps = replace(TextMaps.of(read.trace), facts=said)
+        if isinstance(read, RepeatableProtocol):
+            maps = replace(maps, forward_pass=read.forward_pass)
+        return cls.of_maps(maps, known, precision)
 
     def with_notes(self, notes: Sequence[Note]) -> "FileContent":
         """The same with a reader's notes."""
         return FileContent({**self.values, "notes": [asdict(note) for note in notes]})
+
+    def with_link(self, link: str) -> "FileContent":
+        """The same, opened as this link of the page says, without what only the page has: other
+        texts, and other sources."""
+        return FileContent({**self.values, "link": _OF_PAGE.sub("", link)})
 
 
 class _Names:
@@ -170,6 +186,8 @@ def _answer(
     whole = precision != "overview"
     tiles = [_tile(one, precision, stop) if whole else None for one in maps.layers]
     remarks = [*maps.facts.remarks, *_left_out(maps.layers, side, tiles)]
+    if maps.forward_pass is not None:
+        remarks.append(_WITHOUT_MODEL)
     layers = described(maps.layers)
     with_image = sorted({one["image"]["of"] for one in layers if "image" in one})
     images = {str(index): _base64(maps.layers[index].image()) for index in with_image}

@@ -18,6 +18,7 @@ Schema = Mapping[str, Any]
 
 _WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": 999_999_999_999}
 _RANGE: Schema = {"type": "string", "pattern": "^[0-9]{1,12}:[0-9]{1,12}$"}
+_LINK: Schema = {"type": "string", "pattern": "^#", "maxLength": MOST_LINK}
 _WEIGHT: Schema = {"type": "number", "minimum": 0, "maximum": 1}
 
 _JSON = "application/json"
@@ -65,7 +66,11 @@ _ROUTES: Mapping[tuple[str, str], tuple[str, str, tuple[tuple[str, str, Schema],
         (("side", "Cells of a picture's side.", {"type": "integer", "minimum": 1}),),
     ),
     ("get", "/maps/{id}/statistics"): ("Numbers for each head.", _JSON, ()),
-    ("get", "/maps/{id}/file"): ("The page with this text as one file.", "text/html", ()),
+    ("get", "/maps/{id}/file"): (
+        "The page with this text as one file.",
+        "text/html",
+        (("link", "The link of the page, as which the file opens.", _LINK),),
+    ),
     ("get", "/maps/{id}/beams"): (
         "The hypotheses of a beam search, and the alternatives of each token.",
         _JSON,
@@ -151,7 +156,7 @@ _BODIES: Mapping[str, tuple[tuple[str, ...], Schema]] = {
         ("text", "link"),
         {
             "text": {"type": "string", "minLength": 1, "maxLength": MOST_TEXT},
-            "link": {"type": "string", "pattern": "^#", "maxLength": MOST_LINK},
+            "link": _LINK,
         },
     ),
 }
