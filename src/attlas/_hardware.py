@@ -9,13 +9,15 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from attlas.errors import AttlasError, UnsupportedError, quoted, shortened
+
+_Value = TypeVar("_Value")
 
 # How the C library treats freed memory.
 
@@ -142,17 +144,46 @@ def integers_on(device: torch.device, numbers: Sequence[int]) -> Int[Tensor, " n
 def tf32_products(enabled: bool = True) -> Iterator[None]:
     """Within the block a GPU multiplies float32 in TF32: factors of 10 bits, sums of float32.
 
-    It is a switch of the whole process. Ampere and later GPUs are several times as fast with it.
+    It is a switch of the whole process, for matrix products and for cuDNN's layers. torch has two
+    APIs for it. Reading the older one raises where somebody has set the newer, so that one is left
+    alone then; otherwise both say the same, because other libraries read the older.
+
+    Args:
+        enabled: False = all bits are multiplied.
     """
-    if not enabled:
-        yield
-        return
-    previous = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
+    backends: Any = torch.backends  # whose stubs lack some of these
+    switches = (
+        backends.cuda.matmul,
+        backends.cudnn.conv,
+        backends.cudnn.rnn,
+        backends.mkldnn.matmul,  # of a CPU; the older API sets it with that of a GPU
+    )
+    before = [switch.fp32_precision for switch in switches]
+    matmul = _readable(torch.get_float32_matmul_precision)
+    cudnn = _readable(lambda: backends.cudnn.allow_tf32)
+    if matmul is not None:
+        torch.set_float32_matmul_precision("high" if enabled else "highest")
+    if cudnn is not None:
+        backends.cudnn.allow_tf32 = enabled
+    for switch in switches[:3]:
+        switch.fp32_precision = "tf32" if enabled else "ieee"
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(previous)
+        if matmul is not None:
+            torch.set_float32_matmul_precision(matmul)
+        if cudnn is not None:
+            backends.cudnn.allow_tf32 = cudnn
+        for switch, precision in zip(switches, before, strict=True):
+            switch.fp32_precision = precision
+
+
+def _readable(read: Callable[[], _Value]) -> _Value | None:
+    """What torch's older API says; None where it raises because the newer one was set."""
+    try:
+        return read()
+    except RuntimeError:
+        return None
 
 
 # How much memory this process has used.

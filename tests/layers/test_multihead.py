@@ -1,3 +1,5 @@
+from copy import deepcopy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -425,3 +427,16 @@ def test_a_glance_reads_what_a_call_reads(dtype, num_kv_heads, slots, memories, 
             torch.testing.assert_close(
                 attention.decode_step(query, memory, 9, added), wanted, **rough
             )
+
+
+def test_a_layer_that_was_pickled_before_qk_norm_still_attends():
+    layer = MultiheadAttention(16, 4, batch_first=True)
+    older = MultiheadAttention.__new__(MultiheadAttention)
+    state = {name: value for name, value in layer.__dict__.items() if name[2:] != "norm"}
+    assert len(state) < len(layer.__dict__)
+    older.__setstate__(state)
+    x = torch.randn(2, 5, 16)
+    for ours, expected in zip(older(x, x, x), layer(x, x, x), strict=True):
+        assert torch.equal(ours, expected)
+    copied = deepcopy(MultiheadAttention(16, 4, qk_norm=True))
+    assert isinstance(copied.q_norm, torch.nn.RMSNorm)

@@ -103,6 +103,8 @@ def test_a_precision_is_that_of_a_layer_and_has_one_alarm():
     unknown = replace(HEALTHY, context_error=None)
     assert reported([unknown]) == [[]]
     assert reported([heads[3]], max_context_error=500.0) == [[]]
+    (kinds,) = reported([replace(heads[3], nonfinite=1)])
+    assert "context_error" not in str(kinds)
 
 
 def test_every_alarm_says_where_when_what_and_what_to_do():

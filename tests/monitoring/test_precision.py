@@ -1,5 +1,8 @@
 """How far what a layer reads is from exact attention, in roundings of the type of its inputs."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -132,3 +135,63 @@ def test_with_dropout_of_weights_nothing_is_compared(monkeypatch):
     reading, kinds = reading_of(layer, monkeypatch, None)
     assert all(head.context_error is None for head in reading.heads)
     assert kinds == []
+
+
+def watched(layer, x):
+    """The reading of one call, and the kinds of its alarms."""
+    alarms = []
+    with attlas.watch(layer, every=1, on_alarm=alarms.append) as watch:
+        layer(x, x, x, need_weights=False)
+        return watch.step(), [alarm.kind for alarm in alarms]
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-5, 1e-7, 1e-9])
+def test_values_below_the_smallest_normal_number_are_no_alarm(factor):
+    torch.manual_seed(0)
+    layer = MultiheadAttention(16, 4, batch_first=True, bias=False, dtype=torch.float16)
+    x = torch.randn(2, 9, 16, dtype=torch.float16)
+    with torch.no_grad():
+        layer.v_proj.weight.mul_(factor)
+    reading, kinds = watched(layer, x)
+    assert all(0 <= head.context_error < 8 for head in reading.heads)
+    assert kinds == []
+
+
+@pytest.mark.parametrize("name", ["q_proj", "k_proj", "v_proj"])
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+def test_without_finite_numbers_nothing_is_compared(name, number):
+    torch.manual_seed(0)
+    layer = MultiheadAttention(16, 4, batch_first=True)
+    with torch.no_grad():
+        layer.get_submodule(name).bias[:4] = number  # the first head
+    reading, kinds = watched(layer, torch.randn(2, 9, 16))
+    assert [head.context_error is None for head in reading.heads] == [True, False, False, False]
+    assert "context_error" not in kinds
+
+
+def test_autocast_does_not_round_what_the_context_is_compared_with():
+    shown, values, mask = drawn(1.0, dtype=torch.float32)
+    context = read(shown, values, torch.bfloat16)
+    alone = context_errors(shown, context, values, mask)
+    with torch.autocast("cpu", torch.bfloat16):
+        under = context_errors(shown, context, values, mask)
+        assert torch.is_autocast_enabled("cpu")
+    # Another unit of the same difference; η of float32 and bfloat16 is nothing beside it.
+    assert under == pytest.approx(alone * FLOAT32 / BFLOAT16, rel=1e-6)
+
+
+def test_the_newer_settings_of_torch_are_read():
+    script = """
+import torch, attlas
+torch.backends.fp32_precision = "tf32"
+layer = attlas.layers.MultiheadAttention(16, 4, batch_first=True)
+x = torch.randn(2, 9, 16)
+with attlas.watch(layer, every=1) as watch:
+    layer(x, x, x, need_weights=False)
+    print(max(head.context_error for head in watch.step().heads))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert 0 < float(done.stdout) < 8

@@ -2,6 +2,8 @@
 
 import gc
 import json
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -13,7 +15,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attlas._hardware import capturable, tf32_products
+from attlas._hardware import capturable
 from attlas.data import Batch, BatchingConfig
 from attlas.errors import AttlasError
 from attlas.monitoring import read_history
@@ -592,9 +594,61 @@ def test_a_recurrent_model_is_refused() -> None:
         check_recipe_capturable(Recipe.read(tables, "the test"))
 
 
-def test_tf32_is_left_as_it_was() -> None:
-    before = torch.get_float32_matmul_precision()
-    for enabled in (True, False):
-        with tf32_products(enabled):
-            assert torch.get_float32_matmul_precision() == ("high" if enabled else before)
-        assert torch.get_float32_matmul_precision() == before
+SWITCHES = """
+import torch
+from attlas._hardware import tf32_products
+from attlas.monitoring.precision import unit_roundoff
+
+backends = torch.backends
+
+def switches():
+    gpu = [backends.cuda.matmul, backends.cudnn.conv, backends.cudnn.rnn]
+    return [switch.fp32_precision for switch in (*gpu, backends.mkldnn.matmul, backends.cudnn)]
+
+def older():
+    found = []
+    for read in (torch.get_float32_matmul_precision, lambda: backends.cudnn.allow_tf32):
+        try:
+            found.append(read())
+        except RuntimeError:
+            found.append("mixed")
+    return found
+
+{setting}
+before, older_before = switches(), older()
+for enabled in (True, False, True):
+    with tf32_products(enabled):
+        assert switches()[:3] == ["tf32" if enabled else "ieee"] * 3, switches()
+        if older_before != ["mixed", "mixed"] and "fp32_precision" not in {setting!r}:
+            assert older() == ["high" if enabled else "highest", enabled]
+        with tf32_products(not enabled):
+            assert switches()[:3] == ["ieee" if enabled else "tf32"] * 3, switches()
+        assert switches()[:3] == ["tf32" if enabled else "ieee"] * 3, switches()
+    assert switches() == before, (before, switches())
+    assert older() == older_before, (older_before, older())
+print(unit_roundoff(torch.zeros(1)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "bits"),
+    [
+        ("", 24),
+        ("torch.set_float32_matmul_precision('high')", 11),
+        ("torch.set_float32_matmul_precision('medium')", 8),
+        ("backends.cudnn.allow_tf32 = False", 24),
+        ("backends.fp32_precision = 'tf32'", 11),
+        ("backends.fp32_precision = 'ieee'", 24),
+        ("backends.cuda.matmul.fp32_precision = 'tf32'", 24),  # which is not that of a CPU
+        ("backends.mkldnn.matmul.fp32_precision = 'bf16'", 8),
+        ("backends.cudnn.rnn.fp32_precision = 'ieee'", 24),
+    ],
+)
+def test_tf32_is_switched_both_ways_and_left_as_it_was(setting: str, bits: int) -> None:
+    """By either API of torch; each in a process of its own, which it holds for."""
+    script = SWITCHES.format(setting=setting)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == 2.0**-bits

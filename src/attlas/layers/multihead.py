@@ -167,6 +167,13 @@ class MultiheadAttention(DotProductAttention):
             nn.init.xavier_normal_(self.bias_k)
             nn.init.xavier_normal_(self.bias_v)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A layer that was pickled whole before there was `qk_norm` is one without it."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        for name in ("q_norm", "k_norm"):
+            if name not in self._modules and name not in self.__dict__:
+                setattr(self, name, None)
+
     @classmethod
     def from_torch(
         cls, module: nn.MultiheadAttention, *, pattern: Pattern = everywhere

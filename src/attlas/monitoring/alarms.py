@@ -222,7 +222,7 @@ class AlarmState:
         bound = self.thresholds.max_context_error
         errors: dict[str, float] = {}
         for head in heads:
-            if head.context_error is not None:
+            if head.context_error is not None and not head.nonfinite:
                 errors[head.layer] = max(head.context_error, errors.get(head.layer, 0.0))
         for layer, error in errors.items():
             alarm = Alarm(

@@ -46,7 +46,10 @@ class HeadStatistics:
             each query sees the next token, −1 = none sees itself. None = another mask, or none.
         context_error: How far what the head has read is from exact attention to the same queries,
             keys and values, in roundings of their type; see `context_errors`. The largest of all
-            queries. Of layers of attlas without dropout of weights.
+            queries. None = unknown: of other models than those of attlas, of recurrent models,
+            with dropout of weights, and where a call has `need_weights=True`, an `attn_mask` or
+            `is_causal=True`, or its layer `add_bias_kv` or `add_zero_attn`; also where anything
+            that it depends on is not finite.
         nonfinite: How many queries have weights that are not finite.
     """
 
@@ -191,13 +194,20 @@ class LayerTotals:
             received_share=mean("received"),
             distance=mean("distance"),
             mask_diagonal=next(iter(diagonals)) if len(diagonals) == 1 else None,
-            context_error=None if self.context_error is None else float(self.context_error[head]),
+            context_error=self._context_error(head),
         )
+
+    def _context_error(self, head: int) -> float | None:
+        """None where it is unknown, also for want of finite numbers."""
+        if self.context_error is None or self.nonfinite[head]:
+            return None
+        error = float(self.context_error[head])
+        return None if math.isnan(error) else error
 
 
 def _largest(first: Array | None, second: Array | None) -> Array | None:
     known = [values for values in (first, second) if values is not None]
-    return np.maximum.reduce(known) if known else None
+    return np.fmax.reduce(known) if known else None  # where one is NaN, the other
 
 
 def _added(first: dict[str, Array], second: dict[str, Array]) -> dict[str, Array]:

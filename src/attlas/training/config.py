@@ -166,8 +166,8 @@ class TrainingConfig(Config):
     been tried on a GPU yet.
     """
     tf32: bool = True
-    """Whether a GPU multiplies float32 in TF32, with 10 bits of each factor: several times as fast
-    where the GPU has it.
+    """Whether a GPU multiplies float32 in TF32, with 10 bits of each factor, where it has it; also
+    in cuDNN's layers, and in the validations of the training. `false` multiplies all bits.
     """
     threads: int | None = Field(default=None, ge=1)
     """Of the CPU. Left out: as many as torch uses."""

@@ -496,8 +496,8 @@ def _train_in_group(
             learner = Learner(
                 model, recipe.training, recipe.seed, device, task.loss, thread_group, process_group
             )
-        use_tf32 = device.type == "cuda" and recipe.training.tf32
-        stack.enter_context(tf32_products(use_tf32))
+        if device.type == "cuda":
+            stack.enter_context(tf32_products(recipe.training.tf32))
         if process_group.is_main:
             return run_session(task, learner, folder, report)
         return follow_main_process(task, learner, folder)
