@@ -258,8 +258,8 @@ def _export(
             "one run, trace or model to export", f"{len(subjects)}", "write a file for each"
         )
     (subject,) = subjects
-    if text is None and subject.is_dir() and not options["images"]:
-        raise AttlasError("a text to read", "none", "add --text, or --image for a vision model")
+    if text is None and (subject / "config.toml").is_file():
+        raise AttlasError("a text to read", "none", "add --text")
     check_html(export)  # better reported before the work than after it
     check_replaceable(export)
     check_distinct([subject], [export])

@@ -35,11 +35,10 @@ def opened(path: Path, options: LookOptions) -> TranslatorProtocol | Trace:
         of_runs = {**searched, "--checkpoint": options.checkpoint != "best"}
         check_used(of_runs, "a model of Hugging Face", "it is searched greedily")
         if options.images:
-            of_text = {
-                "--max-new-tokens": options.max_new_tokens is not None,
-                "--tokenizer": options.tokenizer is not None,
-            }
-            check_used(of_text, "a model that reads an image", "it reads and writes no text")
+            reader = "a model that reads an image"
+            writes = {"--max-new-tokens": options.max_new_tokens is not None}
+            check_used(writes, reader, "it writes nothing")
+            check_used({"--tokenizer": options.tokenizer is not None}, reader, "it reads no text")
             return observe_images(folder, options.images, options.device)
         return HuggingFaceModel(
             folder,
