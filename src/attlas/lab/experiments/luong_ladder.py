@@ -141,9 +141,9 @@ EXPERIMENTS = (
         "positions (general score) and input feeding. In the last model a window of five positions "
         "on each side of a predicted place (local-p) takes the place of all positions. The paper "
         "stacks four layers of 1,000 and scores global attention by location. Here is one layer of "
-        "128, and captions have at most ten words and marks. In trials with another seed, models "
-        "without attention had 1.2 to 2.3 BLEU. So a step is judged by BLEU only where one of its "
-        "two models has 5. The perplexity is measured of all: the models are fed with the right "
+        "128, and captions have at most ten words and marks. Models without attention "
+        "hardly learn to translate here. So a step is judged by BLEU only where one of its two "
+        "models has 5. The perplexity is measured of all: the models are fed with the right "
         "tokens of the captions that they translate.",
         measure=measure_ladder,
         settings={
