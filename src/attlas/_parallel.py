@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, Self, TypeVar
 
@@ -93,6 +95,8 @@ class WorkCounter:
 
 
 POSSIBLE = sys.platform == "linux"  # other systems have no fork, or libraries that break with it
+_SECONDS_TO_START = 10.0  # of a child, which needs some milliseconds
+_ATTEMPTS = 2  # at a fork, where a lock may be held that is never released in the child
 
 
 class ForkPool(Generic[Item, Found]):
@@ -103,10 +107,14 @@ class ForkPool(Generic[Item, Found]):
     and results travel through pipes and must be picklable; `function` need not be. Unlike threads,
     children do not wait for Python's lock between the kernels of a step.
 
-    There are fewer children than asked for if the system allows no more. Without any, and after an
-    error, this process does the work. As a context manager the pool ends its children: at once
-    after an exception, else when they are idle. If this process is killed, they end after their
-    current item. Several threads may call `map`; the calls run one after the other.
+    A lock that another thread holds during the fork is never released in the child. So each child
+    multiplies two matrices and says that it is ready. A child that does not is killed, and forked
+    once more. There are fewer children than asked for if that fails, too, or if the system allows
+    no more. Without any, and after an error, this process does the work.
+
+    As a context manager the pool ends its children: at once after an exception, else when they are
+    idle. If this process is killed, they end after their current item. Several threads may call
+    `map`; the calls run one after the other.
 
     Args:
         task: What the work is of, for the error of a child that died.
@@ -121,9 +129,12 @@ class ForkPool(Generic[Item, Found]):
     ) -> None:
         self._work, self._mapping, self._task = function, Lock(), task
         self._children: dict[Connection, int] = {}  # the pipe of each, and its process id
-        with suppress(OSError):  # no process more, or no memory for one
-            for _ in range(count):
-                self._fork()
+        self._starting: list[Connection] = []  # of the children that have not said yet: ready
+        for _ in range(_ATTEMPTS):
+            with suppress(OSError):  # no process more, or no memory for one
+                while len(self._children) < count:
+                    self._fork()
+            self._kill_unready()
 
     def __len__(self) -> int:
         """How many children there are."""
@@ -184,6 +195,20 @@ class ForkPool(Generic[Item, Found]):
                 _be_child(self._work, child_pipe, others, len(self._children) + 1)
         child_pipe.close()
         self._children[parent_pipe] = child
+        self._starting.append(parent_pipe)
+
+    def _kill_unready(self) -> None:
+        deadline = time.monotonic() + _SECONDS_TO_START
+        while self._starting:
+            pipe = self._starting.pop()
+            with suppress(EOFError, ConnectionError):
+                if pipe.poll(max(0.0, deadline - time.monotonic())):
+                    pipe.recv()
+                    continue
+            child = self._children.pop(pipe)
+            pipe.close()
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
     def close(self) -> None:
         """End the children after their current item."""
@@ -231,9 +256,17 @@ def _be_child(
         for other in others:
             other.close()  # or the parent's end would never be seen to close
         torch.set_num_threads(1)
+        _take_locks()
+        pipe.send("ready")
         _serve(function, pipe)
     finally:
         os._exit(0)
+
+
+def _take_locks() -> None:
+    """Wait for ever, if a lock of the memory of MKL was held during the fork."""
+    matrix = torch.ones(256, 256)  # of a smaller product MKL copies nothing
+    torch.mm(matrix, matrix)
 
 
 def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
@@ -254,6 +287,45 @@ def _serve(function: Callable[[Any], Any], pipe: Connection) -> None:
                 pipe.send((True, RuntimeError(repr(cause))))
 
 
+# Threads.
+
+
+class ThreadPool(ThreadPoolExecutor):
+    """A pool of threads for kernels, whose `shutdown` waits until the system has ended them.
+
+    Before Python 3.13 a thread counts as joined as soon as it has left Python. It then still gives
+    back its memory of MKL, under a lock. A process that is forked in this moment would inherit the
+    lock, and wait for it for ever.
+
+    Args:
+        initializer, initargs: Called in each thread when it starts.
+    """
+
+    def __init__(
+        self,
+        max_workers: int,
+        name: str,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[object, ...] = (),
+    ) -> None:
+        self._native_ids: list[int] = []
+
+        def initialize() -> None:
+            self._native_ids.append(threading.get_native_id())
+            if initializer is not None:
+                initializer(*initargs)
+
+        super().__init__(max_workers, name, initialize)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the threads after the work they have."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        deadline = time.monotonic() + 1.0  # a number may belong to a new thread by then
+        tasks = [Path(f"/proc/self/task/{native_id}") for native_id in self._native_ids]
+        while wait and any(map(Path.exists, tasks)) and time.monotonic() < deadline:
+            time.sleep(0.0002)
+
+
 # Threads that share the blocks of an attention map.
 
 
@@ -266,7 +338,7 @@ def run_threads(function: Callable[[int, int, threading.Event], None]) -> None:
     """
     stop, count = threading.Event(), torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(count, "attlas-blocks", torch.set_num_threads, (1,)) as pool:
+        with ThreadPool(count, "attlas-blocks", torch.set_num_threads, (1,)) as pool:
             futures = [pool.submit(function, number, count, stop) for number in range(count)]
             try:
                 for future in futures:
@@ -297,7 +369,7 @@ class ThreadGroup:
     def __init__(self, size: int = 1, cores: int | None = None) -> None:
         self.size = size
         self._cores = cores
-        self._pool = ThreadPoolExecutor(size, "attlas-threads") if size > 1 else None
+        self._pool = ThreadPool(size, "attlas-threads") if size > 1 else None
 
     def map(self, function: Callable[[Part], Done], parts: Sequence[Part]) -> list[Done]:
         """Results of `function` for each part, in order; all parts run at the same time.

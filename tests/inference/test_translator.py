@@ -475,8 +475,8 @@ def test_what_is_left_of_batches_goes_on_with_the_next_in_every_share(
     texts = [" ".join(["cat", "mat", "a dog", "the"][: 1 + n % 4] * (1 + n % 3)) for n in range(24)]
     alone = [translator(text) for text in texts]
     for forked in (False, True):
-        with translator.forked() if forked else nullcontext(translator) as crew:
-            together = list(crew.stream(texts, rows=3))
+        with translator.forked() if forked else nullcontext(translator) as faster:
+            together = list(faster.stream(texts, rows=3))
         assert [described(one) for one in together] == [described(one) for one in alone]
         scores = [one.score for one in alone]
         assert [one.score for one in together] == pytest.approx(scores, abs=1e-4)

@@ -14,8 +14,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attlas import _parallel
 from attlas._files import held
-from attlas._parallel import POSSIBLE, ForkPool
+from attlas._parallel import POSSIBLE, ForkPool, ThreadPool
 from attlas.errors import AttlasError
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="children are only used on Linux")
@@ -55,6 +56,50 @@ def test_the_children_are_other_processes_with_one_thread_each() -> None:
     assert len(children) == 2
     assert os.getpid() not in children
     assert {threads for _, threads in found} == {1}
+
+
+@pytest.mark.parametrize("hung", [1, 2, 100])
+def test_a_child_that_hangs_at_its_start_is_forked_again_and_no_map_waits_for_it(
+    hung: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forked: list[int] = []
+    fork = os.fork
+
+    def counted() -> int:
+        forked.append(0)
+        child = fork()
+        if child:
+            forked[-1] = child
+        return child
+
+    def hang() -> None:
+        while len(forked) <= hung:
+            time.sleep(0.1)
+
+    monkeypatch.setattr(os, "fork", counted)
+    monkeypatch.setattr(_parallel, "_take_locks", hang)
+    monkeypatch.setattr(_parallel, "_SECONDS_TO_START", 0.5)
+    with ForkPool(own_id, 2) as forks:
+        assert len(forks) == (0 if hung == 100 else 2)
+        assert len(forked) == 2 + (min(hung, 2))
+        found = set(forks.map(range(4)))
+        assert found <= {os.getpid()} if hung == 100 else found <= set(forked)
+    assert not any(map(alive, forked))
+
+
+@pytest.mark.parametrize("size", [256, 300])
+def test_a_child_never_waits_for_a_lock_of_threads_that_have_just_ended(size: int) -> None:
+    def product(_: int) -> float:
+        matrix = torch.ones(size, size)
+        return float((matrix @ matrix)[0, 0])
+
+    for _ in range(20):
+        with ThreadPool(2, "products", torch.set_num_threads, (1,)) as threads:
+            assert list(threads.map(product, range(4))) == [size] * 4
+        assert not any(Path(f"/proc/self/task/{one}").exists() for one in threads._native_ids)
+        with ForkPool(product, 1) as forks:
+            assert len(forks) == 1
+            assert forks.map([0, 1]) == [size] * 2
 
 
 def test_a_child_sees_what_its_parent_held_and_changes_nothing_of_it() -> None:

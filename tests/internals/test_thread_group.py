@@ -42,7 +42,9 @@ def test_an_error_in_a_part_is_the_callers_once_all_parts_are_done(size: int) ->
     thread_group.close()
 
 
-def test_kernels_use_one_thread_while_a_crew_works_and_as_many_as_before_behind_it() -> None:
+def test_kernels_use_one_thread_while_a_thread_group_works_and_as_many_as_before_behind_it() -> (
+    None
+):
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
@@ -58,13 +60,15 @@ def test_kernels_use_one_thread_while_a_crew_works_and_as_many_as_before_behind_
 
 
 @pytest.mark.parametrize(("cores", "size", "each"), [(1, 1, 1), (3, 3, 1), (4, 4, 1), (9, 4, 2)])
-def test_many_cores_are_shared_between_crew_and_kernels(cores: int, size: int, each: int) -> None:
+def test_many_cores_are_shared_between_thread_group_and_kernels(
+    cores: int, size: int, each: int
+) -> None:
     with open_thread_group(cores, CPU, torch.nn.Linear(1, 1)) as thread_group:
         assert thread_group.size == size
         assert torch.get_num_threads() == each
 
 
-def test_while_a_crew_rests_others_have_its_cores() -> None:
+def test_while_a_thread_group_rests_others_have_its_cores() -> None:
     with open_thread_group(6, CPU, torch.nn.Linear(1, 1)) as thread_group:
         with thread_group.resting():
             assert torch.get_num_threads() == 6

@@ -149,7 +149,7 @@ def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["training.rdrop_alpha=5.0"]], ids=["plain", "R-Drop"])
-def test_two_processes_learn_what_a_crew_of_two_learns_to_the_bit(
+def test_two_processes_learn_what_a_thread_group_of_two_learns_to_the_bit(
     recipe: Path, tmp_path: Path, more: list[str]
 ) -> None:
     printed = together(recipe, tmp_path / "two", *more)
@@ -160,7 +160,7 @@ def test_two_processes_learn_what_a_crew_of_two_learns_to_the_bit(
 
 
 @pytest.mark.slow
-def test_two_processes_multiply_in_bfloat16_as_a_crew_of_two_does(
+def test_two_processes_multiply_in_bfloat16_as_a_thread_group_of_two_does(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
@@ -255,7 +255,7 @@ def other(request: pytest.FixtureRequest, recipe: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_two_processes_learn_any_model_as_a_crew_of_two_does_to_the_bit(
+def test_two_processes_learn_any_model_as_a_thread_group_of_two_does_to_the_bit(
     other: Path, tmp_path: Path
 ) -> None:
     together(other, tmp_path / "two")

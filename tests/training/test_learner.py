@@ -107,7 +107,9 @@ def test_batches_of_any_sizes_together_give_the_gradient_of_one_big_batch(
 
 
 @pytest.mark.parametrize(("size", "rdrop_alpha"), [(1, 0.0), (2, 0.0), (3, 0.0), (2, 5.0)])
-def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int, rdrop_alpha: float) -> None:
+def test_shares_of_a_thread_group_give_the_gradient_of_one_big_batch(
+    size: int, rdrop_alpha: float
+) -> None:
     apart = learner(thread_group=ThreadGroup(size), rdrop_alpha=rdrop_alpha)
     together = learner(rdrop_alpha=rdrop_alpha)
     seen = apart.update([[batch(0, 3)], [batch(1, 4)], [batch(2)]][:size], 1)
@@ -122,7 +124,7 @@ def test_shares_of_a_crew_give_the_gradient_of_one_big_batch(size: int, rdrop_al
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no oneDNN"
 )
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-@pytest.mark.parametrize("size", [1, 2], ids=["alone", "a crew"])
+@pytest.mark.parametrize("size", [1, 2], ids=["alone", "a thread group"])
 def test_an_update_leaves_the_same_weights_whichever_library_multiplies(
     optimizer: str, size: int
 ) -> None:
@@ -142,7 +144,7 @@ def test_an_update_leaves_the_same_weights_whichever_library_multiplies(
 
 
 @pytest.mark.parametrize(("right", "rdrop_alpha"), [(1.0, 0.0), (0.5, 0.0), (1.0, 5.0)])
-def test_what_a_crew_draws_is_no_matter_of_who_comes_first(
+def test_what_a_thread_group_draws_is_no_matter_of_who_comes_first(
     right: float, rdrop_alpha: float
 ) -> None:
     scheduled_sampling = {"kind": "constant", "p": right}
@@ -360,7 +362,7 @@ def halves(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-@pytest.mark.parametrize("size", [1, 2], ids=["alone", "a crew"])
+@pytest.mark.parametrize("size", [1, 2], ids=["alone", "a thread group"])
 def test_bfloat16_autocast_learns_in_float32_weights(size: int, halves: list[int]) -> None:
     shares = [[batch(0, 1)], [batch(2, 3, 4)]][:size]
     exact, coarse = (

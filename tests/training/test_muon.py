@@ -158,7 +158,7 @@ def test_the_labels_of_a_classifier_are_no_hidden_matrix() -> None:
     assert others == ["embedding.weight", "output.weight"]
 
 
-def test_a_crew_comes_to_the_same_bits_as_one_thread() -> None:
+def test_a_thread_group_comes_to_the_same_bits_as_one_thread() -> None:
     thread_group = ThreadGroup(2)
     models = [transformer(), transformer()]
     for model, parallelism in zip(

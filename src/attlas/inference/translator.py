@@ -1,7 +1,6 @@
 """From text to text."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar, overload
 import torch
 from torch import nn
 
-from attlas._parallel import POSSIBLE, ForkPool, WorkCounter, map_shares
+from attlas._parallel import POSSIBLE, ForkPool, ThreadPool, WorkCounter, map_shares
 from attlas._text import whole_text
 from attlas.data import Vocabularies, batches_by_length
 from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
@@ -108,7 +107,7 @@ def parallel_map(
         return [function(item) for item in items]
     num_threads = torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        with ThreadPool(threads, "attlas-search", torch.set_num_threads, (1,)) as pool:
             return list(pool.map(function, items))
     finally:
         torch.set_num_threads(num_threads)  # that of a thread is also what later ones begin with
