@@ -17,6 +17,7 @@ from attlas.recording.maps import statistics as questions
 from attlas.recording.maps.blocks import Block, Cut, blocks_of_weights
 from attlas.recording.maps.operators import ArrayOperators
 from attlas.recording.maps.row_kernels import RowKernels
+from attlas.recording.maps.row_tiles import RowTiles, TileRequest
 from attlas.recording.maps.statistics import Summary, summarize
 
 THRESHOLD = 0.01
@@ -274,6 +275,10 @@ class AttentionMap(Statistics, ArrayOperators, ABC):
 
     def row_kernels(self, rows: tuple[int, int], names: frozenset[str]) -> RowKernels | None:
         """Kernels that answer for these queries without blocks; None where there are none."""
+        return None
+
+    def row_tiles(self, rows: tuple[int, int], request: TileRequest) -> RowTiles | None:
+        """Answers for these queries by tiles, on a CPU; None where there are none."""
         return None
 
     def weights(self, at_most: int = _AT_MOST) -> Float[Tensor, "batch heads queries keys"]:

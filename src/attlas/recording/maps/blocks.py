@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attlas.errors import AttlasError
 from attlas.recording.maps.row_kernels import RowKernels
+from attlas.recording.maps.row_tiles import PartialMask, RowTiles, TileRequest
 
 # A few rows of some maps, as the statistics take them.
 
@@ -24,15 +25,6 @@ def position_error(question: str, queries: int, num_keys: int) -> AttlasError:
         "ask for what needs no positions; or, where you know the key of the first query, give it: "
         "dataclasses.replace(attention_map, query_offset=…)",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class PartialMask:
-    """Keys low … high − 1 of which not every row of a block sees all; the others are all seen."""
-
-    low: int
-    high: int
-    allowed: Bool[Tensor, "#heads rows keys"]
 
 
 @dataclass(frozen=True)
@@ -159,6 +151,9 @@ class BlockSource(Protocol):
 
     def row_kernels(self, rows: tuple[int, int], names: frozenset[str]) -> RowKernels | None:
         """Kernels that answer for these queries without blocks; None where there are none."""
+
+    def row_tiles(self, rows: tuple[int, int], request: TileRequest) -> RowTiles | None:
+        """Answers for these queries by tiles, on a CPU; None where there are none."""
 
 
 def blocks_of(

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from attlas.patterns import Both, Causal, Everywhere, Pattern, Window, everywhere
 from attlas.recording.maps.base import AttentionMap
-from attlas.recording.maps.blocks import Block, Cut, PartialMask, ends_of
+from attlas.recording.maps.blocks import Block, Cut, ends_of
 from attlas.recording.maps.row_kernels import MaskedScores, RowKernels, kernels_of, marked_band_of
+from attlas.recording.maps.row_tiles import InfiniteScoreError, PartialMask, RowTiles, TileRequest
 
 NOTHING = 800.0
 """Of a key whose score is so much below another nothing is left: e⁻⁸⁰⁰ is 0 in every precision."""
@@ -199,6 +200,19 @@ class FactoredAttentionMap(AttentionMap):
         )  # fmt: skip
         return kernels_of(scores, rows, names)
 
+    def row_tiles(self, rows: tuple[int, int], request: TileRequest) -> RowTiles | None:
+        if self.device.type != "cpu" or self.bias is not None or rows[0] >= rows[1]:
+            return None  # which keys a bias hides, blocks know
+        row_of = cache(self.at)
+        try:
+            return RowTiles(
+                self.shape, rows, self.pattern_offset, self.dtype,
+                lambda batch, head: _HeadScores(row_of(batch), head),
+                cache(lambda batch: _ends_of(row_of(batch))), request,
+            )  # fmt: skip
+        except InfiniteScoreError:
+            return None
+
     def _allowed(self, start: int, stop: int) -> Bool[Tensor, "#batch #heads rows keys"]:
         queries, num_keys = stop - start, self.shape[3]
         allowed = self.pattern.mask(
@@ -356,6 +370,50 @@ def _allowed_in(
     query = row.pattern_offset + torch.arange(*rows, device=device).unsqueeze(-1)
     allowed = row.pattern(query, key).expand(len(query), len(key)).unsqueeze(0)
     return allowed if row.token_mask is None else allowed & row.token_mask[0, slice(*key_range)]
+
+
+class _HeadScores:
+    """The scores of one head of one batch row, a tile at a time; the map has no bias."""
+
+    def __init__(self, row: FactoredAttentionMap, head: int) -> None:
+        self._row, self._heads = row, slice(head, head + 1)
+        self._left, self._right, self._holes = _stretch_of(row)
+        self._query = row.query[0, head].detach().to(row.dtype)
+        self._keys = row.keys[0, head * row.keys.shape[1] // row.shape[1]].detach().to(row.dtype)
+        self._scaled = (0, 0), self._query  # the queries of the latest rows, scaled
+
+    def key_range(self, start: int, stop: int) -> tuple[int, int]:
+        """The keys that some query of these rows may see."""
+        first = self._row.pattern_offset + start
+        last = self._row.pattern_offset + stop - 1
+        return _reach_of(self._row.pattern, first, last, self._left, self._right)
+
+    def partial_masks(self, rows: tuple[int, int], keys: tuple[int, int]) -> Sequence[PartialMask]:
+        """Where among these keys not every query of these rows sees every key."""
+        return _partial_masks_of(self._row, self._heads, rows, keys, holes=self._holes)
+
+    def write(
+        self, rows: tuple[int, int], keys: tuple[int, int], out: Float[Tensor, "rows keys"]
+    ) -> None:
+        """Write s / log 2 into `out`."""
+        softcap = self._row.softcap
+        if self._scaled[0] != rows:
+            scale = self._row.scale / (math.log(2) if softcap is None else softcap)
+            self._scaled = rows, self._query[slice(*rows)] * scale
+        torch.mm(self._scaled[1], self._keys[slice(*keys)].mT, out=out)
+        if softcap is not None:
+            out.tanh_().mul_(softcap / math.log(2))
+
+    def of_pairs(
+        self, start: int, stop: int, keys: Int[Tensor, " rows"]
+    ) -> tuple[Float[Tensor, " rows"], Bool[Tensor, " rows"]]:
+        """The score s of each of these queries with a key of its own, and whether it is seen."""
+        row = self._row
+        scores = torch.linalg.vecdot(self._query[start:stop] * row.scale, self._keys[keys])
+        if row.softcap is not None:
+            scores = torch.tanh(scores / row.softcap) * row.softcap
+        seen = row.pattern(row.pattern_offset + torch.arange(start, stop), keys)
+        return scores, seen if row.token_mask is None else seen & row.token_mask[0, keys]
 
 
 def _of_factored(row: FactoredAttentionMap, batch: int, cuts: Sequence[Cut]) -> Iterator[Block]:

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise, takewhile
+from operator import or_
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from attlas._parallel import run_threads
 from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
 from attlas.recording.maps.row_kernels import MOST_GROUPS, MOST_KEYS, RowKernels, attempt
+from attlas.recording.maps.row_tiles import LEAST_KEYS, TILE_STATISTICS, RowTiles, TileRequest
 
 # Row statistics: one number for a row of weights w over the keys that the query sees.
 
@@ -168,10 +170,10 @@ def _nothing(block: Block) -> Float[Tensor, "heads rows"]:
     return block.weights.new_zeros(block.weights.shape[:2])
 
 
-# The same by the kernels of a GPU, which make no blocks.
+# The same by the kernels of a GPU, and by the tiles of a CPU, which make no blocks.
 
 
-_BY_KERNELS: Mapping[RowStatistic, Callable[[RowKernels], Tensor]] = {
+_BY_KERNELS: Mapping[RowStatistic, Callable[[RowKernels | RowTiles], Tensor]] = {
     entropy: lambda kernels: kernels.entropy,
     normalized_entropy: lambda kernels: _normalized(kernels.entropy, kernels.num_visible),
     effective_keys: lambda kernels: torch.where(
@@ -187,12 +189,23 @@ _BY_KERNELS: Mapping[RowStatistic, Callable[[RowKernels], Tensor]] = {
 }
 
 
-def _row_by_kernels(statistic: RowStatistic) -> Callable[[RowKernels], Tensor] | None:
+def _row_by_kernels(statistic: RowStatistic) -> Callable[[RowKernels | RowTiles], Tensor] | None:
     if isinstance(statistic, WeightAtOffset):
         return lambda kernels: kernels.weight_at(statistic.offset)
     if isinstance(statistic, CountAbove):
         return lambda kernels: kernels.count_above(statistic.threshold)
     return _BY_KERNELS.get(statistic)
+
+
+def _tiles_of_row(statistic: RowStatistic) -> TileRequest | None:
+    if isinstance(statistic, CountAbove):
+        return TileRequest(thresholds=frozenset([statistic.threshold]))
+    if isinstance(statistic, WeightAtOffset):
+        return TileRequest()
+    name = getattr(statistic, "__name__", "")
+    if statistic not in _BY_KERNELS or name not in TILE_STATISTICS:
+        return None
+    return TileRequest(frozenset([name]))
 
 
 class Reduction(ABC):
@@ -211,6 +224,15 @@ class Reduction(ABC):
     def take(self, kernels: RowKernels) -> bool:
         """Take the result from these kernels instead of blocks; return False if they cannot."""
         return False
+
+    @property
+    def tile_request(self) -> TileRequest | None:
+        """What the tiles of a CPU compute for it; None = they cannot."""
+        return None
+
+    def take_tiles(self, tiles: RowTiles) -> None:
+        """Take the result from these tiles instead of blocks."""
+        raise NotImplementedError
 
     @abstractmethod
     def update(self, block: Block) -> None:
@@ -254,12 +276,22 @@ class RowReduction(Reduction):
         return frozenset([getattr(self._of_row, "__name__", "")])
 
     def take(self, kernels: RowKernels) -> bool:
+        return self._taken_from(kernels)
+
+    @property
+    def tile_request(self) -> TileRequest | None:
+        return _tiles_of_row(self._of_row)
+
+    def take_tiles(self, tiles: RowTiles) -> None:
+        self._taken_from(tiles)
+
+    def _taken_from(self, source: RowKernels | RowTiles) -> bool:
         answer = _row_by_kernels(self._of_row)
         if answer is None:
             return False
-        numbers = answer(kernels)
+        numbers = answer(source)
         self._numbers = numbers.new_zeros(self._shape)
-        self._numbers[:, :, kernels.start : kernels.stop] = numbers
+        self._numbers[:, :, source.start : source.stop] = numbers
         return True
 
     @property
@@ -306,6 +338,19 @@ class ReceivedReduction(Reduction):
     def take(self, kernels: RowKernels) -> bool:
         self._sums += kernels.received(self._query_mask).cpu()
         return True
+
+    @property
+    def tile_request(self) -> TileRequest | None:
+        # A class of it may count other queries, block by block.
+        return (
+            TileRequest(query_masks=(self._query_mask,))
+            if type(self) is ReceivedReduction
+            else None
+        )
+
+    def take_tiles(self, tiles: RowTiles) -> None:
+        self._sums += tiles.received(self._query_mask)
+        self._like = tiles.dtype
 
     @property
     def result(self) -> Float[Tensor, "batch heads keys"]:
@@ -434,7 +479,7 @@ def _reduce_map(
     attention_map: BlockSource, reductions: Mapping[str, Reduction], rows: tuple[int, int] | None
 ) -> dict[str, Any]:
     all_reductions = _left_by_kernels(attention_map, list(reductions.values()), rows)
-    if not all_reductions:
+    if not all_reductions or _taken_by_tiles(attention_map, all_reductions, rows):
         pass
     elif all(reduction.shared for reduction in all_reductions) and _runs_in_threads(attention_map):
 
@@ -469,6 +514,26 @@ def _left_by_kernels(
         for each in reductions
         if each.kernel_names is None or not attempt(partial(each.take, kernels))
     ]
+
+
+def _taken_by_tiles(
+    attention_map: BlockSource, reductions: Sequence[Reduction], rows: tuple[int, int] | None
+) -> bool:
+    """Return True if tiles have answered all of them: a pass over blocks answers them as well."""
+    batch, heads, queries, num_keys = attention_map.shape
+    rows = rows or (0, queries)
+    if num_keys < LEAST_KEYS or batch * heads * (rows[1] - rows[0]) * num_keys <= AT_ONCE:
+        return False  # the rows are in a cache as they are
+    requests = [reduction.tile_request for reduction in reductions]
+    known = [request for request in requests if request is not None]
+    if len(known) < len(requests):
+        return False
+    tiles = attention_map.row_tiles(rows, reduce(or_, known))
+    if tiles is None:
+        return False
+    for reduction in reductions:
+        reduction.take_tiles(tiles)
+    return True
 
 
 def _runs_in_threads(attention_map: BlockSource) -> bool:

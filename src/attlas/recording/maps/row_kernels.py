@@ -1,7 +1,7 @@
 """Statistics of factored maps by the Triton kernels, where these can run: on a GPU.
 
-Elsewhere, and for masks that the kernels do not know, the blocks of `blocks.py` answer. They are
-the twin of the kernels, too.
+Elsewhere, and for masks that the kernels do not know, the tiles of `row_tiles.py` and the blocks of
+`blocks.py` answer. The blocks are the twin of the kernels, too.
 """
 
 import importlib.util
