@@ -91,6 +91,21 @@ def of_matrix(question: Callable[[Tensor], Tensor], *, ahead: bool) -> Callable[
     return work
 
 
+ROWS = tuple(name for name in NAMES if name not in ("count_above", "received"))
+"""What a row says without the sum of all its weights being known first."""
+
+
+def row_statistics(one: FactoredAttentionMap) -> Tensor:
+    """What one pass over the scores of a row gives."""
+    summary = one.summary(*ROWS)
+    return torch.stack([torch.as_tensor(getattr(summary, name)) for name in ROWS]).float()
+
+
+def entropies(one: FactoredAttentionMap) -> Tensor:
+    """One statistic alone."""
+    return one.entropy()
+
+
 def pooled_by_hand(weights: Tensor) -> Tensor:
     """Means of square cells."""
     side = max(1, weights.shape[-1] // CELLS)
@@ -131,6 +146,8 @@ def summaries(*, ahead: bool) -> Suite:
         "batch × heads × length × width",
         {
             "attention_map.summary()": requested(every_statistic, ahead=ahead),
+            "attention_map.summary(…), of rows": requested(row_statistics, ahead=ahead),
+            "attention_map.entropy()": requested(entropies, ahead=ahead),
             FUSED: fused(ahead=ahead),
             HAND: by_hand(ahead=ahead),
             HELD: dense,
@@ -139,7 +156,7 @@ def summaries(*, ahead: bool) -> Suite:
         quick=((1, 1, 4096, 64),),
         more=((1, 8, 4096, 64), (1, 1, 16384, 64)),
         memory=((1, 8, 4096, 64), (1, 1, 16384, 64)),
-        others=(FUSED, HAND),
+        others=("attention_map.summary(…), of rows", "attention_map.entropy()", FUSED, HAND),
         passes=PASSES[:1],
         blocks=7,
     )
