@@ -21,8 +21,8 @@ def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> N
     results = json.loads(out.read_text(encoding="utf-8"))
     assert results["of"]["dry_run"] is True
     parts = results["parts"]
-    of_kernels = ["agreement", "rows", "blocks", "long", "million", "overview"]
-    assert [*parts] == [*of_kernels, "training", "translation"]
+    of_kernels = ["agreement", "rows", "long", "million", "overview", "blocks"]
+    assert [*parts] == [*of_kernels[:-1], "translation", "training", "blocks"]
     assert {case["engine"] for part in of_kernels for case in parts[part].values()} == {"kernels"}
     for case in parts["agreement"].values():
         differences = [*case["from blocks"].values(), case["entropy from float64"]]
@@ -38,6 +38,19 @@ def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> N
     assert [*parts["translation"]] == ["greedy", "beam 5"]
     for case in parts["translation"].values():
         assert [*case["ratio"]] == ["Hugging Face"]
+
+
+def test_what_the_minutes_do_not_suffice_for_is_written_down(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+    command = [sys.executable, SCRIPT, "--dry-run", "--minutes", "0", "--out", out]
+    done = subprocess.run(
+        [*command, "--parts", "rows", "training"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    parts = json.loads(out.read_text(encoding="utf-8"))["parts"]
+    assert [*parts] == ["rows", "training"]
+    assert all([*part] == ["left out"] for part in parts.values())
+    assert "--minutes" in parts["rows"]["left out"]
 
 
 def test_without_a_card_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
