@@ -27,7 +27,6 @@ export function AlignmentPanel() {
     return <p class="hint empty">Choose a layer that looks from the target to the source.</p>;
   }
   if (found === null) return <Meanwhile problem={problem.value} doing="Comparing the links…" />;
-  const sure = found.links.filter((link) => link.sure).length;
   return (
     <div class="doubt">
       <div class="aside" id="alignment">
@@ -50,11 +49,7 @@ export function AlignmentPanel() {
         </table>
         <Trouble said={problem.value} />
       </div>
-      <p class="note">
-        On the map are the links of annotators: {sure} sure ones, and {found.links.length - sure} possible ones, dashed.
-        The head links each target token with the source token of its largest weight: {found.guessed} links of words.
-        {` ${found.links.filter((link) => link.guessed).length} of them are gold links.`}
-      </p>
+      <p class="note">{found.notes[0]}</p>
     </div>
   );
 }

@@ -38,7 +38,7 @@ export function BeamsPanel() {
       <div class="aside">
         <h3>What else could it have written?</h3>
         <p>
-          The tree has the {beams.hypotheses.length} best translations of a beam search. What they begin with alike stands once.
+          {beams.notes[0]}
           {best !== undefined && best.tokens.join(" ") !== written.join(" ") && " What stands above was written without such a search."}
         </p>
         {forced.length > 0 && (
@@ -50,10 +50,7 @@ export function BeamsPanel() {
           </p>
         )}
         <Growth />
-        <p class="note">
-          <b>log p</b> is the logarithm of the probability of all tokens. The search compares the <b>score</b>: log p,
-          corrected by its settings, as for the length.
-        </p>
+        <p class="note">{beams.notes[1]}</p>
         <Trouble said={problem.value} />
       </div>
       <div class={stale ? "tree stale" : "tree"} tabIndex={0} role="region" aria-label="Hypotheses" aria-busy={stale}>
@@ -144,7 +141,7 @@ function Alternatives({ beams, forced, choose }: Shown) {
   return (
     <>
       <table id="alternatives">
-        <caption>What is most probable after the tokens before. Choose one to go on from there; marks such as ⟨end⟩ cannot be chosen.</caption>
+        <caption>{beams.notes[2]}</caption>
         <thead>
           <tr>
             <th scope="col">written</th>

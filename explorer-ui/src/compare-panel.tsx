@@ -1,15 +1,18 @@
 import { type ComponentChildren, Fragment, h } from "preact";
-import { useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { HeadsLegend } from "./heads-legend.tsx";
 import { useCanvas } from "./hooks.ts";
 import { difference } from "./insight.ts";
 import { type Matrix, largest } from "./matrix.ts";
-import { drawLegend, fitted, hatched, painted } from "./painting.ts";
+import { handlersOf } from "./map-panel.tsx";
+import { MapView } from "./map-view.ts";
+import { drawLegend, fitted } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
 import { Problem } from "./problem.ts";
 import type { Ramp } from "./ramp.ts";
 import { type Shading, type Tick, shading, ticks } from "./scale.ts";
 import { percent } from "./share.ts";
+import { useSignalEffect } from "./signals.ts";
 import { headName } from "./wording.ts";
 
 /** Two heads side by side, and their difference: of the text in view, or as another source has them. */
@@ -79,7 +82,6 @@ export function ComparePanel() {
   if (layer === null || a === null || b === null || a === undefined || b === undefined || a.values.length !== b.values.length) {
     return hint("The weights of the second head are on their way.");
   }
-  const flipped = now.overview.value?.rightToLeft.has(now.layer.value) ?? false;
   const { moved, correlation, matrix } = difference(a, b);
   const most = Math.max(matrix.values.reduce((top, value) => Math.max(top, Math.abs(value) || 0), 0), 0.01);
   const diverging: Tick[] = [
@@ -97,7 +99,6 @@ export function ComparePanel() {
           ramp={theme.ramp}
           shade={shading(scale, weights, layer.keys)}
           ticks={ticks(scale, largest(weights))}
-          flipped={flipped}
         />
       ))}
       <Small
@@ -106,7 +107,6 @@ export function ComparePanel() {
         ramp={theme.differences}
         shade={(weight) => 0.5 + weight / (2 * most)}
         ticks={diverging}
-        flipped={flipped}
       />
     </>,
     <p id="compared">
@@ -122,40 +122,61 @@ interface SmallMap {
   readonly ramp: Ramp;
   readonly shade: Shading;
   readonly ticks: readonly Tick[];
-  readonly flipped: boolean;
 }
 
-function Small({ title, matrix, ramp, shade, ticks: numbers, flipped }: SmallMap) {
-  const { theme } = useExplorer();
-  const legend = useRef<HTMLCanvasElement>(null);
-  const canvas = useCanvas(
-    (canvas, pen, { clientWidth: width, clientHeight: height }) => {
-      const bar = legend.current?.getContext("2d");
-      if (!bar || legend.current === null || width === 0 || height === 0) return;
-      const scale = Math.min(width / matrix.columns, height / matrix.rows);
-      const [across, down] = [matrix.columns * scale, matrix.rows * scale];
-      fitted(canvas, across, down);
-      pen.fillStyle = hatched(pen, theme.tone("line")) ?? theme.tone("line");
-      pen.fillRect(0, 0, across, down);
-      if (flipped) {
-        pen.translate(across, 0);
-        pen.scale(-1, 1);
-      }
-      pen.imageSmoothingEnabled = false;
-      const bitmap = painted([{ matrix, shade }], ramp, false, [across, down]);
-      if (bitmap.width > 0) pen.drawImage(bitmap, 0, 0, across, down);
-      fitted(legend.current, width, 28);
-      drawLegend(bar, ramp, numbers, { x: 0, y: 0, width }, theme.tone("quiet"), theme.font);
+/** A map with its tokens, in which a cell is pointed at and kept as in the large one. */
+function Small({ title, matrix, ramp, shade, ticks: numbers }: SmallMap) {
+  const explorer = useExplorer();
+  const { now, theme } = explorer;
+  const [canvas, map] = [useRef<HTMLCanvasElement>(null), useRef<MapView | null>(null)];
+  useLayoutEffect(() => {
+    const room = canvas.current?.closest<HTMLElement>(".small-room");
+    if (canvas.current && room) map.current = new MapView(theme, canvas.current, room, handlersOf(explorer));
+  }, []);
+  const sheet = now.sheet.value;
+  // The same for every place that is pointed at, so that nothing is painted anew.
+  const near = sheet && { matrix, excerpt: sheet.excerpt, shade, scale: now.scale.value };
+  const draw = () => {
+    theme.changes.value;
+    const [layer, pinned] = [explorer.layer.value, now.pinned.value];
+    const place = pinned ?? now.pointed.value;
+    if (sheet === null || near === null || layer === null) return;
+    map.current?.draw({
+      layer,
+      view: now.view.value ?? sheet.excerpt,
+      far: null,
+      near,
+      rows: sheet.rows,
+      columns: sheet.keys,
+      rightToLeft: now.overview.value?.rightToLeft.has(sheet.layer) ?? false,
+      ramp,
+      gold: [],
+      active: place,
+      kept: pinned !== null,
+      until: Infinity,
+    });
+  };
+  useSignalEffect(draw);
+  useLayoutEffect(draw, [near]);
+  const legend = useCanvas(
+    (canvas, pen, { clientWidth: width }) => {
+      fitted(canvas, width, 28);
+      const ends = numbers.filter(({ share }) => width > 200 || share === 0 || share === 1); // where the others have no room
+      drawLegend(pen, ramp, ends, { x: 0, y: 0, width }, theme.tone("quiet"), theme.font);
     },
-    [matrix, theme.changes.value, shade, flipped],
+    [matrix, theme.changes.value, shade],
   );
   return (
     <figure class="small-map">
-      <figcaption>{title}</figcaption>
       <div class="small-room">
-        <canvas ref={canvas} role="img" aria-label={`Map: ${title}`} />
+        <div class="stack">
+          <canvas ref={canvas} role="img" aria-label={`Map: ${title}`} />
+        </div>
       </div>
-      <canvas ref={legend} role="img" aria-label={`Colours: ${numbers.map(({ text }) => text).join(", ")}`} />
+      <figcaption>
+        {title}
+        <canvas ref={legend} role="img" aria-label={`Colours: ${numbers.map(({ text }) => text).join(", ")}`} />
+      </figcaption>
     </figure>
   );
 }

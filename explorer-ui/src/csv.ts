@@ -21,7 +21,7 @@ export function csv(
   for (let i = part.rows.from; i < part.rows.to; i++) {
     for (let j = part.keys.from; j < part.keys.to; j++) {
       if (hidden(matrix, i, j)) continue;
-      const weight = matrix.values[i * matrix.columns + j] ?? 0;
+      const weight = matrix.values[i * matrix.columns + j] as number;
       lines.push(`${start.row + i},${token(rows[i])},${start.key + j},${token(keys[j])},${Number(weight.toPrecision(6))}`);
     }
   }

@@ -69,6 +69,8 @@ export interface Answer {
   readonly blank: string;
   readonly layers: readonly Layer[];
   readonly remarks: readonly string[];
+  /** How many tokens of its one text a decoder was given, of which output t is token t + 1; 0 elsewhere. */
+  readonly prompt?: number;
   /** What can be doubted of it; null or left out where its model cannot be run again. */
   readonly doubt?: Doubtful | null;
   /** Whether its model searches for what it writes. */
@@ -84,8 +86,9 @@ export interface GoldLink {
   readonly guessed: boolean;
 }
 
-/** How well a head finds those links; `guessed` = how many it has. */
+/** How well a head finds those links; `guessed` = how many it has; `notes` say all that in words. */
 export interface Alignment {
+  readonly notes: readonly string[];
   readonly links: readonly GoldLink[];
   readonly guessed: number;
   readonly error: number;
@@ -120,6 +123,8 @@ export type Ranked = readonly (readonly [string, number])[];
 /** What one change did to an output; or why it is impossible. */
 export interface Effect {
   readonly name: "uniform" | "permuted" | "off" | "weight" | "erased" | "adversary";
+  /** What it does, in words. */
+  readonly does: string;
   readonly impossible?: string;
   /** Of the logarithm of the probability: the mean over draws, and their standard deviation. */
   readonly delta?: number | null;
@@ -133,6 +138,8 @@ export interface Effects {
   readonly probability: number;
   readonly top: Ranked;
   readonly draws: number;
+  /** How the model was asked, in words. */
+  readonly how: string;
   readonly changes: readonly Effect[];
   readonly key: number;
   readonly erased: readonly [number, number] | null;
@@ -199,6 +206,8 @@ export interface Explained extends Scores {
   readonly values: readonly (readonly (number | null)[])[] | null;
   readonly context: readonly (number | null)[] | null;
   readonly no_values: string;
+  /** What has to be known of the scale, and of the vectors. */
+  readonly notes: readonly string[];
   /** What is left out where positions are; "" where they cannot be, and why. */
   readonly positions: string;
   readonly no_positions: string;
@@ -224,6 +233,8 @@ export interface Output {
 /** What else a model could have written, best first. */
 export interface Beams {
   readonly num_beams: number;
+  /** What has to be known of the hypotheses, of their numbers, and of the outputs. */
+  readonly notes: readonly string[];
   readonly hypotheses: readonly Hypothesis[];
   readonly outputs: readonly Output[];
 }
@@ -237,10 +248,10 @@ export interface Tokens {
 /** What can be said of all heads in numbers, each over the queries of the text. */
 export interface Statistics {
   readonly names: readonly string[];
-  /** By layer and name, a number for each head; null = nobody knows. */
+  /** By layer and name, a number for each head; null = nobody knows. "row": the one most worth seeing. */
   readonly layers: readonly Readonly<Record<string, readonly number[] | null>>[];
-  /** The head most worth seeing. */
-  readonly first: { readonly layer: number; readonly head: number };
+  /** The head most worth seeing, and why it is, in words. */
+  readonly first: { readonly layer: number; readonly head: number; readonly why?: string };
   readonly sampled: boolean;
 }
 

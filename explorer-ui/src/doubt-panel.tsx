@@ -1,6 +1,6 @@
 import { Fragment, h } from "preact";
 import type { Adversary, DoubtQuestion, Effect, Effects, Ranked } from "./door.ts";
-import { type Names, adversaryKey, deed, found, lines, plain, question, signed, slope } from "./doubt.ts";
+import { type Names, adversaryKey, deed, found, lines, plain, question, signed } from "./doubt.ts";
 import { useAsked } from "./hooks.ts";
 import { isolated } from "./label.ts";
 import { useExplorer } from "./panel.ts";
@@ -11,8 +11,12 @@ import { headName } from "./wording.ts";
 
 const MOST_OPTIONS = 60; // of a list of tokens, those around the chosen one
 
-/** What the output does when a head looks elsewhere. */
+/** What the output does when a head looks elsewhere; of another text, nothing is known at first. */
 export function DoubtPanel() {
+  return <Doubt key={useExplorer().now.answer.value?.map ?? ""} />;
+}
+
+function Doubt() {
   const explorer = useExplorer();
   const { now, door } = explorer;
   const answer = now.answer.value;
@@ -58,6 +62,8 @@ export function DoubtPanel() {
     sheet === null || sheet.coarse ? `${index}` : (sheet[axis][index - sheet.excerpt[axis].from]?.text ?? `${index}`);
   const names: Names = { row: tokens("rows"), key: tokens("keys") };
   const came = effects.value;
+  // Whether what came is of the row and the key that are asked for.
+  const fresh = came !== null && (asked.key ?? came.found.key) === came.found.key && adversaryKey("", came.asked) === adversaryKey("", asked);
   const present = came?.found.weights[came.found.key] ?? 0; // the weight that the model gives
   const given = now.weight.value ?? Math.round(present * 100);
   const other = adversary.value?.asked === own ? adversary.value.found : null;
@@ -65,18 +71,20 @@ export function DoubtPanel() {
     <div class="doubt">
       <div class="aside">
         <h3>Does the output need {layer === undefined ? "this head" : headName(layer, asked.head)}?</h3>
+        <Trouble said={problem.value || lost.value} />
         <label>
           Output{" "}
           <Choice
             id="doubted"
             names={answer.doubt.outputs}
             value={asked.output}
+            first={answer.prompt ? 1 : 0}
             choose={(output) => explorer.set({ output })}
           />
         </label>
-        <label>
+        <label hidden={!fresh}>
           <span>
-            Weight of “<bdi>{names.key(came?.found.key ?? asked.key ?? 0)}</bdi>”
+            Weight of “<bdi>{names.key(came?.found.key ?? 0)}</bdi>”
           </span>{" "}
           <input
             id="edited"
@@ -89,7 +97,7 @@ export function DoubtPanel() {
           />{" "}
           <span class="number">{now.weight.value === null ? exact(present) : `${given} %`}</span>
         </label>
-        <label>
+        <label hidden={!fresh}>
           Without{" "}
           <Choice
             id="erased"
@@ -101,7 +109,6 @@ export function DoubtPanel() {
         <p class="note">
           A small change does not make the head useless: other heads may stand in for it.
         </p>
-        <Trouble said={problem.value || lost.value} />
       </div>
       {came === null ? (
         <p class="hint empty" hidden={problem.value !== ""}>
@@ -118,11 +125,7 @@ export function DoubtPanel() {
           >
             <EffectTable {...came} effects={came.found} names={names} other={other} />
             <p class="note">
-              The model reads this text again with other weights in all rows of{" "}
-              {asked.head === null ? "all heads of this layer" : "this head"}; what was written before stays. <b>Uniform</b>:
-              each query looks at all its keys alike. <b>Permuted</b>: its weights are shuffled among its keys; mean ±
-              standard deviation. <b>Off</b>: the head reads zeros. <b>A weight set by hand</b>: the rest of its row keeps its
-              proportions, and the row its sum. <b>Without</b>: the text is read without these tokens.
+              {[came.found.how, ...came.found.changes.map(({ does }) => does)].join(" ")}
             </p>
             <p class="seek">
               {search !== null && searching.value ? (
@@ -153,11 +156,14 @@ function Choice({
   id,
   names,
   value,
+  first = 0,
   choose,
 }: {
   id: string;
   names: readonly string[];
   value: number | null;
+  /** The number of the first name. */
+  first?: number;
   choose: (index: number) => void;
 }) {
   const from = Math.min(Math.max((value ?? 0) - MOST_OPTIONS / 2, 0), Math.max(names.length - MOST_OPTIONS, 0));
@@ -168,7 +174,7 @@ function Choice({
       options={[
         ...(value === null ? [["", "nothing yet"] as const] : []),
         ...names.slice(from, from + MOST_OPTIONS).map(
-          (name, index) => [String(from + index), `${from + index}: ${isolated(plain(name))}`] as const,
+          (name, index) => [String(from + index), `${first + from + index}: ${isolated(plain(name))}`] as const,
         ),
       ]}
       choose={(one) => {
@@ -215,7 +221,9 @@ function EffectTable({ asked, effects, names, other }: Shown) {
         {changes.map((effect) => {
           return (
             <tr key={effect.name} data-change={effect.name}>
-              <th scope="row">{deed(effect, effects, asked, answer, names)}</th>
+              <th scope="row" title={effect.does}>
+                {deed(effect, effects, asked, answer, names)}
+              </th>
               {effect.impossible !== undefined ? (
                 <td colSpan={3} class="impossible">
                   {effect.impossible}
@@ -279,7 +287,7 @@ function Slopes({ asked, effects, names, other }: Shown) {
                 />
               )}
             </span>
-            <span class="number">{gradient === null ? "–" : slope(gradient)}</span>
+            <span class="number">{gradient === null ? "–" : signed(gradient)}</span>
           </li>
         ))}
       </ol>

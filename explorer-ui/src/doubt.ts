@@ -53,18 +53,13 @@ export function adversaryKey(map: string, { layer, head, output, row }: DoubtQue
   return [map, layer, head, output, row].join(" ");
 }
 
-/** A change of the logarithm of a probability: "−0.31". */
+/** A change of the logarithm of a probability, or its gradient: "−0.31". */
 export function signed(value: number | null | undefined): string {
   if (value === null || value === undefined) return "−∞";
   const size = Math.abs(value);
   const digits = size >= 9.995 ? size.toFixed(1) : size.toFixed(2);
   if (Number(digits) === 0) return "0.00";
   return `${value < 0 ? "−" : "+"}${digits}`;
-}
-
-/** A gradient, as short as it can be read: "+1.81". */
-export function slope(value: number): string {
-  return Math.abs(value) < 0.005 && value !== 0 ? (value < 0 ? "−0.00" : "+0.00") : signed(value);
 }
 
 /** What was done, in the first column of the table. */

@@ -35,14 +35,15 @@ function draw(explorer: Explorer, pen: Pen, { width, height }: { width: number; 
   pen.fillText(mapTitle(explorer), MARGIN, MARGIN + 6);
   pen.save();
   pen.translate(MARGIN, MARGIN + HEAD);
-  map.export(pen);
+  const step = map.export(pen);
   pen.restore();
   const y = height - MARGIN - FOOT + 22;
   pen.fillStyle = theme.tone("quiet");
   pen.font = `12px ${theme.font}`;
   pen.textAlign = "left";
   pen.textBaseline = "middle";
-  pen.fillText(`Colours: ${SCALES.find(([one]) => one === scale)?.[1] ?? scale}`, MARGIN, y - 10);
+  const colours = `Colours: ${SCALES.find(([one]) => one === scale)?.[1] ?? scale}`;
+  pen.fillText(step > 1 ? `${colours} · 1 of ${step} tokens is named` : colours, MARGIN, y - 10);
   drawLegend(
     pen,
     theme.ramp,

@@ -30,7 +30,7 @@ export interface Grid {
 
 const GAP = 3;
 const SMALLEST = 12;
-const LARGEST = 44;
+const LARGEST = 44; // of sorted pictures, and of others where there is no more room
 const HEADING = 22;
 const NUMBERS = 15; // px of the line with the numbers of heads
 const NAMED = 20; // px of the name under a head
@@ -60,13 +60,15 @@ function initials(sheet: string): string {
 /**
  * Layers × heads: a line for each layer under the heading of its sheet, as many pictures in it as it
  * has heads. `writes` measures a text. `order`: these heads in this order instead, line by line, each
- * over its name: "es 3.5" is head 5 of layer 3 of the sheet "encoder · self".
+ * over its name: "es 3.5" is head 5 of layer 3 of the sheet "encoder · self". Few pictures grow to the
+ * height that there is.
  */
 export function grid(
   layers: readonly Layer[],
   room: number,
   writes: (text: string) => number,
   order: readonly Head[] | null = null,
+  height = 0,
 ): Grid {
   const most = layers.reduce((most, layer) => Math.max(most, layer.heads), 1);
   const names = order === null ? layers.map((layer) => Math.min(writes(short(layer)), room / 3)) : [];
@@ -80,7 +82,8 @@ export function grid(
     return `${several ? `${initials(layer.sheet)} ` : ""}${own && `${own}.`}${head}`;
   });
   const widest = named.reduce((most, name) => Math.max(most, writes(name)), SMALLEST);
-  const size = Math.min(Math.max(fitting, widest), LARGEST);
+  const tall = (height - all.length * (HEADING + NUMBERS + 4)) / layers.length - GAP;
+  const size = Math.min(Math.max(fitting, widest), order ? LARGEST : Math.max(Math.floor(tall), LARGEST));
   const step = Math.max(size, order ? widest + GAP : 0) + GAP;
   const thumbnails: Thumbnail[] = [];
   const writing: Writing[] = [];
@@ -93,7 +96,7 @@ export function grid(
     const columns = Math.max(1, Math.floor((room + GAP) / step));
     order.forEach((head, index) => {
       const [row, x] = [Math.floor(index / columns), (index % columns) * step];
-      const [text, top] = [named[index] ?? "", y + row * (size + NAMED)];
+      const [text, top] = [named[index] as string, y + row * (size + NAMED)];
       thumbnails.push({ ...head, x, y: top });
       writing.push({ text, x: x + writes(text), y: top + size + 9, heading: false });
     });
@@ -105,7 +108,7 @@ export function grid(
         y += HEADING;
       }
       // Which head is which: every one, or as many as fit.
-      const heads = own.reduce((most, layer) => Math.max(most, layers[layer]?.heads ?? 0), 0);
+      const heads = own.reduce((most, layer) => Math.max(most, (layers[layer] as Layer).heads), 0);
       const each = Math.ceil((writes(`${heads}`) + 4) / step);
       for (let head = 0; heads > 1 && head < heads; head += each) {
         const text = String(head);
@@ -113,8 +116,7 @@ export function grid(
       }
       if (heads > 1) y += NUMBERS;
       for (const layer of own) {
-        const described = layers[layer];
-        if (described === undefined) continue;
+        const described = layers[layer] as Layer;
         writing.push({ text: short(described), x: left - 8, y: y + size / 2, heading: false });
         for (let head = 0; head < described.heads; head++) {
           thumbnails.push({ layer, head, x: left + head * step, y });

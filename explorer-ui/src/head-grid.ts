@@ -42,7 +42,7 @@ export class HeadGrid {
   private heads: Heads | null = null;
   private plan: Grid | null = null;
   private pictures: readonly HTMLCanvasElement[] = []; // by layer, its heads below each other
-  private measured = 0; // px of the room, when it was drawn
+  private measured = ""; // px of the room, when it was drawn
   private pointed: Head | null = null;
   private readonly marks: HTMLCanvasElement;
 
@@ -72,7 +72,7 @@ export class HeadGrid {
     canvas.addEventListener("keydown", (event) => this.pressed(event));
     canvas.addEventListener("blur", () => this.point(null));
     new ResizeObserver(() => {
-      if (room.clientWidth !== this.measured) this.redraw();
+      if (sizeOf(room) !== this.measured) this.redraw();
     }).observe(room);
   }
 
@@ -113,7 +113,7 @@ export class HeadGrid {
     const room = this.room.clientWidth;
     const pen = this.canvas.getContext("2d");
     if (heads === null || pen === null || room === 0) return;
-    this.measured = room;
+    this.measured = sizeOf(this.room);
     const family = this.theme.font;
     pen.font = `12px ${family}`;
     const writes = (text: string) => pen.measureText(text).width;
@@ -122,7 +122,7 @@ export class HeadGrid {
     const most = Math.max(...ranked.map((one) => number(one) ?? 0), 1e-9);
     const least = (heads.least / 100) * most;
     const shown = (one: Head) => least === 0 || (number(one) ?? 0) >= least;
-    const all = grid(heads.layers, room, writes, heads.sorted && heads.statistic !== null ? ranked.filter(shown) : null);
+    const all = grid(heads.layers, room, writes, heads.sorted && heads.statistic !== null ? ranked.filter(shown) : null, this.room.clientHeight);
     const plan = { ...all, thumbnails: all.thumbnails.filter(shown) };
     this.plan = plan;
     for (const canvas of [this.canvas, this.marks]) fitted(canvas, plan.width, plan.height);
@@ -183,9 +183,15 @@ export class HeadGrid {
       heads.statistic === null || value === null
         ? ""
         : `: ${statisticName(heads.statistic)} ${statisticValue(heads.statistic, value)}`;
-    this.readout.textContent = `${headName(layer, named.head)}${told}`;
+    const { first } = heads.statistics;
+    const why = sameHead(named, first) && first.why ? `. ${first.why}` : "";
+    this.readout.textContent = headName(layer, named.head) + told + why;
     this.canvas.title = layer.name;
   }
+}
+
+function sizeOf({ clientWidth, clientHeight }: HTMLElement): string {
+  return `${clientWidth} ${clientHeight}`;
 }
 
 /** The heads of a layer as one picture, below each other. */

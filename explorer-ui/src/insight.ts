@@ -34,13 +34,13 @@ export function sinks(matrix: Matrix): number[] {
   const received = new Float64Array(columns);
   let total = 0;
   for (let i = 0; i < rows * columns; i++) {
-    const weight = values[i] ?? NaN;
+    const weight = values[i] as number;
     if (Number.isNaN(weight)) continue;
-    received[i % columns] = (received[i % columns] ?? 0) + weight;
+    (received[i % columns] as number) += weight;
     total += weight;
   }
   const least = Math.max(SINK, Math.min(4 / columns, 1)) * total;
-  return total === 0 ? [] : [...received.keys()].filter((key) => (received[key] ?? 0) >= least);
+  return total === 0 ? [] : [...received.keys()].filter((key) => (received[key] as number) >= least);
 }
 
 /**
@@ -60,7 +60,7 @@ export function headNumbers(
     let [sum, whole] = [0, 0];
     for (let j = 0; j < matrix.columns; j++) {
       if (hidden(matrix, i, j)) continue;
-      const weight = matrix.values[i * matrix.columns + j] ?? 0;
+      const weight = matrix.values[i * matrix.columns + j] as number;
       whole += weight;
       if (apart.has(j)) continue;
       open.push(j);
@@ -74,9 +74,9 @@ export function headNumbers(
     const own = offset === null ? NaN : i + offset;
     let [entropy, most, distance] = [0, 0, 0];
     const share = (j: number) =>
-      open.includes(j) ? (matrix.values[i * matrix.columns + j] ?? 0) / sum : 0;
+      open.includes(j) ? (matrix.values[i * matrix.columns + j] as number) / sum : 0;
     for (const j of open) {
-      const weight = (matrix.values[i * matrix.columns + j] ?? 0) / sum;
+      const weight = (matrix.values[i * matrix.columns + j] as number) / sum;
       if (weight > 0) entropy -= weight * Math.log(weight);
       most = Math.max(most, weight);
       distance += weight * Math.abs(own - j);
@@ -115,18 +115,18 @@ export function places(matrix: Matrix, apart: ReadonlySet<number> = new Set()): 
   for (let i = 0; i < rows; i++) {
     let [sum, open] = [0, 0];
     for (let j = 0; j < columns; j++) {
-      const weight = values[i * columns + j] ?? NaN;
+      const weight = values[i * columns + j] as number;
       if (Number.isNaN(weight) || apart.has(j)) continue;
       sum += weight;
       open += 1;
     }
     for (let j = 0; j < columns && sum > 1e-6; j++) {
-      const weight = (values[i * columns + j] ?? NaN) / sum;
+      const weight = (values[i * columns + j] as number) / sum;
       if (Number.isNaN(weight) || apart.has(j)) continue;
-      if (weight > 0) entropy[i] = (entropy[i] ?? 0) - weight * Math.log(weight);
-      received[j] = (received[j] ?? 0) + weight;
+      if (weight > 0) (entropy[i] as number) -= weight * Math.log(weight);
+      (received[j] as number) += weight;
     }
-    if (open > 1) entropy[i] = (entropy[i] ?? 0) / Math.log(open);
+    if (open > 1) (entropy[i] as number) /= Math.log(open);
   }
   return { entropy, received };
 }
@@ -149,7 +149,7 @@ export function difference(a: Matrix, b: Matrix): Difference {
     let [apart, open] = [0, 0];
     for (let j = 0; j < a.columns; j++) {
       const at = i * a.columns + j;
-      const [one, other] = [a.values[at] ?? NaN, b.values[at] ?? NaN];
+      const [one, other] = [a.values[at] as number, b.values[at] as number];
       if (Number.isNaN(one) && Number.isNaN(other)) {
         values[at] = NaN;
         continue;

@@ -16,13 +16,18 @@ export function wordSpans(labels: readonly Label[]): Span[] {
   const spans: { from: number; to: number }[] = [];
   labels.forEach((label, index) => {
     const last = spans.at(-1);
-    const alone = label.begins || label.special || UNSPACED.test(label.text);
-    const after = labels[index - 1]?.special === true;
+    const alone = label.begins || apart(label) || UNSPACED.test(label.text);
+    const after = index > 0 && apart(labels[index - 1] as Label);
     if (last === undefined || after || (alone && !PART.test(label.text))) {
       spans.push({ from: index, to: index + 1 });
     } else last.to = index + 1;
   });
   return spans;
+}
+
+/** Whether no word goes on here: a mark of the model's own, or signs that cannot be seen, such as ⟨newline⟩. */
+function apart({ special, text }: Label): boolean {
+  return special || /^⟨.*⟩$/u.test(text);
 }
 
 /** Every place as a word of its own. */
@@ -36,7 +41,8 @@ export function joinedLabels(labels: readonly Label[], spans: readonly Span[]): 
     const own = labels.slice(from, to);
     const [first] = own;
     if (first !== undefined && own.length === 1) return first;
-    const text = own.map((label) => label.text).join("").replace(/…{2,}/gu, "");
+    // A space of its own that begins the word is no part of it.
+    const text = own.map((label) => label.text).join("").replace(/…{2,}|^▁(?=.)/gu, "");
     return { text, begins: true, special: first?.special ?? false };
   });
 }
@@ -55,7 +61,7 @@ export function joined(matrix: Matrix, rows: readonly Span[], keys: readonly Spa
       let [sum, seen] = [0, 0];
       for (let i = queries.from; i < queries.to; i++) {
         for (let j = places.from; j < places.to; j++) {
-          const weight = matrix.values[i * matrix.columns + j] ?? NaN;
+          const weight = matrix.values[i * matrix.columns + j] as number;
           if (Number.isNaN(weight)) continue;
           [sum, seen] = [sum + weight, seen + 1];
         }
@@ -67,7 +73,7 @@ export function joined(matrix: Matrix, rows: readonly Span[], keys: readonly Spa
 }
 
 function mayLook({ values, columns }: Matrix, row: number): boolean {
-  for (let j = 0; j < columns; j++) if (!Number.isNaN(values[row * columns + j] ?? NaN)) return true;
+  for (let j = 0; j < columns; j++) if (!Number.isNaN(values[row * columns + j])) return true;
   return false;
 }
 

@@ -118,11 +118,11 @@ function spelling(tokens: readonly (readonly number[] | null)[]): (Spelled | nul
   const bytes: number[] = [];
   const flush = () => {
     for (let at = 0; at < bytes.length; ) {
-      const owner = owners[at] ?? 0;
-      const size = width(bytes[at] ?? 0);
+      const owner = owners[at] as number;
+      const size = width(bytes[at] as number);
       const sign = decoded(bytes.slice(at, at + size));
       if (size === 0 || sign === null) {
-        texts[owner] += `⟨${hex([bytes[at] ?? 0])}⟩`;
+        texts[owner] += `⟨${hex([bytes[at] as number])}⟩`;
         at += 1;
         continue;
       }
@@ -147,7 +147,7 @@ function spelling(tokens: readonly (readonly number[] | null)[]): (Spelled | nul
   return tokens.map((own, index) =>
     own === null
       ? null
-      : { text: texts[index] ?? "", note: shared[index] ? { whole: `bytes ${hex(own)} of a character` } : {} },
+      : { text: texts[index] as string, note: shared[index] ? { whole: `bytes ${hex(own)} of a character` } : {} },
   );
 }
 
@@ -251,5 +251,5 @@ function visible(text: string): string {
 }
 
 function code(sign: string): string {
-  return `U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+  return `U+${(sign.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0")}`;
 }

@@ -23,14 +23,14 @@ export function tokenAt({ starts, total }: Along, place: number): number | null 
   let [low, high] = [0, starts.length - 1];
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if ((starts[middle] ?? 0) <= place) low = middle;
+    if ((starts[middle] as number) <= place) low = middle;
     else high = middle - 1;
   }
   return low;
 }
 
 export function middleOf({ starts, sizes }: Along, index: number): number {
-  return (starts[index] ?? 0) + (sizes[index] ?? 0) / 2;
+  return (starts[index] as number) + (sizes[index] as number) / 2;
 }
 
 /** A weight that has a line. */

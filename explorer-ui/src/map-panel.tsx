@@ -5,7 +5,7 @@ import { ExportMenu } from "./export-menu.tsx";
 import type { Explorer } from "./explorer.ts";
 import { sheets } from "./grid-layout.ts";
 import { isolated } from "./label.ts";
-import { type Cell, MapView } from "./map-view.ts";
+import { type Cell, type Handlers, MapView } from "./map-view.ts";
 import { type Matrix, at, largest, mean, head as headOf } from "./matrix.ts";
 import type { Piece } from "./painting.ts";
 import { useExplorer } from "./panel.ts";
@@ -171,6 +171,24 @@ function PartForm({ view }: { view: Excerpt }) {
   );
 }
 
+/** What a reader does on a map. */
+export function handlersOf(explorer: Explorer): Handlers {
+  const place = ({ row: index, column: partner }: Cell): Place => ({ side: "target", index, partner });
+  return {
+    point: (cell, spoken) => {
+      explorer.point(place(cell));
+      if (spoken) explorer.spoken.value = readout(explorer, place(cell));
+    },
+    click: (cell) => explorer.pin(place(cell)),
+    view: (excerpt, from) => explorer.view(excerpt, from),
+    here: () => active(explorer.state),
+    leave: () => {
+      const last = explorer.state.pointed;
+      if (last) explorer.point({ side: last.side, index: last.index });
+    },
+  };
+}
+
 function MapCanvas({ label }: { label: string }) {
   const explorer = useExplorer();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -180,20 +198,7 @@ function MapCanvas({ label }: { label: string }) {
   // With the frame that shows the panel, not with the next one.
   useLayoutEffect(() => {
     if (canvas.current === null || room.current === null) return;
-    const place = ({ row: index, column: partner }: Cell): Place => ({ side: "target", index, partner });
-    explorer.map = new MapView(explorer.theme, canvas.current, room.current, {
-      point: (cell, spoken) => {
-        explorer.point(place(cell));
-        if (spoken) explorer.spoken.value = readout(explorer, place(cell));
-      },
-      click: (cell) => explorer.pin(place(cell)),
-      view: (excerpt, from) => explorer.view(excerpt, from),
-      here: () => active(explorer.state),
-      leave: () => {
-        const last = explorer.state.pointed;
-        if (last) explorer.point({ side: last.side, index: last.index });
-      },
-    });
+    explorer.map = new MapView(explorer.theme, canvas.current, room.current, handlersOf(explorer));
     draw();
     return () => (explorer.map = null);
   }, []);

@@ -73,6 +73,7 @@ export class MapView {
   // Of the crosshair and the frame that is drawn: elements, because to move them paints nothing.
   private readonly marks = document.createElement("div");
   private measured = { width: 0, height: 0 };
+  private step = 1; // one of so many tokens has its name
   private readonly mini = document.createElement("canvas");
 
   constructor(
@@ -339,13 +340,15 @@ export class MapView {
     return withNames(pen, picture, plan);
   }
 
-  /** Draw what is on screen with another pen. */
-  export(pen: Pen): void {
+  /** Draw what is on screen with another pen; one of so many tokens then has its name. */
+  export(pen: Pen): number {
     const { picture, shown } = this;
     const plan = this.exported();
-    if (picture === null || plan === null || shown === null) return;
+    this.step = 1;
+    if (picture === null || plan === null || shown === null) return 1;
     this.render(pen, picture, plan, shown);
     this.drawMarks(pen, picture, plan, shown);
+    return this.step;
   }
 
   /** So many times as near, around the middle. */
@@ -439,7 +442,7 @@ export class MapView {
       plan.height / (shown.rows.to - shown.rows.from),
       plan.width / (shown.keys.to - shown.keys.from),
     );
-    const font = plan.named.rows || plan.named.keys ? Math.min(FONT, Math.max(cell, NAMED)) : FONT;
+    const font = plan.named.rows || plan.named.keys ? Math.min(FONT, Math.max(cell, 10)) : FONT;
     const write = (label: string) => {
       pen.font = `${font}px ${family}`;
       pen.fillStyle = this.theme.tone("quiet");
@@ -451,6 +454,7 @@ export class MapView {
       const start = down ? rows.from : keys.from;
       const named = down ? plan.named.rows : plan.named.keys;
       const step = Math.ceil((NAMED * (span.to - span.from)) / size - 1e-6); // each, or as many as fit
+      if (named) this.step = Math.max(this.step, step);
       const places = named
         ? each(inView({ from: 0, to: Infinity }, span)).filter((place) => place % step === 0)
         : roundPlaces(span, size, down ? 24 : 56);

@@ -17,7 +17,7 @@ export function head(tile: Tile, index: number): Matrix {
   const scale = tile.scales[index] ?? 0;
   const table = weights(tile, scale);
   const values = new Float32Array(size);
-  for (let i = 0; i < size; i++) values[i] = table[levels[i] ?? 0] ?? 0;
+  for (let i = 0; i < size; i++) values[i] = table[levels[i] as number] as number;
   return { rows: tile.rows, columns: tile.keys, values };
 }
 
@@ -39,9 +39,9 @@ export function mean(tile: Tile): Matrix {
   for (let index = 0; index < tile.heads; index++) {
     const own = head(tile, index).values;
     for (let i = 0; i < size; i++) {
-      const weight = own[i] ?? NaN;
+      const weight = own[i] as number;
       if (Number.isNaN(weight)) continue;
-      const before = values[i] ?? NaN;
+      const before = values[i] as number;
       values[i] = (Number.isNaN(before) ? 0 : before) + weight / tile.heads;
     }
   }
@@ -80,7 +80,7 @@ export function row(matrix: Matrix, index: number): number[] {
   const { columns, values } = matrix;
   const found = new Array<number>(columns);
   for (let column = 0; column < columns; column++) {
-    const weight = values[index * columns + column] ?? 0;
+    const weight = values[index * columns + column] as number;
     found[column] = Number.isNaN(weight) ? 0 : weight;
   }
   return found;
@@ -102,12 +102,12 @@ export function top(numbers: readonly number[], count: number): number[] {
   const found: number[] = [];
   let least = -Infinity; // of those found, once there are enough
   for (let index = 0; index < numbers.length; index++) {
-    const number = numbers[index] ?? 0;
+    const number = numbers[index] as number;
     if (number <= least) continue;
-    const before = found.findIndex((other) => number > (numbers[other] ?? 0));
+    const before = found.findIndex((other) => number > (numbers[other] as number));
     found.splice(before < 0 ? found.length : before, 0, index);
     if (found.length > count) found.pop();
-    if (found.length === count) least = numbers[found[count - 1] ?? 0] ?? 0;
+    if (found.length === count) least = numbers[found[count - 1] as number] as number;
   }
   return found;
 }
@@ -116,5 +116,5 @@ export function top(numbers: readonly number[], count: number): number[] {
 export function descending(numbers: readonly number[]): number[] {
   return numbers
     .map((_, index) => index)
-    .sort((a, b) => (numbers[b] ?? 0) - (numbers[a] ?? 0) || a - b);
+    .sort((a, b) => (numbers[b] as number) - (numbers[a] as number) || a - b);
 }

@@ -197,10 +197,7 @@ function Controls({ found, result, placed, factor, masked }: Shown) {
         Entropy <b>{result.entropy.toFixed(2)}</b>
         {placed && `, with positions ${placed.entropy.toFixed(2)},`} of at most {result.most.toFixed(2)} nats.
       </p>
-      <p class="note">
-        A larger scale makes the weights sharper.
-        {root !== null && " Products of d random numbers grow with √d; 1/√d keeps them from leaving all weight to one key."}
-      </p>
+      <p class="note">{found.notes[0]}</p>
     </>
   );
 }
@@ -295,7 +292,7 @@ function Table({ asked, found, result, placed, row, keyName, factor, masked, lin
 }
 
 /** q, k, what they make of each other, and the value, as strips of cells. */
-function Vectors({ found, row, keyName, line, result }: Shown & { line: Line }) {
+function Vectors({ found, row, keyName, line }: Shown & { line: Line }) {
   const explorer = useExplorer();
   const cell = useSignal<number | null>(null);
   const place = found.shown.indexOf(line.key);
@@ -339,10 +336,7 @@ function Vectors({ found, row, keyName, line, result }: Shown & { line: Line }) 
       ) : (
         <p class="note">Values and context are not known: {found.no_values}.</p>
       )}
-      <p class="note">
-        Each strip has a scale of its own: blue is below 0, orange above. Point at a cell for its number.
-        {result.lines.some(({ bias }) => bias !== null) && " A bias is added to the score, whatever q and k are."}
-      </p>
+      <p class="note">{found.notes[1]}</p>
     </figure>
   );
 }

@@ -74,7 +74,7 @@ export function computed(found: Explained, factor: number, masked: boolean): Com
     const weight = score !== null && counts(index) ? Math.exp(score - top) / total : 0;
     looked += counts(index) ? 1 : 0;
     if (weight > 0) entropy -= weight * Math.log(weight);
-    const hidden = masked ? (keys.hidden[index] ?? "") : "";
+    const hidden = masked ? (keys.hidden[index] as string) : "";
     const [key = 0, product = null, bias = null] = [keys.index[index], keys.product[index], keys.bias?.[index]];
     return { key, product, bias, score, weight, hidden };
   });

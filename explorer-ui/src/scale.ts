@@ -35,15 +35,15 @@ export function shading(scale: Scale, matrix: Matrix, keys: number): Shading {
     return (weight) => (most > 0 ? weight / most : 0);
   }
   const most = rowMaxima(matrix);
-  return (weight, row) => ((most[row] ?? 0) > 0 ? weight / (most[row] ?? 1) : 0);
+  return (weight, row) => ((most[row] as number) > 0 ? weight / (most[row] as number) : 0);
 }
 
 function rowMaxima({ rows, columns, values }: Matrix): Float32Array {
   const most = new Float32Array(rows);
   for (let i = 0; i < values.length; i++) {
     const row = Math.floor(i / columns);
-    const weight = values[i] ?? 0;
-    if (weight > (most[row] ?? 0)) most[row] = weight;
+    const weight = values[i] as number;
+    if (weight > (most[row] as number)) most[row] = weight;
   }
   return most;
 }

@@ -6,7 +6,7 @@ export function percent(weight: number): string {
 
 /** For narrow places: 0.873 → "87"; what is less than one in a hundred is left to the list. */
 export function short(weight: number): string {
-  return weight < 0.01 ? "" : String(Math.round(weight * 100));
+  return Math.abs(weight) < 0.01 ? "" : String(Math.round(weight * 100)).replace("-", "−");
 }
 
 /** With one decimal, for lists. */

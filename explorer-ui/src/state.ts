@@ -112,7 +112,7 @@ export function answered(
   const selected = present(state.selected, answer);
   const doubted = { output: null, weight: null, erased: null, forced: usual.forced, grown: null };
   const now = { sentence: text, row, answer, sheet, view, overview, layer, head, selected, ...doubted };
-  return { ...state, ...idle, ...now, pointed: first(sheet, view), pinned: null };
+  return { ...state, ...idle, ...now, pointed: first(sheet, view, overview, head), pinned: null };
 }
 
 /** It did not come. What was there before stays. */
@@ -129,7 +129,7 @@ export function withSheet(state: State, head: number | null, sheet: Sheet, view:
   const alike = before?.queries === after?.queries && before?.keys === after?.keys;
   const from = alike ? state.sheet : null;
   const places = {
-    pointed: carriedPlace(state.pointed, from, sheet) ?? first(sheet, view),
+    pointed: carriedPlace(state.pointed, from, sheet) ?? first(sheet, view, state.overview, own),
     pinned: carriedPlace(state.pinned, from, sheet),
   };
   const calm = { reading: false, slow: state.slow && state.translating !== null, problem: null };
@@ -146,7 +146,7 @@ export function viewed(state: State, head: number | null, view: Excerpt): State 
     const span = side === "target" ? view.rows : view.keys;
     if (index >= span.from && index < span.to) return now;
   }
-  return { ...now, pointed: first(sheet, view) };
+  return { ...now, pointed: first(sheet, view, state.overview, head) };
 }
 
 export function pointedAt(state: State, place: Place): State {
@@ -227,9 +227,13 @@ function headWithin(head: number | null, layer: Layer | undefined): number | nul
   return head === null || layer === undefined || head >= layer.heads ? null : head;
 }
 
-function first(sheet: Sheet | null, view: Excerpt | null): Place | null {
+/** The row of a head that is most worth seeing, where it is in view; else the first one. */
+function first(sheet: Sheet | null, view: Excerpt | null, overview: Overview | null, head: number | null): Place | null {
   if (sheet === null || sheet.coarse || sheet.tile.rows === 0) return null;
-  return { side: "target", index: view === null ? 0 : view.rows.from - sheet.excerpt.rows.from };
+  const start = sheet.excerpt.rows.from;
+  const { from, to } = (view ?? sheet.excerpt).rows;
+  const row = overview?.statistics.layers[sheet.layer]?.["row"]?.[head ?? -1] ?? from;
+  return { side: "target", index: (row < from || row >= to ? from : row) - start };
 }
 
 export function samePlace(a: Place | null, b: Place | null): boolean {

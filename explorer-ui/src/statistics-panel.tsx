@@ -151,8 +151,8 @@ function PlacesChart({ matrix, apart }: { matrix: Matrix; apart: ReadonlySet<num
   const sheet = explorer.now.sheet.value;
   const { entropy, received } = places(matrix, apart);
   const queries = entropy.length || 1;
-  const order = [...received.keys()].sort((a, b) => (received[b] ?? 0) - (received[a] ?? 0)).slice(0, 3);
-  const named = order.map((key) => `${sheet?.keys[key]?.text ?? key} ${percent((received[key] ?? 0) / queries)}`);
+  const order = [...received.keys()].sort((a, b) => (received[b] as number) - (received[a] as number)).slice(0, 3);
+  const named = order.map((key) => `${sheet?.keys[key]?.text ?? key} ${percent((received[key] as number) / queries)}`);
   const canvas = useCanvas(
     (canvas, pen) => drawPlaces(canvas, pen, explorer.theme, received, entropy),
     [matrix, apart.size, explorer.theme.changes.value],

@@ -137,7 +137,7 @@ async function fed(writer: WritableStreamDefaultWriter<BufferSource>, bytes: Uin
 /** Little-endian pairs of bytes as numbers, on a machine of either kind. */
 function wide(raw: Uint8Array): Uint16Array {
   const found = new Uint16Array(raw.length / 2);
-  for (let i = 0; i < found.length; i++) found[i] = (raw[2 * i] ?? 0) | ((raw[2 * i + 1] ?? 0) << 8);
+  for (let i = 0; i < found.length; i++) found[i] = (raw[2 * i] as number) | ((raw[2 * i + 1] as number) << 8);
   return found;
 }
 

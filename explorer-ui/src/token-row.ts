@@ -34,6 +34,7 @@ interface Word {
 export class TokenRow {
   private labels: readonly Label[] = [];
   private first = 0;
+  private given = 0;
   private spoken: (index: number) => string = () => "";
   private words = new Map<number, Word>(); // by their indices, in order
   private reached: HTMLButtonElement | null = null; // where Tab comes to
@@ -50,19 +51,21 @@ export class TokenRow {
 
   /**
    * New words, of which the first has this index, and the direction in which they are read; `spoken` is
-   * what a screen reader says of one.
+   * what a screen reader says of one. Those before `given` are a prompt.
    */
   fill(
     labels: readonly Label[],
     first: number,
     direction: "ltr" | "rtl",
+    given: number,
     spoken: (index: number) => string,
   ): void {
     const same =
       first === this.first &&
+      given === this.given &&
       labels.length === this.labels.length &&
       labels.every((label, at) => alike(label, this.labels[at]));
-    [this.labels, this.first, this.spoken] = [labels, first, spoken];
+    [this.labels, this.first, this.given, this.spoken] = [labels, first, given, spoken];
     if (this.row.dir !== direction) this.row.dir = direction;
     if (same) {
       // The same words, as of another head: only what is said of them is new.
@@ -147,6 +150,7 @@ export class TokenRow {
     button.className = "token";
     button.classList.toggle("begins", label.begins);
     button.classList.toggle("special", label.special);
+    button.classList.toggle("given", index < this.given);
     button.classList.toggle("continues", this.labels[index - this.first + 1]?.begins === false);
     button.tabIndex = -1;
     button.ariaLabel = this.spoken(index);

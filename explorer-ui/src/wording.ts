@@ -53,8 +53,8 @@ export function amount(count: number): string {
 /** What a screen reader says of a word: what it looked at most, or what looked at it most. */
 export function summary(place: Place, word: string, weights: readonly number[], across: string[]) {
   const most = top(weights, 3)
-    .filter((index) => (weights[index] ?? 0) >= 0.005)
-    .map((index) => `${isolated(across[index] ?? "")} ${percent(weights[index] ?? 0)}`);
+    .filter((index) => (weights[index] as number) >= 0.005)
+    .map((index) => `${isolated(across[index] as string)} ${percent(weights[index] as number)}`);
   const verb = place.side === "target" ? "looked at" : "was looked at by";
   return `${isolated(word)}: ${verb} ${most.length > 0 ? most.join(", ") : "nothing in particular"}`;
 }

@@ -103,6 +103,7 @@ export function WordsPanel() {
               <Row title={names.target} side="target" id="target" />
             </>
           )}
+          {single && !!now.answer.value?.prompt && <p class="hint">Underlined: the prompt. The model wrote the rest.</p>}
           {now.joined.value && pieces && <p class="hint">{RULE} The map stays token by token.</p>}
         </div>
       )}
@@ -144,7 +145,9 @@ function Row({ title, side, id }: { title: string; side: Side | null; id: string
     const start = sheet.excerpt[axis].from;
     const part = view?.[axis] ?? sheet.excerpt[axis];
     const { from, to } = wordsIn(spans, { from: part.from - start, to: part.to - start });
-    words.current?.fill(labels.slice(from, to), from, direction(labels), (index) =>
+    const prompt = explorer.now.answer.value?.prompt ?? 0;
+    const given = side === null ? spans.filter((span) => span.from + start < prompt).length : 0;
+    words.current?.fill(labels.slice(from, to), from, direction(labels), given, (index) =>
       wording.summary(
         { side: along, index },
         labels[index]?.text ?? "",

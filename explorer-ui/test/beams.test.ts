@@ -37,7 +37,7 @@ test("pieces of a word are read as one", () => {
 
 test("another token follows the ids of those before it", () => {
   const output = (id: number) => ({ token: "x", id, log_probability: -1, top: [] });
-  const beams = { num_beams: 5, hypotheses: [], outputs: [output(7), output(8), output(9)] };
+  const beams = { notes: [], num_beams: 5, hypotheses: [], outputs: [output(7), output(8), output(9)] };
   assert.deepEqual(prefix(beams, 2, 30), [7, 8, 30]);
   assert.deepEqual(prefix(beams, 0, 30), [30]);
   assert.deepEqual([logarithm(-3.214), logarithm(null)], ["−3.21", "−∞"]);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Answer, Effects } from "../src/door.ts";
-import { adversaryKey, found, lines, plain, question, signed, slope } from "../src/doubt.ts";
+import { adversaryKey, found, lines, plain, question, signed } from "../src/doubt.ts";
 import { layerOf, tileOf } from "./made.ts";
 
 const answer: Answer = {
@@ -75,7 +75,8 @@ test("changes are written with their sign and two decimals", () => {
     [-0.314, 0.5, -0.001, 12.34, null].map(signed),
     ["−0.31", "+0.50", "0.00", "+12.3", "−∞"],
   );
-  assert.deepEqual([0.001, -0.001, 0, -3].map(slope), ["+0.00", "−0.00", "0.00", "−3.00"]);
+  // What rounds to zero has no sign: nobody can say of "−0.00" what it is.
+  assert.deepEqual([0.001, -0.001, 0, -3].map(signed), ["0.00", "0.00", "0.00", "−3.00"]);
 });
 
 test("other weights are of one head, output and row", () => {
@@ -98,6 +99,7 @@ test("bars are of the keys that are seen, of many those that matter, in the orde
     top: [],
     draws: 8,
     changes: [],
+    how: "",
     key: 7,
     erased: null,
     weights: numbers,

@@ -33,6 +33,19 @@ test("layers stand under the heading of their sheet", () => {
   assert.deepEqual(headings.map((one) => one.text), ["decoder · cross", "encoder · self", "decoder · self"]);
 });
 
+test("few pictures grow to the height that there is, and many or sorted ones do not", () => {
+  const few = [named(4, "layer", 0, "self"), named(4, "layer", 1, "self")].map((one) => ({ ...one, sheet: "" }));
+  const low = grid(few, 400, writes, null, 100);
+  const tall = grid(few, 400, writes, null, 300);
+  assert.equal(low.size, 44);
+  assert.ok(tall.size > 80 && tall.height <= 300, `${tall.size} ${tall.height}`);
+  assert.ok(tall.width <= 402);
+  const sortedHeads = sorted(few, ({ head }) => head);
+  assert.equal(grid(few, 400, writes, sortedHeads, 300).size, grid(few, 400, writes, sortedHeads).size);
+  const many = Array.from({ length: 12 }, (_, index) => named(12, "layer", index, "self"));
+  assert.equal(grid(many, 280, writes, null, 300).size, grid(many, 280, writes).size);
+});
+
 test("no two pictures lie on one another, and a point in one finds it", () => {
   for (const room of [80, 240, 900]) {
     for (const order of [null, sorted(layers, ({ head }) => head)]) {

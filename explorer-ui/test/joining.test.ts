@@ -15,7 +15,13 @@ test("pieces are joined to the words that they spell, and marks of the model sta
 });
 
 test("bytes that share a character are joined to it", () => {
-  assert.deepEqual(words(["▁a", "▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]), ["a", "▁😀"]);
+  assert.deepEqual(words(["▁a", "▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]), ["a", "😀"]);
+});
+
+test("a space that is a token of its own is no part of the word after it, and no word goes on over a line", () => {
+  assert.deepEqual(words(["▁a", "▁", "outside", "▁"]), ["a", "outside", "▁"]);
+  const story = ["▁h", "igh", ".", "<0x0A>", "L", "ily"];
+  assert.deepEqual(words(story), ["high.", "⟨newline⟩", "Lily"]);
 });
 
 test("in scripts without spaces every piece is a word", () => {

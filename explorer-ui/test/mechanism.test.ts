@@ -6,6 +6,7 @@ import { layerOf, tileOf } from "./made.ts";
 
 const found: Explained = {
   missing: "",
+  notes: [],
   form: "scaled",
   scale: 0.5,
   softcap: null,

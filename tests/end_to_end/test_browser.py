@@ -11,7 +11,7 @@ import torch
 from attlas.explorer import app
 from attlas.recording import DenseAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
-from support.webdriver import END, ENTER, ESCAPE, LEFT, RIGHT, TAB, Driver
+from support.webdriver import END, ENTER, ESCAPE, HOME, LEFT, RIGHT, TAB, Driver
 
 pytestmark = [
     pytest.mark.browser,
@@ -227,6 +227,8 @@ def test_everything_can_be_done_with_keys(visit: Visit) -> None:
     assert "map" in reached
     assert visit.focused() == "source the false"
     visit.driver.keys([TAB])
+    assert visit.focused() == "target FOX false"  # the row that is shown first
+    visit.driver.keys([HOME])
     assert visit.focused() == "target THE false"
     visit.driver.keys([RIGHT, RIGHT])
     assert visit.focused() == "target BROWN false"
@@ -286,7 +288,7 @@ def test_arabic_runs_from_right_to_left_and_its_arrow_keys_with_it(visit: Visit)
     )
     assert first > second
     visit.driver.run("page.querySelector('#target [tabindex=\"0\"]').focus()")
-    visit.driver.keys([LEFT])
+    visit.driver.keys([HOME, LEFT])
     assert visit.focused().startswith("target يا")
 
 
@@ -322,9 +324,12 @@ def test_a_sentence_too_long_is_answered_with_what_to_do(visit: Visit) -> None:
 
 def test_a_newer_sentence_takes_the_place_of_a_slow_one(visit: Visit) -> None:
     visit.translator.wait.clear()
-    visit.open()
+    visit.open("red house")
+    top = "return page.querySelector('#looking').getBoundingClientRect().top"
+    before = visit.driver.run(top)
     visit.driver.type("#sentence", "slowly now" + ENTER)
     visit.driver.wait("page.querySelector('#progress').textContent === 'Translating…'")
+    assert visit.driver.run(top) == before  # what says so moves nothing
     visit.driver.type("#sentence", "quickly now" + ENTER)
     visit.translator.wait.set()
     visit.driver.wait("page.querySelector('#translation').textContent === 'QUICKLY NOW'")
@@ -344,6 +349,7 @@ def test_layers_and_heads_can_be_chosen_where_there_are_several(visit: Visit) ->
     sentence = "heads look apart"
     visit.open(sentence)
     assert visit.driver.run("return page.querySelector('#choices').hidden") is False
+    visit.driver.run("page.querySelector('#target .token').focus()")  # row 0
 
     def shares() -> list[float]:
         return [share for _, share in visit.bars()]

@@ -77,9 +77,18 @@ def head_shown(reader: Reader) -> tuple[str, str]:
     return str(layer), str(head)
 
 
+def row_shown(reader: Reader) -> int:
+    """The row that is pointed at."""
+    row = reader.driver.run(
+        "return [...page.querySelectorAll('#target .token')]"
+        ".findIndex(token => token.classList.contains('active'))"
+    )
+    return int(row)
+
+
 def weights_shown(reader: Reader, trace: Trace, layer: str, head: int) -> None:
     """The list of numbers is the row of this head in view."""
-    row = trace[layer].weights()[0, head, 0].tolist()
+    row = trace[layer].weights()[0, head, row_shown(reader)].tolist()
     assert [share for _, share in reader.bars()] == pytest.approx(row, abs=0.00101)
 
 
@@ -88,10 +97,15 @@ def test_the_first_head_is_the_one_that_the_server_finds_most_worth_seeing(
 ) -> None:
     with TestClient(app(served[1]), base_url="http://localhost") as client:
         text = client.get("/api/texts/0").json()
-        first = client.get(f"/api/maps/{text['map']}/statistics").json()["first"]
+        statistics = client.get(f"/api/maps/{text['map']}/statistics").json()
+    first = statistics["first"]
     assert head_shown(reader) == ("decoder 0 · cross", str(first["head"]))
+    assert row_shown(reader) == statistics["layers"][first["layer"]]["row"][first["head"]] > 0
     weights_shown(reader, served[1], "decoder.0", first["head"])
-    assert f"head {first['head']}" in reader.text("#grid-readout")
+    assert reader.text("#grid-readout") == (
+        f"decoder 0 · cross, head {first['head']}. {first['why']}"
+    )
+    assert first["why"].startswith("Shown first: its rows differ most")
 
 
 def test_a_head_is_reached_with_the_arrow_keys_and_kept_by_the_link(
@@ -179,10 +193,11 @@ def test_markup_in_tokens_stays_text(reader: Reader) -> None:
 def test_a_map_of_words_that_run_to_the_left_runs_as_they_do(reader: Reader) -> None:
     reader.enter("#v=1&row=0&l=1&h=0&q=0-4&k=0-4")
     reader.driver.wait("page.querySelector('#target')?.dir === 'rtl'")
+    row = SOURCE[row_shown(reader)].replace("\u202e", "⟨right-to-left override⟩")
     reader.driver.run("page.querySelector('#map').focus()")
     reader.driver.keys([LEFT])  # onward
     reader.driver.wait("page.querySelector('#readout').textContent !== ''")
-    assert reader.text("#readout").startswith(f"{SOURCE[0]} → {SOURCE[1]}: ")
+    assert reader.text("#readout").startswith(f"{row} → {SOURCE[1]}: ")
 
 
 def test_a_long_map_is_shown_at_once_by_a_sample_and_then_whole(

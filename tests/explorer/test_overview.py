@@ -207,9 +207,43 @@ def planted() -> Trace:
 
 def test_the_first_head_is_neither_uniform_nor_one_that_looks_at_one_token() -> None:
     _, numbers, _ = requested(planted())
-    assert numbers["first"] == {"layer": 1, "head": 2}
+    assert numbers["first"] == {
+        "layer": 1,
+        "head": 2,
+        "why": "Shown first: its rows differ most, with 88 % on the token before.",
+    }
     assert numbers["layers"][0]["information"] == pytest.approx([0, 0], abs=1e-6)
     assert numbers["layers"][1]["information"][2] == pytest.approx(math.log(8))
+
+
+def test_the_first_row_is_sharp_and_looks_neither_at_itself_nor_at_a_sink() -> None:
+    weights = torch.full((5, 5), 0.2)
+    weights[0] = torch.tensor([0, 0, 0, 1.0, 0])  # sharp, but the first one
+    weights[1] = torch.tensor([1.0, 0, 0, 0, 0])  # a sink
+    weights[2] = torch.eye(5)[2]  # itself
+    weights[3] = torch.tensor([0, 0, 0.1, 0.1, 0.8])  # a special token
+    weights[4] = torch.tensor([0, 0.6, 0.2, 0.2, 0])
+    trace = Trace()
+    trace.record("encoder.0", DenseAttentionMap(weights[None, None].expand(1, 2, 5, 5)))
+    assert rows_of(trace, ["a", "b", "c", "d", "[SEP]"]) == [3, 3]  # of [SEP] it is not shown
+    assert rows_of(trace, ["a", "b", "c", "d", "e"]) == [3, 3]
+    weights[3] = 0.2
+    trace = Trace()
+    trace.record("encoder.0", DenseAttentionMap(weights[None, None].expand(1, 2, 5, 5)))
+    assert rows_of(trace, ["a", "b", "c", "d", "e"]) == [4, 4]
+
+
+def rows_of(trace: Trace, tokens: list[str]) -> list[int]:
+    trace.label([tokens], [tokens])
+    _, numbers, _ = requested(trace)
+    rows: list[int] = numbers["layers"][0]["row"]
+    return rows
+
+
+def test_a_sampled_map_names_no_first_row() -> None:
+    layer = Layer("a", DenseAttentionMap(random_weights(1, 6, 6)), Axes((), (), within=True))
+    assert look_at_layer(layer, 4, sampled=True).rows is None
+    assert look_at_layer(layer, 4).rows is not None
 
 
 def test_where_a_target_looks_at_a_source_the_first_head_is_one_of_those() -> None:

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from attlas._files import parse_json, stored_bytes
 from attlas.explorer.messages import no_store
 
-FORMAT = 1
+FORMAT = 2
 """Of the files, and of the answers in them: raise it where either changes."""
 
 IGNORED = ".gitignore"

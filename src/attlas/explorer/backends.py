@@ -116,6 +116,28 @@ class RepeatableProtocol(Protocol):
         """The pass of the trace; None where there is none."""
 
 
+@runtime_checkable
+class LimitedProtocol(Protocol):
+    """What a model wrote, of which is known at what it was cut off."""
+
+    @property
+    def limit(self) -> str:
+        """The limit, with its number, and what to do about it."""
+
+
+def remarks_of(looked: TranslationProtocol) -> list[str]:
+    """What a reader has to know of a text that was read, beside what was written."""
+    limit = f"{len(looked.tokens):,} tokens, the greatest length of its search"
+    if isinstance(looked, LimitedProtocol):
+        limit = looked.limit
+    return translation_remarks(looked.cut, looked.finished, looked.known, limit)
+
+
+def prompt_of(looked: TranslationProtocol, known: Mapping[str, Any]) -> int:
+    """How many tokens of the one text of a decoder were read, not written; 0 of other models."""
+    return len(looked.source_tokens) if known.get("task") == "continue" else 0
+
+
 # A classifier reads a text as a translator does; its label stands where a translation would.
 
 
@@ -527,10 +549,10 @@ class TranslatorBackend:
         return translator.bounded(source=MOST_READ, target=MOST_WRITTEN, before_step=before_step)
 
     def _of(self, looked: TranslationProtocol, question: TranslationRequest) -> dict[str, Any]:
-        remarks = translation_remarks(looked.cut, looked.finished, looked.known)
+        remarks, prompt = remarks_of(looked), prompt_of(looked, self._facts)
         text_maps = None
         if looked.trace is not None:
-            said = TextFacts(question.text, looked.text, tuple(remarks))
+            said = TextFacts(question.text, looked.text, tuple(remarks), prompt)
             text_maps = replace(TextMaps.of(looked.trace), facts=said)
         if text_maps is not None and isinstance(looked, RepeatableProtocol):
             requested = question if can_search(self._translator) else None
@@ -541,6 +563,7 @@ class TranslatorBackend:
             "source": list(looked.source_tokens),
             "target": list(looked.tokens),
             "remarks": remarks,
+            "prompt": prompt,
             "blank": looked.blank,
             "beams": bool(text_maps and text_maps.forward_pass and text_maps.requested),
             "doubt": what_can_be_doubted(text_maps) if text_maps is not None else None,

@@ -72,6 +72,16 @@ def can_search(translator: object) -> bool:
 _TOP = 5
 
 
+_NOTES = (
+    "The tree has the best translations of a beam search. What they begin with alike stands once.",
+    "log p is the logarithm of the probability of all tokens. The search compares the score: "
+    "log p, corrected by its settings, as for the length.",
+    "What is most probable after the tokens before. Choose one to go on from there; marks such as "
+    "⟨end⟩ cannot be chosen.",
+)
+"""What has to be known of the tree, of its numbers, and of the table."""
+
+
 def beams_message(
     translator: BeamSearchProtocol, requested: TranslationRequest, run: ForwardPass
 ) -> dict[str, Any]:
@@ -82,6 +92,7 @@ def beams_message(
     found = translator.beams(requested.text, requested.prefix)
     return {
         "num_beams": translator.num_beams,
+        "notes": _NOTES,
         "hypotheses": [
             {
                 "text": one.text,

@@ -71,6 +71,17 @@ def _keys_are_source(run: ForwardPass, layer: Layer) -> bool:
     return run.side(layer.path) != "target" and layer.num_keys == len(run.source)
 
 
+_DOES = {
+    "uniform": "Uniform: each query looks at all its keys alike.",
+    "permuted": "Permuted: its weights are shuffled among its keys; mean ± standard deviation.",
+    "off": "Off: the head reads zeros.",
+    "weight": "A weight by hand: the rest of its row keeps its proportions, and the row its sum.",
+    "erased": "Without: the text is read without these tokens.",
+    "adversary": "Other weights: as different as possible, for the same output.",
+}
+"""What is done, by the name of the change."""
+
+
 # What the page asks.
 
 
@@ -189,6 +200,11 @@ class _Doubt:
             "probability": probability,
             "top": self._top(before),
             "draws": _DRAWS,
+            "how": (
+                "The model reads this text again with other weights in all rows of "
+                f"{'all heads of this layer' if question.head is None else 'this head'}; "
+                "what was written before stays."
+            ),
             "changes": table_rows,
             "key": key,
             "erased": [erased.start, erased.stop] if erased else None,
@@ -262,12 +278,13 @@ class _Doubt:
         A text says why the change is impossible.
         """
         if isinstance(after, str):
-            return {"name": name, "impossible": after}
+            return {"name": name, "does": _DOES[name], "impossible": after}
         moved = after[:, label].log() - before[label].log()
         mean = after.mean(0)
         spread = float(moved.std()) if len(moved) > 1 else None
         return {
             "name": name,
+            "does": _DOES[name],
             "delta": _finite(float(moved.mean())),
             "spread": None if spread is None else _finite(spread),
             "probability": float(mean[label]),

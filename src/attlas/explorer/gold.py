@@ -100,7 +100,15 @@ def alignment_message(layer: Layer, head: int | None, gold: Reference) -> dict[s
         attention_map = attention_map.select_heads(torch.tensor([head]))
     guessed = argmax_links(attention_map, _in_words(sources), _in_words(targets))
     score = alignment_error([guessed], [gold.sure], [gold.possible])
+    links = len(gold.possible)
+    both = len(guessed & gold.possible)
     return {
+        "notes": [
+            f"On the map are the links of annotators: {len(gold.sure)} sure ones, and "
+            f"{links - len(gold.sure)} possible ones, dashed. The head links each target token "
+            "with the source token of its largest weight: "
+            f"{score.links} links of words. {both} of them are gold links."
+        ],
         "links": [
             {
                 "source": _span(sources, source),

@@ -104,11 +104,13 @@ class TextFacts:
     Args:
         title: By which it is chosen among others.
         written: What the model wrote; None = nothing.
+        prompt: How many tokens of one text a decoder was given; it wrote the rest.
     """
 
     title: str = ""
     written: str | None = None
     remarks: tuple[str, ...] = ()
+    prompt: int = 0
 
 
 @dataclass(frozen=True, slots=True)

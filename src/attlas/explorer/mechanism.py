@@ -333,7 +333,25 @@ def row_message(found: Row, key: int | None, placed: Row | None = None) -> dict[
         "values": None if values is None else [_vector(vector) for vector in values[shown]],
         "context": None if context is None else _vector(context),
         "no_values": found.no_values,
+        "notes": _notes(found),
     }
+
+
+def _notes(found: Row) -> list[str]:
+    """What has to be known of the scale, and of the vectors."""
+    scale = "A larger scale makes the weights sharper."
+    if found.scale != 1 and abs(found.scale * math.sqrt(len(found.query)) - 1) < 1e-4:
+        scale += (
+            " Products of d random numbers grow with √d; "
+            "1/√d keeps them from leaving all weight to one key."
+        )
+    vectors = (
+        "Each strip has a scale of its own: blue is below 0, orange above. "
+        "Point at a cell for its number."
+    )
+    if found.bias is not None:
+        vectors += " A bias is added to the score, whatever q and k are."
+    return [scale, vectors]
 
 
 def _scores_message(

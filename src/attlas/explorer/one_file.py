@@ -20,13 +20,14 @@ from attlas.explorer.backends import (
     TranslationProtocol,
     TranslatorProtocol,
     facts,
+    prompt_of,
+    remarks_of,
     texts_of,
 )
 from attlas.explorer.maps import Layer, MapWindow, TextFacts, TextMaps, described
 from attlas.explorer.notes import Note
 from attlas.explorer.overview import SIDE, join_tiles, look_at_text, statistics_message
 from attlas.explorer.tiles import pack
-from attlas.inference.translator import translation_remarks
 from attlas.recording import Trace
 
 PAGE = Path(__file__).parent / "page"
@@ -100,7 +101,7 @@ class FileContent:
         """
         if read.trace is None:
             raise AttlasError("a text whose attention can be shown", read.blank, "export another")
-        said = TextFacts(text, read.text, tuple(remarks))
+        said = TextFacts(text, read.text, tuple(remarks), prompt_of(read, known))
         maps = replace(TextMaps.of(read.trace), facts=said)
         if isinstance(read, RepeatableProtocol):
             maps = replace(maps, forward_pass=read.forward_pass)
@@ -196,6 +197,7 @@ def _answer(
         "score": None,
         "blank": "",
         "remarks": remarks,
+        "prompt": maps.facts.prompt,
         "layers": layers,
         "statistics": statistics_message(maps.layers, overviews),
         # Of whole maps the page makes the pictures itself.
@@ -374,8 +376,7 @@ def content_of(
             "a text to read", "none" if text is None else "an empty one", 'add --text "a text"'
         )
     read = shown(text)
-    remarks = translation_remarks(read.cut, read.finished, read.known)
-    return FileContent.of_reading(text, read, asdict(facts(shown)), remarks, precision)
+    return FileContent.of_reading(text, read, asdict(facts(shown)), remarks_of(read), precision)
 
 
 def trace_to_html(

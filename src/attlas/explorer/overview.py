@@ -80,12 +80,14 @@ class LayerOverview:
         pictures: The largest weight of each cell, −inf where no query may look at any key.
         statistics: By name, a number for each head; None = not known.
         sampled: Whether only one query of each row of cells was read.
+        rows: Of each head the row that is shown first, see `rows_worth_seeing`; None = not known.
     """
 
     pictures: Float[Tensor, "heads rows keys"]
     statistics: Mapping[str, tuple[float, ...] | None]
     sampled: bool
     pyramid_level: int
+    rows: tuple[float, ...] | None = None
 
     def tile(self) -> bytes:
         """Its pictures, as the page reads them: with every level where they are the weights, with
@@ -143,6 +145,8 @@ def look_at_layer(
     attention_map = layer.attention_map
     _, _, queries, num_keys = attention_map.shape
     shape = min(side, queries), min(side, num_keys)
+    # Of an image the first place is the one that sums it up.
+    patches = layer.axes.patches is not None
     special = _special_keys(layer)  # once, however many passes there are
     passes = (
         [_pass(layer, (0, queries), shape, special, stop)]
@@ -163,6 +167,7 @@ def look_at_layer(
         _statistics(found),
         sampled,
         pyramid_level((queries, num_keys), shape),
+        rows_worth_seeing(layer, found) if queries > 0 and not sampled and not patches else None,
     )
 
 
@@ -211,6 +216,31 @@ def _pass(
     seen = received.tokens[inside].expand_as(found["num_visible"])
     found["counted"] = (found["num_visible"] > 0) & seen
     return found
+
+
+def rows_worth_seeing(layer: Layer, found: Mapping[str, Tensor]) -> tuple[float, ...]:
+    """Of each head, the row that is shown first.
+
+        argmax over i of (log n_i − H(w_i)) · (1 − Σ w_ij over the set-aside keys j)
+
+    n_i is how many keys query i sees. Set aside are special tokens, and of self-attention the query
+    itself and the first token, on which heads rest that look at nothing. The first row and rows of
+    special tokens are shown first only where there are no others.
+    """
+    set_aside = torch.zeros_like(found["entropy"])
+    for name in ("special_weight", "self_weight"):
+        set_aside += found.get(name, torch.zeros(()))
+    keys, queries = layer.axes.keys, layer.axes.queries
+    if layer.axes.within and not (keys and _SPECIAL.fullmatch(keys[0])):
+        set_aside += found["first_weight"]
+    sharp = found["num_visible"].clamp(min=1).log() - found["entropy"]
+    worth = sharp.clamp(min=0) * (1 - set_aside).clamp(min=0)
+    dull = torch.tensor([_SPECIAL.fullmatch(token) is not None for token in queries])
+    worth = torch.where(found["counted"], worth, -1.0)
+    worth[:, 0] = -1
+    if len(dull) == worth.shape[1]:
+        worth[:, dull] = -1
+    return tuple(float(row) for row in worth.argmax(-1))
 
 
 def _statistics(found: Mapping[str, Tensor]) -> dict[str, tuple[float, ...] | None]:
@@ -262,6 +292,28 @@ def most_worth_seeing(
     return best, chosen
 
 
+_ROLES = {
+    "previous_weight": "the token before",
+    "next_weight": "the token after",
+    "self_weight": "the token itself",
+    "first_weight": "the first token",
+    "last_weight": "the last token",
+}
+_MOSTLY = 0.3  # of its attention, from which a head is said to look at a place
+
+
+def _why(overviews: Sequence[LayerOverview], layer: int, head: int) -> str:
+    """Why this head is shown first, in words; "" where there is no other."""
+    if sum(overview.pictures.shape[0] for overview in overviews) < 2:
+        return ""
+    statistics = overviews[layer].statistics
+    known = {name: statistics[name] for name in _ROLES}
+    shares = [(numbers[head], name) for name, numbers in known.items() if numbers]
+    share, name = max(shares, default=(0.0, ""))
+    mostly = f", with {100 * share:.0f} % on {_ROLES[name]}" if share >= _MOSTLY else ""
+    return f"Shown first: its rows differ most{mostly}."
+
+
 def statistics_message(
     layers: Sequence[Layer], overviews: Sequence[LayerOverview]
 ) -> dict[str, Any]:
@@ -269,8 +321,9 @@ def statistics_message(
     layer, head = most_worth_seeing(layers, overviews)
     return {
         "names": list(STATISTICS),
-        "layers": [overview.statistics for overview in overviews],
-        "first": {"layer": layer, "head": head},
+        # The row that is shown first is no statistic, so `names` does not have it.
+        "layers": [{**overview.statistics, "row": overview.rows} for overview in overviews],
+        "first": {"layer": layer, "head": head, "why": _why(overviews, layer, head)},
         "sampled": any(overview.sampled for overview in overviews),
     }
 

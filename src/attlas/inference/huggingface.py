@@ -56,6 +56,7 @@ class HuggingFaceResult:
         trace: The attention of every layer, labelled; None where `blank` says why there is none.
         forward_pass: The pass of the trace, with the head of the model, to be run again; without
             outputs, where the model predicts nothing. None where there is no trace.
+        limit: At what an unfinished text was cut off, and what to do about it.
     """
 
     text: str | None
@@ -65,6 +66,7 @@ class HuggingFaceResult:
     trace: Trace | None
     blank: str = ""
     forward_pass: ForwardPass | None = field(default=None, repr=False, compare=False)
+    limit: str = ""
 
     @property
     def score(self) -> float:
@@ -382,6 +384,15 @@ class HuggingFaceModel:
         own = generated[1:] if is_encoder_decoder else generated
         return generated, bool(own) and generated[-1] in ends
 
+    def _limit(self, length: int) -> str:
+        """At what a text that holds so many tokens was cut off, and what to do about it."""
+        if self.longest is not None and length >= self.longest:
+            return (
+                f"{self.longest:,} tokens, the most that this model reads. "
+                "A shorter text leaves more room"
+            )
+        return f"{self._most_new:,} new tokens. Start with --max-new-tokens for another limit"
+
     def _generated(
         self, ids: Int[Tensor, "1 keys"], prefix: Sequence[int] = (), num_beams: int = 1
     ) -> tuple[Int[Tensor, "beams length"] | None, Float[Tensor, " beams"] | None]:
@@ -461,6 +472,7 @@ class HuggingFaceModel:
             trace=trace,
             blank=blank_reason,
             forward_pass=run,
+            limit=self._limit(len(tokens)),
         )
 
     def _answered(
@@ -478,6 +490,7 @@ class HuggingFaceModel:
                 finished=finished,
                 trace=None,
                 blank="the model wrote no token",
+                limit=self._limit(len(generated)),
             )
         row = torch.tensor([[*generated]], device=self.device)
         query_tokens, expected = self._tokens(row[:, :-1]), self._tokens(row[:, 1:])
@@ -500,6 +513,7 @@ class HuggingFaceModel:
             trace=trace,
             blank=blank_reason,
             forward_pass=run,
+            limit=self._limit(len(generated)),
         )
 
     # The passes of the traces, to be run again.

@@ -44,8 +44,14 @@ from attlas.runs import CONFIG, FromRun, Run
 # What a reader has to know of a translation beside its text.
 
 
-def translation_remarks(cut: int, finished: bool, known: bool) -> list[str]:
-    """Of a `Translation` that is cut, unfinished or of unknown words, in sentences; else none."""
+def translation_remarks(
+    cut: int, finished: bool, known: bool, limit: str = "the greatest length"
+) -> list[str]:
+    """Of a `Translation` that is cut, unfinished or of unknown words, in sentences; else none.
+
+    Args:
+        limit: At what an unfinished one was cut off, and what to do about it.
+    """
     notes = []
     if not known:
         notes.append(
@@ -57,7 +63,7 @@ def translation_remarks(cut: int, finished: bool, known: bool) -> list[str]:
             f"The text is longer than this model is set to read: its last {tokens} left out."
         )
     if not finished:
-        notes.append("The model did not end what it wrote: it was cut off at the greatest length.")
+        notes.append(f"The model did not end what it wrote: it was cut off at {limit}.")
     return notes
 
 
