@@ -183,6 +183,37 @@ def test_a_claim_of_several_parts_depends_where_they_disagree(
     assert rule.judge(table([0.5, 0.5], [0.0, 0.0])).outcome == outcome
 
 
+# The values 0.4, 0.5 and 0.6 have the interval 0.25 to 0.75.
+HELD, UNDECIDED, FALSE = 0.1, 0.5, 0.9
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outcome"),
+    [
+        ((FALSE, FALSE, UNDECIDED), "does not hold"),
+        ((UNDECIDED, FALSE), "does not hold"),
+        ((HELD, UNDECIDED), "undecided"),
+        ((UNDECIDED, UNDECIDED), "undecided"),
+        ((HELD, FALSE, UNDECIDED), "depends"),
+    ],
+)
+def test_a_claim_with_a_false_part_is_never_undecided(
+    bounds: tuple[float, ...], outcome: str
+) -> None:
+    numbers = table([0.4, 0.5, 0.6], [0.0] * 3)
+    rule = All(*(AtLeast("accuracy", bound, A) for bound in bounds))
+    assert rule.judge(numbers).outcome == outcome
+    assert All(*reversed(rule.rules)).judge(numbers).outcome == outcome
+
+
+def test_a_false_part_beside_one_that_is_not_judged_does_not_hold() -> None:
+    numbers = table([0.4, 0.5, 0.6], [0.0] * 3)
+    unlearnt = Provided(AtLeast("accuracy", HELD, A), "accuracy", 0.9, A)
+    assert unlearnt.judge(numbers).outcome == "not judged"
+    rule = All(unlearnt, AtLeast("accuracy", FALSE, A))
+    assert rule.judge(numbers).outcome == "does not hold"
+
+
 def test_a_missing_measurement_is_named() -> None:
     with pytest.raises(DataError, match="'loss'"):
         AtLeast("loss", 0.1, A).judge(table([1.0, 1.0], [1.0, 1.0]))

@@ -381,7 +381,11 @@ class Exponent(Rule):
 
 @dataclass(frozen=True, init=False)
 class All(Rule):
-    """Every part holds. Where some hold and others do not, the claim depends on the condition."""
+    """Every part holds.
+
+    Where some parts hold and others do not, the claim depends on the condition. Where a part does
+    not hold and none holds, the claim does not hold: no verdict on the others could save it.
+    """
 
     rules: tuple[Rule, ...]
 
@@ -394,10 +398,10 @@ class All(Rule):
         outcome: Outcome
         if outcomes == {"holds"}:
             outcome = "holds"
-        elif outcomes == {"does not hold"}:
-            outcome = "does not hold"
         elif {"holds", "does not hold"} <= outcomes or "depends" in outcomes:
             outcome = "depends"
+        elif "does not hold" in outcomes:
+            outcome = "does not hold"
         else:
             outcome = "undecided"
         reason = "; ".join(f"{part.reason}: {part.outcome}" for part in parts)
