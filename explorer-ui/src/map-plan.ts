@@ -7,7 +7,7 @@ import { type Size, fit } from "./viewport.ts";
 
 export const FONT = 13;
 export const LONGEST_LABEL = 112; // px; a longer one ends in "…" and is read in full in its row
-export const NAMED = 9; // px of a place, from which each has its name
+export const NAMED = 11; // px of a place, from which each has its name
 export const EDGE = 16; // px after the map, into which its last number reaches
 
 /** What of a picture decides where its map lies. */

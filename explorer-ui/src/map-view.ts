@@ -442,7 +442,7 @@ export class MapView {
       plan.height / (shown.rows.to - shown.rows.from),
       plan.width / (shown.keys.to - shown.keys.from),
     );
-    const font = plan.named.rows || plan.named.keys ? Math.min(FONT, Math.max(cell, 10)) : FONT;
+    const font = plan.named.rows || plan.named.keys ? Math.min(FONT, Math.max(cell, NAMED)) : FONT;
     const write = (label: string) => {
       pen.font = `${font}px ${family}`;
       pen.fillStyle = this.theme.tone("quiet");

@@ -173,6 +173,20 @@ def test_the_tab_is_reached_with_keys(reader: Reader) -> None:
     assert "tab=doubt" in reader.link()
 
 
+def test_what_is_wrong_stands_in_view(reader: Reader) -> None:
+    reader.driver.view(1280, 800)
+    enter(reader, CROSS)
+    driver = reader.driver
+    driver.run("window.fetch = () => Promise.reject(new TypeError('gone'))")
+    reader.choose("#doubted", "4")
+    driver.wait("page.querySelector('.doubt [role=alert]')?.checkVisibility()")
+    bottom, room = driver.run(
+        "const one = page.querySelector('.doubt [role=alert]').getBoundingClientRect();"
+        " return [one.bottom, page.querySelector('.doubt .aside').getBoundingClientRect().bottom]"
+    )
+    assert bottom <= min(room, 800)
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_no_column_of_the_table_is_out_of_view(reader: Reader, width: int) -> None:
     reader.driver.view(width, 900)

@@ -519,6 +519,21 @@ def test_in_a_map_of_more_cells_than_pixels_no_diagonal_vanishes(driver: Driver)
         assert rows > height / 2  # the map has its axes above it
 
 
+def test_a_picture_says_how_many_tokens_are_named_where_not_all_are(driver: Driver) -> None:
+    with serving(app(longer(), name="long")) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        for part, named in (("", "1 of "), ("&q=0-9&k=0-9", None)):
+            reader.enter(f"#v=1&row=0&l=0&h=0{part}")
+            driver.wait("page.querySelector('#target .token')")  # exact weights
+            driver.run(SAVED)
+            driver.run("page.querySelector('#export-svg').click()")
+            driver.wait("window.saved.length === 1")
+            svg = driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+            assert (re.search(r"Colours: [^<]* · 1 of \d+ tokens is named<", svg) is not None) == (
+                named is not None
+            )
+
+
 def test_no_rule_of_the_style_sheet_is_lost_where_it_is_written_again(reader: Reader) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2")
     lost = reader.driver.run(
