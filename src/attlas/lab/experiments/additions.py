@@ -91,8 +91,9 @@ EXPERIMENTS = (
         title="What four additions buy in translation",
         method="GRUs learn to translate English to French with short everyday pairs (Tatoeba), for "
         "as many updates. To Luong's decoder with a general score, input feeding, label smoothing "
-        "of 0.1 or scheduled sampling is added: with it, the share of right tokens that are fed "
-        "falls from 1 to a half. To Bahdanau's decoder with an additive score, coverage is added. "
+        "of 0.1 or scheduled sampling is added. With scheduled sampling the share of right tokens "
+        "that are fed falls from 1 to a half. To Bahdanau's decoder with an additive "
+        "score, coverage is added. "
         "BLEU is that of pairs that were held back, the alignment error that of the Hansards.",
         measure=measure_additions,
         settings={

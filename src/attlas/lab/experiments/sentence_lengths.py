@@ -171,8 +171,9 @@ EXPERIMENTS = (
         title="Short, medium and long texts",
         method="GRUs with Bahdanau's additive attention, and without attention, learn to translate "
         "English to French (Tatoeba). The texts of the training are sentences of 5 to 10 words "
-        "and marks (short), and the same sentences joined to texts of 20 to 30 (medium) and of 50 "
-        "to 100 (long): each sentence stands once in a text of each length. New texts are made of "
+        "and marks (short). The same sentences are also joined to texts of 20 to 30 (medium) and "
+        "of 50 to 100 (long). Each sentence stands once in a text of each length. New texts "
+        "are made of "
         "other sentences in the same way. So the three buckets differ in their length alone. "
         "Translations are greedy. Entropy and token accuracy are those of models that are fed "
         "with the right tokens. In a trial with another seed and 600 updates the model without "

@@ -53,7 +53,7 @@ def _learnt(rule: Rule) -> Provided:
 
 _REVISED = (
     "at first there were 500 few pairs, with which every model with attention was right on all "
-    "tokens; the small number was chosen by models without a comparison, and all were run again."
+    "tokens. The small number was chosen by models without a comparison, and all were run again."
 )
 _BRITZ = Source("Britz et al., 2017", "table of attention mechanisms", read=False)
 EXPERIMENTS = (

@@ -79,9 +79,10 @@ EXPERIMENTS = (
         name="sparse-reviews",
         title="Sparse attention on film reviews",
         method="Classifiers of two layers read the first words of film reviews, and pool by the "
-        "mean. They differ in what a word sees: all words (dense), a window (local), the window "
-        "and each word at a multiple of the stride (strided), or the window and the first word, "
-        "which sees all (global). What it costs is in `sparse-cost`.",
+        "mean. They differ in what a word sees. With dense attention it sees all words, with local "
+        "attention a window. With strided attention it also sees each word at a multiple of the "
+        "stride. With global attention it sees the window and the first word, which sees all. "
+        "What it costs is in `sparse-cost`.",
         measure=measure_reviews,
         settings={
             "quick": {
@@ -131,9 +132,10 @@ EXPERIMENTS = (
         name="sparse-copying",
         title="Sparse attention on long copying",
         method="Transformers of two and two layers copy sequences of one length. They differ in "
-        "what the self-attention of encoder and decoder sees: everything (dense), a window "
-        "(local), the window and each multiple of the stride (strided), or the window and the "
-        "first position (global). The decoder sees no later token besides. Cross-attention sees "
+        "what the self-attention of encoder and decoder sees. Dense attention sees everything, and "
+        "local attention a window. Strided attention also sees each multiple of the stride. "
+        "Global attention sees the window and the first position. The decoder sees no later "
+        "token besides. Cross-attention sees "
         "the whole source in all of them.",
         measure=measure_copying,
         settings={
