@@ -42,6 +42,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[RowTiles]:
     for name, value in {"_LEAST_ROWS": 2, "_ROWS": 16, "_KEYS": 8, "_AT_ONCE": 300}.items():
         monkeypatch.setattr(row_tiles, name, value)
     monkeypatch.setattr(reductions, "LEAST_KEYS", 1)
+    monkeypatch.setattr(reductions, "LEAST_QUERIES", 1)
     monkeypatch.setattr(reductions, "AT_ONCE", 0)
     monkeypatch.setattr(factored, "RowTiles", Counted)
     return given_out
@@ -240,6 +241,15 @@ def test_what_tiles_do_not_know_is_left_to_blocks(answered: list[RowTiles]) -> N
     biased = replace(one, bias=torch.zeros(1, 4, 37, 41))
     torch.testing.assert_close(biased.entropy(), one.entropy())
     assert len(answered) == 1
+
+
+@pytest.mark.parametrize("least", ["LEAST_KEYS", "LEAST_QUERIES", "AT_ONCE"])
+def test_small_maps_are_left_to_blocks(
+    least: str, answered: list[RowTiles], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reductions, least, 2 * 4 * 37 * 41)
+    assert_as_in_float64(a_map(causal))
+    assert not answered
 
 
 def test_modes_of_the_caller_change_nothing(answered: list[RowTiles]) -> None:

@@ -21,7 +21,13 @@ from attlas._parallel import run_threads
 from attlas.errors import AttlasError
 from attlas.recording.maps.blocks import AT_ONCE, Block, BlockSource, blocks_of
 from attlas.recording.maps.row_kernels import MOST_GROUPS, MOST_KEYS, RowKernels, attempt
-from attlas.recording.maps.row_tiles import LEAST_KEYS, TILE_STATISTICS, RowTiles, TileRequest
+from attlas.recording.maps.row_tiles import (
+    LEAST_KEYS,
+    LEAST_QUERIES,
+    TILE_STATISTICS,
+    RowTiles,
+    TileRequest,
+)
 
 # Row statistics: one number for a row of weights w over the keys that the query sees.
 
@@ -522,8 +528,13 @@ def _taken_by_tiles(
     """Return True if tiles have answered all of them: a pass over blocks answers them as well."""
     batch, heads, queries, num_keys = attention_map.shape
     rows = rows or (0, queries)
-    if num_keys < LEAST_KEYS or batch * heads * (rows[1] - rows[0]) * num_keys <= AT_ONCE:
-        return False  # the rows are in a cache as they are
+    count = rows[1] - rows[0]
+    if (
+        num_keys < LEAST_KEYS
+        or count < LEAST_QUERIES
+        or batch * heads * count * num_keys <= AT_ONCE
+    ):
+        return False
     requests = [reduction.tile_request for reduction in reductions]
     known = [request for request in requests if request is not None]
     if len(known) < len(requests):

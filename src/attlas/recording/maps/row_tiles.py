@@ -32,6 +32,9 @@ from attlas._parallel import run_threads
 LEAST_KEYS = 1024
 """A row of fewer keys is in the cache as it is."""
 
+LEAST_QUERIES = 64
+"""Of fewer queries a tile is not worth its calls."""
+
 _LEAST_ROWS, _ROWS, _KEYS = 32, 256, 1024
 _AT_ONCE = 1 << 22  # weights of some queries that a second pass goes over
 _LOG_2 = math.log(2)
