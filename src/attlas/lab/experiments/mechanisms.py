@@ -128,7 +128,8 @@ def _more(more: Condition, less: Condition, bound: float) -> Difference:
     return Difference(BLEU, more, less, bound)
 
 
-def _recipe(updates: int) -> tuple[str, ...]:
+def recipe_of_updates(updates: int) -> tuple[str, ...]:
+    """Settings of a GRU that is trained for so many updates."""
     kept = (one for one in RECURRENT if "vocabulary.size" not in one and "rate" not in one)
     return (
         *kept,
@@ -173,7 +174,7 @@ EXPERIMENTS = (
                 "least words": 4,
                 "most words": 12,
                 "gold": 10,
-                "recipe": _recipe(15),
+                "recipe": recipe_of_updates(15),
             },
             "full": {
                 "pairs": {"many": 30_000, "few": 5000},
@@ -181,7 +182,7 @@ EXPERIMENTS = (
                 "least words": 4,
                 "most words": 12,
                 "gold": 100,
-                "recipe": _recipe(600),
+                "recipe": recipe_of_updates(600),
             },
         },
         seeds={"quick": 2, "full": 3},
