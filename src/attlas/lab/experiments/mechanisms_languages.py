@@ -48,17 +48,17 @@ def measure_language(context: Context, language: str) -> Iterator[Measurement]:
     sizes = s["pairs"], s["held back"]
     train, new = sampled(pairs_to(language, s["most words"]), context.seed, sizes, 4)
     for score in MODELS:
-        run = translator(context, score, train, new, score)
+        run = trained_translator(context, train, new, score)
         where: Condition = {"score": score}
         total = sum(parameter.numel() for parameter in run.model().parameters())
         yield Measurement(NUMBERS, float(total), where)
         yield Measurement(BLEU, bleu_of(run), where)
 
 
-def translator(context: Context, label: str, train: list[Pair], new: list[Pair], score: str) -> Run:
+def trained_translator(context: Context, train: list[Pair], new: list[Pair], score: str) -> Run:
     """A GRU with this score function."""
     files = {
-        name: parallel_files(context.folder, f"{label}-{name}", pairs)
+        name: parallel_files(context.folder, f"{score}-{name}", pairs)
         for name, pairs in (("train", train), ("new", new))
     }
     settings = [
@@ -68,7 +68,7 @@ def translator(context: Context, label: str, train: list[Pair], new: list[Pair],
         *context.settings["recipe"],
         *SCORES[score],
     ]
-    return trained(context, label, "multi30k", settings)
+    return trained(context, score, "multi30k", settings)
 
 
 def _more(more: str, less: str, bound: float) -> Provided:
