@@ -48,14 +48,14 @@ def measure_language(context: Context, language: str) -> Iterator[Measurement]:
     sizes = s["pairs"], s["held back"]
     train, new = sampled(pairs_to(language, s["most words"]), context.seed, sizes, 4)
     for score in MODELS:
-        run = trained_translator(context, train, new, score)
+        run = translator_with_score(context, train, new, score)
         where: Condition = {"score": score}
         total = sum(parameter.numel() for parameter in run.model().parameters())
         yield Measurement(NUMBERS, float(total), where)
         yield Measurement(BLEU, bleu_of(run), where)
 
 
-def trained_translator(context: Context, train: list[Pair], new: list[Pair], score: str) -> Run:
+def translator_with_score(context: Context, train: list[Pair], new: list[Pair], score: str) -> Run:
     """A GRU with this score function."""
     files = {
         name: parallel_files(context.folder, f"{score}-{name}", pairs)
