@@ -66,8 +66,8 @@ export class Embedded implements Door {
   text(row: number): Promise<Answer> {
     const held = this.content.answers[row];
     if (held === undefined) return Promise.reject(missing("text", row));
-    const { text, score, blank, layers, remarks } = held;
-    return Promise.resolve({ text, score, blank, layers, remarks, map: String(row) });
+    const { text, score, blank, layers, remarks, prompt } = held;
+    return Promise.resolve({ text, score, blank, layers, remarks, prompt: prompt ?? 0, map: String(row) });
   }
 
   overview(map: string): Promise<readonly Tile[]> {

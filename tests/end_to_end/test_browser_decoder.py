@@ -1,6 +1,7 @@
 """A decoder that goes on with a prompt, in a real browser: what is the prompt, and what is not."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -46,6 +47,25 @@ def test_the_prompt_is_marked_off_from_what_was_written(reader: Reader, url: str
     assert reported["prompt"] == len(reported["source"]) > 0
     assert "Underlined: the prompt." in reader.text("#rows")
     assert reader.driver.violations() == []
+
+
+def test_an_exported_file_marks_the_prompt_off_too(
+    driver: Driver, url: str, tmp_path: Path
+) -> None:
+    reported = httpx.post(f"{url}api/translate", json={"text": "the cat sat"}).json()
+    page = tmp_path / "page.html"
+    page.write_bytes(httpx.get(f"{url}api/maps/{reported['map']}/file").content)
+    driver.open(page.as_uri())
+    shadow = "document.querySelector('.attlas-explorer')?.shadowRoot"
+    driver.wait(f"{shadow}?.querySelector('#target .token')")
+    given = driver.run(
+        f"return [...{shadow}.querySelectorAll('#target .token')].map(token =>"
+        " getComputedStyle(token.querySelector('bdi')).textDecorationLine === 'underline')"
+    )
+    assert given == [True] * reported["prompt"] + [False] * len(reported["target"])
+    assert "Underlined: the prompt." in driver.run(
+        f"return {shadow}.querySelector('#rows').innerText"
+    )
 
 
 def test_the_limit_is_named_with_its_number_and_with_what_to_do(reader: Reader) -> None:
