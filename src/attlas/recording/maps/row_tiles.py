@@ -13,7 +13,8 @@ is negative, so no digits are lost. What needs Z itself (sums over queries, coun
 threshold) goes over the tiles of these queries once more. Blocks of whole rows, as of `blocks.py`,
 go through memory once for each operator; these tiles do not.
 
-Scores are counted in units of log 2: where e^s is nothing, 2^s takes a hundredth of its time.
+Scores are counted in units of log 2: where the result underflows, `torch.exp` is far slower than
+`torch.exp2`.
 """
 
 import math
