@@ -1,5 +1,6 @@
 """The pages of the lab are computed from the results that come with attlas: no number is typed."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from attlas.lab.report import as_markdown, experiment_page, overview
 from support.pages import ROOT
 
 PAGES = ROOT / "docs" / "lab"
+COURSE = sorted((ROOT / "docs" / "course").glob("*.md"))
 ENTRIES = [entry_of(experiment) for experiment in all_experiments()]
 ADVICE = "run: attlas lab report --markdown docs/lab"
 
@@ -31,3 +33,30 @@ def test_no_page_is_left_of_an_experiment_that_is_gone() -> None:
 
 def test_all_pictures_together_are_small() -> None:
     assert sum(path.stat().st_size for path in Path(PAGES).glob("*")) < 10_000_000
+
+
+def claims_of(page: Path) -> list[tuple[str, str, str]]:
+    """Claim, verdict and experiment of each row of a page whose last cell leads to the lab."""
+    rows = re.findall(
+        r"^\| (.*) \| (.*) \| \[(.*)\]\(\.\./lab/\3\.md\) \|$", page.read_text("utf-8"), re.M
+    )
+    return [(claim, verdict, name) for claim, verdict, name in rows]
+
+
+@pytest.mark.parametrize("page", COURSE, ids=lambda page: page.stem)
+def test_the_course_has_the_verdicts_of_the_ledger(page: Path) -> None:
+    ledger = {
+        (claim.text.removesuffix("."), judgement.outcome, entry.experiment.name)
+        for entry in ENTRIES
+        for claim, judgement in entry.verdicts
+    }
+    assert set(claims_of(page)) <= ledger
+
+
+def test_each_chapter_has_a_table_of_verdicts() -> None:
+    found = {page.stem: len(claims_of(page)) for page in COURSE if page.stem != "index"}
+    assert len(found) == 4
+    assert min(found.values()) >= 10
+    for page in COURSE:  # no row of the table escapes the pattern
+        table = re.findall(r"^\|.*\(\.\./lab/.*\|$", page.read_text("utf-8"), re.M)
+        assert len(table) == len(claims_of(page)), page.stem

@@ -63,7 +63,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     settings={"quick": {"tokens": 4}, "full": {"tokens": 5}},
     seeds={"quick": 2, "full": 2},
-    claims=(Claim("It is 1.", Source("A text", "1"), AtLeast("score", 1.0), "Less."),),
+    claims=(Claim("It is 1.", Source("A text", "1", read=True), AtLeast("score", 1.0), "Less."),),
     examples=examples,
 )
 

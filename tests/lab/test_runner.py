@@ -14,7 +14,7 @@ from attlas.errors import DataError
 from attlas.lab import AtLeast, Claim, Context, Experiment, Measurement, Plot, Source
 from attlas.lab.ledger import entry_of, judged
 from attlas.lab.report import as_html, as_markdown, experiment_page, overview, write_pages
-from attlas.lab.results import key_of, read, results_of, source_of
+from attlas.lab.results import key_of, read, results_of, source_of, with_new_key, write_result
 from attlas.lab.runner import run
 
 CALLS: list[int] = []
@@ -41,7 +41,7 @@ EXPERIMENT = Experiment(
     claims=(
         Claim(
             "Size 2 is above 1.5 | <i>",
-            Source("A text", "1"),
+            Source("A text", "1", read=True),
             AtLeast("score", 1.5, {"size": 2}),
             "Less.",
         ),
@@ -246,3 +246,35 @@ def test_pages_are_text_and_no_markup(tmp_path: Path) -> None:
     written = write_pages([entry], tmp_path / "pages", ".html")
     assert all(path.is_file() for path in written)
     assert (tmp_path / "pages" / "sizes-1.svg").read_text().startswith("<?xml")
+
+
+def test_a_key_that_was_written_anew_is_told_of_on_the_page(tmp_path: Path) -> None:
+    for result in run(EXPERIMENT, "quick", tmp_path):
+        once = with_new_key(result, "old", "1234abcd+", "a name was changed")
+        write_result(with_new_key(once, result.key, "5678", "it was changed back"), tmp_path)
+    again = list(run(EXPERIMENT, "quick", tmp_path))
+    assert CALLS == [1, 2]
+    text = as_markdown(experiment_page(judged(EXPERIMENT, "quick", again)))
+    assert "At 1234abcd+: a name was changed. At 5678: it was changed back." in text
+
+
+def test_small_sizes_stand_in_the_table(tmp_path: Path) -> None:
+    results = list(run(EXPERIMENT, "full", tmp_path))
+    entry = judged(EXPERIMENT, "full", results)
+    assert "| full, 3 |" in as_markdown(overview([entry]))
+    facts = {"command": "attlas lab run sizes --quick"}
+    small = [replace(one, facts={**one.facts, **facts}) for one in results]
+    text = as_markdown(overview([judged(EXPERIMENT, "full", small)]))
+    assert "| small sizes, 3 |" in text
+    assert "stands at 1 of 1 experiments" in text
+
+
+def test_numbers_that_no_seed_changes_have_no_interval_on_the_page(tmp_path: Path) -> None:
+    def fixed(context: Context) -> Iterator[Measurement]:
+        yield Measurement("bytes", 4096.0)
+
+    claim = Claim("It is 4,096.", Source("A", "1", read=True), AtLeast("bytes", 4096.0), "Less.")
+    one = replace(EXPERIMENT, measure=fixed, claims=(claim,), deterministic=("bytes",))
+    text = as_markdown(experiment_page(judged(one, "quick", list(run(one, "quick", tmp_path)))))
+    assert "| bytes ≥ 4096 | 4,096 (deterministic) | holds |" in text
+    assert "| bytes |  | 4,096 (deterministic) |" in text

@@ -21,8 +21,10 @@ from attlas.lab.verdict import (
     InRange,
     Measurements,
     Monotone,
+    Outweighs,
     Provided,
     Ratio,
+    Widens,
     interval,
 )
 
@@ -262,3 +264,79 @@ def test_a_training_that_has_diverged_has_learnt_nothing() -> None:
     rule = Provided(Difference("accuracy", A, B, 0.1), "accuracy", 0.9, A)
     for values in ([0.95, math.nan], [math.nan, 0.95]):
         assert rule.judge(table(values, [0.1, 0.1])).outcome == "not judged"
+
+
+def grid(rows: dict[tuple[str, int], tuple[float, ...]]) -> Measurements:
+    """Accuracies by (model, length), one for each seed."""
+    seeds = range(len(next(iter(rows.values()))))
+    return Measurements(
+        {
+            seed: [
+                ("accuracy", {"model": model, "length": length}, values[seed])
+                for (model, length), values in rows.items()
+            ]
+            for seed in seeds
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("far", "outcome"),
+    [(0.5, "holds"), (0.85, "undecided"), (0.99, "does not hold")],
+)
+def test_a_gap_widens_where_it_is_greater_in_one_place(far: float, outcome: str) -> None:
+    rule = Widens("accuracy", A, B, {"length": 40}, {"length": 20}, 0.02)
+    found = rule.judge(
+        grid(
+            {
+                ("a", 20): (1.0, 1.0),
+                ("b", 20): (0.9, 0.89),
+                ("a", 40): (1.0, 1.0),
+                ("b", 40): (far, far),
+            }
+        )
+    )
+    assert found.outcome == outcome
+    assert found.effect == pytest.approx((1 - far) - 0.105)
+
+
+@pytest.mark.parametrize(
+    ("scores", "outcome"),
+    [((0.9, 0.8), "holds"), ((0.9, 0.3), "does not hold"), ((0.9, 0.5), "undecided")],
+)
+def test_attention_matters_more_where_the_least_gain_is_above_the_range(
+    scores: tuple[float, float], outcome: str
+) -> None:
+    one, other = scores
+    rows = {1: (0.1, one, other), 2: (0.11, one, other + 0.01)}
+    models = ("none", "x", "y")
+    numbers = Measurements(
+        {
+            seed: [("accuracy", {"model": m}, v) for m, v in zip(models, values, strict=True)]
+            for seed, values in rows.items()
+        }
+    )
+    rule = Outweighs("accuracy", {"model": "none"}, ({"model": "x"}, {"model": "y"}))
+    found = rule.judge(numbers)
+    assert found.outcome == outcome
+    effects = [2 * min(x, y) - none - max(x, y) for none, x, y in rows.values()]
+    assert found.effect == pytest.approx(statistics.fmean(effects))
+
+
+def test_a_number_that_no_seed_changes_needs_no_interval() -> None:
+    one = Measurements({1: [("bytes", {}, 64.0)]}, frozenset({"bytes"}))
+    found = AtLeast("bytes", 64.0).judge(one)
+    assert (found.outcome, found.low, found.high) == ("holds", 64.0, 64.0)
+    assert found.reason == "bytes: 64 (deterministic)"
+    assert AtLeast("bytes", 65.0).judge(one).outcome == "does not hold"
+    assert AtLeast("bytes", 64.0).judge(Measurements(one.by_seed)).outcome == "undecided"
+    other = {**one.by_seed, 2: [("bytes", {}, 65.0)]}
+    with pytest.raises(DataError, match="deterministic"):
+        AtLeast("bytes", 64.0).judge(Measurements(other, frozenset({"bytes"})))
+
+
+def test_a_rule_of_parts_that_cannot_be_judged_is_not_judged() -> None:
+    numbers = table([0.2, 0.2], [0.1, 0.1])
+    part = Provided(Difference("accuracy", A, B), "accuracy", 0.9, A)
+    assert All(part, part).judge(numbers).outcome == "not judged"
+    assert All(part, Difference("accuracy", A, B)).judge(numbers).outcome == "undecided"

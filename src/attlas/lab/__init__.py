@@ -23,9 +23,11 @@ from attlas.lab.verdict import (
     Judgement,
     Measurements,
     Monotone,
+    Outweighs,
     Provided,
     Ratio,
     Rule,
+    Widens,
 )
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "Measurement",
     "Measurements",
     "Monotone",
+    "Outweighs",
     "Plot",
     "Provided",
     "Published",
@@ -52,4 +55,5 @@ __all__ = [
     "Rule",
     "Scale",
     "Source",
+    "Widens",
 ]

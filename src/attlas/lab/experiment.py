@@ -37,24 +37,43 @@ class Source:
     Args:
         title: Title or authors and year.
         place: Section, table or figure.
-        read: True: the claim was read there. False: it is quoted at second hand.
+        read: True: the claim was read there. False: it is quoted at second hand. It has no default:
+            who cites has to say which.
     """
 
     title: str
     place: str
-    read: bool = True
+    read: bool
+
+    @property
+    def cited(self) -> str:
+        """Title and place."""
+        return f"{self.title}, {self.place}"
 
     def __str__(self) -> str:
-        return f"{self.title}, {self.place}" + ("" if self.read else " (second hand)")
+        return self.cited + ("" if self.read else " (second hand)")
 
 
 @dataclass(frozen=True)
 class Published:
-    """A number from the literature, which stands beside ours."""
+    """A number from the literature, which stands beside ours.
+
+    Args:
+        what: What it is a number of.
+        value: The number.
+        source: Where it stands.
+        shown: How it is written there, where that is not a decimal number; "" = as `value`.
+        measured: False: a threshold, or a weight that an author typed in, which is no result.
+    """
 
     what: str
     value: float
     source: Source
+    shown: str = ""
+    measured: bool = True
+
+    def __str__(self) -> str:
+        return self.shown or f"{self.value:g}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +88,7 @@ class Claim:
         published: Numbers from the literature.
         judged_at: The scales at which the rule is applied; at others the claim is not judged.
         revised: What was changed in the rule after numbers were known; "" = nothing.
+        added: Why the claim and its rule were written when numbers were known; "" = before.
     """
 
     text: str
@@ -78,6 +98,7 @@ class Claim:
     published: tuple[Published, ...] = ()
     judged_at: tuple[Scale, ...] = ("quick", "full")
     revised: str = ""
+    added: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,6 +172,7 @@ class Experiment:
         needs: Names of the data folders that it reads beside what attlas ships; see `data_folder`.
         examples: Gives the maps of its page, with the settings and the trainings of the first seed.
         alone: Whether it measures time or memory, and so runs when no other one does.
+        deterministic: Metrics that no seed can change, such as a number of parameters.
     """
 
     name: str
@@ -164,6 +186,7 @@ class Experiment:
     needs: tuple[str, ...] = ()
     examples: Callable[[Context], Iterable[AttentionExample]] | None = None
     alone: bool = False
+    deterministic: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for scale in ("quick", "full"):

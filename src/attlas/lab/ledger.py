@@ -63,7 +63,7 @@ def find_experiment(name: str) -> Experiment:
 
 def judged(experiment: Experiment, scale: Scale, results: Sequence[SeedResult]) -> Entry:
     """Apply the rule of each claim to the results of one scale."""
-    table = table_of(results)
+    table = table_of(results, experiment.deterministic)
     verdicts: list[tuple[Claim, Judgement]] = []
     for claim in experiment.claims:
         if scale not in claim.judged_at:

@@ -4,6 +4,7 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from attlas._files import write_durably
 from attlas.figures import save
 from attlas.figures.fonts import BASE
 from attlas.lab.examples import KeptExample, write_page, write_picture
-from attlas.lab.experiment import Claim, Experiment, Plot
+from attlas.lab.experiment import Claim, Experiment, Plot, Published
 from attlas.lab.ledger import Entry
-from attlas.lab.results import SeedResult
+from attlas.lab.results import REWRITTEN, SeedResult
 from attlas.lab.sources import is_teaching_text
 from attlas.lab.verdict import (
     All,
@@ -89,7 +90,7 @@ TALLIES: dict[Outcome, str] = {
     "does not hold": "do not hold",
     "depends": "depend on the condition",
     "undecided": "are undecided",
-    "not judged": "are not judged yet",
+    "not judged": "are not judged",
 }
 
 
@@ -107,7 +108,7 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
                     judgement.outcome,
                     effect_of(judgement),
                     published_text(claim),
-                    f"{entry.scale or '–'}, {len(entry.results)}",
+                    f"{scale_of(entry)}, {len(entry.results)}",
                 )
             )
     rows.sort(key=lambda row: row[3] == "not judged")
@@ -121,14 +122,16 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
             "changes where the interval of new seeds, sizes or data lies on the other side of the "
             "bound."
         ),
-        Paragraph(f"{len(rows)} claims: {tally}."),
+        Paragraph(f"{len(rows)} claims: {tally}{_waiting(entries)}."),
+        Paragraph(_about_sizes(entries)),
         Paragraph(
             "A result is bound to its code by a key. It is a hash of the code that measures, its "
             "settings, its seed, the names and sizes of its data files, and the versions of attlas "
             "and torch. Some keys were written anew, without a new measurement, after changes of "
-            "the code that leave its numbers alone, such as other names. The commit on a page is "
-            "that of the working tree at the time. A + behind it says that files differed from it. "
-            "It may not be in the history, which was rearranged later."
+            "the code that leave its numbers alone, such as other names. Their pages tell when "
+            "and why. The commit on a page is that of the working tree at the time. A + behind it "
+            "says that files differed from it. It may not be in the history, which was rearranged "
+            "later."
         ),
         Paragraph(
             "Claims beside a figure of a paper that was read at its source: "
@@ -147,32 +150,68 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
 
 def _but(claims: Sequence[Claim]) -> str:
     revised = sum(bool(claim.revised) for claim in claims)
-    if not revised:
-        return ""
-    return f"; of {revised} it was changed afterwards, and their pages say how"
+    added = sum(bool(claim.added) for claim in claims)
+    parts = [f"of {revised} it was changed afterwards"] if revised else []
+    parts += [f"{added} claims were added afterwards"] if added else []
+    return f"; {', '.join(parts)}, and their pages say how" if parts else ""
+
+
+def _waiting(entries: Sequence[Entry]) -> str:
+    """How many claims are not judged because nothing was run."""
+    waiting = sum(len(entry.verdicts) for entry in entries if not entry.results)
+    return f", of which {waiting} wait for a run" if waiting else ""
+
+
+def _about_sizes(entries: Sequence[Entry]) -> str:
+    small = sum(measured_small(entry) for entry in entries)
+    return (
+        "The last column tells the sizes and how many seeds were run. “full” are the sizes of the "
+        "report. “small sizes” stands at "
+        f"{small} of {sum(bool(entry.results) for entry in entries)} experiments: they were "
+        "measured with sizes of seconds to minutes, under the name quick, and larger ones were "
+        "not run. A number that no seed can change is called deterministic, and has no interval."
+    )
+
+
+def scale_of(entry: Entry) -> str:
+    """The sizes of the results in a word."""
+    return "small sizes" if measured_small(entry) else entry.scale or "–"
+
+
+def measured_small(entry: Entry) -> bool:
+    """Return True where the full results were measured under the name quick."""
+    commands = [str(result.facts["command"]) for result in entry.results]
+    return entry.scale == "full" and any(re.search(r"--quick\b", one) for one in commands)
 
 
 def _beside_a_paper(claim: Claim) -> bool:
-    return any(p.source.read and not is_teaching_text(p.source) for p in claim.published)
+    return any(
+        p.measured and p.source.read and not is_teaching_text(p.source) for p in claim.published
+    )
 
 
 def _at_second_hand(claim: Claim) -> bool:
-    return bool(claim.published) and not any(p.source.read for p in claim.published)
+    figures = [p for p in claim.published if p.measured]
+    return bool(figures) and not any(p.source.read for p in figures)
 
 
 def _beside_the_text(claim: Claim) -> bool:
     """Return True if its only figures that were read are those of texts that teach it."""
-    read = [p for p in claim.published if p.source.read]
+    read = [p for p in claim.published if p.measured and p.source.read]
     return bool(read) and not _beside_a_paper(claim)
+
+
+def known_by(published: Published) -> str:
+    """How a figure is known, and whether it is a result."""
+    known = "read at its source" if published.source.read else "second hand"
+    return known if published.measured else f"{known}; not measured there"
 
 
 def published_text(claim: Claim) -> str:
     """The published figures of a claim; what they are stands on the page of its experiment."""
-    values = ", ".join(f"{published.value:g}" for published in claim.published)
-    if not values:
-        return "–"
-    is_read = all(published.source.read for published in claim.published)
-    return values if is_read else f"{values} (second hand)"
+    groups = groupby(claim.published, known_by)
+    found = [f"{', '.join(map(str, figures))} ({known})" for known, figures in groups]
+    return "; ".join(found) or "–"
 
 
 def effect_of(judgement: Judgement) -> str:
@@ -184,7 +223,7 @@ def effect_of(judgement: Judgement) -> str:
         return f"{holding} of {len(judgement.parts)} parts hold"
     if isnan(judgement.effect):
         return "–"
-    return with_interval(judgement.effect, judgement.low, judgement.high)
+    return with_interval(judgement.effect, judgement.low, judgement.high, judgement.deterministic)
 
 
 def experiment_page(entry: Entry) -> list[Block]:
@@ -197,18 +236,14 @@ def experiment_page(entry: Entry) -> list[Block]:
             Paragraph(f"Taught in: {claim.source}."),
             *why_not_judged(entry, judgement),
             rule_table(claim.rule, judgement),
-            Paragraph(
-                f"The rule was changed after numbers were known: {claim.revised}"
-                if claim.revised
-                else "The rule was written before the run."
-            ),
+            Paragraph(_when_written(claim)),
             Paragraph(f"What would change our mind: {claim.change}"),
         ]
         if claim.published:
             blocks.append(
                 Cells(
-                    ("published", "value", "source"),
-                    tuple((p.what, f"{p.value:g}", str(p.source)) for p in claim.published),
+                    ("published", "value", "source", "known"),
+                    tuple((p.what, str(p), p.source.cited, known_by(p)) for p in claim.published),
                 )
             )
     if entry.results:
@@ -220,14 +255,23 @@ def experiment_page(entry: Entry) -> list[Block]:
                 for one in entry.examples
             ),
             Heading(2, "Measurements"),
-            measurements(entry.results),
+            measurements(entry.results, experiment.deterministic),
             *sizes(experiment),
             *other_name(entry),
             Heading(2, "How to run it again"),
             Paragraph(f"attlas lab run {experiment.name} --{entry.scale}"),
             Paragraph(made_on(entry.results)),
+            *rewritten_keys(entry.results),
         ]
     return blocks
+
+
+def _when_written(claim: Claim) -> str:
+    if claim.added:
+        return f"The claim and its rule were written after the run: {claim.added}"
+    if claim.revised:
+        return f"The rule was changed after numbers were known: {claim.revised}"
+    return "The rule was written before the run."
 
 
 def why_not_judged(entry: Entry, judgement: Judgement) -> list[Block]:
@@ -260,8 +304,11 @@ def _measured_for(part: Rule, judgement: Judgement) -> str:
     return effect_of(judgement)
 
 
-def measurements(results: Sequence[SeedResult]) -> Cells:
-    """Every metric and condition with its mean over seeds and the interval."""
+def measurements(results: Sequence[SeedResult], deterministic: Sequence[str] = ()) -> Cells:
+    """Every metric and condition with its mean over seeds and the interval.
+
+    Metrics that no seed can change have no interval.
+    """
     values: dict[tuple[str, str], list[float]] = {}
     for result in results:
         for m in result.measurements:
@@ -271,7 +318,9 @@ def measurements(results: Sequence[SeedResult]) -> Cells:
     for (metric, under), numbers in values.items():
         low, high = interval(numbers)
         mean = sum(numbers) / len(numbers)
-        rows.append((metric, under, with_interval(mean, low, high)))
+        fixed = metric in deterministic and min(numbers) == max(numbers)
+        mean = numbers[0] if fixed else mean
+        rows.append((metric, under, with_interval(mean, low, high, fixed)))
     return Cells(("metric", "condition", "mean (95 % interval)"), tuple(rows))
 
 
@@ -288,8 +337,7 @@ def sizes(experiment: Experiment) -> list[Block]:
 
 def other_name(entry: Entry) -> list[Block]:
     """What full results were called when they were measured, where that is another name."""
-    commands = [str(result.facts["command"]) for result in entry.results]
-    if entry.scale != "full" or not any(re.search(r"--quick\b", one) for one in commands):
+    if not measured_small(entry):
         return []
     place = "commit" if len(_commits(entry.results)) == 1 else "commits"
     return [
@@ -319,6 +367,19 @@ def made_on(results: Sequence[SeedResult]) -> str:
         f"{first['cores']} cores; "
         f"attlas {first['attlas']} at {', '.join(_commits(results))}, torch {first['torch']}."
     )
+
+
+def rewritten_keys(results: Sequence[SeedResult]) -> list[Block]:
+    """The keys that were written anew without a new measurement."""
+    found = {
+        (one["commit"], one["reason"]): None
+        for result in results
+        for one in result.facts.get(REWRITTEN, [])
+    }
+    if not found:
+        return []
+    reasons = " ".join(f"At {commit}: {reason}." for commit, reason in found)
+    return [Paragraph(f"Keys were written anew without a new measurement. {reasons}")]
 
 
 def _commits(results: Sequence[SeedResult]) -> list[str]:

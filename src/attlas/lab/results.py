@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from symtable import symtable
 from typing import Any
@@ -182,6 +182,22 @@ def _digest_of_data(name: str) -> str:
     return digest.hexdigest()
 
 
+REWRITTEN = "key rewritten"
+
+
+def with_new_key(result: SeedResult, key: str, commit: str, reason: str) -> SeedResult:
+    """The result under another key, of which its facts tell, as it was not measured again.
+
+    Args:
+        key: That of the code that is there now.
+        commit: Where the code was changed.
+        reason: Why the change leaves the numbers alone.
+    """
+    earlier = list(result.facts.get(REWRITTEN, []))
+    facts = {**result.facts, REWRITTEN: [*earlier, {"commit": commit, "reason": reason}]}
+    return replace(result, key=key, facts=facts)
+
+
 def provenance_of(seconds: float, experiment: str, scale: Scale) -> dict[str, Any]:
     """The machine, the versions, the commit, and the command that makes the measurement again."""
     return {
@@ -260,11 +276,12 @@ def results_of(experiment: str, scale: Scale, folders: Sequence[Path]) -> list[S
     return []
 
 
-def table_of(results: Sequence[SeedResult]) -> Measurements:
-    """The measurements as rules read them."""
+def table_of(results: Sequence[SeedResult], deterministic: Sequence[str] = ()) -> Measurements:
+    """The measurements as rules read them; `deterministic`: metrics that no seed can change."""
     return Measurements(
         {
             result.seed: [(m.metric, m.condition, m.value) for m in result.measurements]
             for result in results
-        }
+        },
+        frozenset(deterministic),
     )

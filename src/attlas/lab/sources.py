@@ -14,7 +14,7 @@ def is_teaching_text(source: Source) -> bool:
 
 
 def _source(title: str, place: str) -> Source:
-    return Source(title, f"section {place}" if place[0].isdigit() else f"“{place}”")
+    return Source(title, f"section {place}" if place[0].isdigit() else f"“{place}”", read=True)
 
 
 def lesson(place: str) -> Source:

@@ -29,9 +29,15 @@ _T = (
 
 @dataclass(frozen=True)
 class Measurements:
-    """The measurements of an experiment: for each seed, (metric, condition, value)."""
+    """The measurements of an experiment: for each seed, (metric, condition, value).
+
+    Args:
+        by_seed: The measurements.
+        deterministic: Metrics that no seed can change. They have no interval.
+    """
 
     by_seed: Mapping[int, Sequence[tuple[str, Condition, float]]]
+    deterministic: frozenset[str] = frozenset()
 
     def values(self, metric: str, where: Condition) -> dict[int, float]:
         """The number of each seed that was measured under `where`.
@@ -94,6 +100,7 @@ class Judgement:
         reason: The comparison in words, with its numbers.
         parts: Those of a rule that is made of rules.
         provided: What was measured for each `Provided`, from the outermost on.
+        deterministic: Whether no seed can change the effect: then it has no interval.
     """
 
     outcome: Outcome
@@ -103,6 +110,7 @@ class Judgement:
     reason: str
     parts: tuple["Judgement", ...] = ()
     provided: tuple[str, ...] = ()
+    deterministic: bool = False
 
 
 class Rule(ABC):
@@ -138,25 +146,20 @@ def interval(effects: Sequence[float]) -> tuple[float, float]:
     return mean - half_width, mean + half_width
 
 
-def _judged(effects: Sequence[float], bound: float, sign: int, description: str) -> Judgement:
+def _judged(
+    effects: Sequence[float], bound: float, sign: int, description: str, deterministic: bool
+) -> Judgement:
     """Compare sign · effect with sign · bound."""
-    mean = statistics.fmean(effects)
-    low, high = interval(effects)
-    if not math.isfinite(mean):
-        return Judgement(
-            "undecided", mean, low, high, f"{description}: {mean}, which is not finite"
-        )
-    inner, outer = (low, high) if sign > 0 else (-high, -low)
-    outcome: Outcome = "undecided"
-    if inner >= sign * bound:
-        outcome = "holds"
-    elif outer < sign * bound:
-        outcome = "does not hold"
-    return Judgement(outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}")
+    sides = (bound, math.inf) if sign > 0 else (-math.inf, bound)
+    return _judged_between(effects, *sides, description, deterministic)
 
 
 def _judged_between(
-    effects: Sequence[float], low_bound: float, high_bound: float, description: str
+    effects: Sequence[float],
+    low_bound: float,
+    high_bound: float,
+    description: str,
+    deterministic: bool,
 ) -> Judgement:
     """Compare the effect with a bound on either side."""
     mean = statistics.fmean(effects)
@@ -165,24 +168,41 @@ def _judged_between(
         return Judgement(
             "undecided", mean, low, high, f"{description}: {mean}, which is not finite"
         )
+    if deterministic:
+        if min(effects) != max(effects):
+            raise DataError(
+                f"one number of {description} with every seed, as it is called deterministic",
+                f"{min(effects)} to {max(effects)}",
+                "take its metric out of the deterministic ones of the experiment",
+            )
+        mean = low = high = effects[0]
     outcome: Outcome = "undecided"
     if low_bound <= low and high <= high_bound:
         outcome = "holds"
     elif high < low_bound or low > high_bound:
         outcome = "does not hold"
-    return Judgement(outcome, mean, low, high, f"{description}: {with_interval(mean, low, high)}")
+    reason = f"{description}: {with_interval(mean, low, high, deterministic)}"
+    return Judgement(outcome, mean, low, high, reason, deterministic=deterministic)
 
 
-def with_interval(mean: float, low: float, high: float) -> str:
+def with_interval(mean: float, low: float, high: float, deterministic: bool = False) -> str:
     """A mean with its interval.
 
     Example:
         >>> with_interval(0.5, 0.25, 0.75)
         '0.5 (0.25 to 0.75)'
+        >>> with_interval(64, 64, 64, deterministic=True)
+        '64 (deterministic)'
     """
+    if deterministic:
+        return f"{mean:,.0f} (deterministic)" if _whole(mean) else f"{mean:.4g} (deterministic)"
     if math.isinf(low):
         return f"{mean:.4g} (one seed, no interval)"
     return f"{mean:.4g} ({low:.4g} to {high:.4g})"
+
+
+def _whole(number: float) -> bool:
+    return number == round(number)
 
 
 def _condition_text(condition: Condition) -> str:
@@ -202,7 +222,8 @@ class _Bound(Rule):
 
     def judge(self, table: Measurements) -> Judgement:
         values = list(table.values(self.metric, self.where).values())
-        return _judged(values, self.bound, self._sign, _metric_text(self.metric, self.where))
+        what = _metric_text(self.metric, self.where)
+        return _judged(values, self.bound, self._sign, what, self.metric in table.deterministic)
 
     def __str__(self) -> str:
         relation = "≥" if self._sign > 0 else "≤"
@@ -234,7 +255,9 @@ class InRange(Rule):
 
     def judge(self, table: Measurements) -> Judgement:
         values = list(table.values(self.metric, self.where).values())
-        return _judged_between(values, self.low, self.high, _metric_text(self.metric, self.where))
+        what = _metric_text(self.metric, self.where)
+        deterministic = self.metric in table.deterministic
+        return _judged_between(values, self.low, self.high, what, deterministic)
 
     def __str__(self) -> str:
         return f"{self.low:g} ≤ {_metric_text(self.metric, self.where)} ≤ {self.high:g}"
@@ -252,7 +275,8 @@ class _Comparison(Rule):
     def _effect(self, more: float, less: float) -> float: ...
 
     def judge(self, table: Measurements) -> Judgement:
-        return _judged(self._effects(table), self.bound, 1, self._what())
+        deterministic = self.metric in table.deterministic
+        return _judged(self._effects(table), self.bound, 1, self._what(), deterministic)
 
     def _effects(self, table: Measurements) -> list[float]:
         more, less = table.values(self.metric, self.more), table.values(self.metric, self.less)
@@ -297,7 +321,8 @@ class Alike(Difference):
     """
 
     def judge(self, table: Measurements) -> Judgement:
-        return _judged_between(self._effects(table), -self.bound, self.bound, self._what())
+        deterministic, bounds = self.metric in table.deterministic, (-self.bound, self.bound)
+        return _judged_between(self._effects(table), *bounds, self._what(), deterministic)
 
     def __str__(self) -> str:
         return f"{0.0 - self.bound:g} ≤ {self._what()} ≤ {self.bound:g}"
@@ -311,10 +336,76 @@ class AlikeRatio(Ratio):
     """
 
     def judge(self, table: Measurements) -> Judgement:
-        return _judged_between(self._effects(table), self.bound, 1 / self.bound, self._what())
+        deterministic, bounds = self.metric in table.deterministic, (self.bound, 1 / self.bound)
+        return _judged_between(self._effects(table), *bounds, self._what(), deterministic)
 
     def __str__(self) -> str:
         return f"{self.bound:g} ≤ {self._what()} ≤ {1 / self.bound:.4g}"
+
+
+@dataclass(frozen=True)
+class Widens(Rule):
+    """The difference of two conditions is greater in one place than in another one.
+
+    (metric [more, at] − metric [less, at]) − (metric [more, than] − metric [less, than]) ≥ bound
+    """
+
+    metric: str
+    more: Condition
+    less: Condition
+    at: Condition
+    than: Condition
+    bound: float = 0.0
+
+    def judge(self, table: Measurements) -> Judgement:
+        gaps = [
+            Difference(self.metric, {**self.more, **place}, {**self.less, **place})._effects(table)
+            for place in (self.at, self.than)
+        ]
+        effects = [wide - narrow for wide, narrow in zip(*gaps, strict=True)]
+        deterministic = self.metric in table.deterministic
+        return _judged(effects, self.bound, 1, self._what(), deterministic)
+
+    def _what(self) -> str:
+        more, less = _condition_text(self.more), _condition_text(self.less)
+        at, than = _condition_text(self.at), _condition_text(self.than)
+        return f"{self.metric} [{more}] − [{less}], with [{at}] minus with [{than}]"
+
+    def __str__(self) -> str:
+        return f"{self._what()} ≥ {self.bound:g}"
+
+
+@dataclass(frozen=True)
+class Outweighs(Rule):
+    """The least that any of several conditions gains is more than what they differ by.
+
+    (min over `others` − `base`) − (max over `others` − min over `others`) ≥ bound
+    """
+
+    metric: str
+    base: Condition
+    others: tuple[Condition, ...]
+    bound: float = 0.0
+
+    def judge(self, table: Measurements) -> Judgement:
+        base = table.values(self.metric, self.base)
+        others = [table.values(self.metric, one) for one in self.others]
+        effects = []
+        for seed, least in base.items():
+            found = [values[seed] for values in others]
+            effects.append((min(found) - least) - (max(found) - min(found)))
+        deterministic = self.metric in table.deterministic
+        return _judged(effects, self.bound, 1, self._what(), deterministic)
+
+    def _what(self) -> str:
+        others = ", ".join(f"[{_condition_text(one)}]" for one in self.others)
+        return (
+            f"{self.metric}: the smallest of {others}, less [{_condition_text(self.base)}], "
+            "less the range of the former"
+        )
+
+    def __str__(self) -> str:
+        return f"{self._what()} ≥ {self.bound:g}"
 
 
 ONE_TEST = (
@@ -343,7 +434,8 @@ class Monotone(Rule):
             values = list(points.values())
             sign = 1 if self.rising else -1
             effects.append(min(sign * (b - a) for a, b in pairwise(values)))
-        return _judged(effects, -self.slack, 1, self._what())
+        deterministic = self.metric in table.deterministic
+        return _judged(effects, -self.slack, 1, self._what(), deterministic)
 
     def _what(self) -> str:
         direction = "rising" if self.rising else "falling"
@@ -370,7 +462,8 @@ class Exponent(Rule):
             x, y = (list(map(math.log, side)) for side in (points.keys(), points.values()))
             slopes.append(statistics.linear_regression(x, y).slope)
         what = f"exponent of {_metric_text(self.metric, self.where)} in {self.along}"
-        return _judged_between(slopes, self.low, self.high, what)
+        deterministic = self.metric in table.deterministic
+        return _judged_between(slopes, self.low, self.high, what, deterministic)
 
     def __str__(self) -> str:
         return (
@@ -385,6 +478,7 @@ class All(Rule):
 
     Where some parts hold and others do not, the claim depends on the condition. Where a part does
     not hold and none holds, the claim does not hold: no verdict on the others could save it.
+    Where no part can be judged, the claim is not judged.
     """
 
     rules: tuple[Rule, ...]
@@ -402,6 +496,8 @@ class All(Rule):
             outcome = "depends"
         elif "does not hold" in outcomes:
             outcome = "does not hold"
+        elif outcomes == {"not judged"}:
+            outcome = "not judged"
         else:
             outcome = "undecided"
         reason = "; ".join(f"{part.reason}: {part.outcome}" for part in parts)

@@ -83,8 +83,8 @@ def _learnt(rule: Rule, model: str = "general") -> Provided:
     return Provided(rule, BLEU, 10.0, where)
 
 
-_LUONG = Source("Luong et al., 2015", "table 1")
-_VASWANI = Source("Vaswani et al., 2017", "section 5.4 and table 3, row D")
+_LUONG = Source("Luong et al., 2015", "table 1", read=True)
+_VASWANI = Source("Vaswani et al., 2017", "section 5.4 and table 3, row D", read=True)
 EXPERIMENTS = (
     Experiment(
         name="additions",
@@ -144,7 +144,7 @@ EXPERIMENTS = (
             ),
             Claim(
                 "Coverage makes translations and alignments better.",
-                Source("Tu et al., 2016", "abstract"),
+                Source("Tu et al., 2016", "abstract", read=True),
                 _learnt(
                     All(
                         _with("coverage", "additive"),

@@ -334,7 +334,7 @@ def _both_learnt(rule: Rule) -> Provided:
 
 
 _LUONG = Source("Luong et al., 2015", "table 6", read=False)
-_SCRIPTS = Source("github.com/lilt/alignment-scripts", "*results.txt beside the outputs")
+_SCRIPTS = Source("github.com/lilt/alignment-scripts", "*results.txt beside the outputs", read=True)
 EXPERIMENTS = (
     Experiment(
         name="alignment",

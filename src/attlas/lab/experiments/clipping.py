@@ -40,7 +40,7 @@ def _learnt(rule: Rule) -> Provided:
     )
 
 
-_PASCANU = Source("Pascanu et al., 2013", "table 1")
+_PASCANU = Source("Pascanu et al., 2013", "table 1", read=True)
 EXPERIMENTS = (
     Experiment(
         name="clipping",
@@ -68,14 +68,21 @@ EXPERIMENTS = (
             Claim(
                 "Clipping saves trainings at ten and at fifty times that rate.",
                 _PASCANU,
-                _learnt(All(_clipped(1e-2, 0.05), _clipped(5e-2, 0.05))),
+                Improvable(
+                    _learnt(All(_clipped(1e-2, 0.05), _clipped(5e-2, 0.05))),
+                    TOKENS,
+                    0.95,
+                    {"rate": 1e-2, "clipped": "no"},
+                    {"rate": 5e-2, "clipped": "no"},
+                ),
                 "Other rates or models, where the interval lies on the other side.",
                 (
                     Published("bits per character, not clipped", 1.50, _PASCANU),
                     Published("bits per character, clipped", 1.42, _PASCANU),
                 ),
                 revised="the claim called these rates too high for a training, which they were "
-                "not. The rule is the same.",
+                "not. And it is not judged any more where the models without clipping are right on "
+                "more than 95 % of tokens at both rates: then there is nothing to save.",
             ),
         ),
         plots=(Plot(TOKENS, "rate", "clipped"),),

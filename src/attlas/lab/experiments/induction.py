@@ -15,7 +15,6 @@ from attlas.lab.experiment import (
     Context,
     Experiment,
     Measurement,
-    Published,
     Source,
 )
 from attlas.lab.verdict import AtLeast, Difference
@@ -82,7 +81,7 @@ def predicted(
     return loss, (logits[:, :-1].argmax(-1) == expected).float()
 
 
-_OLSSON = Source("Olsson et al., 2022", "argument 1")
+_OLSSON = Source("Olsson et al., 2022", "argument 1", read=True)
 EXPERIMENTS = (
     Experiment(
         name="induction",
@@ -111,19 +110,21 @@ EXPERIMENTS = (
                 "An untrained head that scores within 0.1 as high.",
             ),
             Claim(
-                "A text is predicted better when it comes a second time.",
+                "Random tokens are copied when they come a second time.",
                 _OLSSON,
                 Difference(
-                    LOSS,
-                    {"model": "trained", "time": "first"},
+                    COPIED,
                     {"model": "trained", "time": "second"},
-                    0.5,
+                    {"model": "trained", "time": "first"},
+                    0.1,
                 ),
-                "Other models or texts, where the interval lies on the other side.",
-                (
-                    Published("nats gained in context, before induction heads", 0.15, _OLSSON),
-                    Published("nats gained in context, after", 0.4, _OLSSON),
-                ),
+                "A model that predicts 10 % more of the tokens right the second time.",
+                revised="it asked for a loss that is 0.5 nats lower the second time, and the claim "
+                "was that a text is predicted better then. The loss fell by so much, from 18.4 "
+                "nats to 17.9. Both are worse than guessing evenly among 512 tokens, which has "
+                "6.24, so nothing was copied. Now the rule compares tokens that are predicted "
+                "right. Published gains in nats, of models that predict texts well, were taken "
+                "away.",
             ),
         ),
         needs=("stories260K",),

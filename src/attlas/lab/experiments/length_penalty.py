@@ -46,7 +46,7 @@ def _of(beam: int, penalty: float) -> dict[str, int | float]:
     return {"beam": beam, "length penalty": penalty}
 
 
-_WU = Source("Wu et al., 2016", "section 7, table 2")
+_WU = Source("Wu et al., 2016", "section 7, table 2", read=True)
 EXPERIMENTS = (
     Experiment(
         name="length-penalty",

@@ -38,8 +38,8 @@ def _learnt(rule: Rule, *positions: str) -> Provided:
     return Provided(rule, TOKENS, 0.9, *(_of(name, 12) for name in positions))
 
 
-_VASWANI = Source("Vaswani et al., 2017", "table 3, base and row E")
-_PRESS = Source("Press et al., 2022", "section 2.2")
+_VASWANI = Source("Vaswani et al., 2017", "table 3, base and row E", read=True)
+_PRESS = Source("Press et al., 2022", "section 2.2", read=True)
 EXPERIMENTS = (
     Experiment(
         name="longer-than-trained",

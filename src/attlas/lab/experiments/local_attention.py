@@ -53,7 +53,7 @@ def _improvable(rule: Rule) -> Rule:
     return rule
 
 
-_LUONG = Source("Luong et al., 2015", "table 4")
+_LUONG = Source("Luong et al., 2015", "table 4", read=True)
 EXPERIMENTS = (
     Experiment(
         name="luong-global-local",

@@ -12,6 +12,7 @@ from attlas.lab.verdict import All, AtLeast, AtMost
 LEAK = "largest change of an output by a hidden input"
 WEIGHT, MIXED = "largest weight on a hidden key", "share of pairs whose visibility is wrong"
 FINITE = "share of outputs that are finite"
+REFUSED = "torch refuses the number with a RuntimeError (1: yes)"
 
 
 def measure_masks(context: Context) -> Iterator[Measurement]:
@@ -64,12 +65,14 @@ def measure_masks(context: Context) -> Iterator[Measurement]:
     for name, bias in (("−1e9", -1e9), ("−∞", -torch.inf)):
         hidden = torch.zeros(length, length, dtype=torch.bool)
         hidden[0] = True  # a row of nothing but hidden keys
+        where = {"bias in half precision": name}
         try:
             weights = half.masked_fill(hidden, bias).softmax(-1)
-            finite = weights.isfinite().double().mean().item()
         except RuntimeError:  # torch refuses a number that half precision does not have
-            finite = 0.0
-        yield Measurement(FINITE, finite, {"bias in half precision": name})
+            yield Measurement(REFUSED, 1.0, where)
+        else:
+            yield Measurement(REFUSED, 0.0, where)
+            yield Measurement(FINITE, weights.isfinite().double().mean().item(), where)
     nothing = torch.zeros(length, length, dtype=torch.bool)
     output = attlas.scaled_dot_product_attention(query, key, value, nothing)
     yield Measurement(FINITE, output.isfinite().double().mean().item(), {"row": "all hidden"})
@@ -85,6 +88,7 @@ EXPERIMENTS = (
         measure=measure_masks,
         settings={"quick": {"length": 12}, "full": {"length": 48}},
         seeds={"quick": 3, "full": 5},
+        deterministic=(FINITE, REFUSED),
         claims=(
             Claim(
                 "A causal mask leaks nothing from later positions, and a padding mask nothing from "
@@ -112,9 +116,12 @@ EXPERIMENTS = (
                 All(
                     AtMost(WEIGHT, 1e-9, {"bias": -1e9, "size of the scores": 1.0}),
                     AtMost(WEIGHT, 1e-9, {"bias": -1e9, "size of the scores": 1e4}),
-                    AtLeast(FINITE, 1.0, {"bias in half precision": "−1e9"}),
+                    AtMost(REFUSED, 0.0, {"bias in half precision": "−1e9"}),
                 ),
                 "A hidden key with weight, or half precision that has the number.",
+                revised="the last part asked for outputs that are finite, and a RuntimeError of "
+                "torch counted as outputs that are not. Now it asks whether torch refuses the "
+                "number.",
             ),
             Claim(
                 "−1e4 in place of −∞ hides a key.",

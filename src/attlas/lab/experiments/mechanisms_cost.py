@@ -101,6 +101,7 @@ EXPERIMENTS = (
             "full": {"recipe": _RECIPE, "symbols": 2000, "rows": 8, "repeats": 5},
         },
         seeds={"quick": 2, "full": 3},
+        deterministic=(NUMBERS, BYTES),
         claims=(
             Claim(
                 "A pass of training takes longer with an additive score than with a dot or a "

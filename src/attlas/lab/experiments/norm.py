@@ -37,7 +37,7 @@ def _learnt(rule: Rule, norm: str) -> Provided:
 
 
 RECIPE = tuple(setting for setting in SMALL_TRANSFORMER if "layers" not in setting)
-_XIONG = Source("Xiong et al., 2020", "section 3.2, IWSLT14")
+_XIONG = Source("Xiong et al., 2020", "section 3.2, IWSLT14", read=True)
 EXPERIMENTS = (
     Experiment(
         name="norm",

@@ -70,6 +70,7 @@ EXPERIMENTS = (
         measure=measure_positions,
         settings={"quick": SETTINGS, "full": SETTINGS},
         seeds={"quick": 5, "full": 10},
+        deterministic=(FIT, COSINE),
         claims=(
             Claim(
                 "Self-attention without positions is equivariant: shuffled inputs give shuffled "

@@ -92,7 +92,7 @@ def _improvable(rule: Rule, *names: str) -> Improvable:
     return Improvable(rule, TOKENS, 0.98, *({"context in": name} for name in names))
 
 
-_LUONG = Source("Luong et al., 2015", "table 1")
+_LUONG = Source("Luong et al., 2015", "table 1", read=True)
 EXPERIMENTS = (
     Experiment(
         name="projections",
@@ -106,6 +106,7 @@ EXPERIMENTS = (
             "full": {"recipe": SMALL_TRANSFORMER, "length": 10, "updates": 400},
         },
         seeds={"quick": 2, "full": 3},
+        deterministic=(NUMBERS,),
         claims=(
             Claim(
                 "Separate maps of queries, keys and values are crucial.",

@@ -98,7 +98,7 @@ _ONE_LAYER = (
 )
 _HENRY = Source("Henry et al., 2020", "section 3", read=False)
 _DEHGHANI = Source("Dehghani et al., 2023 (ViT-22B)", "section 2 and figure 1", read=False)
-_MARIN = Source("Marin 32B Retrospective, 2025", "“Phase 3: Switch to QK-Norm”")
+_MARIN = Source("Marin 32B Retrospective, 2025", "“Phase 3: Switch to QK-Norm”", read=True)
 _KIMI = Source("Kimi K2, 2025", "section 2.1", read=False)
 _ZHAI = Source("Zhai et al., 2023", "section 3", read=False)
 EXPERIMENTS = (
@@ -150,7 +150,14 @@ EXPERIMENTS = (
                 _KIMI,
                 AtMost(LARGEST, 100.0, _at(YES, "ten times", 10)),
                 "Scores above 100.",
-                (Published("τ, above which QK-clip shrinks queries and keys", 100, _KIMI),),
+                (
+                    Published(
+                        "τ, above which QK-clip shrinks queries and keys",
+                        100,
+                        _KIMI,
+                        measured=False,
+                    ),
+                ),
             ),
             Claim(
                 "At ten times the rate the largest scores are smaller with QK-norm than without.",

@@ -20,7 +20,7 @@ from attlas.lab.verdict import (
 
 VARIANCE, DEVIATION = "variance of the score", "standard deviation of the score"
 GREATEST = "mean largest weight"
-ENTROPY, GRADIENT = "normalized entropy", "norm of the gradient of the query"
+ENTROPY, GRADIENT = "normalized entropy", "norm of the gradient of the scores, read off the query"
 
 
 def measure_scores(context: Context) -> Iterator[Measurement]:

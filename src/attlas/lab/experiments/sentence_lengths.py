@@ -29,7 +29,7 @@ from attlas.metrics import corpus_bleu
 from attlas.runs import Run
 
 BLEU = "BLEU on new texts"
-GAIN = "BLEU with attention less that without"
+GAIN = "BLEU with attention minus that without"
 TOKENS = "token accuracy of new texts, teacher-forced"
 ENTROPY = "mean entropy of the weights in nats"
 SPREAD = "mean entropy over that of even weights"
@@ -163,8 +163,8 @@ def _learnt(rule: Rule, attention: str) -> Provided:
     return Provided(rule, BLEU, bound, _of(attention, "short"))
 
 
-_FIGURE = Source("Bahdanau et al., 2015", "figure 2 and section 5.1")
-_TABLE = Source("Bahdanau et al., 2015", "table 1")
+_FIGURE = Source("Bahdanau et al., 2015", "figure 2 and section 5.1", read=True)
+_TABLE = Source("Bahdanau et al., 2015", "table 1", read=True)
 EXPERIMENTS = (
     Experiment(
         name="lengths",

@@ -56,6 +56,12 @@ def _as_good(metric: str, pattern: str, learnt: float) -> Provided:
     return Provided(Difference(metric, *sides, -0.02), metric, learnt, *sides)
 
 
+def _worse(metric: str, pattern: str, learnt: float) -> Provided:
+    """At least 2 points below dense attention, where one of the two has learnt the task."""
+    sides = ({"pattern": "dense"}, {"pattern": pattern})
+    return Provided(Difference(metric, *sides, 0.02), metric, learnt, *sides)
+
+
 READING = (
     *RECIPE,
     "model.layers=2",
@@ -63,12 +69,18 @@ READING = (
     "model.pooling=mean",
 )
 _CHANGE = "Longer texts, other patterns or more data, where the interval lies on the other side."
-_CHILD = Source("Child et al., 2019", "table 2")
-_ABSTRACT = Source("Child et al., 2019", "section 4.3")
+_CHILD = Source("Child et al., 2019", "section 4.3 and table 2", read=True)
 _BELTAGY = Source("Beltagy et al., 2020", "table 7", read=False)
 _BITS = (
     Published("bits per byte on Enwik8, dense", 1.0, _CHILD),
+    Published("bits per byte on Enwik8, fixed", 0.99, _CHILD),
     Published("bits per byte on Enwik8, strided", 1.13, _CHILD),
+)
+_TURNED = (
+    "the claim was that the strided pattern is as good as dense attention, and cited the paper "
+    "for it. The paper says of text that the strided pattern can fail there, and has a fixed "
+    "pattern for it. So the claim and the rule were turned round. The bound of 2 points is the "
+    "same."
 )
 _IMDB = (
     Published("accuracy in % on IMDB, dense, 512 tokens", 95.3, _BELTAGY),
@@ -80,9 +92,9 @@ EXPERIMENTS = (
         title="Sparse attention on film reviews",
         method="Classifiers of two layers read the first words of film reviews, and pool by the "
         "mean. They differ in what a word sees. With dense attention it sees all words, with local "
-        "attention a window. With strided attention it also sees each word at a multiple of the "
-        "stride. With global attention it sees the window and the first word, which sees all. "
-        "What it costs is in `sparse-cost`.",
+        "attention a window. With strided attention it also sees each word whose distance is a "
+        "multiple of the stride. With global attention it sees the window and the first word, "
+        "which sees all. What it costs is in `sparse-cost`.",
         measure=measure_reviews,
         settings={
             "quick": {
@@ -112,11 +124,12 @@ EXPERIMENTS = (
                 _IMDB,
             ),
             Claim(
-                "With a window and a stride a classifier is as good as with dense attention.",
-                _ABSTRACT,
-                _as_good(ACCURACY, "strided", 0.7),
+                "On text a window and a stride is worse than dense attention.",
+                _CHILD,
+                _worse(ACCURACY, "strided", 0.7),
                 _CHANGE,
                 _BITS,
+                revised=_TURNED,
             ),
             Claim(
                 "With a window and a global word a classifier is as good as with dense attention.",
@@ -133,10 +146,9 @@ EXPERIMENTS = (
         title="Sparse attention on long copying",
         method="Transformers of two and two layers copy sequences of one length. They differ in "
         "what the self-attention of encoder and decoder sees. Dense attention sees everything, and "
-        "local attention a window. Strided attention also sees each multiple of the stride. "
-        "Global attention sees the window and the first position. The decoder sees no later "
-        "token besides. Cross-attention sees "
-        "the whole source in all of them.",
+        "local attention a window. Strided attention also sees each distance that is a multiple of "
+        "the stride. Global attention sees the window and the first position. The decoder sees no "
+        "later token besides. Cross-attention sees the whole source in all of them.",
         measure=measure_copying,
         settings={
             "quick": {
@@ -161,11 +173,13 @@ EXPERIMENTS = (
                 _CHANGE,
             ),
             Claim(
-                "Windows and strides copy long sequences as well as dense attention.",
-                _ABSTRACT,
-                _as_good(TOKENS, "strided", 0.9),
+                "Where nothing in the data aligns with the stride, windows and strides copy worse "
+                "than dense attention.",
+                _CHILD,
+                _worse(TOKENS, "strided", 0.9),
                 _CHANGE,
                 _BITS,
+                revised=_TURNED,
             ),
             Claim(
                 "Windows and a global position copy long sequences as well as dense attention.",

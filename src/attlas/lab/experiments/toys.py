@@ -2,10 +2,19 @@
 
 from collections.abc import Iterator
 
-from attlas.lab.experiment import Claim, Context, Experiment, Measurement, Plot, Published, Source
+from attlas.lab.experiment import (
+    Claim,
+    Condition,
+    Context,
+    Experiment,
+    Measurement,
+    Plot,
+    Published,
+    Source,
+)
 from attlas.lab.sources import chapter_17, lesson
 from attlas.lab.trainings import score, trained
-from attlas.lab.verdict import ONE_TEST, All, Difference, InRange
+from attlas.lab.verdict import ONE_TEST, All, Difference, InRange, Provided, Ratio, Rule, Widens
 
 TOKENS, SEQUENCES = "token accuracy", "sequence accuracy"
 GAIN = "gain of a doubled width in token accuracy"
@@ -112,7 +121,25 @@ def beams(context: Context) -> Iterator[Measurement]:
             yield Measurement(SEQUENCES, found.sequence_accuracy, where)
 
 
-_BAHDANAU = Source("Bahdanau et al., 2015", "table 1")
+def _learnt(rule: Rule, *models: Condition) -> Provided:
+    """The rule, where one of the models has learnt half of the tokens."""
+    return Provided(rule, TOKENS, 0.5, *models)
+
+
+def _beams(length: int, one: int, other: int) -> tuple[Condition, Condition]:
+    return {"length": length, "beam": one}, {"length": length, "beam": other}
+
+
+_GUARDED = (
+    "it was judged whatever the models had learnt. Now one of those that it compares must be right "
+    "on half of the tokens."
+)
+_ADDED = (
+    "the accuracies were known. As in the other claims of the page, a model must be right on "
+    "half of the tokens, and 1 point is the bound."
+)
+_BRITZ = Source("Britz et al., 2017", "table of beam widths", read=False)
+_BAHDANAU = Source("Bahdanau et al., 2015", "table 1", read=True)
 EXPERIMENTS = (
     Experiment(
         name="bottleneck",
@@ -157,12 +184,29 @@ EXPERIMENTS = (
                 lesson("Exercise 3 of the solutions"),
                 All(
                     *(
-                        Difference(GAIN, {"length": n, "to": 64}, {"length": n, "to": 256})
+                        Difference(GAIN, {"length": n, "to": w}, {"length": n, "to": 2 * w})
                         for n in (15, 30)
+                        for w in (64, 128)
                     )
                 ),
-                "A doubling from 128 to 256 that gains as much as that from 32 to 64.",
+                "A doubling that gains as much as the one before.",
                 judged_at=("full",),
+                revised="it compared the first doubling with the third, and left out the second. "
+                "Now each is compared with the next one.",
+            ),
+            Claim(
+                "Doubling the width does not double the tokens that are remembered.",
+                lesson("Exercise 3 of the solutions"),
+                All(
+                    *(
+                        Ratio(TOKENS, {"length": n, "width": w}, {"length": n, "width": 2 * w}, 0.5)
+                        for n in (15, 30)
+                        for w in (32, 64, 128)
+                    )
+                ),
+                "A doubled width that is right on twice as many tokens, at either length.",
+                judged_at=("full",),
+                added="the accuracies were known, and the bound is that of the sentence.",
             ),
         ),
         plots=(Plot(TOKENS, "width", "length"),),
@@ -196,14 +240,30 @@ EXPERIMENTS = (
                 "A gap of less than 10 points at either length.",
                 judged_at=("full",),
             ),
+            Claim(
+                "The longer the sequence, the wider is the gap.",
+                lesson("Exercise 1"),
+                Widens(
+                    TOKENS,
+                    {"attention": "additive"},
+                    {"attention": "none"},
+                    {"length": 40},
+                    {"length": 20},
+                    0.02,
+                ),
+                "A gap at length 40 that is at most 2 points wider than at length 20.",
+                judged_at=("full",),
+                added="the accuracies were known. The bound of 2 points is that of the claim of "
+                "`bottleneck` about length.",
+            ),
         ),
         plots=(Plot(TOKENS, "length", "attention"),),
     ),
     Experiment(
         name="sorting",
         title="Is sorting harder than reversal?",
-        method="Eight symbols are sorted or reversed, with the sizes of the lesson: 4,000 samples, "
-        "an LSTM of 128, teacher forcing that falls from 1 to 0.2.",
+        method="Eight symbols are sorted or reversed by an LSTM of 128, with teacher forcing that "
+        "falls from 1 to 0.2. The lesson has 4,000 samples, of which 3,200 are for training.",
         measure=sorting,
         settings={
             "quick": {"hidden": 48, "epochs": 4, "train": 1000},
@@ -248,9 +308,14 @@ EXPERIMENTS = (
                 "Feeding the model's own tokens half of the time gives better results than "
                 "teacher forcing alone.",
                 Source("Bengio et al., 2015", "section 2", read=False),
-                Difference(TOKENS, {"right tokens": "half"}, {"right tokens": "always"}),
+                _learnt(
+                    Difference(TOKENS, {"right tokens": "half"}, {"right tokens": "always"}),
+                    {"right tokens": "half"},
+                    {"right tokens": "always"},
+                ),
                 "Teacher forcing alone that is as good.",
                 judged_at=("full",),
+                revised=_GUARDED,
             ),
         ),
     ),
@@ -269,11 +334,42 @@ EXPERIMENTS = (
             Claim(
                 "For short outputs greedy search is as good as beam search.",
                 lesson("Exercise 2 of the solutions"),
-                All(
-                    Difference(TOKENS, {"length": 10, "beam": 1}, {"length": 10, "beam": 5}, -0.01),
+                _learnt(
+                    Difference(TOKENS, *_beams(10, 1, 5), -0.01),
+                    *_beams(10, 1, 5),
                 ),
                 "A beam of 5 that is right on 1 % more tokens at length 10.",
                 judged_at=("full",),
+                revised=_GUARDED,
+            ),
+            Claim(
+                "What a beam gains over greedy search grows with length.",
+                lesson("Exercise 2 of the solutions"),
+                _learnt(
+                    Widens(TOKENS, {"beam": 5}, {"beam": 1}, {"length": 20}, {"length": 10}, 0.01),
+                    *_beams(20, 1, 5),
+                ),
+                "A gain at length 20 that is at most 1 point greater than at length 10.",
+                judged_at=("full",),
+                added=_ADDED,
+            ),
+            Claim(
+                "A wider beam is not always better.",
+                _BRITZ,
+                _learnt(Difference(TOKENS, *_beams(20, 10, 25), 0.01), *_beams(20, 10, 25)),
+                "A beam of 25 that is within 1 point of a beam of 10 at length 20.",
+                tuple(
+                    Published(f"BLEU, beam of {beam}", bleu, _BRITZ)
+                    for beam, bleu in (
+                        (1, 20.66),
+                        (3, 21.55),
+                        (5, 21.60),
+                        (10, 21.57),
+                        (100, 21.10),
+                    )
+                ),
+                judged_at=("full",),
+                added=_ADDED,
             ),
         ),
         plots=(Plot(TOKENS, "beam", "length"), Plot(SEQUENCES, "beam", "length")),
