@@ -105,7 +105,9 @@ def test_the_first_head_is_the_one_that_the_server_finds_most_worth_seeing(
     assert reader.text("#grid-readout") == (
         f"decoder 0 · cross, head {first['head']}. {first['why']}"
     )
-    assert first["why"].startswith("Shown first: its rows differ most")
+    assert first["why"].startswith(
+        "Shown first: of the heads that look at the source, its rows differ most"
+    )
 
 
 def test_a_head_is_reached_with_the_arrow_keys_and_kept_by_the_link(
@@ -159,7 +161,7 @@ def test_heads_are_sorted_by_a_statistic_and_the_first_is_its_largest(
     assert "m=max_weight&sort=1" in reader.link()
 
 
-def test_every_part_of_the_state_comes_back_by_its_link(reader: Reader) -> None:
+def test_a_part_a_scale_and_a_sorted_grid_come_back_by_their_link(reader: Reader) -> None:
     link = "#v=1&row=0&l=1&h=1&q=1-3&k=0-2&p=t2.1&o=weight&s=uniform&m=max_weight&sort=1"
     enter(reader, link)
     reader.driver.wait("page.querySelector('#target [aria-pressed=true]')")
@@ -346,8 +348,10 @@ def test_only_heads_with_so_much_of_a_statistic_are_shown(
     assert len(named(reader)) == len(values)
     reader.choose("#statistic", "max_weight")
     reader.driver.wait("page.querySelector('#least').checkVisibility()")
+    steps = reader.driver.run("return history.length")
     reader.driver.type("#least", str(hundredths))
     reader.driver.wait("location.hash.includes(`mf=${args[0]}`)", hundredths)
+    assert reader.driver.run("return history.length") == steps
     assert len(named(reader)) == expected
     enter(reader, reader.link())
     assert len(named(reader)) == expected

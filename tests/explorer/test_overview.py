@@ -252,6 +252,10 @@ def test_where_a_target_looks_at_a_source_the_first_head_is_one_of_those() -> No
     trace.set_kind("decoder.0", cross_attention=True)
     _, numbers, text = requested(trace)
     assert text["layers"][numbers["first"]["layer"]]["name"] == "decoder.0"
+    # Of the encoder, head 2 has rows that differ more.
+    assert numbers["first"]["why"].startswith(
+        "Shown first: of the heads that look at the source, its rows differ most"
+    )
 
 
 def test_a_text_too_long_to_be_read_now_is_sampled_and_says_so(
@@ -289,6 +293,27 @@ def test_the_two_routes_read_a_text_once(monkeypatch: pytest.MonkeyPatch) -> Non
         answers = list(pool.map(opened.get, paths))
     assert {answer.status_code for answer in answers} == {200}
     assert passes == ["encoder.0", "encoder.1"]
+
+
+def test_overviews_are_kept_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = list[int]()
+    whole = overview.look_at_layer
+
+    def noted(layer: Layer, side: int, **how: Any) -> Any:
+        sides.append(side)
+        return whole(layer, side, **how)
+
+    monkeypatch.setattr(overview, "look_at_layer", noted)
+    trace = Trace()
+    trace.record("encoder.0", DenseAttentionMap(random_weights(2, 20, 20)))
+    of_ten = 4 * 2 * 10 * 10  # bytes of two pictures of 10 × 10 cells
+    monkeypatch.setattr(overview, "_MOST_BYTES", 2 * of_ten)
+    with client(trace) as opened:
+        name = opened.get("/api/texts/0").json()["map"]
+        for side in (10, 9, 10, 20, 10, 9, 10):
+            assert opened.get(f"/api/maps/{name}/overview?side={side}").status_code == 200
+    # The one of 20 × 20 has more than there is room for: it stands alone until the next comes.
+    assert sides == [10, 9, 20, 10, 9]
 
 
 @pytest.mark.parametrize(

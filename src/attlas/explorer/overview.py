@@ -235,11 +235,11 @@ def rows_worth_seeing(layer: Layer, found: Mapping[str, Tensor]) -> tuple[float,
         set_aside += found["first_weight"]
     sharp = found["num_visible"].clamp(min=1).log() - found["entropy"]
     worth = sharp.clamp(min=0) * (1 - set_aside).clamp(min=0)
-    dull = torch.tensor([_SPECIAL.fullmatch(token) is not None for token in queries])
+    special = torch.tensor([_SPECIAL.fullmatch(token) is not None for token in queries])
     worth = torch.where(found["counted"], worth, -1.0)
     worth[:, 0] = -1
-    if len(dull) == worth.shape[1]:
-        worth[:, dull] = -1
+    if len(special) == worth.shape[1]:
+        worth[:, special] = -1
     return tuple(float(row) for row in worth.argmax(-1))
 
 
@@ -285,8 +285,8 @@ def most_worth_seeing(
     chosen = 0
     for number in across or range(len(layers)):
         size = min(layers[number].queries, layers[number].num_keys)
-        for head, bits in enumerate(overviews[number].statistics["information"] or ()):
-            share = bits / math.log(size) if size > 1 else 0.0
+        for head, nats in enumerate(overviews[number].statistics["information"] or ()):
+            share = nats / math.log(size) if size > 1 else 0.0
             if share > most + 1e-9:
                 best, chosen, most = number, head, share
     return best, chosen
@@ -302,7 +302,7 @@ _ROLES = {
 _MOSTLY = 0.3  # of its attention, from which a head is said to look at a place
 
 
-def _why(overviews: Sequence[LayerOverview], layer: int, head: int) -> str:
+def _why(layers: Sequence[Layer], overviews: Sequence[LayerOverview], layer: int, head: int) -> str:
     """Why this head is shown first, in words; "" where there is no other."""
     if sum(overview.pictures.shape[0] for overview in overviews) < 2:
         return ""
@@ -311,7 +311,9 @@ def _why(overviews: Sequence[LayerOverview], layer: int, head: int) -> str:
     shares = [(numbers[head], name) for name, numbers in known.items() if numbers]
     share, name = max(shares, default=(0.0, ""))
     mostly = f", with {100 * share:.0f} % on {_ROLES[name]}" if share >= _MOSTLY else ""
-    return f"Shown first: its rows differ most{mostly}."
+    within = [one.axes.within for one in layers]
+    rivals = "of the heads that look at the source, " if any(within) and not all(within) else ""
+    return f"Shown first: {rivals}its rows differ most{mostly}."
 
 
 def statistics_message(
@@ -323,7 +325,7 @@ def statistics_message(
         "names": list(STATISTICS),
         # The row that is shown first is no statistic, so `names` does not have it.
         "layers": [{**overview.statistics, "row": overview.rows} for overview in overviews],
-        "first": {"layer": layer, "head": head, "why": _why(overviews, layer, head)},
+        "first": {"layer": layer, "head": head, "why": _why(layers, overviews, layer, head)},
         "sampled": any(overview.sampled for overview in overviews),
     }
 
@@ -363,7 +365,10 @@ def split_tiles(answer: bytes) -> list[bytes]:
     return [answer[low:high] for low, high in pairwise(edges)]
 
 
-_KEPT = 8  # overviews: a page asks for its own twice, and for that of the text before
+# Overviews: a page asks for its own twice, and for that of the text before. The largest, of
+# `_MOST_CELLS`, has 64 MiB.
+_KEPT = 8
+_MOST_BYTES = 128 * 2**20
 
 
 class OverviewRoutes:
@@ -402,9 +407,18 @@ class OverviewRoutes:
                 self._kept[name] = await self._maps.answer(
                     request, lambda stop: look_at_text(text_maps, side, stop)
                 )
-            while len(self._kept) > _KEPT:
+            self._kept.move_to_end(name)
+            while len(self._kept) > 1 and (len(self._kept) > _KEPT or self._bytes > _MOST_BYTES):
                 self._kept.popitem(last=False)
             return self._kept[name]
+
+    @property
+    def _bytes(self) -> int:
+        return sum(
+            overview.pictures.numel() * overview.pictures.element_size()
+            for overviews in self._kept.values()
+            for overview in overviews
+        )
 
 
 def look_at_text(
