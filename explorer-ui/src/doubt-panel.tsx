@@ -1,6 +1,6 @@
 import { Fragment, h } from "preact";
 import type { Adversary, DoubtQuestion, Effect, Effects, Ranked } from "./door.ts";
-import { type Names, adversaryKey, deed, found, lines, plain, question, signed } from "./doubt.ts";
+import { type Names, adversaryKey, changeName, found, lines, plain, question, signed } from "./doubt.ts";
 import { useAsked } from "./hooks.ts";
 import { isolated } from "./label.ts";
 import { useExplorer } from "./panel.ts";
@@ -144,7 +144,7 @@ function Doubt() {
               )}
             </p>
           </div>
-          <Slopes {...came} effects={came.found} names={names} other={other} />
+          <WeightsAndGradients {...came} effects={came.found} names={names} other={other} />
         </>
       )}
     </div>
@@ -216,13 +216,13 @@ function EffectTable({ asked, effects, names, other }: Shown) {
           <th scope="row">as it is</th>
           <td />
           <td>{exact(effects.probability)}</td>
-          <Five top={effects.top} own={effects.output} />
+          <TopFive top={effects.top} own={effects.output} />
         </tr>
         {changes.map((effect) => {
           return (
             <tr key={effect.name} data-change={effect.name}>
               <th scope="row" title={effect.does}>
-                {deed(effect, effects, asked, answer, names)}
+                {changeName(effect, effects, asked, answer, names)}
               </th>
               {effect.impossible !== undefined ? (
                 <td colSpan={3} class="impossible">
@@ -235,7 +235,7 @@ function EffectTable({ asked, effects, names, other }: Shown) {
                     {effect.spread != null && <small> ± {effect.spread.toFixed(2)}</small>}
                   </td>
                   <td>{exact(effect.probability ?? 0)}</td>
-                  <Five top={effect.top ?? []} own={effects.output} />
+                  <TopFive top={effect.top ?? []} own={effects.output} />
                 </>
               )}
             </tr>
@@ -246,7 +246,7 @@ function EffectTable({ asked, effects, names, other }: Shown) {
   );
 }
 
-function Five({ top, own }: { top: Ranked; own: string }) {
+function TopFive({ top, own }: { top: Ranked; own: string }) {
   return (
     <td class="five">
       {top.map(([name, probability], index) => (
@@ -259,18 +259,18 @@ function Five({ top, own }: { top: Ranked; own: string }) {
 }
 
 /** The weights of the row beside the gradient of the output with respect to each of them. */
-function Slopes({ asked, effects, names, other }: Shown) {
+function WeightsAndGradients({ asked, effects, names, other }: Shown) {
   const { shown, left } = lines(effects);
   const most = Math.max(...shown.map(({ gradient }) => Math.abs(gradient ?? 0)), 1e-12);
   return (
-    <figure class="slopes" tabIndex={0}>
+    <figure class="gradients" tabIndex={0}>
       <figcaption>
         Row of “<bdi>{names.row(asked.row)}</bdi>”: each <b>weight</b>
         {other !== null && <>, the <b>other weight</b></>} and the <b>gradient</b> of log p with respect to it
       </figcaption>
-      <ol id="slopes">
+      <ol id="gradients">
         {shown.map(({ key, weight, gradient }) => (
-          <li key={key} class={key === effects.key ? "slope partner" : "slope"}>
+          <li key={key} class={key === effects.key ? "gradient partner" : "gradient"}>
             <bdi class="word">{names.key(key)}</bdi>
             <span class="track">
               <span class="bar" style={{ width: `${(weight * 100).toFixed(2)}%` }} />

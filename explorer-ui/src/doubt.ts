@@ -63,7 +63,7 @@ export function signed(value: number | null | undefined): string {
 }
 
 /** What was done, in the first column of the table. */
-export function deed({ name }: Effect, effects: Effects, asked: DoubtQuestion, { doubt }: Answer, names: Names): string {
+export function changeName({ name }: Effect, effects: Effects, asked: DoubtQuestion, { doubt }: Answer, names: Names): string {
   if (name === "permuted") return `permuted, ${effects.draws} draws`;
   if (name === "weight") {
     return `“${isolated(names.key(effects.key))}” ${exact(effects.weights[effects.key] ?? 0)} → ${percent(asked.weight ?? 0)}`;

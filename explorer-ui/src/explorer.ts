@@ -53,10 +53,6 @@ export class Explorer {
       computed(() => this.current.value[name as keyof State]),
     ]),
   ) as unknown as Now;
-  /** All of the state, for what follows it by itself. */
-  get whole(): ReadonlySignal<State> {
-    return this.current;
-  }
 
   /** The text in the field. */
   readonly draft = signal("");

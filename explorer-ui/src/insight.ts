@@ -1,3 +1,4 @@
+import type { Statistics } from "./door.ts";
 import { type Matrix, hidden } from "./matrix.ts";
 import { percent } from "./share.ts";
 
@@ -26,9 +27,17 @@ export interface Places {
   readonly received: Float32Array;
 }
 
-const SINK = 0.25; // of all attention, from which a key is a sink
+/** The share of all attention from which one of so many keys is a sink: max(1/4, min(4 / keys, 1)). */
+function leastOfSink(keys: number): number {
+  return Math.max(0.25, Math.min(4 / keys, 1));
+}
 
-/** The keys that receive a quarter of the attention or more, where that is four times the even share. */
+/** The rule of `sinks`, in words. */
+export function sinkRule(keys: number): string {
+  return `Of ${keys} keys a sink is one with ${percent(leastOfSink(keys))} of all attention or more.`;
+}
+
+/** The keys that receive so much of the attention. */
 export function sinks(matrix: Matrix): number[] {
   const { rows, columns, values } = matrix;
   const received = new Float64Array(columns);
@@ -39,7 +48,7 @@ export function sinks(matrix: Matrix): number[] {
     (received[i % columns] as number) += weight;
     total += weight;
   }
-  const least = Math.max(SINK, Math.min(4 / columns, 1)) * total;
+  const least = leastOfSink(columns) * total * (1 - 1e-6); // of float32 sums
   return total === 0 ? [] : [...received.keys()].filter((key) => (received[key] as number) >= least);
 }
 
@@ -204,4 +213,28 @@ export function interpretation(numbers: HeadNumbers, name: string, apart: boolea
   } else sentences.push("It looks at no one place first of all.");
   if (apart) sentences.push(`Set aside were ${percent(1 - numbers.left)} of its attention.`);
   return sentences;
+}
+
+export const NUMBERS = [
+  "normalized_entropy",
+  "max_weight",
+  "first_weight",
+  "last_weight",
+  "self_weight",
+  "previous_weight",
+  "next_weight",
+  "distance",
+] as const satisfies readonly (keyof HeadNumbers)[];
+
+/**
+ * The same of a map of which a part is in view: from the numbers that came of all of it, of which there
+ * are none of the mean of all heads (null).
+ */
+export function interpretationOfWhole(head: number | null, { layers, sampled }: Statistics, layer: number): string[] {
+  const known = NUMBERS.map((name) => [name, layers[layer]?.[name]?.[head ?? -1] ?? NaN] as const);
+  const numbers = { ...Object.fromEntries(known), left: 1, queries: 1 } as unknown as HeadNumbers;
+  return [
+    ...(Number.isNaN(numbers.max_weight) ? [] : interpretation(numbers, `Head ${head}`, false)),
+    `A part of the map is in view; numbers here are of ${sampled ? "a sample of its queries" : "all of it"}.`,
+  ];
 }

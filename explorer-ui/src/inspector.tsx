@@ -1,28 +1,19 @@
 import { Fragment, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useExplorer } from "./panel.ts";
-import { useSignal, useSignalEffect } from "./signals.ts";
-import type { Panel, Tab } from "./tabs.tsx";
+import { useSignal } from "./signals.ts";
+import type { Tab } from "./tabs.tsx";
 
 /** The tabs under the map; the one that is open is in the link. */
 export function Inspector({ all }: { all: readonly Tab[] }) {
   const explorer = useExplorer();
   const room = useRef<HTMLDivElement>(null);
-  const mounted = useRef<{ id: string; panel: Panel } | null>(null);
   const focused = useSignal<string | null>(null); // the tab to which keys led: not yet another one
   const tabs = all.filter((one) => one.accepts(explorer.door, explorer.now.answer.value, explorer.now.model.value));
   // Of an image, the patches say more than their numbers.
   const first = tabs.find(({ id }) => id === "image" && explorer.layer.value?.image) ?? tabs[0];
   const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? first;
-  useEffect(() => {
-    if (room.current === null || open === undefined) return;
-    mounted.current = { id: open.id, panel: open.mount(room.current, explorer) };
-    return () => {
-      mounted.current?.panel.unmount();
-      mounted.current = null;
-    };
-  }, [open?.id]);
-  useSignalEffect(() => mounted.current?.panel.update(explorer.whole.value));
+  useEffect(() => (room.current === null ? undefined : open?.mount(room.current, explorer)), [open?.id]);
   useEffect(() => {
     const list = room.current?.parentElement?.querySelector<HTMLElement>(".tabs");
     const chosen = list?.querySelector<HTMLElement>("[aria-selected=true]");

@@ -313,7 +313,7 @@ function Vectors({ found, row, keyName, line }: Shown & { line: Line }) {
     explorer.spoken.value = `number ${at}: ${query} ${plain(found.query[at] ?? 0)}, ${other} ${plain(key?.[at] ?? null)}, together ${plain(made ?? null)}`;
   };
   return (
-    <figure class="slopes vectors" tabIndex={0} onKeyDown={move}>
+    <figure class="gradients vectors" tabIndex={0} onKeyDown={move}>
       <figcaption>
         What the score is made of: {found.width} numbers
         {found.width > found.query.length && `, of which the first ${found.query.length} are shown`}

@@ -1,6 +1,16 @@
 import { h } from "preact";
+import { same, whole } from "./excerpt.ts";
 import { useAsked, useCanvas } from "./hooks.ts";
-import { type HeadNumbers, headNumbers, interpretation, places, sinks } from "./insight.ts";
+import {
+  type HeadNumbers,
+  NUMBERS,
+  headNumbers,
+  interpretation,
+  interpretationOfWhole,
+  places,
+  sinkRule,
+  sinks,
+} from "./insight.ts";
 import type { Label } from "./label.ts";
 import { type Matrix, head as headOf } from "./matrix.ts";
 import { fitted } from "./painting.ts";
@@ -11,16 +21,6 @@ import type { Theme } from "./theme.ts";
 import { percent } from "./share.ts";
 import { headName, statisticShort, statisticName, statisticValue } from "./wording.ts";
 
-const COLUMNS = [
-  "normalized_entropy",
-  "max_weight",
-  "first_weight",
-  "last_weight",
-  "self_weight",
-  "previous_weight",
-  "next_weight",
-  "distance",
-] as const satisfies readonly (keyof HeadNumbers)[];
 const MOST_LINES = 32; // heads of a layer that are listed at a time
 
 const known = new WeakMap<Matrix, Map<string, HeadNumbers>>();
@@ -29,19 +29,21 @@ const known = new WeakMap<Matrix, Map<string, HeadNumbers>>();
 export function StatisticsPanel() {
   const explorer = useExplorer();
   const { now } = explorer;
+  // Only of a whole map are numbers found here: a part of a row does not add up to one.
   const [sheet, layer, answer, overview] = [now.sheet.value, explorer.layer.value, now.answer.value, now.overview.value];
   const weights = explorer.weights.value;
   // The other heads of the layer, a byte a weight, where it came with one head alone.
-  const alone = now.apart.value && sheet !== null && sheet.head !== null && !sheet.coarse;
+  const all = sheet !== null && layer !== null && !sheet.coarse && same(sheet.excerpt, whole(layer));
+  const alone = now.apart.value && all && sheet.head !== null;
   const part = JSON.stringify([answer?.map, sheet?.layer, sheet?.excerpt]);
-  const { came } = useAsked(alone && layer !== null && holdsAll(layer, sheet.excerpt) ? part : null, `${alone} ${part}`, async (_, signal) => {
+  const { came } = useAsked(alone && holdsAll(layer, sheet.excerpt) ? part : null, `${alone} ${part}`, async (_, signal) => {
     if (sheet === null) return [];
     const tile = await explorer.door.tile(answer?.map ?? "", sheet.layer, { excerpt: sheet.excerpt, head: null, rough: true }, signal);
     return Array.from({ length: tile.heads }, (_, head) => headOf(tile, head));
   });
   const others = came.value?.asked === part ? came.value.found : [];
   if (sheet === null || layer === null || answer === null || overview === null || weights === null) return null;
-  const apart = now.apart.value && !sheet.coarse;
+  const apart = now.apart.value && all;
   const shown = sheet.head ?? now.head.value;
   const offset = layer.within ? sheet.excerpt.rows.from - sheet.excerpt.keys.from : null;
   const special = new Set(sheet.keys.flatMap((label, index) => (isSpecial(label) ? [index] : [])));
@@ -54,44 +56,41 @@ export function StatisticsPanel() {
     kept.set(name, found);
     return found;
   };
-  const own = numbersOf(weights);
   const name = shown === null ? "The mean of all heads" : `Head ${shown}`;
   const first = Math.min(Math.max((shown ?? 0) - MOST_LINES / 2, 0), Math.max(layer.heads - MOST_LINES, 0));
   const heads = Array.from({ length: Math.min(layer.heads, MOST_LINES) }, (_, index) => first + index);
   const ofServer = overview.statistics.layers[sheet.layer];
-  const value = (head: number, statistic: (typeof COLUMNS)[number]): number => {
+  const value = (head: number, statistic: (typeof NUMBERS)[number]): number => {
     if (!apart) return ofServer?.[statistic]?.[head] ?? NaN;
     const held = sheet.head === null ? weightsOf(sheet, head) : (others[head] ?? null);
     const matrix = head === shown ? weights : held;
     return matrix === null ? NaN : numbersOf(matrix)[statistic];
   };
-  const columns = COLUMNS.filter((column) => heads.some((head) => Number.isFinite(value(head, column))));
+  const columns = NUMBERS.filter((column) => heads.some((head) => Number.isFinite(value(head, column))));
   const left = apart ? [...aside(weights)].map((key) => sheet.keys[key]?.text ?? String(key)) : [];
   return (
     <div class="statistics">
       <div class="aside">
         <h3>{headName(layer, shown)}</h3>
         <div id="interpretation">
-          {sheet.coarse ? (
-            <p>The map is too long to be read here; the table has the numbers of all of it.</p>
-          ) : (
-            interpretation(own, name, apart).map((sentence) => <p key={sentence}>{sentence}</p>)
-          )}
+          {(all ? interpretation(numbersOf(weights), name, apart) : interpretationOfWhole(shown, overview.statistics, sheet.layer)).map((sentence) => (
+            <p key={sentence}>{sentence}</p>
+          ))}
         </div>
         <label class="check">
           <input
             id="apart"
             type="checkbox"
             checked={now.apart.value}
-            disabled={sheet.coarse}
+            disabled={!all}
             onChange={(event) => explorer.set({ apart: event.currentTarget.checked })}
           />{" "}
           set sinks and special tokens aside
         </label>
         {apart && (
           <p class="note">
-            {left.length > 0 ? `Left out: ${left.slice(0, 8).join(", ")}. ` : "There is none here. "}A sink is a key
-            with a quarter of all attention or more. What remains of each row is divided by its sum.
+            {left.length > 0 ? `Left out: ${left.slice(0, 8).join(", ")}. ` : "There is none here. "}
+            {sinkRule(weights.columns)} What remains of each row is divided by its sum.
           </p>
         )}
         <p class="note">Numbers say how attention is spread. They do not say what the model needs.</p>
@@ -136,7 +135,7 @@ export function StatisticsPanel() {
           </p>
         )}
       </div>
-      {!sheet.coarse && <PlacesChart matrix={weights} apart={apart ? aside(weights) : new Set()} />}
+      {all && <PlacesChart matrix={weights} apart={apart ? aside(weights) : new Set()} />}
     </div>
   );
 }

@@ -7,14 +7,7 @@ import { ImagePanel } from "./image-panel.tsx";
 import { LinesPanel } from "./lines-panel.tsx";
 import { NotesPanel } from "./notes-panel.tsx";
 import { ExplorerOf } from "./panel.ts";
-import type { State } from "./state.ts";
 import { StatisticsPanel } from "./statistics-panel.tsx";
-
-/** What stands in a tab while it is open. */
-export interface Panel {
-  update(state: State): void;
-  unmount(): void;
-}
 
 /** A tab of the inspector. */
 export interface Tab {
@@ -23,7 +16,8 @@ export interface Tab {
   readonly title: string;
   /** Whether it has something to say of this answer of this door. */
   accepts(door: Door, answer: Answer | null, model: Model | null): boolean;
-  mount(room: HTMLElement, explorer: Explorer): Panel;
+  /** What it returns takes the panel away. */
+  mount(room: HTMLElement, explorer: Explorer): () => void;
 }
 
 /** A tab whose panel follows the explorer's signals by itself. */
@@ -39,7 +33,7 @@ export function tab(id: string, title: string, Content: ComponentType, accepts: 
         </ExplorerOf>,
         room,
       );
-      return { update: () => undefined, unmount: () => render(null, room) };
+      return () => render(null, room);
     },
   };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { difference, headNumbers, interpretation, places, sinks } from "../src/insight.ts";
+import { difference, headNumbers, interpretation, interpretationOfWhole, places, sinkRule, sinks } from "../src/insight.ts";
 import type { Matrix } from "../src/matrix.ts";
 
 const matrix = (rows: number[][]): Matrix => ({
@@ -67,4 +67,30 @@ test("a head of the token before is called so", () => {
   const text = interpretation(numbers, "Head 3", false).join(" ");
   assert.match(text, /^Head 3 is sharp/);
   assert.match(text, /the token before: 67 % of its attention|the first token: 67 % of its attention/);
+});
+
+test("the rule of a sink in words is the one by which sinks are found", () => {
+  for (const keys of [2, 5, 8, 15, 16, 17, 100]) {
+    const said = /^Of (\d+) keys a sink is one with (\d+) % of all attention or more\.$/.exec(sinkRule(keys));
+    assert.equal(Number(said?.[1]), keys);
+    const least = Number(said?.[2]) / 100;
+    // All the rest goes to another key, a sink itself or not.
+    const withShare = (share: number) => matrix([[1 - share, share, ...Array.from({ length: keys - 2 }, () => 0)]]);
+    assert.ok(sinks(withShare(Math.min(least + 0.006, 1))).includes(1), `${keys} keys`);
+    assert.ok(!sinks(withShare(least - 0.006)).includes(1), `${keys} keys`);
+  }
+});
+
+test("of a part of a map, what is said comes from the numbers of all of it", () => {
+  const layers = [{ normalized_entropy: [0.9, 0.1], max_weight: [0.2, 0.9], previous_weight: [0.1, 0.8] }];
+  const statistics = { names: [], layers, first: { layer: 0, head: 0 }, sampled: false };
+  const part = "A part of the map is in view; numbers here are of all of it.";
+  assert.deepEqual(interpretationOfWhole(1, statistics, 0), [
+    "Head 1 is sharp: its largest weight is 90 % on average, its entropy 10 % of the most.",
+    "It looks mostly at the token before: 80 % of its attention.",
+    part,
+  ]);
+  assert.deepEqual(interpretationOfWhole(null, statistics, 0), [part]);
+  const some = interpretationOfWhole(0, { ...statistics, sampled: true }, 0);
+  assert.match(some.at(-1) ?? "", /of a sample of its queries\.$/);
 });

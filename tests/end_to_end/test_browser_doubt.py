@@ -86,11 +86,11 @@ def test_each_change_is_a_row_with_what_the_server_measured(reader: Reader, url:
         )
     assert f"± {measured['permuted']['spread']:.2f}" in rows["permuted"][1]
     assert rows["weight"][0].endswith("→ 50 %")
-    slopes = reader.driver.run(
-        "return [...page.querySelectorAll('#slopes .slope')].map(line =>"
+    gradients = reader.driver.run(
+        "return [...page.querySelectorAll('#gradients .gradient')].map(line =>"
         " line.lastElementChild.textContent)"
     )
-    assert [number(text) for text in slopes] == pytest.approx(
+    assert [number(text) for text in gradients] == pytest.approx(
         measured["all"]["gradient"], abs=0.0051
     )
 
@@ -102,7 +102,9 @@ def test_the_output_the_weight_and_the_erased_word_are_chosen_with_keys_and_kept
     reader.choose("#doubted", "4")
     reader.choose("#erased", "1")
     ready(reader)
-    weight = int(reader.driver.run("return page.querySelector('#edited').value")) + 2
+    before, steps = reader.link(), reader.driver.run("return history.length")
+    of_model = int(reader.driver.run("return page.querySelector('#edited').value"))
+    weight = of_model + 2
     reader.driver.run("page.querySelector('#edited').focus()")
     reader.driver.keys([RIGHT, RIGHT])
     edited = "page.querySelector('[data-change=weight]')?.textContent.includes(`→ ${args[0]} %`)"
@@ -110,11 +112,17 @@ def test_the_output_the_weight_and_the_erased_word_are_chosen_with_keys_and_kept
     ready(reader)
     said, link = table(reader), reader.link()
     assert all(part in link for part in ("out=4", f"wt={weight}", "er=1"))
+    assert reader.driver.run("return history.length") == steps  # a slider is no step
+    reader.driver.run("history.back()")  # to the output, of which no token was erased yet
+    reader.driver.wait("!location.hash.includes('er=')")
+    ready(reader)
+    assert reader.link() == before.replace("&er=1", "")
+    slider = "Number(page.querySelector('#edited').value) === args[0]"
+    reader.driver.wait(f"page.querySelector('#doubted').value === '4' && {slider}", of_model)
+    assert "weight" not in table(reader)
     enter(reader, link)
     reader.driver.wait(edited, weight)
     assert table(reader) == said
-    reader.driver.run("history.back()")
-    reader.driver.wait("page.querySelector('#facts')")
 
 
 def test_the_slider_begins_at_the_weight_of_the_model_and_begins_again_at_another_key(

@@ -366,6 +366,36 @@ def test_the_numbers_of_each_head_are_those_of_the_server_and_lead_to_it(
     assert "l=1&h=0" in reader.link()
 
 
+def test_of_a_part_of_a_map_the_numbers_are_those_of_the_whole(driver: Driver) -> None:
+    generator = torch.Generator().manual_seed(7)
+    rows = (3 * torch.randn(1, 2, 600, 600, generator=generator)).softmax(-1)
+    rows[..., 0] += 2  # the first token, which the part leaves out
+    rows /= rows.sum(-1, keepdim=True)
+    trace = Trace()
+    trace.record("encoder.0", DenseAttentionMap(rows))
+    tokens = ["[CLS]", *(f"w{place}" for place in range(1, 600))]
+    trace.label_layer("encoder.0", [tokens], [tokens])
+    with serving(app(trace, name="long")) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        enter(reader, "#v=1&row=0&l=0&h=1&q=300-330&k=300-330&tab=statistics")
+        most, first = (float(w.mean()) for w in (rows[0, 1].amax(-1), rows[0, 1, :, 0]))
+        said = driver.run(
+            "return [...page.querySelectorAll('#interpretation p')].map(e => e.textContent)"
+        )
+        assert f"its largest weight is {100 * most:.0f} % on average" in said[0]
+        assert said[1:] == [
+            f"It looks mostly at the first token: {100 * first:.0f} % of its attention.",
+            "A part of the map is in view; numbers here are of all of it.",
+        ]
+        assert driver.run("return page.querySelector('#apart').disabled")
+        assert driver.run("return page.querySelector('.places') === null")
+        # What is set aside elsewhere is not here.
+        enter(reader, "#v=1&row=0&l=0&h=1&q=300-330&k=300-330&tab=statistics&x=1")
+        shown = reader.text(".statistics tr.shown td:nth-child(3)")
+        assert shown == f"{100 * most:.0f} %"
+        assert "Left out" not in reader.text("#inspected")
+
+
 def test_sinks_and_special_tokens_are_set_aside(reader: Reader, served: tuple[str, Trace]) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2&tab=statistics&x=1")
     rows = weights(served[1], 1, 2)
