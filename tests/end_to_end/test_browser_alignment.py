@@ -101,3 +101,9 @@ def test_a_trace_without_gold_links_has_no_such_tab(driver: Driver) -> None:
         reader.enter("#v=1&row=0&l=0&h=0")
         reader.driver.wait("page.querySelector('#tab-distribution')")
         assert reader.driver.run("return page.querySelector('#tab-alignment')") is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_tab_has_no_fault_that_axe_knows(reader: Reader, scheme: str) -> None:
+    reader.driver.prefer(scheme)
+    assert reader.driver.violations() == []

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from attlas.explorer import app, backends
 from attlas.explorer.notes import NotesFile
 from attlas.patterns import everywhere
 from attlas.recording import FactoredAttentionMap, Trace
-from support.page_visits import Reader, serving, well_behaved
+from support.page_visits import Reader, page_requests, serving, well_behaved
 from support.webdriver import Driver
 
 pytestmark = [
@@ -21,15 +20,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(180),
     pytest.mark.xdist_group("browser"),
-]
-
-HOSTILE = [
-    "</script><script>window.attacked=1</script>",
-    "<img src=x onerror=window.attacked=1>",
-    "\u2028</title>",
-    "<!--<script>",
-    "\u202eabc\u0000",
-    "👩\u200d🚀",
 ]
 
 
@@ -66,15 +56,6 @@ def complaints(driver: Driver) -> list[str]:
         entry["message"]
         for entry in driver.log("browser")
         if entry["level"] in ("SEVERE", "WARNING")
-    ]
-
-
-def requests(driver: Driver) -> list[str]:
-    requested = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
-    return [
-        event["params"]["request"]["url"]
-        for event in requested
-        if event["method"] == "Network.requestWillBeSent"
     ]
 
 
@@ -119,7 +100,9 @@ def test_a_file_opened_from_disk_shows_the_weights_of_the_trace(
         assert "word3" in body
         assert complaints(driver) == []
         assert [
-            url for url in requests(driver) if not url.startswith(("file:", "data:", "chrome:"))
+            url
+            for url in page_requests(driver)
+            if not url.startswith(("file:", "data:", "chrome:"))
         ] == []
     finally:
         network_again(driver)
@@ -213,19 +196,3 @@ def test_what_goes_wrong_with_the_file_is_said(driver: Driver) -> None:
     driver.wait("page.querySelector('#problem').checkVisibility()")
     assert "no connection to it" in reader.text("#problem")
     driver.log("browser")
-
-
-def test_hostile_tokens_in_a_file_are_shown_and_never_run(driver: Driver, tmp_path: Path) -> None:
-    trace = made(len(HOSTILE))
-    trace.label([HOSTILE], [HOSTILE])
-    trace.to_html(tmp_path / "x.html", name="</title><script>window.attacked=1</script>")
-    try:
-        opened(driver, tmp_path / "x.html")
-        body = driver.run(
-            "return document.querySelector('.attlas-explorer').shadowRoot.textContent"
-        )
-        assert HOSTILE[0] in body
-        assert driver.run("return window.attacked ?? null") is None
-        assert complaints(driver) == []
-    finally:
-        network_again(driver)

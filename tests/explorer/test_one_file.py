@@ -19,18 +19,7 @@ from attlas.explorer.overview import split_tiles
 from attlas.explorer.tiles import read_tile
 from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
-
-HOSTILE = [
-    "</script><script>alert(1)</script>",
-    "<!--<script>",
-    "<img src=x onerror=alert(1)>",
-    "]]>&amp;\"'`",
-    "\u2028\u2029\u202e\u0000\ufeff",
-    "\ud800",
-    "猫 🐱 e\u0301",
-    "x" * 10_000,
-    "__proto__",
-]
+from support.hostile_tokens import HOSTILE
 
 
 def made(
@@ -105,8 +94,9 @@ def test_the_same_trace_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_hostile_tokens_are_data_and_add_no_element(tmp_path: Path) -> None:
-    plain, hostile = made(), made()
-    plain.label([["w"] * 9], [["w"] * 9])
+    size = len(HOSTILE)
+    plain, hostile = made(size=size), made(size=size)
+    plain.label([["w"] * size], [["w"] * size])
     hostile.label([HOSTILE], [HOSTILE])
     plain.to_html(tmp_path / "plain.html", name="plain")
     hostile.to_html(tmp_path / "hostile.html", name="</title><script>alert(1)</script>")

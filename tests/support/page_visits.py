@@ -85,6 +85,17 @@ class Reader:
         )
 
 
+def page_requests(driver: Driver, url: str = "") -> list[str]:
+    """What documents whose address begins so have asked for since the last time."""
+    noted = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
+    return [
+        event["params"]["request"]["url"]
+        for event in noted
+        if event["method"] == "Network.requestWillBeSent"
+        and event["params"]["documentURL"].startswith(url)  # not the browser's own first page
+    ]
+
+
 @contextlib.contextmanager
 def well_behaved(driver: Driver, url: str) -> Iterator[None]:
     """A visit, after which the page must have kept to its own server and complained of nothing."""
@@ -99,12 +110,6 @@ def well_behaved(driver: Driver, url: str) -> Iterator[None]:
         if entry["level"] in ("SEVERE", "WARNING")
     ]
     assert [said for said in complaints if "status of 400" not in said] == []
-    requested = [json.loads(entry["message"])["message"] for entry in driver.log("performance")]
-    requests = [
-        event["params"]["request"]["url"]
-        for event in requested
-        if event["method"] == "Network.requestWillBeSent"
-        and event["params"]["documentURL"].startswith(url)  # not the browser's own first page
-    ]
+    requests = page_requests(driver, url)
     assert requests
     assert [one for one in requests if not one.startswith((url, "data:"))] == []
