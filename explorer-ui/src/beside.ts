@@ -34,8 +34,11 @@ export class Beside {
       }
       const { map, layers } = this.kept.answer;
       const [own, other] = [answer.layers[sheet.layer], layers[sheet.layer]];
-      if (map === null || own?.queries !== other?.queries || own?.keys !== other?.keys) {
-        throw new Problem("the same text and layer there", "a map with other rows and keys", "choose another layer");
+      const rewritten = answer.text !== this.kept.answer.text;
+      const ofOutput = answer.doubt?.rows[sheet.layer]; // of other words, even where they are as many
+      if (map === null || own?.queries !== other?.queries || own?.keys !== other?.keys || (rewritten && ofOutput)) {
+        const hint = rewritten && layers.some(({ within }) => !within) ? "they wrote other texts: compare encoder layers" : "choose another layer";
+        throw new Problem("the same text and layer there", "a map with other rows and keys", hint);
       }
       const tile = await door.tile(map, sheet.layer, { excerpt: sheet.excerpt, head }, stop);
       if (!stop.aborted) this.found.value = head === null ? mean(tile) : headOf(tile, 0);

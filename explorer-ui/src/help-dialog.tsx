@@ -59,7 +59,7 @@ export function HelpDialog({ open }: { open: Signal<boolean> }) {
             ))}
           </tbody>
         </table>
-        <p class="note">The address always is a link to what is on screen. Back undoes.</p>
+        <p class="note">The address is a link to this view, without the sizes of panes and places scrolled to. Back undoes.</p>
         <button type="button" class="main" onClick={() => (open.value = false)}>
           Close
         </button>

@@ -15,6 +15,7 @@ from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
 from attlas.recording.maps.reductions import PassCancelledError
 from support.page_visits import Reader, serving, well_behaved
+from support.small_translators import small_translator
 from support.webdriver import Driver
 
 pytestmark = [
@@ -102,6 +103,26 @@ def test_a_trace_with_another_text_is_reported_in_a_sentence(reader: Reader) -> 
     reader.enter("#v=1&row=0&l=0&h=0&tab=compare&b=2")
     reader.driver.wait("page.querySelector('.compare .empty')?.textContent.includes('Expected')")
     assert "a map with other rows and keys" in reader.text(".compare .empty")
+
+
+def test_of_two_translations_the_decoder_is_not_compared_and_the_encoder_is(
+    driver: Driver,
+) -> None:
+    search = {"max_len_a": 0, "max_len_b": 6, "min_length": 6}
+    models = [small_translator(seed=seed, **search) for seed in (4, 5)]
+    assert models[0]("the cat sat").text != models[1]("the cat sat").text
+    names = ["one", "two"]
+    apis = [api(model, name=name, sources=names) for model, name in zip(models, names, strict=True)]
+    with serving(site(apis)) as url, well_behaved(driver, url):
+        reader = Reader(driver, url)
+        for layer in (0, 2):  # cross-attention, and the decoder's; both texts have as many tokens
+            reader.enter(f"#text=the cat sat&v=1&l={layer}&h=0&tab=compare&b=1")
+            driver.wait("page.querySelector('.compare .empty')?.textContent.includes('Expected')")
+            assert reader.text(".compare .empty").endswith(
+                "They wrote other texts: compare encoder layers."
+            )
+        reader.enter("#text=the cat sat&v=1&l=1&h=0&tab=compare&b=1")
+        driver.wait("page.querySelector('#compared')")
 
 
 # A long map.
