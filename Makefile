@@ -96,9 +96,9 @@ docs: $(VENV)/.installed-docs
 bench: $(VENV)/.installed-tests
 	@$(BIN)/python benchmarks/run.py --data $(DATA) --run $(MODEL) $(if $(filter-out no,$(QUICK)),--quick) $(if $(SUITES),--suites $(SUITES)) $(if $(MORE),-- $(MORE))
 
-# With every peer of it; MORE="--peers" measures none of them.
+# With every peer of it; MORE="--peers" measures none of them. Doubt is measured where RUN is there.
 bench-explorer: $(VENV)/.installed-tests browser
-	@$(BIN)/python benchmarks/explorer_speed.py $(if $(filter-out no,$(QUICK)),--quick) $(MORE)
+	@$(BIN)/python benchmarks/explorer_speed.py $(if $(filter-out no,$(QUICK)),--quick) $(if $(wildcard $(RUN)/.),--run $(RUN)) $(MORE)
 
 # In a folder of its own, with the versions that the environment has of what both need.
 $(VENV)/.schemathesis: $(VENV)/.installed-tests

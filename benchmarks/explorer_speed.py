@@ -3,6 +3,7 @@
 python benchmarks/explorer_speed.py                      some minutes; peers beside it
 python benchmarks/explorer_speed.py --quick --peers      two of each in place of five, no peer
 python benchmarks/explorer_speed.py --peers bertviz      one peer only
+python benchmarks/explorer_speed.py --run runs/demo      the tab Doubt of this run, too
 python benchmarks/explorer_speed.py --table              writes the table of the page anew
 
 Traces such as a BERT leaves (`explorer_trace.py`) are served by `attlas look`, and the page is
@@ -18,6 +19,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +28,7 @@ from checkout import warning
 from explorer_peers import PEERS, compared
 from explorer_table import PAGE, RECORD, reported, with_goals
 from explorer_trace import trace
-from explorer_visit import DOWN, RIGHT, ROOT, Visit, browser, installed, looking
+from explorer_visit import DOWN, RIGHT, ROOT, Driver, Visit, browser, installed, looking
 from run import machine
 
 from attlas.explorer.tiles import read_tile
@@ -48,6 +50,7 @@ def main() -> None:
     parser.add_argument(
         "--peers", nargs="*", choices=PEERS, default=PEERS, help="measured beside it"
     )
+    parser.add_argument("--run", type=Path, help="a run of the recipe demo, for the tab Doubt")
     parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
     if options.table:
@@ -66,6 +69,10 @@ def main() -> None:
     times = 2 if options.quick else 5
     with tempfile.TemporaryDirectory() as folder:
         figures, agent = measured(Path(folder), times)
+        if options.run is None:
+            print("no --run: the tab Doubt is left out", file=sys.stderr)
+        else:
+            figures["doubt.answer"] = doubted(options.run, times)
         beside = compared(Path(folder), options.peers, 1 if options.quick else 3)
     record = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -120,9 +127,41 @@ def measured(folder: Path, times: int) -> tuple[Figures, str]:
                     look(visit, made, times, note)
                 finally:
                     visit.close()
+            if length == 512:
+                figures["look.listening"] = listening(files[0], times)
+            if length == 131_072:
+                _reopened(driver, files[0], times, note)
             for file in files:
                 file.unlink()
     return figures, agent
+
+
+def listening(file: Path, times: int) -> list[float]:
+    """Milliseconds from the start of `attlas look` with a trace until it listens."""
+    found = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        with looking([file]):
+            found.append(1000 * (time.perf_counter() - begun))
+    return found
+
+
+def doubted(run: Path, times: int) -> list[float]:
+    """Milliseconds in which the server answers the tab Doubt, of one output after another."""
+    found = []
+    with looking([run]) as url:
+        body = json.dumps({"text": "The cat is sleeping on the sofa."}).encode()
+        header = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{url}api/translate", body, header)
+        with urllib.request.urlopen(request) as answer:
+            named = json.load(answer)["map"]
+        for output in range(1 + times):  # the first one is not counted
+            begun = time.perf_counter()
+            address = f"{url}api/maps/{named}/0/doubt?head=0&output={output}&row={output}"
+            with urllib.request.urlopen(address) as answer:
+                answer.read()
+            found.append(1000 * (time.perf_counter() - begun))
+    return found[1:]
 
 
 Note = Callable[[str, dict[str, float]], None]
@@ -179,6 +218,24 @@ def _long(visit: Visit, made: Trace, times: int, note: Note) -> None:
         if source > 0:
             note("131072.first", {"total": found["total"], "server": found["server"]})
         visit.driver.open("about:blank")  # for whom nothing is read any more
+
+
+def _reopened(driver: Driver, file: Path, times: int, note: Note) -> None:
+    """A long map that was read once: opened again by another server, and zoomed into."""
+    with looking([file], cache=True) as url:
+        visit = Visit(driver, url, 1)
+        visit.open()
+        visit.whole_map_read()
+        visit.still()  # what was read is written down
+        visit.close()
+    for _ in range(times):
+        with looking([file], cache=True) as url:
+            visit = Visit(driver, url, 1)
+            visit.open()
+            note("131072.reopened", {"total": visit.exact_map(MAP)})
+            visit.still()
+            note("131072.zoom", {"shown": visit.zoom()})
+            visit.close()
 
 
 def tiles(visit: Visit, made: Trace) -> dict[str, float]:

@@ -102,6 +102,11 @@ GOALS = (
     Goal("requests to another server", "foreign.requests", 0, _count),
     Goal("1 head × 131,072: first picture, a sample that says so",
          "131072.first.total", 2_000, _seconds),
+    Goal("opened again, once it was read: the largest weights of all of it",
+         "131072.reopened.total", 1_000, _seconds),
+    Goal("a step of the zoom there: something new on screen", "131072.zoom.shown", 250, _ms),
+    Goal("Doubt: an output of the run `demo` with other weights", "doubt.answer", 300, _ms),
+    Goal("`attlas look` of a trace: listening", "look.listening", 2_000, _seconds),
 )  # fmt: skip
 
 

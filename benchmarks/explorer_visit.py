@@ -21,10 +21,11 @@ sys.path.append(str(ROOT / "tests"))
 
 from support.webdriver import DOWN, ENTER, RIGHT, Driver, browser, installed  # noqa: E402
 
-__all__ = ["DOWN", "RIGHT", "ROOT", "Visit", "browser", "installed", "looking"]
+__all__ = ["DOWN", "RIGHT", "ROOT", "Driver", "Visit", "browser", "installed", "looking"]
 
 WIDTH, HEIGHT = 1440, 900
 _PATIENCE = 55  # seconds, for what takes longest; the driver itself waits for 60
+_LONG_READING = 10  # times as long, for a map of 131,072 tokens
 
 # `probe.pictures`: when all heads (or the one there is) were drawn, and the frame that showed them.
 # `probe.map`: each picture that was drawn for the first time in the map, and the frame that showed
@@ -120,14 +121,15 @@ return { elements, all };
 
 
 @contextlib.contextmanager
-def looking(shown: Sequence[Path]) -> Iterator[str]:
-    """`attlas look` with these traces, on all cores; where it listens.
+def looking(shown: Sequence[Path], *, cache: bool = False) -> Iterator[str]:
+    """`attlas look` with these traces or this run, on all cores; where it listens.
 
-    It keeps nothing on disk. Of a trace that no page has asked for yet, nothing is read or pooled.
+    Without a cache it keeps nothing on disk. Of a trace that no page has asked for yet, nothing is
+    read or pooled.
     """
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     look = [sys.executable, "-m", "attlas", "look", *map(str, shown)]
-    command = [*look, "--port", "0", "--no-browser", "--no-cache"]
+    command = [*look, "--port", "0", "--no-browser", *([] if cache else ["--no-cache"])]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as server:
@@ -201,6 +203,23 @@ class Visit:
         """Milliseconds until the weights of a head, so many cells across, have come and are on
         screen: with more pixels than its first picture."""
         return float(self.wait(EXACT, PICTURE, cells)["shown"])
+
+    def whole_map_read(self) -> None:
+        """Until the sample of a long map has given way to the largest weights of all of it."""
+        condition = "page.querySelector('#coarse')?.textContent.startsWith('Each cell shows')"
+        for _ in range(_LONG_READING):
+            with contextlib.suppress(AssertionError):
+                self.wait(condition)
+                return
+        raise SystemExit("expected a long map to be read within some minutes; it was not")
+
+    def zoom(self) -> float:
+        """Milliseconds from "+" on the map until something new of the closer part is on screen."""
+        self.driver.run("page.querySelector('#map').focus(); window.probe.map.length = 0")
+        self.driver.keys(["+"])
+        self.wait("window.probe.map[0]?.shown")
+        found = self.probe()
+        return float(found["map"][0]["shown"] - found["pressed"])
 
     def with_all_heads(self, cells: int) -> None:
         """The page anew, where it asks for all heads of a layer: what is set aside of each is known
