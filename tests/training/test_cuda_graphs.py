@@ -19,15 +19,14 @@ from attlas._hardware import capturable
 from attlas.data import Batch, BatchingConfig
 from attlas.errors import AttlasError
 from attlas.monitoring import read_history
+from attlas.ops.cuda_graphs import Capture, padded_length
 from attlas.runs import CheckpointStore, Run
 from attlas.training import Recipe, train, trainer
 from attlas.training.cuda_graphs import (
     BatchShapes,
-    Capture,
     GraphLearner,
     check_capturable,
     check_recipe_capturable,
-    padded_length,
 )
 from attlas.training.distributed import ProcessGroup
 from attlas.training.learner import Learner, NotFiniteError

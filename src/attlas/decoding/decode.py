@@ -1,5 +1,6 @@
 """`decode` and `decode_all`: run a search over batches of sources."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import islice
@@ -16,6 +17,7 @@ from attlas.decoding.config import DecodingConfig
 from attlas.decoding.sampling import Distribution, sample
 from attlas.decoding.scoring import Constraints, Hypothesis, Penalties
 from attlas.decoding.search import Search, greedy_search, run_searches
+from attlas.decoding.static_search import Source, StaticGreedySearch, check_static
 from attlas.decoding.surface import Surface
 from attlas.errors import AttlasError, ConfigError
 from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
@@ -124,6 +126,11 @@ def decode_all(
                 if on_ended is not None:
                     on_ended(len(batch[0].source))
             lists = iter(drawn)
+        elif results and config.cuda_graphs and _may_replay():
+            search = StaticGreedySearch(
+                check_static(model, device), [_static(*batch) for batch in results], config
+            )
+            lists = iter([[found] for found in search.run(bounds.before_step, on_ended)])
         else:
             one_at_a_time = listeners() or is_traced_or_transformed()
             hypotheses = run_searches(
@@ -134,6 +141,23 @@ def decode_all(
             )
             lists = iter([hypotheses[number] for number in range(len(hypotheses))])
     return [list(islice(lists, len(batch.source))) for batch in batches]
+
+
+def _may_replay() -> bool:
+    """Return True unless attention is observed; it is told that an ordinary search takes place."""
+    if not listeners() and not is_traced_or_transformed():
+        return True
+    warnings.warn(
+        "the attention of this search is observed, so it runs without decoding.cuda_graphs",
+        stacklevel=3,
+    )
+    return False
+
+
+def _static(batch: SearchInput, constraints: Constraints) -> Source:
+    lengths = batch.token_mask.sum(dim=1).tolist()
+    longest = constraints.max_length.tolist()
+    return Source(batch.source, batch.token_mask, constraints, lengths, longest)
 
 
 def _searches(

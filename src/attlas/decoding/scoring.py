@@ -71,18 +71,32 @@ class Constraints:
         if length < self.prefix.shape[1]:
             rows_per_sentence, size = len(tokens) // len(self.prefix), allowed.shape[1]
             forced_ids = self.prefix[:, length].repeat_interleave(rows_per_sentence)
-            if int(forced_ids.max()) >= size:
-                raise AttlasError(
-                    f"a prefix of ids below {size}, the size of the target vocabulary",
-                    f"the id {int(forced_ids.max())}",
-                    "make the prefix with the vocabulary of this model",
-                )
+            _check_ids(forced_ids, size)
             allowed = _following(forced_ids, allowed, log_probabilities)
         return allowed
+
+    def check_ids(self, size: int) -> None:
+        """Check that a vocabulary of this size has the tokens of all prefixes.
+
+        Raises:
+            AttlasError: If it has not.
+        """
+        if self.prefix.numel():
+            _check_ids(self.prefix, size)
 
     def full(self, length: int) -> Bool[Tensor, " rows"]:
         """Which rows hold as many tokens as they may."""
         return self.max_length <= length
+
+
+def _check_ids(forced: Int[Tensor, "*rows"], size: int) -> None:
+    most = int(forced.max())
+    if most >= size:
+        raise AttlasError(
+            f"a prefix of ids below {size}, the size of the target vocabulary",
+            f"the id {most}",
+            "make the prefix with the vocabulary of this model",
+        )
 
 
 def _without_repeats(
@@ -283,12 +297,17 @@ class Penalties:
     def score(
         self,
         log_probability: Float[Tensor, "*rows"],
-        factors: int,
+        factors: int | Int[Tensor, "*rows"],
         coverage: Float[Tensor, "*rows keys"] | None,
         token_mask: Bool[Tensor, "*#rows keys"],
     ) -> Float[Tensor, "*rows"]:
-        """The score of hypotheses that all have this many factors."""
-        score = log_probability / self._length_penalty(factors)
+        """The score of hypotheses that all have this many factors, or each as many as a tensor
+        says.
+        """
+        if isinstance(factors, Tensor):
+            score = self.bound(log_probability, factors)
+        else:
+            score = log_probability / self._length_penalty(factors)
         if self.coverage == 0.0:
             return score
         if coverage is None:
@@ -325,16 +344,34 @@ def next_log_probabilities(
     Raises:
         AttlasError: If the logits are no numbers; a search among them would find anything.
     """
+    log_probabilities = log_probabilities_of(logits)
+    check_numbers(log_probabilities[:, 0].isnan())
+    return log_probabilities
+
+
+def log_probabilities_of(
+    logits: Float[Tensor, "rows vocabulary"],
+) -> Float[Tensor, "rows vocabulary"]:
+    """log softmax(logits), in float32 at least, unchecked.
+
+    One NaN (or +∞) in a row makes the whole row NaN: one column shows it.
+    """
     dtype = torch.promote_types(logits.dtype, torch.float32)
-    log_probabilities = torch.log_softmax(logits, dim=-1, dtype=dtype)
-    # One NaN (or +∞) in a row makes the whole row NaN: one column shows it.
-    if log_probabilities[:, 0].isnan().any():
+    return torch.log_softmax(logits, dim=-1, dtype=dtype)
+
+
+def check_numbers(is_nan: Bool[Tensor, " rows"]) -> None:
+    """Check that no row was found to be NaN.
+
+    Raises:
+        AttlasError: If one was.
+    """
+    if is_nan.any():
         raise AttlasError(
             "logits that are numbers",
             "NaN or infinity from the model",
             "use an earlier checkpoint: the weights are damaged, or the training diverged",
         )
-    return log_probabilities
 
 
 def sums(device: torch.device) -> torch.dtype:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError, UnsupportedError
@@ -364,7 +364,7 @@ class MultiheadAttention(DotProductAttention):
         self,
         source: Float[Tensor, "batch keys kdim"],
         token_mask: Shaped[Tensor, "batch keys"] | None = None,
-        key_offset: int = 0,
+        key_offset: int | Int[Tensor, " batch"] = 0,
         *,
         value: Float[Tensor, "batch keys vdim"] | None = None,
     ) -> KeyValueCache:
@@ -374,7 +374,8 @@ class MultiheadAttention(DotProductAttention):
             source: what keys and values are made of.
             token_mask: True or 1 = a token, False or 0 = padding.
             key_offset: the position of the first key. With rotary positions, what will extend a
-                cache is projected with key_offset = cache.num_keys.
+                cache is projected with key_offset = cache.num_keys. A tensor holds that of each
+                row, which has one position.
             value: what the values are made of; None = the source.
 
         Raises:
@@ -398,7 +399,7 @@ class MultiheadAttention(DotProductAttention):
         return KeyValueCache(keys, _split_heads(self.v_proj(value), self.num_kv_heads), token_mask)
 
     def split_heads(
-        self, query: Float[Tensor, "batch queries embed_dim"], start: int
+        self, query: Float[Tensor, "batch queries embed_dim"], start: int | Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch heads queries head_dim"]:
         heads = _split_heads(self.q_proj(query), self.num_heads)
         if self.q_norm is not None:

@@ -5,18 +5,24 @@ from abc import ABC, abstractmethod
 from functools import lru_cache
 
 import torch
-from jaxtyping import Float
+import torch.nn.functional as F
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from attlas.errors import AttlasError
 
+Offset = int | Int[Tensor, " rows"]
+
 
 class Positions(nn.Module, ABC):
-    """Positions that are added to embeddings; `offset` is the position of the first one."""
+    """Positions that are added to embeddings; `offset` is the position of the first one.
+
+    A tensor `offset` holds the position of each row, which has one token.
+    """
 
     @abstractmethod
     def forward(
-        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: int = 0
+        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: Offset = 0
     ) -> Float[Tensor, "batch positions embed_dim"]:
         """The embeddings with their positions: a whole sequence, or one token at step `offset`."""
 
@@ -25,7 +31,7 @@ class NoPositions(Positions):
     """The embeddings as they are: order comes from elsewhere (rotary, recurrence) or nowhere."""
 
     def forward(
-        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: int = 0
+        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: Offset = 0
     ) -> Float[Tensor, "batch positions embed_dim"]:
         return embedded
 
@@ -41,8 +47,11 @@ class SinusoidalPositions(Positions):
         self.embed_dim = _check_even(embed_dim, "sinusoidal positions")
 
     def forward(
-        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: int = 0
+        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: Offset = 0
     ) -> Float[Tensor, "batch positions embed_dim"]:
+        if isinstance(offset, Tensor):
+            angles = _angles_of(offset, self.embed_dim, 10_000.0)
+            return embedded + _interleaved(angles).unsqueeze(1).to(embedded.dtype)
         # A step of a decoder, of which there are many.
         if embedded.shape[1] == 1 and not _is_traced(embedded):
             return embedded + _cached_sinusoid(offset, self.embed_dim, embedded.device).to(
@@ -75,11 +84,13 @@ class LearnedPositions(Positions):
         nn.init.normal_(self.vectors.weight, std=embed_dim**-0.5)
 
     def forward(
-        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: int = 0
+        self, embedded: Float[Tensor, "batch positions embed_dim"], offset: Offset = 0
     ) -> Float[Tensor, "batch positions embed_dim"]:
         """The embeddings plus their vectors. Raises `AttlasError` for a position beyond the
         table.
         """
+        if isinstance(offset, Tensor):  # to check it would ask the device for numbers
+            return embedded + F.embedding(offset, self.vectors.weight).unsqueeze(1)
         stop = offset + embedded.shape[1]
         if offset < 0 or stop > self.max_positions:
             raise AttlasError(
@@ -106,10 +117,15 @@ class RotaryPositions(nn.Module):
         self.base = base
 
     def forward(
-        self, vectors: Float[Tensor, "*heads positions head_dim"], offset: int = 0
+        self, vectors: Float[Tensor, "*heads positions head_dim"], offset: Offset = 0
     ) -> Float[Tensor, "*heads positions head_dim"]:
-        """The rotated vectors; `offset` is the position of the first one."""
-        angles = _angles(vectors.shape[-2], offset, self.head_dim, self.base, vectors.device)
+        """The rotated vectors; `offset` is the position of the first one, or as a tensor that of
+        each row of (rows, heads, 1, head_dim).
+        """
+        if isinstance(offset, Tensor):
+            angles = _angles_of(offset, self.head_dim, self.base)[:, None, None]
+        else:
+            angles = _angles(vectors.shape[-2], offset, self.head_dim, self.base, vectors.device)
         sine, cosine = angles.sin().to(vectors.dtype), angles.cos().to(vectors.dtype)
         even, odd = vectors[..., 0::2], vectors[..., 1::2]
         rotated = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
@@ -120,6 +136,10 @@ def _sinusoids(
     count: int, offset: int, dim: int, device: torch.device | None
 ) -> Float[Tensor, "positions embed_dim"]:
     angles = _angles(count, offset, dim, 10_000.0, device)
+    return _interleaved(angles)
+
+
+def _interleaved(angles: Float[Tensor, "*rows half_dim"]) -> Float[Tensor, "*rows dim"]:
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
@@ -141,11 +161,16 @@ def _is_traced(embedded: Tensor) -> bool:
 def _angles(
     count: int, offset: int, dim: int, base: float, device: torch.device | None
 ) -> Float[Tensor, "positions half_dim"]:
+    return _angles_of(torch.arange(offset, offset + count, device=device), dim, base)
+
+
+def _angles_of(
+    positions: Int[Tensor, " positions"], dim: int, base: float
+) -> Float[Tensor, "positions half_dim"]:
     """p · base^(−2i/d). In float64 where there is one: at p = 10⁵ float32 is off by 0.01 radian."""
-    apple = device is not None and device.type == "mps"
-    dtype = torch.float32 if apple else torch.float64
-    positions = torch.arange(offset, offset + count, device=device).to(dtype)
-    pairs = torch.arange(0, dim, 2, device=device).to(dtype)
+    dtype = torch.float32 if positions.device.type == "mps" else torch.float64
+    positions = positions.to(dtype)
+    pairs = torch.arange(0, dim, 2, device=positions.device).to(dtype)
     return positions.unsqueeze(1) * torch.exp(pairs * (-math.log(base) / dim))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from numbers import Real
 
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from attlas.errors import AttlasError
@@ -57,7 +57,7 @@ class DotProductAttention(Attention):
 
     @abstractmethod
     def split_heads(
-        self, query: Float[Tensor, "batch queries query_dim"], start: int
+        self, query: Float[Tensor, "batch queries query_dim"], start: int | Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch heads queries head_dim"]:
         """The query of each head; `start` is the position of the first one."""
 
@@ -120,10 +120,11 @@ class DotProductAttention(Attention):
         self,
         query: Float[Tensor, "rows query_dim"],
         cache: KeyValueCache,
-        position: int,
+        position: int | Int[Tensor, " rows"],
         bias: Float[Tensor, "#batch 1 #rows_of_each keys"] | None,
     ) -> Float[Tensor, "rows context_dim"]:
-        """What `attend` returns for one query a row, all at `position`, outside of `observe`.
+        """What `attend` returns for one query a row, all at `position`, outside of `observe`; as a
+        tensor it holds the position of each row.
 
         Neighbouring rows may share a cache.
 
@@ -139,7 +140,7 @@ class DotProductAttention(Attention):
         self,
         query: Float[Tensor, "rows query_dim"],
         cache: KeyValueCache,
-        position: int,
+        position: int | Int[Tensor, " rows"],
         bias: Float[Tensor, "#batch 1 #rows_of_each keys"] | None,
     ) -> Float[Tensor, "caches heads rows_of_each keys"]:
         """The weights with which `decode_step` reads, in float32 or better."""
@@ -252,7 +253,7 @@ class ScaledDotProductAttention(DotProductAttention, SingleHeadAttention):
         return KeyValueCache(head, head, token_mask)
 
     def split_heads(
-        self, query: Float[Tensor, "batch queries query_dim"], start: int
+        self, query: Float[Tensor, "batch queries query_dim"], start: int | Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch heads queries head_dim"]:
         return query.unsqueeze(1)
 

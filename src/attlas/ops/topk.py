@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from attlas._hardware import is_capturable
+
 _BLOCK = 32  # columns
 
 
@@ -41,7 +43,9 @@ def _sorted_topk(
     best, columns = values.topk(min(count + 1, values.shape[1]), dim=1)
     tied = ((best[:, 1:] == best[:, :-1]) & ~best[:, 1:].isneginf()).any(dim=1)
     best, columns = best[:, :count], columns[:, :count]
-    if tied.any():  # seldom, and then a few times as slow; a stable sort of all is far slower still
+    if is_capturable():  # nothing is asked of the device: always the slower way
+        columns = _first(values, best, columns)
+    elif tied.any():  # seldom, and a few times as slow; a stable sort of all is far slower
         rows = tied.nonzero().squeeze(1)
         columns = columns.index_put((rows,), _first(values[rows], best[rows], columns[rows]))
     return best, columns

@@ -5,17 +5,16 @@ kernels of a step at once. It replays exactly what was captured, on the same mem
 copied into fixed tensors, everything that changes from update to update (batch, learning rate,
 weight of the loss) is a number on the device, and nothing on the way asks the device for one.
 
-On a CPU the same steps are called in place of the graphs: `Twin`. All but the capture itself is
-tested there.
+On a CPU the same steps are called in place of the graphs: `ops.cuda_graphs.Twin`. All but the
+capture itself is tested there.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from attlas.data import Batch, BatchingConfig
 from attlas.errors import ConfigError, UnsupportedError
 from attlas.models import TransformerConfig
 from attlas.monitoring import Reading
+from attlas.ops.cuda_graphs import Capture, Numbers, Replayable, padded_length
 from attlas.runs import Checkpoint
 from attlas.training.averaging import MovingAveraging, update_average
 from attlas.training.config import TrainingConfig
@@ -107,9 +107,6 @@ class BatchShape:
     target: int
 
 
-_STEPS, _LEAST = 4, 4  # lengths in an octave, and tokens between two lengths at least
-
-
 class BatchShapes:
     """To which shapes the batches of a training are padded: few, so that few graphs are captured.
 
@@ -142,116 +139,10 @@ class BatchShapes:
         return batch.padded_to(shape.rows, shape.source, shape.target)
 
 
-def padded_length(length: int) -> int:
-    """The least of 4, 8, …, 32, 40, …, 64, 80, … that is not below a length."""
-    octave = 1 << ((max(length, 2) - 1).bit_length() - 1)
-    unit = max(_LEAST, octave // _STEPS)
-    return -(-length // unit) * unit
-
-
 @cache
 def _shortest(padded: int) -> int:
     """The least length that is padded to this one."""
     return next(length for length in range(1, padded + 1) if padded_length(length) == padded)
-
-
-# What is replayed.
-
-
-@runtime_checkable
-class Replayable(Protocol):
-    """Work that can be done again and again."""
-
-    def replay(self) -> None:
-        """Do it once more."""
-
-
-class Twin:
-    """In place of a CUDA graph: the work is called. It takes no arguments, so that nothing but the
-    numbers in its tensors can change between two calls.
-    """
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self.replay = work
-
-
-_WARM_UP = 3  # calls before a capture, as the documentation of torch.cuda.graphs has it
-
-
-class Capture:
-    """Captures work, as "CUDA semantics" of PyTorch's documentation describes it: after calls on a
-    side stream, with one memory pool for all graphs.
-
-    Graphs that share a pool may use each other's memory: what one leaves there is lost. Here all
-    that lasts was allocated outside of them. Autograd keeps a stream with a parameter as long as a
-    graph of it lives, and to wait for another stream would end a capture. So everything that has a
-    gradient runs on one stream, captured or not.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._pool: Any = None
-        self._stream: Any = None
-
-    def __call__(self, work: Callable[[], None]) -> Replayable:
-        """The captured work, which has then been done a few times."""
-        if self._device.type != "cuda":
-            self.call(work)
-            return Twin(work)
-        for _ in range(_WARM_UP):
-            self.call(work)
-        with torch.cuda.device(self._device):
-            return self._captured(work)
-
-    def call(self, work: Callable[[], None]) -> None:
-        """Do the work once, without a capture."""
-        if self._device.type != "cuda":
-            work()
-            return
-        with torch.cuda.device(self._device), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "This instance was constructed with capturable")
-            if self._stream is None:
-                self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-                self._pool = torch.cuda.graph_pool_handle()
-            self._stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self._stream):
-                work()
-            torch.cuda.current_stream().wait_stream(self._stream)
-
-    def _captured(self, work: Callable[[], None]) -> Replayable:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
-                work()
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            raise UnsupportedError(
-                "an update that CUDA graphs can capture",
-                str(error).splitlines()[0],
-                "leave training.cuda_graphs out",
-            ) from error
-        return cast("Replayable", graph)
-
-
-class Numbers:
-    """Numbers that are copied from a device without waiting for it."""
-
-    def __init__(self, on_device: Tensor) -> None:
-        on_cuda = on_device.is_cuda
-        self._host = torch.empty(on_device.shape, dtype=on_device.dtype, pin_memory=on_cuda)
-        self._host.copy_(on_device, non_blocking=on_cuda)
-        self._copied: Any = None
-        if on_cuda:
-            with torch.cuda.device(on_device.device):
-                self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-                self._copied.record()
-
-    def read(self) -> list[float]:
-        """Wait for them."""
-        if self._copied is not None:
-            self._copied.synchronize()
-        return [float(number) for number in self._host.tolist()]
 
 
 # The updates.
@@ -348,7 +239,7 @@ class UpdateGraphs:
 
     def __init__(self, learner: Learner[Any, Batch]) -> None:
         self._learner, device = learner, learner.device
-        self._capture = Capture(device)
+        self._capture = Capture(device, "an update", "training.cuda_graphs")
         self._generator = torch.Generator(device)  # nothing is drawn where the right tokens are fed
         self._batches: dict[tuple[torch.Size, torch.Size], _Captured] = {}
         self._step: Replayable | None = None
