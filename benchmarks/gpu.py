@@ -5,8 +5,9 @@
     python benchmarks/gpu.py --dry-run       # every part at toy size on a CPU, in the interpreter
 
 Contenders take turns. A ratio is the median of the ratios turn by turn. A part that fails is
-written down with its reason, and the others go on. After `--minutes` no further case begins, and
-what is left out is written down, too: a card may be lent for a quarter of an hour.
+written down with its reason, and the others go on. After `--minutes`, and in a run of all parts
+after the seconds of a part, no further case begins and no further turn. What is left out is written
+down, too: a card may be lent for a quarter of an hour.
 """
 
 import argparse
@@ -17,13 +18,13 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 HERE = Path(__file__).resolve().parent
 DRY = "--dry-run" in sys.argv[1:]
@@ -32,7 +33,14 @@ if DRY:
 
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-from gpu_models import training, translation  # noqa: E402
+from gpu_models import (  # noqa: E402
+    CASES,
+    DEFAULT_CASES,
+    case_name,
+    named_cases,
+    training,
+    translation,
+)
 from torch import Tensor  # noqa: E402
 
 from attlas.patterns import (  # noqa: E402
@@ -52,7 +60,9 @@ ROWS = (
 )  # fmt: skip
 
 
-TOO_LATE = "the minutes were over: ask for this part by --parts, or for more --minutes"
+Case = TypeVar("Case")
+
+TOO_LATE = "the time was over: ask for this part by --parts, or for more --minutes"
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ class Machine:
     """
 
     def __init__(self, minutes: float) -> None:
-        self._end = time.perf_counter() + 60 * minutes
+        self._end = self._part_end = time.perf_counter() + 60 * minutes
         if not DRY and not torch.cuda.is_available():
             raise SystemExit("no CUDA device: try --dry-run")
         self.device = torch.device("cpu" if DRY else "cuda")
@@ -113,7 +123,19 @@ class Machine:
     @property
     def has_time(self) -> bool:
         """Return True if another case may begin."""
-        return time.perf_counter() < self._end
+        return time.perf_counter() < min(self._end, self._part_end)
+
+    def begin_part(self, seconds: float | None) -> None:
+        """Let the next part have so many seconds; None = all that are left."""
+        self._part_end = self._end if seconds is None else time.perf_counter() + seconds
+
+    def cases(self, every: Iterable[Case], found: dict[str, Any]) -> Iterator[Case]:
+        """Those for which there is time; the others are written down."""
+        for case in every:
+            if self.has_time:
+                yield case
+            else:
+                found.setdefault("left out, as the time was over", []).append(str(case))
 
     def seconds(self, work: Callable[[], Any]) -> float:
         self._wait()
@@ -124,10 +146,11 @@ class Machine:
 
     def compare(self, repeats: int, **works: Callable[[], Any]) -> dict[str, Any]:
         """Seconds of each by turns, and ratios to the first; the first turn is not counted."""
-        turns = [
-            {name: self.seconds(work) for name, work in works.items()}
-            for _ in range(1 if DRY else repeats + 1)
-        ]
+        turns: list[dict[str, float]] = []
+        planned = 1 if DRY else repeats + 1
+        while len(turns) < planned and (len(turns) < 2 or self.has_time):
+            turns.append({name: self.seconds(work) for name, work in works.items()})
+        left_out = planned - len(turns)
         turns = turns[1:] or turns
         first = next(iter(works))
         return {
@@ -138,7 +161,7 @@ class Machine:
                 for name in works
                 if name != first
             },
-        }
+        } | ({"turns left out, as the time was over": left_out} if left_out else {})
 
     def memory(self, work: Callable[[], Any]) -> tuple[float, int | None]:
         """Seconds of one call, and how many bytes of the device it took besides what was there."""
@@ -182,7 +205,7 @@ def size(real: int, toy: int) -> int:
 def agreement(machine: Machine) -> dict[str, Any]:
     """The largest differences of the kernels from float64 and from the blocks, on this device."""
     found: dict[str, Any] = {}
-    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+    for dtype in machine.cases((torch.float32, torch.float16, torch.bfloat16), found):
         for pattern in (everywhere, causal, either(window(5), landmarks(0))):
             shape = Shape(size(1500, 18), 4, 2, size(64, 8), dtype, pattern)
             attention_map = shape.map(machine.device)
@@ -217,7 +240,7 @@ def rows(machine: Machine) -> dict[str, Any]:
         Shape(size(32768, 18), 1, 1, size(64, 8), torch.float32, everywhere),
     ]
     found: dict[str, Any] = {}
-    for shape in shapes:
+    for shape in machine.cases(shapes, found):
         attention_map = shape.map(machine.device)
         found[str(shape)] = {"engine": engine(attention_map)} | machine.compare(
             5,
@@ -268,7 +291,7 @@ def overview(machine: Machine) -> dict[str, Any]:
     """The picture of 131,072² weights in 1,024 cells a side by maxima: goal 0.3 s; and a window."""
     found: dict[str, Any] = {}
     tokens, cells = size(131_072, 21), size(1024, 3)
-    for dtype in (torch.bfloat16, torch.float32):
+    for dtype in machine.cases((torch.bfloat16, torch.float32), found):
         shape = Shape(tokens, 1, 1, size(64, 8), dtype, everywhere)
         attention_map = shape.map(machine.device)
         window = (tokens // 2, tokens // 2 + tokens // 16 + cells)
@@ -286,6 +309,12 @@ PARTS: Mapping[str, Callable[[Machine], dict[str, Any]]] = {
     for part in (agreement, rows, long, million, overview, translation, training, blocks)
 }
 """The shortest of those that matter most come first."""
+
+SECONDS = {
+    "agreement": 40, "rows": 50, "long": 25, "million": 100, "overview": 25, "translation": 60,
+    "training": 150, "blocks": 30,
+}  # fmt: skip
+"""Of each part in a run of all, eight minutes together."""
 
 
 def card() -> dict[str, Any]:
@@ -321,19 +350,27 @@ def said(*command: str) -> str | None:
 def main() -> int:
     """Run the parts, write their results; 1 where one failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--parts", nargs="+", choices=list(PARTS), help="default: all")
+    parser.add_argument(
+        "--cases", nargs="+", metavar="CASE",
+        help=f"of training, or all: {', '.join(map(repr, map(case_name, CASES)))}; "
+        f"default: {', '.join(map(repr, map(case_name, DEFAULT_CASES)))}",
+    )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="toy sizes on a CPU")
     parser.add_argument("--minutes", type=float, default=8.0, help="no case begins later")
     parser.add_argument("--out", type=Path, help="default: results_gpu.json; of a dry run, nowhere")
     given = parser.parse_args()
+    cases = named_cases(given.cases, parser.error)
+    parts = PARTS | {"training": partial(training, cases=cases)}
     machine = Machine(given.minutes)
     results: dict[str, Any] = {"of": card(), "parts": {}}
     out = given.out or (None if given.dry_run else HERE / "results_gpu.json")
     failed = False
-    for name in given.parts:
+    for name in given.parts or PARTS:
         begin = time.perf_counter()
+        machine.begin_part(None if given.parts or given.cases else SECONDS[name])
         try:
-            found = PARTS[name](machine) if machine.has_time else {"left out": TOO_LATE}
+            found = parts[name](machine) if machine.has_time else {"left out": TOO_LATE}
         except Exception as error:
             failed = True
             found = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}

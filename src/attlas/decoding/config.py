@@ -71,8 +71,8 @@ class DecodingConfig(Config):
     max_source_length: Annotated[int, Field(ge=0)] = 0
     """A source is cut to so many tokens, and the translation says by how many; 0 = never."""
     cuda_graphs: bool | None = None
-    """Whether a greedy search of a Transformer runs as CUDA graphs. Left out: no, because they have
-    not been tried on a GPU yet.
+    """Whether a greedy or beam search of a Transformer runs as CUDA graphs. Left out: no, because
+    they have not been tried on a GPU yet.
     """
     autocast: Autocast = "none"
     """Half precision of the search: bf16 (on a CPU in the linear maps alone), or fp16 on CUDA."""
@@ -88,11 +88,11 @@ class DecodingConfig(Config):
             )
         fields = type(self).model_fields
         check_in_use(self.method, [k for k in fields if getattr(self, k) != fields[k].default])
-        if self.cuda_graphs and self.method != "greedy":
+        if self.cuda_graphs and self.method == "sample":
             raise ConfigError(
-                "method = 'greedy' beside cuda_graphs = true",
-                f"method = {self.method!r}",
-                "search greedily, or leave decoding.cuda_graphs out",
+                "method = 'beam' or 'greedy' beside cuda_graphs = true",
+                "method = 'sample', whose draws have a generator for each sentence",
+                "leave decoding.cuda_graphs out",
             )
         if self.min_length > self.max_length(1):
             raise ConfigError(

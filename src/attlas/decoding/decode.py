@@ -17,7 +17,7 @@ from attlas.decoding.config import DecodingConfig
 from attlas.decoding.sampling import Distribution, sample
 from attlas.decoding.scoring import Constraints, Hypothesis, Penalties
 from attlas.decoding.search import Search, greedy_search, run_searches
-from attlas.decoding.static_search import Source, StaticGreedySearch, check_static
+from attlas.decoding.static_search import SourceBatch, StaticSearch, check_static
 from attlas.decoding.surface import Surface
 from attlas.errors import AttlasError, ConfigError
 from attlas.models.encoder_decoder import S, SequenceToSequence, check_evaluating
@@ -127,10 +127,11 @@ def decode_all(
                     on_ended(len(batch[0].source))
             lists = iter(drawn)
         elif results and config.cuda_graphs and _may_replay():
-            search = StaticGreedySearch(
-                check_static(model, device), [_static(*batch) for batch in results], config
-            )
-            lists = iter([[found] for found in search.run(bounds.before_step, on_ended)])
+            sources = [
+                SourceBatch.of(batch.source, batch.token_mask, rules) for batch, rules in results
+            ]
+            search = StaticSearch(check_static(model, device), sources, config, surface)
+            lists = iter(search.run(bounds.before_step, on_ended))
         else:
             one_at_a_time = listeners() or is_traced_or_transformed()
             hypotheses = run_searches(
@@ -152,12 +153,6 @@ def _may_replay() -> bool:
         stacklevel=3,
     )
     return False
-
-
-def _static(batch: SearchInput, constraints: Constraints) -> Source:
-    lengths = batch.token_mask.sum(dim=1).tolist()
-    longest = constraints.max_length.tolist()
-    return Source(batch.source, batch.token_mask, constraints, lengths, longest)
 
 
 def _searches(

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attlas._hardware import is_capturable
 from attlas.data.vocabulary import BEGIN, END, PAD
 from attlas.errors import AttlasError, ConfigError
 from attlas.models.encoder_decoder import join_optional
@@ -236,13 +237,20 @@ class Finished:
         scores: Float[Tensor, "sentences width"],
         log_probabilities: Float[Tensor, "sentences width"],
         keys: Int[Tensor, "sentences width"] | None = None,
+        lengths: Int[Tensor, "sentences 1"] | None = None,
     ) -> "Finished":
-        """The best of these and of newcomers; equals stay before them; −∞ is no newcomer."""
-        if torch.isneginf(scores).all():
+        """The best of these and of newcomers; equals stay before them; −∞ is no newcomer.
+
+        Args:
+            lengths: Of the newcomers of each sentence; None = they are as long as `tokens`.
+        """
+        if not is_capturable() and torch.isneginf(scores).all():
             return self
         length = tokens.shape[2]
+        if lengths is None:
+            lengths = self.lengths.new_full((len(tokens), 1), length)
         padded = F.pad(self.tokens, (0, length - self.tokens.shape[2]), value=PAD)
-        lengths = torch.cat([self.lengths, self.lengths.new_full(scores.shape, length)], 1)
+        lengths = torch.cat([self.lengths, lengths.expand(scores.shape)], 1)
         scores = torch.cat([self.scores, scores], 1)
         log_probabilities = torch.cat([self.log_probabilities, log_probabilities], 1)
         if self.keys is not None and keys is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attlas.data import Subwords, Vocabulary
@@ -29,13 +29,19 @@ class Hashes:
     power: Int[Tensor, " vocabulary"]
 
     def grown(
-        self, keys: Int[Tensor, "*rows"], tokens: Int[Tensor, "*rows"], *, begins: bool
+        self,
+        keys: Int[Tensor, "*rows"],
+        tokens: Int[Tensor, "*rows"],
+        *,
+        begins: bool | Bool[Tensor, "*#rows"],
     ) -> Int[Tensor, "*rows"]:
         """The hash of each text with one more token.
 
         Args:
-            begins: It is the first.
+            begins: It is the first; as a tensor, of which rows.
         """
+        if isinstance(begins, Tensor):
+            return torch.where(begins, self.first[tokens], self.grown(keys, tokens, begins=False))
         if begins:
             return self.first[tokens]
         return keys * self.power[tokens] + self.after[tokens]
