@@ -326,8 +326,8 @@ def translation(machine: Any) -> dict[str, Any]:
 
     dry = machine.device.type == "cpu"
     if dry:  # steps that are called in place of the graphs
-        decode: Any = import_module("attlas.decoding.decode")
-        decode.check_static = lambda model, device: model
+        for module in ("attlas.decoding.decode", "attlas.inference.translator"):
+            import_module(module).check_static = lambda model, device: model
     recipe = recipe_of(256, "none", machine.device, dry=dry)
     kind = task_of(recipe)
     splits = recipe.data.load()

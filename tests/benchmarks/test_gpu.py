@@ -37,7 +37,8 @@ def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> N
         assert min(case["positions a token"].values()) >= 1.0
     assert [*parts["translation"]] == ["greedy", "beam 5"]
     for case in parts["translation"].values():
-        assert [*case["ratio"]] == ["Hugging Face"]
+        assert [*case["ratio"]] == ["attlas, CUDA graphs", "Hugging Face"]
+        assert case["texts that are the same with CUDA graphs"] == 1.0
 
 
 def test_what_the_minutes_do_not_suffice_for_is_written_down(tmp_path: Path) -> None:
@@ -51,6 +52,39 @@ def test_what_the_minutes_do_not_suffice_for_is_written_down(tmp_path: Path) -> 
     assert [*parts] == ["rows", "training"]
     assert all([*part] == ["left out"] for part in parts.values())
     assert "--minutes" in parts["rows"]["left out"]
+
+
+_PARTS_OF_NO_TIME = """
+import json, sys
+sys.argv[1:] = ["--dry-run", "--out", sys.argv[1]]
+sys.path.insert(0, {folder!r})
+import gpu
+assert [*gpu.SECONDS] == [*gpu.PARTS] and sum(gpu.SECONDS.values()) <= 480
+gpu.SECONDS = dict.fromkeys(gpu.SECONDS, 0.0) | {{"overview": 0.02}}
+sys.exit(gpu.main())
+"""
+
+
+def test_a_part_that_is_over_its_seconds_stops_and_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+    code = _PARTS_OF_NO_TIME.format(folder=str(SCRIPT.parent))
+    done = subprocess.run(
+        [sys.executable, "-c", code, out], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    parts = json.loads(out.read_text(encoding="utf-8"))["parts"]
+    overview = parts.pop("overview")
+    assert len(overview.pop("left out, as the time was over")) == 1
+    assert len(overview) == 1  # the case that began in time
+    assert len(parts) == 7
+    assert all([*part] == ["left out"] for part in parts.values())
+
+
+def test_a_case_of_training_has_to_be_one() -> None:
+    command = [sys.executable, SCRIPT, "--dry-run", "--parts", "training", "--cases", "4096"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "'4,096 tokens, bfloat16'" in done.stderr
 
 
 def test_without_a_card_it_says_so_and_writes_nothing(tmp_path: Path) -> None:

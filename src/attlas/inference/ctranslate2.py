@@ -428,7 +428,7 @@ def _check(config: DecodingConfig) -> None:
             repr(config.autocast),
             'set decoding.autocast = "none", or use engine attlas',
         )
-    for name in ("coverage_penalty", "no_repeat_ngram", "exhaustive"):
+    for name in ("coverage_penalty", "no_repeat_ngram", "exhaustive", "cuda_graphs"):
         value = getattr(config, name)
         if value:
             raise UnsupportedError(

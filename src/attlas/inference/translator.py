@@ -19,6 +19,7 @@ from attlas.data.vocabulary import BEGIN, END, PAD, UNKNOWN
 from attlas.decoding.config import DecodingConfig, check_in_use, idle_settings, with_method
 from attlas.decoding.decode import UNBOUNDED, Bounds, SearchInput, check_room, decode_all
 from attlas.decoding.scoring import Hypothesis
+from attlas.decoding.static_search import check_static
 from attlas.decoding.surface import Surface, in_one_line
 from attlas.errors import AttlasError, DataError, quoted
 from attlas.inference.alignment import (
@@ -316,6 +317,8 @@ class Translator(FromRun):
         max_positions = self.model.max_positions
         check_room(config, max_positions)
         check_autocast(config.autocast, self.device, "decoding.autocast")
+        if config.cuda_graphs:
+            check_static(self.model, self.device)
         if config.unknown == "replace":
             check_has_cross_attention(self.model)
         self.config = config

@@ -35,6 +35,7 @@ CHANGEABLE = {
     "training.watch",
     "training.validation.patience",
     "training.validation.decoding.autocast",  # as the device, which may lack its numbers
+    "training.validation.decoding.cuda_graphs",
 }
 _SETS = ("train", "valid")  # whose checksums a run keeps to; the test set may be another one
 _DIGITS = 16  # of a checksum in a pointer, hexadecimal
