@@ -322,3 +322,4 @@ def test_runs_and_translations_tell_vocabularies_by_one_checksum(run: Path) -> N
     assert facts["vocabularies"] == origin["vocabularies"]
     assert facts["checkpoint"] == origin["checkpoint"]
     assert facts["settings"] == origin["model"]
+    assert None not in origin.values()  # a setting that is left out is no fact of an output

@@ -380,7 +380,7 @@ class Translator(FromRun):
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "source vocabulary": len(self.vocabularies.source),
             "target vocabulary": len(self.vocabularies.target),
-            **self.config.model_dump(),
+            **self.config.model_dump(exclude_none=True),
         }
 
     @overload

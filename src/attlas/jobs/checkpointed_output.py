@@ -422,7 +422,7 @@ def origin_of(
 ) -> Origin:
     """The facts whose change would change a translation, except for rounding on another machine."""
     vocabularies = translator.vocabularies
-    settings = translator.config.model_dump(mode="json")
+    settings = translator.config.model_dump(mode="json", exclude_none=True)
     engine = str(translator.facts.get("engine", "attlas"))
     library = {} if engine == "attlas" else {"ctranslate2": version("ctranslate2")}
     return {

@@ -638,7 +638,8 @@ def _reader(options: StatisticsOptions) -> tuple[Reader, Origin]:
     reader = TranslatorReader(run, search, checkpoint=checkpoint, device=options.device)
     if options.target is not None:
         return reader, {}
-    used_settings = search.model_dump(exclude=set(idle_settings(search.method)))
+    idle = set(idle_settings(search.method))
+    used_settings = search.model_dump(exclude=idle, exclude_none=True)
     return reader, {f"decoding.{key}": value for key, value in used_settings.items()}
 
 
