@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from attlas.lab.ledger import all_experiments
+from attlas.jobs.lab import differences_from_full
+from attlas.lab.ledger import all_experiments, entry_of, find_experiment
 from support.command_line import called
 
 
@@ -56,6 +58,20 @@ def test_a_run_writes_a_result_for_each_seed_and_prints_verdicts() -> None:
     again = called("lab", "run", "parameters-of-mechanisms", "--seeds", "2")
     assert "already measured" in again[2]
     assert again[1] == out
+
+
+def test_quick_verdicts_stand_beside_those_at_full_size() -> None:
+    entry = entry_of(find_experiment("parameters-of-mechanisms"))
+    assert entry.scale == "full"
+    assert "with another verdict: none" in differences_from_full([entry])[-1]
+    (claim, judgement), *rest = entry.verdicts
+    assert judgement.outcome == "holds"
+    other = replace(entry, verdicts=((claim, replace(judgement, outcome="undecided")), *rest))
+    *_, count, line = differences_from_full([other])
+    assert count.endswith("with another verdict: 1")
+    assert line == f"  holds (full), undecided (quick): {claim.text}"
+    unjudged = replace(entry, verdicts=((claim, replace(judgement, outcome="not judged")), *rest))
+    assert claim.text not in " ".join(differences_from_full([unjudged]))
 
 
 def test_an_unknown_name_is_refused_with_near_ones() -> None:

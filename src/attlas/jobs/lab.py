@@ -68,6 +68,9 @@ def run_named(
         results = list(run(experiment, scale, folder, seeds=seeds, report=report))
         entries.append(judged(experiment, scale, results))
     print_verdicts(entries)
+    if scale == "quick":
+        for line in differences_from_full(entries):
+            _tell(line)
     if sys.stdout.isatty():  # a person reads, not a pipe
         out = shlex.quote(str(folder))
         print(f"\npages with plots and maps: attlas lab report --out {out} --html pages")
@@ -158,6 +161,34 @@ def print_verdicts(entries: Iterable[Entry]) -> None:
     for name, outcome, scale, *rest in rows:
         table.add_row(name, f"[{STYLES[outcome]}]{outcome}[/]{scale}", *rest)
     console.print(table)
+
+
+def differences_from_full(entries: Iterable[Entry]) -> list[str]:
+    """What a reader of quick verdicts should know: which claims have another one at full size.
+
+    Only the results that come with attlas are read, so the lines are the same in each folder.
+    """
+    pairs = [
+        (claim.text, quick, full)
+        for entry in entries
+        if (shipped := entry_of(entry.experiment)).scale == "full"
+        for (claim, quick), (_, full) in zip(entry.verdicts, shipped.verdicts, strict=True)
+        if "not judged" not in (quick.outcome, full.outcome)
+    ]
+    if not pairs:
+        return []
+    other = [
+        f"  {full.outcome} (full), {quick.outcome} (quick): {text}"
+        for text, quick, full in pairs
+        if quick.outcome != full.outcome
+    ]
+    return [
+        "",
+        "quick sizes are small, so a verdict may differ from that at full size, which docs/lab has",
+        f"judged at both sizes: {count_noun(len(pairs), 'claim')}; with another verdict: "
+        f"{len(other) or 'none'}",
+        *other,
+    ]
 
 
 def _tell(line: str) -> None:
