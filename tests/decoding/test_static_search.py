@@ -28,6 +28,7 @@ from attlas.models.transformer.static_steps import StaticDecoder
 from attlas.ops.cuda_graphs import Capture, Replayable
 from attlas.ops.linear import bf16_matmul, is_bf16_matmul
 from attlas.ops.topk import largest
+from attlas.patterns import both, causal, window
 from attlas.recording import observe
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -227,6 +228,72 @@ def test_places_are_filled_anew_and_the_shapes_are_few(
     again = found_by(model, WAYS[way] | {"cuda_graphs": True})
     assert not works  # buffers and graphs were kept
     check_same(again, first, 0.0)
+
+
+def left_padded(width: int) -> list[SearchInput]:
+    """Sources whose tokens stand at the right, one with a hole."""
+    generator = torch.Generator().manual_seed(3)
+    source = torch.randint(4, 60, (6, width), generator=generator)
+    token_mask = torch.arange(width) >= torch.tensor([[0], [3], [width - 4], [7], [1], [2]])
+    token_mask[0, 5] = False
+    return [SearchInput(source.masked_fill(~token_mask, 0), token_mask)]
+
+
+@pytest.mark.parametrize("way", ["greedy, penalties", "beam, list"])
+def test_sources_may_be_padded_at_the_left(way: str) -> None:
+    model, inputs = model_of("plain", torch.float64), left_padded(40)
+    found, wanted = (
+        list(chain(*decode_all(model, inputs, DecodingConfig(**{**SHORT, **WAYS[way], **more}))))
+        for more in ({"cuda_graphs": True}, {})
+    )
+    check_same(found, wanted, 1e-10)
+
+
+def test_a_smaller_search_uses_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[StaticDecoder] = []
+    create = StaticDecoder.__init__
+
+    def counted(self: StaticDecoder, *given: Any) -> None:
+        made.append(self)
+        create(self, *given)
+
+    monkeypatch.setattr(StaticDecoder, "__init__", counted)
+    model = sized("plain").double()
+    searches: tuple[tuple[list[int], int, int], ...] = (
+        ([18], 0, 1), ([3, 9], 0, 1), ([17, 2], 0, 1), ([40], 0, 2), ([5], 0, 2), ([5], 2, 3),
+        ([4], 1, 3),
+    )  # fmt: skip
+    for lengths, prefix, buffers in searches:
+        ids = [[5 + (3 * place + n) % 50 for place in range(n)] for n in lengths]
+        inputs = [SearchInput.of(ids, torch.device("cpu"), [[7, 8][:prefix]] * len(ids))]
+        found, wanted = (
+            list(chain(*decode_all(model, inputs, DecodingConfig(**SHORT, **settings))))
+            for settings in (GREEDY | {"cuda_graphs": True}, GREEDY)
+        )
+        check_same(found, wanted, 1e-10)
+        assert len(made) == buffers
+
+
+def test_a_pattern_that_was_changed_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph would hold on to the old one, so the buffers are made anew."""
+    captures: list[Callable[[], None]] = []
+    capture = Capture.__call__
+
+    def counted(self: Capture, work: Callable[[], None]) -> Replayable:
+        captures.append(work)
+        return capture(self, work)
+
+    monkeypatch.setattr(Capture, "__call__", counted)
+    model, settings = sized("plain").double(), GREEDY | {"cuda_graphs": True}
+    found_by(model, settings)
+    for change in (
+        lambda: setattr(model.decoder.layers[0].self_attention, "pattern", both(causal, window(1))),
+        lambda: setattr(model.decoder.layers[1].cross_attention, "scale", 0.1),
+    ):
+        captures.clear()
+        change()
+        check_same(found_by(model, settings), found_by(model, GREEDY), 1e-10)
+        assert captures
 
 
 def test_weights_that_were_trained_on_are_used_and_moved_ones_too() -> None:

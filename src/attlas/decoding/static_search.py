@@ -29,6 +29,7 @@ from attlas.decoding.static_beams import BeamRows
 from attlas.decoding.static_rows import GreedyRows, StaticRows
 from attlas.decoding.surface import Surface
 from attlas.errors import UnsupportedError
+from attlas.layers import MultiheadAttention
 from attlas.models.encoder_decoder import SequenceToSequence
 from attlas.models.transformer.model import Transformer
 from attlas.models.transformer.state import TransformerState
@@ -69,7 +70,7 @@ class SourceBatch:
     """A batch of sources to translate.
 
     Args:
-        lengths: How many tokens each has.
+        lengths: How many positions of each are read: up to its last token.
         max_lengths: How many target tokens each gets at most.
     """
 
@@ -87,7 +88,8 @@ class SourceBatch:
         constraints: Constraints,
     ) -> "SourceBatch":
         """The batch, whose lengths are asked for."""
-        lengths = token_mask.sum(dim=1).tolist()
+        positions = torch.arange(1, source.shape[1] + 1, device=source.device)
+        lengths = (token_mask * positions).amax(dim=1).tolist()
         return cls(source, token_mask, constraints, lengths, constraints.max_length.tolist())
 
 
@@ -128,7 +130,7 @@ class StaticSearch:
         waiting = chain([first], waiting)
         plan = _Plan.of(self._model, first.encoded, self._batches, self._config, self._width)
         kept = _kept.pop(self._model, None)
-        if kept is None or kept.plan != plan or kept.surface is not self._surface:
+        if kept is None or not kept.plan.suffices(plan) or kept.surface is not self._surface:
             kept = None  # its memory is free for what comes now
             kept = self._made(plan, first.encoded)
         kept.rows.clear()
@@ -286,7 +288,8 @@ class _Plan:
 
     Args:
         search: The settings, without the bounds of lengths.
-        numbers: How products are computed, and where the weights lie: graphs hold on to both.
+        numbers: How products are computed, where the weights lie, and what of the layers is no
+            weight: graphs hold on to all of it.
     """
 
     places: int
@@ -312,13 +315,30 @@ class _Plan:
         each = sum(cache.keys[0, :, 0].numel() + cache.values[0, :, 0].numel() for cache in caches)
         room = _BYTES // (each * (source + width * target) * caches[0].keys.element_size())
         sentences = _doubled(sum(len(batch.lengths) for batch in batches))
+        prefixes = [batch.constraints.prefix.shape[1] for batch in batches]
         return cls(
             max(1, min(_ROWS // width, room, sentences)),
             source,
             target,
-            max(batch.constraints.prefix.shape[1] for batch in batches),
+            max(_doubled(length) if length else 0 for length in prefixes),
             config.model_dump_json(exclude={"max_len_a", "max_len_b", "max_source_length"}),
             _numbers(model, caches[0].keys),
+        )
+
+    def suffices(self, needed: "_Plan") -> bool:
+        """Return True if these buffers and graphs can be used for what is needed.
+
+        Longer buffers can, because a step reads no more of them than it needs. More places would
+        cost time at every step.
+        """
+        sizes = ("source_length", "target_length")
+        return (self.places, self.search, self.numbers, self.prefix_length > 0) == (
+            needed.places,
+            needed.search,
+            needed.numbers,
+            needed.prefix_length > 0,
+        ) and all(
+            getattr(self, name) >= getattr(needed, name) for name in (*sizes, "prefix_length")
         )
 
 
@@ -372,6 +392,12 @@ def _numbers(model: Transformer, like: Tensor) -> tuple[object, ...]:
         is_autocast and torch.get_autocast_dtype(device.type),
         is_bf16_matmul(),
         switches.cuda.matmul.fp32_precision,
+        model.scale,
+        tuple(
+            (attention.pattern, attention.scale)
+            for attention in model.decoder.modules()
+            if isinstance(attention, MultiheadAttention)
+        ),
         tuple(
             (weights.data_ptr(), weights.dtype)
             for weights in chain(model.parameters(), model.buffers())
