@@ -519,6 +519,32 @@ def test_a_later_pass_that_does_not_fit_a_card_is_left_to_the_blocks(
     torch.testing.assert_close(found.entropy, twin.entropy)
 
 
+@pytest.mark.parametrize("name", ["window", "causal"])
+def test_blocks_that_do_not_fit_a_card_are_made_smaller(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    errors = importlib.import_module("triton.runtime.errors")
+    launch, blocks = RowKernels._launch_blocks, list[tuple[int, int]]()
+
+    def launched(self: RowKernels, *given: Any) -> None:
+        blocks.append(given[-1])
+        if given[-1][0] * given[-1][1] > 32 * 16:
+            raise errors.OutOfResources(70_000, 65_536, "shared memory")
+        launch(self, *given)
+
+    attention_map = CASES[name]
+    wanted = attention_map.summary("entropy", "received", "argmax")
+    pooled = attention_map.pool(shape=(3, 4), how="max")
+    monkeypatch.setattr(row_kernels, "_failed", [])
+    monkeypatch.setattr(RowKernels, "_launch_blocks", launched)
+    found = attention_map.summary("entropy", "received", "argmax")
+    for statistic in ("entropy", "received", "argmax"):
+        torch.testing.assert_close(getattr(found, statistic), getattr(wanted, statistic))
+    torch.testing.assert_close(attention_map.pool(shape=(3, 4), how="max"), pooled)
+    assert not row_kernels._failed
+    assert len(set(blocks)) > 1
+
+
 def test_another_error_of_a_kernel_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **named: Any) -> None:
         raise ZeroDivisionError

@@ -1,6 +1,7 @@
 """Trains one step in several processes that are watched; each process writes its reading as JSON.
 
-Arguments: the folder for `rank-….json` and `watch.jsonl`, and how the model is spread.
+Arguments: the folder for `rank-….json` and `watch.jsonl`, and how the model is spread: "ddp" or
+"fsdp"; "failing" is "ddp" where the second process cannot make its reading.
 """
 
 import json
@@ -14,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import attlas
+from attlas.errors import AttlasError
+from attlas.monitoring.reader import StatisticsRecorder
 
 LENGTHS = (7, 3, 5, 7, 2, 6)
 
@@ -32,11 +35,15 @@ def batch() -> tuple[Tensor, Tensor]:
     return torch.randn(len(LENGTHS), 7, 16), padding
 
 
+def _fail(recorder: StatisticsRecorder) -> Any:
+    raise AttlasError("maps of one kind", "two", "look at the model")
+
+
 def main(folder: Path, spread: str) -> None:
     dist.init_process_group("gloo")
     rank, size = dist.get_rank(), dist.get_world_size()
     watched: Any = model()
-    if spread == "ddp":
+    if spread != "fsdp":
         called: Any = DistributedDataParallel(watched)
     else:
         from torch.distributed.device_mesh import init_device_mesh
@@ -48,9 +55,16 @@ def main(folder: Path, spread: str) -> None:
     x, padding = (tensor[rank::size] for tensor in batch())
     called(x, src_key_padding_mask=padding).square().mean().backward()
     optimizer.step()
-    reading = watch.step()
-    assert reading is not None
-    (folder / f"rank-{rank}.json").write_text(json.dumps(reading.record()))
+    if spread == "failing" and rank == 1:
+        StatisticsRecorder.totals = _fail  # type: ignore[method-assign]
+    found: Any
+    try:
+        reading = watch.step()
+        assert reading is not None
+        found = reading.record()
+    except AttlasError as error:
+        found = str(error)
+    (folder / f"rank-{rank}.json").write_text(json.dumps(found))
     watch.close()
     dist.destroy_process_group()
 

@@ -235,7 +235,7 @@ class Watch:
     def _read(self) -> Reading | None:
         recorders = [recorder for _, recorder in sorted(self._parts, key=lambda part: part[0])]
         self._parts = []
-        totals = self._gathered(merged(recorder.totals() for recorder in recorders))
+        totals = self._gathered(recorders)
         self._warn_of_unread(recorders, is_empty=not totals)
         if not totals:
             return None
@@ -253,13 +253,33 @@ class Watch:
                     self._on_alarm(alarm)
         return found
 
-    def _gathered(self, totals: dict[str, LayerTotals]) -> dict[str, LayerTotals]:
-        """The totals of all processes, merged in the order of their ranks."""
+    def _gathered(self, recorders: Sequence[StatisticsRecorder]) -> dict[str, LayerTotals]:
+        """The totals of all processes, merged in the order of their ranks.
+
+        Raises:
+            AttlasError: On every process, if the totals of one cannot be made. The others would
+                wait for it otherwise.
+        """
         if self._size == 1:
-            return totals
+            return merged(recorder.totals() for recorder in recorders)
+        own: dict[str, LayerTotals] = {}
+        failure: Exception | None = None
+        try:
+            own = merged(recorder.totals() for recorder in recorders)
+        except Exception as error:
+            failure = error
         parts: list[Any] = [None] * self._size
-        dist.all_gather_object(parts, totals, group=self._group)
-        return merged(parts)
+        given = own, None if failure is None else f"{type(failure).__name__}: {failure}"
+        dist.all_gather_object(parts, given, group=self._group)
+        if failure is not None:
+            raise failure
+        for rank, (_, text) in enumerate(parts):
+            if text is not None:
+                raise AttlasError(
+                    "a reading of every process", f"an error of rank {rank}: {text}",
+                    "see what that process prints",
+                )  # fmt: skip
+        return merged(totals for totals, _ in parts)
 
     def _warn_of_unread(self, recorders: Sequence[StatisticsRecorder], *, is_empty: bool) -> None:
         if not is_empty:

@@ -236,20 +236,26 @@ def kernels_of(
 def attempt(work: Callable[[], _Result]) -> _Result | None:
     """The result of this work with kernels; None, and a warning, where Triton cannot compile them.
 
-    The kernels are not tried again in this process.
+    Where there is no compiler, the kernels are not tried again in this process.
     """
     try:
         return work()
     except Exception as error:
         if not _is_of_compiler(error):
             raise
-        _failed.append(str(error))
+        if not _is_out_of_resources(error):  # that is of these widths and types alone
+            _failed.append(str(error))
         warnings.warn(
             "Triton cannot compile the kernels of attention statistics here; PyTorch computes the "
             f"same numbers in more time ({type(error).__name__}: {str(error)[:200]})",
             stacklevel=2,
         )
         return None
+
+
+def _is_out_of_resources(error: Exception) -> bool:
+    """Return True for what Triton says where a block does not fit into a card's memory."""
+    return type(error).__name__ == "OutOfResources"
 
 
 def _is_of_compiler(error: Exception) -> bool:
@@ -269,6 +275,9 @@ _FIRST_PASS = {
     "entropy": "ENTROPY", "normalized_entropy": "ENTROPY", "effective_keys": "ENTROPY",
     "squares": "SQUARES", "distance": "DISTANCE", "argmax": "BEST",
 }  # fmt: skip
+_Programs = Callable[[tuple[int, int]], int]
+_LEAST_BLOCK = 16  # the least that a product of blocks takes
+
 MOST_KEYS = 32
 """The greatest k of `RowKernels.top`: beyond it one sort of a row takes less time."""
 
@@ -314,7 +323,7 @@ class RowKernels:
                 self.max_logit, self.max_weight, self._entropy, self._squares, self._distance,
                 self._best, self._counts,
             ),
-            self._programs(queries, self._blocks[0]),
+            self._programs(queries, 0),
             flags,
         )  # fmt: skip
 
@@ -376,7 +385,7 @@ class RowKernels:
         self._launch(
             _kernels().pair_pass,
             (self.max_logit, self.max_weight, targets, weights),
-            self._programs(self._shape[2], self._blocks[0]),
+            self._programs(self._shape[2], 0),
             {"shift": shift, "FIXED": fixed},
         )
         return weights
@@ -387,7 +396,7 @@ class RowKernels:
         self._launch(
             _kernels().count_pass,
             (self.max_logit, self.max_weight, counts),
-            self._programs(self._shape[2], self._blocks[0]),
+            self._programs(self._shape[2], 0),
             {"threshold": float(threshold)},
         )
         return counts.to(torch.float32)
@@ -410,7 +419,7 @@ class RowKernels:
         self._launch(
             _kernels().received_pass,
             (self.max_logit, self.max_weight, counted, sums),
-            self._programs(num_keys, self._blocks[1]),
+            self._programs(num_keys, 1),
             {"COUNTED": query_mask is not None},
         )
         return sums.to(torch.float32)
@@ -423,7 +432,7 @@ class RowKernels:
         self._launch(
             _kernels().top_pass,
             (self.max_logit, self.max_weight, weights, keys),
-            self._programs(self._shape[2], self._blocks[0]),
+            self._programs(self._shape[2], 0),
             {"most": k},
         )
         return weights, keys.to(torch.int64)
@@ -439,7 +448,7 @@ class RowKernels:
         self._launch(
             _kernels().mass_pass,
             (self.max_logit, self.max_weight, numbers, masses),
-            self._programs(self._shape[2], self._blocks[0]),
+            self._programs(self._shape[2], 0),
             {"most": count, "GROUPS": _power_of_two(count)},
         )
         return masses
@@ -462,7 +471,7 @@ class RowKernels:
         self._launch(
             _kernels().pool_pass,
             (self.max_logit, self.max_weight, cells),
-            cells.numel(),
+            lambda blocks: cells.numel(),
             {
                 "cell_rows": shape[0],
                 "cell_keys": shape[1],
@@ -482,16 +491,37 @@ class RowKernels:
         shape += [] if k is None else [k]
         return torch.empty(shape, dtype=dtype, device=self.scores.query.device)
 
-    def _programs(self, size: int, block: int) -> int:
-        return -(-size // block) * self._shape[0] * self._shape[1]
+    def _programs(self, size: int, side: int) -> "_Programs":
+        """How many programs take `size` queries (side 0) or keys (1) of all heads."""
+        return lambda blocks: -(-size // blocks[side]) * self._shape[0] * self._shape[1]
 
     def _launch(
         self,
         kernel: Any,
         outputs: Sequence[Tensor],
-        programs: int,
+        programs: "_Programs",
         arguments: Mapping[str, Any],
         blocks: tuple[int, int] | None = None,
+    ) -> None:
+        """Run a kernel, with smaller blocks where the card has no room for these."""
+        given = blocks or self._blocks
+        while True:
+            try:
+                return self._launch_blocks(kernel, outputs, programs(given), arguments, given)
+            except Exception as error:
+                if not _is_out_of_resources(error) or given == (_LEAST_BLOCK, _LEAST_BLOCK):
+                    raise
+            given = max(_LEAST_BLOCK, given[0] // 2), max(_LEAST_BLOCK, given[1] // 2)
+            if blocks is None:
+                self._blocks = given
+
+    def _launch_blocks(
+        self,
+        kernel: Any,
+        outputs: Sequence[Tensor],
+        programs: int,
+        arguments: Mapping[str, Any],
+        blocks: tuple[int, int],
     ) -> None:
         scores = self.scores
         query, keys, bias = scores.query, scores.keys, scores.bias
@@ -508,7 +538,7 @@ class RowKernels:
             bias_strides = [stride if size > 1 else 0 for size, stride in sizes]
         else:
             bias_kind = "none"
-        rows, num_keys = blocks or self._blocks
+        rows, num_keys = blocks
         width = _power_of_two(query.shape[3])
         launcher = kernel[(programs,)]
         with _on(query.device):
@@ -567,5 +597,5 @@ def _blocks_of(scores: MaskedScores) -> tuple[int, int]:
 
 
 def _power_of_two(size: int) -> int:
-    """The least power of two from `size`, and from 16, the least that a product takes."""
-    return max(16, 1 << (size - 1).bit_length())
+    """The least power of two from `size`, and from the least block."""
+    return max(_LEAST_BLOCK, 1 << (size - 1).bit_length())
