@@ -22,7 +22,8 @@ def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> N
     assert results["of"]["dry_run"] is True
     parts = results["parts"]
     of_kernels = ["agreement", "rows", "long", "million", "overview", "blocks"]
-    assert [*parts] == [*of_kernels[:-1], "translation", "training", "blocks"]
+    others = ["observing", "translation", "training", "watching"]
+    assert [*parts] == [*of_kernels[:-1], *others, "blocks"]
     assert {case["engine"] for part in of_kernels for case in parts[part].values()} == {"kernels"}
     for case in parts["agreement"].values():
         differences = [*case["from blocks"].values(), case["entropy from float64"]]
@@ -35,6 +36,11 @@ def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> N
         contenders = ["attlas", "attlas, CUDA graphs", "loop", "loop, CUDA graphs"]
         assert [*case["tokens a second"]] == contenders
         assert min(case["positions a token"].values()) >= 1.0
+    for case in parts["observing"].values():
+        assert [*case["ratio"]] == ["observed", "entropy of a layer", "summary of a layer"]
+    assert [*parts["watching"]] == ["toy"]
+    for case in parts["watching"].values():
+        assert [*case["ratio"]] == ["not read", "read"]
     assert [*parts["translation"]] == ["greedy", "beam 5"]
     for case in parts["translation"].values():
         assert [*case["ratio"]] == ["attlas, CUDA graphs", "Hugging Face"]
@@ -65,6 +71,29 @@ sys.exit(gpu.main())
 """
 
 
+_WITHOUT_KERNELS = """
+import json, sys
+sys.argv[1:] = ["--dry-run", "--parts", "rows", "long", "million", "overview", "--out", sys.argv[1]]
+sys.path.insert(0, {folder!r})
+import gpu
+gpu.row_kernels.is_available = lambda device: False
+sys.exit(gpu.main())
+"""
+
+
+def test_where_the_kernels_do_not_run_what_would_take_minutes_is_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "results.json"
+    code = _WITHOUT_KERNELS.format(folder=str(SCRIPT.parent))
+    done = subprocess.run(
+        [sys.executable, "-c", code, out], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    parts = json.loads(out.read_text(encoding="utf-8"))["parts"]
+    cases = [case for part in parts.values() for case in part.values()]
+    assert len(cases) == 8
+    assert all(case["engine"] == "blocks" and "left out" in case for case in cases)
+
+
 def test_a_part_that_is_over_its_seconds_stops_and_says_so(tmp_path: Path) -> None:
     out = tmp_path / "results.json"
     code = _PARTS_OF_NO_TIME.format(folder=str(SCRIPT.parent))
@@ -76,7 +105,7 @@ def test_a_part_that_is_over_its_seconds_stops_and_says_so(tmp_path: Path) -> No
     overview = parts.pop("overview")
     assert len(overview.pop("left out, as the time was over")) == 1
     assert len(overview) == 1  # the case that began in time
-    assert len(parts) == 7
+    assert len(parts) == 9
     assert all([*part] == ["left out"] for part in parts.values())
 
 
