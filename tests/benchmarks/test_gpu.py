@@ -1,5 +1,6 @@
 """The script that measures statistics on a GPU, on a machine without one."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -22,7 +23,7 @@ def test_a_dry_run_goes_through_every_part_with_the_kernels(tmp_path: Path) -> N
     assert results["of"]["dry_run"] is True
     parts = results["parts"]
     of_kernels = ["agreement", "rows", "long", "million", "overview", "blocks"]
-    others = ["observing", "translation", "training", "watching"]
+    others = ["observing", "translation", "training", "tiny", "watching"]
     assert [*parts] == [*of_kernels[:-1], *others, "blocks"]
     assert {case["engine"] for part in of_kernels for case in parts[part].values()} == {"kernels"}
     for case in parts["agreement"].values():
@@ -65,7 +66,7 @@ import json, sys
 sys.argv[1:] = ["--dry-run", "--out", sys.argv[1]]
 sys.path.insert(0, {folder!r})
 import gpu
-assert [*gpu.SECONDS] == [*gpu.PARTS] and sum(gpu.SECONDS.values()) <= 480
+assert [*gpu.SECONDS, 'base'] == [*gpu.PARTS] and sum(gpu.SECONDS.values()) <= 480
 gpu.SECONDS = dict.fromkeys(gpu.SECONDS, 0.0) | {{"overview": 0.02}}
 sys.exit(gpu.main())
 """
@@ -76,7 +77,7 @@ import json, sys
 sys.argv[1:] = ["--dry-run", "--parts", "rows", "long", "million", "overview", "--out", sys.argv[1]]
 sys.path.insert(0, {folder!r})
 import gpu
-gpu.row_kernels.is_available = lambda device: False
+gpu.engine = lambda attention_map: "blocks"
 sys.exit(gpu.main())
 """
 
@@ -105,8 +106,26 @@ def test_a_part_that_is_over_its_seconds_stops_and_says_so(tmp_path: Path) -> No
     overview = parts.pop("overview")
     assert len(overview.pop("left out, as the time was over")) == 1
     assert len(overview) == 1  # the case that began in time
-    assert len(parts) == 9
+    assert len(parts) == 10
     assert all([*part] == ["left out"] for part in parts.values())
+
+
+def test_the_validations_of_a_recipe_are_read_from_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    validations = importlib.import_module("gpu_recipes").validations
+    events = [
+        {"event": "validated", "seconds": 4.0, "bleu": 34.9},
+        {"event": "trained", "seconds": 5.0},
+        {"event": "validated", "seconds": 7.0, "bleu": 36.0},
+        {"event": "finished", "seconds": 8.0},
+    ]
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text("\n".join(map(json.dumps, events)), encoding="utf-8")
+    found = validations(metrics, 10.5)
+    assert found["BLEU of validations by seconds"] == [(6.5, 34.9), (9.5, 36.0)]
+    assert found["seconds to 35 BLEU"] == 9.5
 
 
 def test_a_case_of_training_has_to_be_one() -> None:

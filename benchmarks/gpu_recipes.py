@@ -1,0 +1,72 @@
+"""Trainings of shipped recipes on a GPU, by the command, to a translation: parts of `gpu.py`.
+
+They read Multi30k from the folder `multi30k` of the current one, and are left out without it.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+WAYS: dict[str, tuple[str, ...]] = {
+    "as it is": (),
+    "bfloat16, CUDA graphs": ("training.autocast=bf16", "training.cuda_graphs=true"),
+}
+GOAL = 35.0  # BLEU of the validation
+
+
+def tiny(machine: Any) -> dict[str, Any]:
+    """`attlas train tiny` from its start to 35 BLEU: goal, 30 s."""
+    return trained(machine, "tiny")
+
+
+def base(machine: Any) -> dict[str, Any]:
+    """`attlas train base` to its end; asked for by name."""
+    return trained(machine, "base")
+
+
+def trained(machine: Any, recipe: str) -> dict[str, Any]:
+    """Seconds of wall time, from the start of the command, to each validation and its BLEU."""
+    if machine.device.type == "cpu":
+        return {"left out": "a dry run trains no recipe"}
+    if not Path("multi30k").is_dir():
+        return {"left out": "there is no folder multi30k here; docs/tutorials say how to fetch it"}
+    found: dict[str, Any] = {}
+    for way in machine.cases(WAYS, found):
+        with TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            command = [sys.executable, "-m", "attlas", "train", recipe, "--out", run]
+            for setting in ("training.device=cuda", *WAYS[way]):
+                command += ["--set", setting]
+            begun = time.time()
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            seconds = time.time() - begun
+            if done.returncode:
+                found[way] = {"error": done.stderr[-2000:]}
+                continue
+            found[way] = {"seconds": seconds} | validations(run / "metrics.jsonl", seconds)
+    return found
+
+
+def validations(metrics: Path, seconds: float) -> dict[str, Any]:
+    """What the record of a run says of its validations.
+
+    Args:
+        seconds: Of the whole command; what it took before and after the training counts as before.
+    """
+    lines = metrics.read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    around = seconds - events[-1]["seconds"]
+    scores = [
+        (around + event["seconds"], event["bleu"])
+        for event in events
+        if event["event"] == "validated"
+    ]
+    reached = [when for when, bleu in scores if bleu >= GOAL]
+    return {
+        "BLEU of validations by seconds": scores,
+        f"seconds to {GOAL:.0f} BLEU": reached[0] if reached else None,
+    }
