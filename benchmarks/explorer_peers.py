@@ -18,9 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from environments import ENVIRONMENTS, HERE, environment, reason
 from explorer_trace import trace, words
 from explorer_visit import NODES, Driver, browser
+
+import attlas
+from attlas.recording import Trace
 
 PEERS = ("bertviz", "circuitsvis", "inspectus")
 LAYERS, HEADS, TOKENS = 12, 12, 82
@@ -60,16 +64,39 @@ for (const draw of [drawImage, fillRect, putImageData]) {
 """
 
 
-def compared(folder: Path, peers: Sequence[str], times: int) -> list[dict[str, Any]]:
-    """The explorer's file first, then each view of each peer; one that does not run says why."""
+def synthetic() -> tuple[Trace, list[str]]:
+    """Maps such as a BERT has, and their tokens."""
+    return trace(LAYERS, HEADS, TOKENS), words(TOKENS)
+
+
+def of_model(model: Path, text: str) -> tuple[Trace, list[str]]:
+    """The maps of an encoder of Hugging Face with this text, and its tokens."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model)
+    inputs = tokenizer(text, return_tensors="pt")
+    with torch.inference_mode(), attlas.observe(encoder.eval()) as made:
+        encoder(**inputs)
+    made.label(tokenizer, inputs["input_ids"])
+    return made, tokenizer.convert_ids_to_tokens(inputs["input_ids"][0])
+
+
+def compared(
+    folder: Path, peers: Sequence[str], times: int, shown: tuple[Trace, list[str]] | None = None
+) -> list[dict[str, Any]]:
+    """The explorer's file first, then each view of each peer; one that does not run says why.
+
+    Args:
+        shown: The maps and the tokens; None = synthetic ones.
+    """
     if not peers:
         return []
-    made = trace(LAYERS, HEADS, TOKENS)
+    made, tokens = shown or synthetic()
     made.to_html(folder / "attlas.html", precision="exact")
     maps = np.stack([made[layer].weights()[0].numpy() for layer in made])
     np.save(folder / "maps.npy", maps)
-    (folder / "tokens.json").write_text(json.dumps(words(TOKENS)), encoding="utf-8")
-    common = {"heads": LAYERS * HEADS, "tokens": TOKENS}
+    (folder / "tokens.json").write_text(json.dumps(tokens), encoding="utf-8")
+    common = {"heads": maps.shape[0] * maps.shape[1], "tokens": len(tokens)}
     found = []
     with _served(folder) as url:
         found.append(common | {"name": "attlas"} | _drawn(folder, url, "attlas", times))

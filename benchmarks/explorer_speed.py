@@ -4,6 +4,7 @@ python benchmarks/explorer_speed.py                      some minutes; peers bes
 python benchmarks/explorer_speed.py --quick --peers      two of each in place of five, no peer
 python benchmarks/explorer_speed.py --peers bertviz      one peer only
 python benchmarks/explorer_speed.py --run runs/demo      the tab Doubt of this run, too
+python benchmarks/explorer_speed.py --model FOLDER       nothing but a real encoder beside its peers
 python benchmarks/explorer_speed.py --table              writes the table of the page anew
 
 Traces such as a BERT leaves (`explorer_trace.py`) are served by `attlas look`, and the page is
@@ -23,9 +24,10 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from checkout import warning
-from explorer_peers import PEERS, compared
+from explorer_peers import PEERS, compared, of_model
 from explorer_table import PAGE, RECORD, reported, with_goals
 from explorer_trace import trace
 from explorer_visit import DOWN, RIGHT, ROOT, Driver, Visit, browser, installed, looking
@@ -36,6 +38,10 @@ from attlas.recording import Trace
 
 LAYERS, HEADS = 12, 12
 MAP = 512  # cells of the map across, at most
+TEXT = (
+    "The cat sat on the mat because it was tired, although the dog had slept there all morning. "
+    "Nobody in the house had noticed that the window was open."
+)
 SCRIPT = ROOT / "src" / "attlas" / "explorer" / "page" / "explorer.js"
 
 Figures = dict[str, list[float]]
@@ -51,6 +57,8 @@ def main() -> None:
         "--peers", nargs="*", choices=PEERS, default=PEERS, help="measured beside it"
     )
     parser.add_argument("--run", type=Path, help="a run of the recipe demo, for the tab Doubt")
+    parser.add_argument("--model", type=Path, help="an encoder of Hugging Face, shown by all")
+    parser.add_argument("--text", default=TEXT, help="that it reads; by default two sentences")
     parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
     if options.table:
@@ -66,6 +74,9 @@ def main() -> None:
     if load > 1:
         print(f"this machine is busy (load {load:.1f}): all of this is slower", file=sys.stderr)
     where = machine()
+    if options.model is not None:
+        keep_model(options.model, options.text, options.peers, where, quick=options.quick)
+        return
     times = 2 if options.quick else 5
     with tempfile.TemporaryDirectory() as folder:
         figures, agent = measured(Path(folder), times)
@@ -84,8 +95,27 @@ def main() -> None:
         },
         "peers": beside,
     }
+    if RECORD.is_file():
+        record |= {"model": json.loads(RECORD.read_text(encoding="utf-8")).get("model")}
     print(reported(record))
     if not options.quick:
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        write_table()
+
+
+def keep_model(model: Path, text: str, peers: list[str], where: Any, *, quick: bool) -> None:
+    """Measure the maps of one model and text in all tools, and keep that beside the rest."""
+    with tempfile.TemporaryDirectory() as folder:
+        beside = compared(Path(folder), peers, 1 if quick else 3, of_model(model, text))
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    record["model"] = {
+        "name": model.resolve().name,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": where,
+        "peers": beside,
+    }
+    print(reported(record))
+    if not quick:
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         write_table()
 

@@ -56,6 +56,10 @@ class Goal:
 
     def row(self, figures: dict[str, list[float]]) -> str:
         """The line of the table: the figure's median, and its spread."""
+        sign = "≥" if self.at_least else "≤"
+        if self.figure not in figures:
+            limit = "–" if self.limit is None else f"{sign} {self.write(self.limit)}"
+            return f"| {self.what} | {limit} | not measured | |"
         values = figures[self.figure]
         middle = median(values)
         spread = ""
@@ -64,7 +68,6 @@ class Goal:
         if self.limit is None:
             return f"| {self.what} | – | {self.write(middle)}{spread} | |"
         met = middle >= self.limit if self.at_least else middle <= self.limit
-        sign = "≥" if self.at_least else "≤"
         verdict = "met" if met else "**missed**"
         return (
             f"| {self.what} | {sign} {self.write(self.limit)} | {self.write(middle)}{spread} | "
@@ -113,18 +116,24 @@ GOALS = (
 def reported(record: Record) -> str:
     """Both tables, and where and when they were measured."""
     figures = record["figures"]
-    rows = [goal.row(figures) for goal in GOALS if goal.figure in figures]
+    rows = [goal.row(figures) for goal in GOALS]
     lines = ["| what | goal | measured | |", "|---|---|---|---|", *rows]
     if record["peers"]:
         lines += ["", *_beside(record["peers"])]
-    suite = {"date": record["date"], "machine": record["machine"], "measurements": []}
-    where = conditions({"explorer": suite})
     lines += [
         "",
         "Medians of five; in brackets, the least and the most. "
-        f"Load {record['load']:.1f} before; {record['browser']} without a GPU; " + where,
+        f"Load {record['load']:.1f} before; {record['browser']} without a GPU; " + _where(record),
     ]
+    if model := record.get("model"):
+        lines += ["", *_beside(model["peers"]), "", f"{model['name']}; {_where(model)}"]
     return "\n".join(lines)
+
+
+def _where(record: Record) -> str:
+    """The machine, the commit and the date."""
+    suite = {"date": record["date"], "machine": record["machine"], "measurements": []}
+    return conditions({"explorer": suite})
 
 
 def _beside(peers: list[Record]) -> list[str]:

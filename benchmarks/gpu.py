@@ -127,6 +127,11 @@ class Machine:
         """Return True if another case may begin."""
         return time.perf_counter() < min(self._end, self._part_end)
 
+    @property
+    def seconds_left(self) -> float:
+        """Until the end of the whole run."""
+        return max(0.0, self._end - time.perf_counter())
+
     def begin_part(self, seconds: float | None) -> None:
         """Let the next part have so many seconds; None = all that are left."""
         self._part_end = self._end if seconds is None else time.perf_counter() + seconds

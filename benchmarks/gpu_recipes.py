@@ -29,7 +29,11 @@ def base(machine: Any) -> dict[str, Any]:
 
 
 def trained(machine: Any, recipe: str) -> dict[str, Any]:
-    """Seconds of wall time, from the start of the command, to each validation and its BLEU."""
+    """Seconds of wall time, from the start of the command, to each validation and its BLEU.
+
+    Raises:
+        RuntimeError: If the command fails.
+    """
     if machine.device.type == "cpu":
         return {"left out": "a dry run trains no recipe"}
     if not Path("multi30k").is_dir():
@@ -42,11 +46,20 @@ def trained(machine: Any, recipe: str) -> dict[str, Any]:
             for setting in ("training.device=cuda", *WAYS[way]):
                 command += ["--set", setting]
             begun = time.time()
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            try:
+                done = subprocess.run(
+                    command,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=machine.seconds_left,
+                )
+            except subprocess.TimeoutExpired:
+                found[way] = {"left out": "the time was over before its end"}
+                continue
             seconds = time.time() - begun
             if done.returncode:
-                found[way] = {"error": done.stderr[-2000:]}
-                continue
+                raise RuntimeError(f"attlas train {recipe}, {way}: {done.stderr[-2000:]}")
             found[way] = {"seconds": seconds} | validations(run / "metrics.jsonl", seconds)
     return found
 

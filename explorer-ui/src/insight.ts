@@ -227,14 +227,19 @@ export const NUMBERS = [
 ] as const satisfies readonly (keyof HeadNumbers)[];
 
 /**
- * The same of a map of which a part is in view: from the numbers that came of all of it, of which there
- * are none of the mean of all heads (null).
+ * The same of a map of which a part is in view, or which is too long: from the numbers that came of all of
+ * it, of which there are none of the mean of all heads (null).
  */
-export function interpretationOfWhole(head: number | null, { layers, sampled }: Statistics, layer: number): string[] {
+export function interpretationOfWhole(
+  head: number | null,
+  { layers, sampled }: Statistics,
+  layer: number,
+  part: boolean,
+): string[] {
   const known = NUMBERS.map((name) => [name, layers[layer]?.[name]?.[head ?? -1] ?? NaN] as const);
   const numbers = { ...Object.fromEntries(known), left: 1, queries: 1 } as unknown as HeadNumbers;
   return [
     ...(Number.isNaN(numbers.max_weight) ? [] : interpretation(numbers, `Head ${head}`, false)),
-    `A part of the map is in view; numbers here are of ${sampled ? "a sample of its queries" : "all of it"}.`,
+    `${part ? "A part of the map is in view" : "The map is too long to be read here"}; numbers here are of ${sampled ? "a sample of its queries" : "all of it"}.`,
   ];
 }

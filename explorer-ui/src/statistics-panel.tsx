@@ -33,15 +33,16 @@ export function StatisticsPanel() {
   const [sheet, layer, answer, overview] = [now.sheet.value, explorer.layer.value, now.answer.value, now.overview.value];
   const weights = explorer.weights.value;
   // The other heads of the layer, a byte a weight, where it came with one head alone.
-  const all = sheet !== null && layer !== null && !sheet.coarse && same(sheet.excerpt, whole(layer));
+  const part = sheet !== null && layer !== null && !same(sheet.excerpt, whole(layer));
+  const all = sheet !== null && layer !== null && !sheet.coarse && !part;
   const alone = now.apart.value && all && sheet.head !== null;
-  const part = JSON.stringify([answer?.map, sheet?.layer, sheet?.excerpt]);
-  const { came } = useAsked(alone && holdsAll(layer, sheet.excerpt) ? part : null, `${alone} ${part}`, async (_, signal) => {
+  const drawn = JSON.stringify([answer?.map, sheet?.layer, sheet?.excerpt]);
+  const { came } = useAsked(alone && holdsAll(layer, sheet.excerpt) ? drawn : null, `${alone} ${drawn}`, async (_, signal) => {
     if (sheet === null) return [];
     const tile = await explorer.door.tile(answer?.map ?? "", sheet.layer, { excerpt: sheet.excerpt, head: null, rough: true }, signal);
     return Array.from({ length: tile.heads }, (_, head) => headOf(tile, head));
   });
-  const others = came.value?.asked === part ? came.value.found : [];
+  const others = came.value?.asked === drawn ? came.value.found : [];
   if (sheet === null || layer === null || answer === null || overview === null || weights === null) return null;
   const apart = now.apart.value && all;
   const shown = sheet.head ?? now.head.value;
@@ -73,7 +74,7 @@ export function StatisticsPanel() {
       <div class="aside">
         <h3>{headName(layer, shown)}</h3>
         <div id="interpretation">
-          {(all ? interpretation(numbersOf(weights), name, apart) : interpretationOfWhole(shown, overview.statistics, sheet.layer)).map((sentence) => (
+          {(all ? interpretation(numbersOf(weights), name, apart) : interpretationOfWhole(shown, overview.statistics, sheet.layer, part)).map((sentence) => (
             <p key={sentence}>{sentence}</p>
           ))}
         </div>

@@ -66,6 +66,16 @@ def test_the_table_says_where_and_when(record: dict[str, Any]) -> None:
         assert fact in reported(record)
 
 
+def test_the_maps_of_a_real_model_have_a_table_of_their_own(record: dict[str, Any]) -> None:
+    without = reported(record)
+    own = [{"name": "attlas", "heads": 72, "tokens": 31, "bytes": 5, "nodes": 6, "seconds": [0.5]}]
+    where = {"date": record["date"], "machine": record["machine"]}
+    found = reported(record | {"model": {"name": "MiniLM", "peers": own, **where}})
+    assert found.startswith(without)
+    assert "| 72 heads × 31 tokens, as one file |" in found
+    assert "\nMiniLM; " in found
+
+
 def test_the_table_replaces_what_is_between_its_markers(record: dict[str, Any]) -> None:
     once = with_goals(f"before\n{BEGIN}\nold\n{END}\nafter\n", record)
     assert "old" not in once

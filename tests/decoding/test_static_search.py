@@ -28,7 +28,7 @@ from attlas.models.transformer.static_steps import StaticDecoder
 from attlas.ops.cuda_graphs import Capture, Replayable
 from attlas.ops.linear import bf16_matmul, is_bf16_matmul
 from attlas.ops.topk import largest
-from attlas.patterns import both, causal, window
+from attlas.patterns import both, causal, landmarks, window
 from attlas.recording import observe
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -455,3 +455,18 @@ def test_what_cannot_be_captured_is_refused() -> None:
         check_static(model, torch.device("cpu"))
     with pytest.raises(AttlasError, match="a Transformer"):
         check_static(model, torch.device("cuda"))
+    hidden = sized("plain")
+    hidden.decoder.layers[0].self_attention.pattern = landmarks(0)
+    with pytest.raises(AttlasError, match="other patterns"):
+        check_static(hidden, torch.device("cuda"))
+
+
+@pytest.mark.parametrize("part", ["output", "decoder.layers.1", "decoder.layers.0.self_attention"])
+def test_a_hook_anywhere_is_refused_because_a_graph_would_not_call_it(part: str) -> None:
+    model = sized("plain")
+    assert check_static(model, torch.device("cuda")) is model
+    handle = model.get_submodule(part).register_forward_hook(lambda *given: None)
+    with pytest.raises(AttlasError, match="without hooks"):
+        check_static(model, torch.device("cuda"))
+    handle.remove()
+    assert check_static(model, torch.device("cuda")) is model

@@ -394,6 +394,11 @@ def test_of_a_part_of_a_map_the_numbers_are_those_of_the_whole(driver: Driver) -
         shown = reader.text(".statistics tr.shown td:nth-child(3)")
         assert shown == f"{100 * most:.0f} %"
         assert "Left out" not in reader.text("#inspected")
+        # The whole map, of which cells are drawn in place of weights.
+        reader.enter("#v=1&row=0&l=0&h=1&tab=statistics")  # no words beside so many tokens
+        driver.wait("page.querySelector('#interpretation p')")
+        whole = "The map is too long to be read here; numbers here are of all of it."
+        assert reader.text("#interpretation p:last-child") == whole
 
 
 def test_sinks_and_special_tokens_are_set_aside(reader: Reader, served: tuple[str, Trace]) -> None:

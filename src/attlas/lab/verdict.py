@@ -478,7 +478,8 @@ class All(Rule):
 
     Where some parts hold and others do not, the claim depends on the condition. Where a part does
     not hold and none holds, the claim does not hold: no verdict on the others could save it.
-    Where no part can be judged, the claim is not judged.
+    Where no part can be judged, the claim is not judged. Where some hold and the others cannot be
+    judged, it is undecided.
     """
 
     rules: tuple[Rule, ...]

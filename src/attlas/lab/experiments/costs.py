@@ -105,8 +105,8 @@ def parameters(context: Context) -> Iterator[Measurement]:
 
 
 _TWICE = (
-    "16 heads could take twice the time of one, and it held. Now it is a test of equivalence, from "
-    "0.8 to 1.25 times, which are usual bounds. They were chosen when the numbers were known."
+    "16 heads could take twice the time of one. Now it is a test of equivalence, from 0.8 to 1.25 "
+    "times, which are usual bounds. They were chosen when the numbers were known."
 )
 EXPERIMENTS = (
     Experiment(

@@ -132,9 +132,9 @@ EXPERIMENTS = (
         method="One attention layer of four heads reads one text, forward and back, with the "
         "patterns in turn. Dense is all pairs by the fused kernel; the same with the weights "
         "written out stands beside it. Local is a window. Strided is a window of the root of the "
-        "length, and each multiple of that root. Global is the local window and the first "
-        "position. attlas "
-        "computes windows and global positions by blocks, in which the hidden pairs are few. For "
+        "length, and each distance that is a multiple of that root. Global is the local window and "
+        "the first position. attlas computes windows and global positions by blocks, in which the "
+        "hidden pairs are few. For "
         "strides it has no such kernel: all pairs are computed, and a mask hides most of them. "
         "Bytes are those of the tensors that live at the same time. What the patterns can do is in "
         "`sparse-reviews` and `sparse-copying`.",

@@ -13,6 +13,7 @@ from attlas.models.transformer.model import Transformer
 from attlas.models.transformer.state import TransformerState
 from attlas.ops.cache import KeyValueCache
 from attlas.patterns import Causal, Everywhere, Pattern
+from attlas.recording.hooks import has_hooks
 
 
 class StaticDecoder:
@@ -79,6 +80,7 @@ class StaticDecoder:
         """
         return (
             type(model) is Transformer
+            and not has_hooks(model.modules())
             and type(model.decoder) is TransformerDecoder
             and len(model.decoder.layers) > 0
             and all(
