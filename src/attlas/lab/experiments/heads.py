@@ -80,7 +80,7 @@ def alike(context: Context) -> Iterator[Measurement]:
 
 
 def sentence(context: Context) -> Iterator[Measurement]:
-    """Rows that look at one key, rows that look at all, and the least focus of rows by entropy."""
+    """One entropy for rows that look at one key, and one for rows that look at all of them."""
     generator = torch.Generator().manual_seed(context.seed)
     length, dim = context.settings["length"], context.settings["dim"]
     query = torch.randn(1, 1, length, dim, generator=generator)
