@@ -41,7 +41,7 @@ from gpu_models import (  # noqa: E402
     training,
     translation,
 )
-from gpu_observe import observing, watching  # noqa: E402
+from gpu_observe import engine, observing, watching  # noqa: E402
 from gpu_recipes import base, tiny  # noqa: E402
 from torch import Tensor  # noqa: E402
 
@@ -183,12 +183,6 @@ class Machine:
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
-
-
-def engine(attention_map: FactoredAttentionMap) -> str:
-    """What answers for this map."""
-    found = attention_map.row_kernels((0, 1), frozenset())
-    return "blocks" if found is None else "kernels"
 
 
 NO_KERNELS = {

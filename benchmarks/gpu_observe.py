@@ -12,6 +12,12 @@ import attlas
 from attlas.recording import Trace
 
 
+def engine(attention_map: Any) -> str:
+    """What answers for this map."""
+    found = attention_map.row_kernels((0, 1), frozenset())
+    return "blocks" if found is None else "kernels"
+
+
 def observing(machine: Any) -> dict[str, Any]:
     """A forward pass of a Llama of 4 layers and 16 heads of 128, plain and observed; the entropy
     and the summary of one layer beside it.
@@ -23,9 +29,7 @@ def observing(machine: Any) -> dict[str, Any]:
         ids = torch.randint(0, model.config.vocab_size, (1, tokens), device=machine.device)
         trace = _observed(model, ids)
         layer: Any = trace[next(iter(trace))]
-        found[f"{tokens:,} tokens"] = {
-            "engine": "blocks" if layer.row_kernels((0, 1), frozenset()) is None else "kernels"
-        } | machine.compare(
+        found[f"{tokens:,} tokens"] = {"engine": engine(layer)} | machine.compare(
             3,
             plain=partial(_plain, model, ids),
             observed=partial(_observed, model, ids),

@@ -12,7 +12,7 @@ from attlas.explorer import app, backends
 from attlas.explorer.notes import NotesFile
 from attlas.patterns import everywhere
 from attlas.recording import FactoredAttentionMap, Trace
-from support.page_visits import Reader, page_requests, serving, well_behaved
+from support.page_visits import SAVED, SAVED_TEXT, Reader, page_requests, serving, well_behaved
 from support.webdriver import Driver
 
 pytestmark = [
@@ -108,15 +108,6 @@ def test_a_file_opened_from_disk_shows_the_weights_of_the_trace(
         network_again(driver)
 
 
-SAVED = """
-window.saved = [];
-const create = URL.createObjectURL;
-URL.createObjectURL = blob => { window.saved.push(blob); return create.call(URL, blob); };
-HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
-"""
-TEXT = "const done = arguments[arguments.length - 1]; window.saved.at(-1).text().then(done)"
-
-
 def test_the_file_that_the_menu_saves_opens_from_disk_with_what_was_on_screen(
     driver: Driver, tmp_path: Path
 ) -> None:
@@ -136,7 +127,7 @@ def test_the_file_that_the_menu_saves_opens_from_disk_with_what_was_on_screen(
         driver.click("#export-html")
         driver.wait("window.saved.length === 1 && page.querySelector('#notice').checkVisibility()")
         assert reader.text("#notice") == "Saved as attlas-a-trace.html"
-        page = driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+        page = driver.ask("POST", "/execute/async", {"script": SAVED_TEXT, "args": []})
         assert driver.run("return window.named") == "attlas-a-trace.html"
     (tmp_path / "x.html").write_text(page, encoding="utf-8", newline="")
     try:

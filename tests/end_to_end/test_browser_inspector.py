@@ -15,7 +15,7 @@ from PIL import Image
 from attlas.explorer import app
 from attlas.patterns import everywhere
 from attlas.recording import DenseAttentionMap, FactoredAttentionMap, Trace
-from support.page_visits import Reader, serving, well_behaved
+from support.page_visits import SAVED, SAVED_TEXT, Reader, serving, well_behaved
 from support.webdriver import DOWN, END, ENTER, ESCAPE, HOME, LEFT, RIGHT, SHIFT, Driver
 
 pytestmark = [
@@ -442,21 +442,12 @@ def test_the_other_direction_is_chosen_and_kept_by_the_link(
     assert "p=s4&d=s" in reader.link()
 
 
-SAVED = """
-window.saved = [];
-const create = URL.createObjectURL;
-URL.createObjectURL = blob => { window.saved.push(blob); return create.call(URL, blob); };
-HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
-"""
-TEXT = "const done = arguments[arguments.length - 1]; window.saved.at(-1).text().then(done)"
-
-
 def test_what_is_exported_is_what_is_on_screen(reader: Reader, served: tuple[str, Trace]) -> None:
     enter(reader, "#v=1&row=0&l=1&h=2&q=1-4&k=2-5")
     reader.driver.run(SAVED)
     reader.driver.run("page.querySelector('#export-csv').click()")
     reader.driver.wait("window.saved.length === 1")
-    text = reader.driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+    text = reader.driver.ask("POST", "/execute/async", {"script": SAVED_TEXT, "args": []})
     lines = list(csv.DictReader(io.StringIO(text)))
     rows = weights(served[1], 1, 2)
     assert [(int(line["row"]), int(line["key"])) for line in lines] == [
@@ -468,7 +459,7 @@ def test_what_is_exported_is_what_is_on_screen(reader: Reader, served: tuple[str
     assert lines[-1]["key_token"] == WORDS[5]
     reader.driver.run("page.querySelector('#export-svg').click()")
     reader.driver.wait("window.saved.length === 2")
-    svg = reader.driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+    svg = reader.driver.ask("POST", "/execute/async", {"script": SAVED_TEXT, "args": []})
     assert svg.startswith("<svg ")
     assert "rows 1–4 × keys 2–5" in svg
     assert "0–100 %, by the root" in svg
@@ -511,7 +502,7 @@ def test_an_exported_picture_has_words_at_both_axes_as_many_as_fit(
         driver.run(SAVED)
         driver.run("page.querySelector('#export-svg').click()")
         driver.wait("window.saved.length === 1")
-        svg = driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+        svg = driver.ask("POST", "/execute/async", {"script": SAVED_TEXT, "args": []})
         named = [int(number) for number in re.findall(r">w(\d+)</text>", svg)]
         rows = named[: len(named) // 2]
         assert named == rows * 2
@@ -563,7 +554,7 @@ def test_a_picture_says_how_many_tokens_are_named_where_not_all_are(driver: Driv
             driver.run(SAVED)
             driver.run("page.querySelector('#export-svg').click()")
             driver.wait("window.saved.length === 1")
-            svg = driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+            svg = driver.ask("POST", "/execute/async", {"script": SAVED_TEXT, "args": []})
             assert (re.search(r"Colours: [^<]* · 1 of \d+ tokens is named<", svg) is not None) == (
                 named is not None
             )

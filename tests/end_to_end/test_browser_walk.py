@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.page_visits import Reader
+from support.page_visits import SAVED, SAVED_TEXT, Reader
 from support.small_models import saved
 from support.webdriver import END, ENTER, HOME, RIGHT, Driver
 
@@ -23,14 +23,6 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.xdist_group("browser"),
 ]
-
-SAVED = """
-window.saved = [];
-const create = URL.createObjectURL;
-URL.createObjectURL = blob => { window.saved.push(blob); return create.call(URL, blob); };
-HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
-"""
-TEXT = "const done = arguments[arguments.length - 1]; window.saved.at(-1).text().then(done)"
 
 
 def test_a_new_user_finds_compares_doubts_and_keeps_a_head(tmp_path: Path, driver: Driver) -> None:
@@ -97,7 +89,7 @@ def _walked(reader: Reader, page: Path) -> str:
     driver.click("summary")
     driver.click("#export-html")
     driver.wait("window.saved.length === 1", seconds=60)
-    text = driver.ask("POST", "/execute/async", {"script": TEXT, "args": []})
+    text = driver.ask("POST", "/execute/async", {"script": SAVED_TEXT, "args": []})
     page.write_text(text, encoding="utf-8", newline="")
     return reader.link()
 

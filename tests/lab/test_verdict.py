@@ -2,7 +2,6 @@
 
 import math
 import statistics
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attlas.errors import DataError
-from attlas.lab.experiment import Measurement
-from attlas.lab.report import measurements
-from attlas.lab.results import SeedResult
 from attlas.lab.verdict import (
     Alike,
     AlikeRatio,
@@ -344,15 +340,3 @@ def test_a_rule_of_parts_that_cannot_be_judged_is_not_judged() -> None:
     part = Provided(Difference("accuracy", A, B), "accuracy", 0.9, A)
     assert All(part, part).judge(numbers).outcome == "not judged"
     assert All(part, Difference("accuracy", A, B)).judge(numbers).outcome == "undecided"
-
-
-def test_a_number_that_is_called_deterministic_and_differs_between_seeds_is_an_error() -> None:
-    def results(*values: float) -> Any:
-        return [
-            SeedResult("name", "full", seed, "key", (Measurement("bytes", v, {"n": 1}),), {})
-            for seed, v in enumerate(values)
-        ]
-
-    assert measurements(results(5.0, 5.0), ("bytes",)).rows[0][:2] == ("bytes", "n 1")
-    with pytest.raises(DataError, match="one number of bytes, which is called deterministic"):
-        measurements(results(5.0, 6.0), ("bytes",))

@@ -12,6 +12,15 @@ from starlette.applications import Starlette
 
 from support.webdriver import Driver
 
+# Run in a page, it keeps what the page saves: its blobs, and the name of the newest.
+SAVED = """
+window.saved = [];
+const create = URL.createObjectURL;
+URL.createObjectURL = blob => { window.saved.push(blob); return create.call(URL, blob); };
+HTMLAnchorElement.prototype.click = function () { window.named = this.download; };
+"""
+SAVED_TEXT = "const done = arguments[arguments.length - 1]; window.saved.at(-1).text().then(done)"
+
 
 @contextlib.contextmanager
 def serving(application: Starlette) -> Iterator[str]:

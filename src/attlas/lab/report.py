@@ -12,7 +12,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attlas._files import write_durably
-from attlas.errors import DataError
 from attlas.figures import save
 from attlas.figures.fonts import BASE
 from attlas.lab.examples import KeptExample, write_page, write_picture
@@ -320,12 +319,6 @@ def measurements(results: Sequence[SeedResult], deterministic: Sequence[str] = (
         low, high = interval(numbers)
         mean = sum(numbers) / len(numbers)
         fixed = metric in deterministic
-        if fixed and min(numbers) != max(numbers):
-            raise DataError(
-                f"one number of {metric}, which is called deterministic",
-                f"{min(numbers)} and {max(numbers)} of two seeds ({under})",
-                "take it out of the experiment's deterministic metrics",
-            )
         mean = numbers[0] if fixed else mean
         rows.append((metric, under, with_interval(mean, low, high, fixed)))
     return Cells(("metric", "condition", "mean (95 % interval)"), tuple(rows))

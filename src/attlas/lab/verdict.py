@@ -13,7 +13,7 @@ import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import ClassVar, Literal
 
 from attlas.errors import DataError
@@ -38,6 +38,18 @@ class Measurements:
 
     by_seed: Mapping[int, Sequence[tuple[str, Condition, float]]]
     deterministic: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        first: dict[tuple[str, str], float] = {}
+        for metric, where, value in chain.from_iterable(self.by_seed.values()):
+            known = first.setdefault((metric, _condition_text(where)), value)
+            if metric in self.deterministic and value != known:
+                raise DataError(
+                    f"one number of {_metric_text(metric, where)} with every seed, as it is called "
+                    "deterministic",
+                    f"{known} and {value}",
+                    "take it out of the deterministic metrics of the experiment",
+                )
 
     def values(self, metric: str, where: Condition) -> dict[int, float]:
         """The number of each seed that was measured under `where`.
@@ -168,13 +180,7 @@ def _judged_between(
         return Judgement(
             "undecided", mean, low, high, f"{description}: {mean}, which is not finite"
         )
-    if deterministic:
-        if min(effects) != max(effects):
-            raise DataError(
-                f"one number of {description} with every seed, as it is called deterministic",
-                f"{min(effects)} to {max(effects)}",
-                "take its metric out of the deterministic ones of the experiment",
-            )
+    if deterministic:  # the same with every seed: `Measurements` has checked it
         mean = low = high = effects[0]
     outcome: Outcome = "undecided"
     if low_bound <= low and high <= high_bound:

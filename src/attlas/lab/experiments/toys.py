@@ -14,7 +14,7 @@ from attlas.lab.experiment import (
 )
 from attlas.lab.sources import chapter_17, lesson
 from attlas.lab.trainings import score, trained
-from attlas.lab.verdict import ONE_TEST, All, Difference, InRange, Provided, Ratio, Rule, Widens
+from attlas.lab.verdict import ONE_TEST, All, Difference, InRange, Provided, Ratio, Widens
 
 TOKENS, SEQUENCES = "token accuracy", "sequence accuracy"
 GAIN = "gain of a doubled width in token accuracy"
@@ -121,19 +121,10 @@ def beams(context: Context) -> Iterator[Measurement]:
             yield Measurement(SEQUENCES, found.sequence_accuracy, where)
 
 
-def _learnt(rule: Rule, *models: Condition) -> Provided:
-    """The rule, where one of the models has learnt half of the tokens."""
-    return Provided(rule, TOKENS, 0.5, *models)
-
-
 def _beams(length: int, one: int, other: int) -> tuple[Condition, Condition]:
     return {"length": length, "beam": one}, {"length": length, "beam": other}
 
 
-_GUARDED = (
-    "it was judged whatever the models had learnt. Now one of those that it compares must be right "
-    "on half of the tokens."
-)
 _ADDED = (
     "the accuracies were known. No model is right on half of the tokens, where a guess is right on "
     "1 of 18. The claims are about searches, so they are judged all the same."
@@ -308,14 +299,17 @@ EXPERIMENTS = (
                 "Feeding the model's own tokens half of the time gives better results than "
                 "teacher forcing alone.",
                 Source("Bengio et al., 2015", "section 2", read=False),
-                _learnt(
+                Provided(
                     Difference(TOKENS, {"right tokens": "half"}, {"right tokens": "always"}),
+                    TOKENS,
+                    0.5,
                     {"right tokens": "half"},
                     {"right tokens": "always"},
                 ),
                 "Teacher forcing alone that is as good.",
                 judged_at=("full",),
-                revised=_GUARDED,
+                revised="it was judged whatever the models had learnt. Now one of those that it "
+                "compares must be right on half of the tokens.",
             ),
         ),
     ),
