@@ -1,4 +1,5 @@
 import { type Plugin, build, defineConfig } from "vite";
+import { preactParts } from "./preact-parts.ts";
 
 const optimization = { inlineConst: { mode: "all", pass: 3 } } as const; // a constant is shorter than its name
 
@@ -34,7 +35,7 @@ const own = `
   viewed vnode wait waiting weightsOf wheeled whenChanged wide withSheet word words writes writing
   zoom
 `;
-const minify = { mangleProps: { include: new RegExp(`^(${own.trim().split(/\s+/).join("|")})$`) } } as const;
+const minify = { compress: { target: "es2022", treeshake: { propertyReadSideEffects: false, unknownGlobalSideEffects: false, annotations: true } }, mangleProps: { include: new RegExp(`^(${own.trim().split(/\s+/).join("|")})$`) } } as const;
 const oxc = { jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" } } as const;
 
 /**
@@ -52,6 +53,7 @@ function others(): Plugin {
         await build({
           configFile: false,
           oxc,
+          plugins: [preactParts()],
           logLevel: "error",
           build: {
             outDir,
@@ -76,7 +78,7 @@ function others(): Plugin {
 export default defineConfig({
   base: "./",
   oxc,
-  plugins: [others()],
+  plugins: [preactParts(), others()],
   build: {
     outDir: "../src/attlas/explorer/page",
     emptyOutDir: true,

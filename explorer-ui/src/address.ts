@@ -146,8 +146,8 @@ export function read(hash: string): Link {
     found[name] = parsed;
   }
   const { rows, keys, text, ...link } = found as unknown as Flat;
-  if ((rows === null) !== (keys === null)) throw damaged("one of q and k alone");
-  return { ...link, text: text || null, view: rows !== null && keys !== null ? { rows, keys } : null };
+  if ((!rows) !== (!keys)) throw damaged("one of q and k alone");
+  return { ...link, text: text || null, view: rows && keys ? { rows, keys } : null };
 }
 
 /** A link whose part in view is two parts, as it is written. */
@@ -211,7 +211,7 @@ function upTo(most: number, text: string): number | null {
 function headsOf(text: string): Head[] | null {
   const heads = text.split("_").map((part) => {
     const match = /^(\d{1,9})\.(\d{1,9})$/.exec(part);
-    return match === null ? null : { layer: Number(match[1]), head: Number(match[2]) };
+    return !match ? null : { layer: Number(match[1]), head: Number(match[2]) };
   });
   return heads.length < MOST_HEADS && heads.every((head) => head !== null) ? heads : null;
 }
@@ -226,7 +226,7 @@ function range({ from, to }: Span): string {
 
 function span(text: string): Span | null {
   const match = /^(\d{1,9})-(\d{1,9})$/.exec(text);
-  if (match === null) return null;
+  if (!match) return null;
   const [from, last] = [Number(match[1]), Number(match[2])];
   return from <= last ? { from, to: last + 1 } : null;
 }
@@ -241,7 +241,7 @@ function place({ side, index, partner }: Place): string {
 
 function placeOf(text: string): Place | null {
   const match = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text);
-  if (match === null) return null;
+  if (!match) return null;
   const side = match[1] === "t" ? "target" : "source";
   const own = { side, index: Number(match[2]) } as const;
   return match[3] === undefined ? own : { ...own, partner: Number(match[3]) };

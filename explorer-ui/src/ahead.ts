@@ -32,7 +32,7 @@ export class Sheets {
   /** Ask for what the reader may choose next, if it stays so for a moment; null: for nothing. */
   expect(answer: Answer, wanted: Wanted | null): void {
     clearTimeout(this.resting);
-    if (wanted === null || this.isNext(answer, wanted)) return;
+    if (!wanted || this.isNext(answer, wanted)) return;
     this.resting = setTimeout(() => {
       this.next?.request.abort();
       const request = new AbortController();
@@ -55,7 +55,7 @@ export class Sheets {
   get(answer: Answer, wanted: Wanted, signal: AbortSignal): Promise<Sheet | null> {
     clearTimeout(this.resting);
     const next = this.isNext(answer, wanted);
-    if (next === null) return this.asked(answer, wanted, signal);
+    if (!next) return this.asked(answer, wanted, signal);
     // It was chosen: from now on it ends with what was chosen, not with the next expectation.
     this.next = null;
     signal.addEventListener("abort", () => next.request.abort());
@@ -76,7 +76,7 @@ export class Sheets {
   private async asked(answer: Answer, { layer: index, head, excerpt }: Wanted, signal: AbortSignal): Promise<Sheet | null> {
     const { map, layers } = answer;
     const layer = layers[index];
-    if (map === null || layer === undefined) return null;
+    if (map === null || !layer) return null;
     const name = JSON.stringify([map, index, excerpt]);
     return sheet(this.door, map, { layer, index, head }, excerpt, signal, () => {
       if (this.tokens?.name !== name) {

@@ -23,10 +23,10 @@ export function AlignmentPanel() {
     explorer.gold.value = found?.links ?? [];
     return () => (explorer.gold.value = []);
   }, [found]);
-  if (layer === null || !across) {
+  if (!layer || !across) {
     return <p class="hint empty">Choose a layer that looks from the target to the source.</p>;
   }
-  if (found === null) return <Meanwhile problem={problem.value} doing="Comparing the links…" />;
+  if (!found) return <Meanwhile problem={problem.value} doing="Comparing the links…" />;
   return (
     <div class="doubt">
       <div class="aside" id="alignment">

@@ -8,8 +8,8 @@ import * as wording from "./wording.ts";
 export function AskPanel() {
   const explorer = useExplorer();
   const model = explorer.now.model.value;
-  if (model === null) return <div class="ask" />;
-  return model.texts === null ? <AskForm /> : <TextList texts={model.texts} />;
+  if (!model) return <div class="ask" />;
+  return !model.texts ? <AskForm /> : <TextList texts={model.texts} />;
 }
 
 function AskForm() {
@@ -22,14 +22,14 @@ function AskForm() {
   const busy = explorer.now.translating.value !== null;
   useEffect(() => {
     const area = field.current;
-    if (area === null) return;
+    if (!area) return;
     const fit = () => {
       area.style.setProperty("height", "auto");
       area.style.setProperty("height", `${area.scrollHeight}px`);
     };
     fit();
     const observer = new ResizeObserver(fit);
-    if (form.current !== null) observer.observe(form.current);
+    if (form.current) observer.observe(form.current);
     return () => observer.disconnect();
   }, [text]);
   return (
@@ -118,10 +118,10 @@ export function Messages() {
   });
   const answer = now.answer.value;
   const facts = now.model.value?.facts;
-  const remarks = answer === null ? [] : [...answer.remarks, wording.absence(answer)].filter((one) => one !== "");
+  const remarks = !answer ? [] : [...answer.remarks, wording.absence(answer)].filter((one) => one !== "");
   return (
     <div class="messages">
-      <p id="problem" class="problem" role="alert" hidden={problem === null}>
+      <p id="problem" class="problem" role="alert" hidden={!problem}>
         <span>{problem?.message ?? ""}</span>
         {problem?.gone === true && (
           <button type="button" onClick={() => explorer.retry()}>
@@ -131,9 +131,9 @@ export function Messages() {
       </p>
       <section
         id="result"
-        class={now.translating.value !== null && answer !== null ? "result stale" : "result"}
+        class={now.translating.value !== null && answer ? "result stale" : "result"}
         aria-labelledby="result-title"
-        hidden={answer === null || (answer.text == null && remarks.length === 0)}
+        hidden={!answer || (answer.text == null && remarks.length === 0)}
       >
         <h2 id="result-title" hidden={answer?.text == null}>
           {wording.taskWords(facts?.task).result}

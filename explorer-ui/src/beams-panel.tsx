@@ -20,7 +20,7 @@ export function BeamsPanel() {
   const map = answer?.map ?? null;
   const { came, problem } = useAsked(map, map ?? "", (map, signal) => door.beams?.(map, signal));
   const known = came.value;
-  if (known === null || answer === null) {
+  if (!known || !answer) {
     return <Meanwhile problem={problem.value} doing="Searching…" />;
   }
   const beams = known.found;

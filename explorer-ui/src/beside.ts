@@ -24,7 +24,7 @@ export class Beside {
     this.request.abort();
     this.found.value = null;
     const door = source === null ? undefined : this.door.other?.(source);
-    if (door === undefined || answer === null || sheet === null || sheet.preview) return;
+    if (!door || !answer || !sheet || sheet.preview) return;
     const { signal: stop } = (this.request = new AbortController());
     try {
       const of = JSON.stringify([source, row, sentence, forced]);

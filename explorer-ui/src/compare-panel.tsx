@@ -59,7 +59,7 @@ export function ComparePanel() {
   const named = (index: number | null | undefined, { layer, head }: { layer: number; head: number | null }) => {
     const own = layers[layer];
     const from = source === null ? "" : `${sources[index ?? 0]}: `;
-    return own === undefined ? "" : from + headName(own, head);
+    return !own ? "" : from + headName(own, head);
   };
   let [a, b]: (Matrix | null)[] = [explorer.weights.value, null];
   let names: string[];
@@ -70,7 +70,7 @@ export function ComparePanel() {
     const shown = { layer: now.layer.value, head: now.head.value };
     names = [named(explorer.door.source, shown), named(source, shown)];
   } else {
-    if (one === undefined || other === undefined) {
+    if (!one || !other) {
       return hint("Select a second head in the grid: its map stands here, and the difference of the two.");
     }
     if (!explorer.alike(other)) {
@@ -79,7 +79,7 @@ export function ComparePanel() {
     [a, b] = [explorer.matrixOf(one), explorer.matrixOf(other)];
     names = [named(null, one), named(null, other)];
   }
-  if (layer === null || a === null || b === null || a === undefined || b === undefined || a.values.length !== b.values.length) {
+  if (!layer || a === null || !b || !a || b === undefined || a.values.length !== b.values.length) {
     return hint("The weights of the second head are on their way.");
   }
   const { moved, correlation, matrix } = difference(a, b);
@@ -140,7 +140,7 @@ function Small({ title, matrix, ramp, shade, ticks: numbers }: SmallMap) {
     theme.changes.value;
     const [layer, pinned] = [explorer.layer.value, now.pinned.value];
     const place = pinned ?? now.pointed.value;
-    if (sheet === null || near === null || layer === null) return;
+    if (!sheet || !near || !layer) return;
     map.current?.draw({
       layer,
       view: now.view.value ?? sheet.excerpt,

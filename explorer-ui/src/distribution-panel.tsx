@@ -28,7 +28,7 @@ export function DistributionPanel() {
   const whole = useRef<HTMLParagraphElement>(null);
   const { now } = explorer;
   useEffect(() => {
-    if (list.current !== null) bars.current = new Bars(list.current);
+    if (list.current) bars.current = new Bars(list.current);
     draw();
   }, []);
   const draw = () => {
@@ -37,7 +37,7 @@ export function DistributionPanel() {
     const reading = explorer.reading.value;
     const pointed = explorer.place.value;
     const [scale, order, kind] = [now.scale.value, now.order.value, explorer.kind];
-    if (reading === null || sheet === null || layer === null || pointed === null || sheet.coarse) return;
+    if (!reading || !sheet || !layer || !pointed || sheet.coarse) return;
     const place = placeOf(reading, pointed);
     const target = place.side === "target";
     const [own, across, spans] = target
@@ -51,7 +51,7 @@ export function DistributionPanel() {
     const numbers = toward(reading, place).slice(from, to);
     const labels = across.slice(from, to);
     const write = (element: HTMLElement | null, text: string) => {
-      if (element !== null) [element.textContent, element.hidden] = [text, text === ""];
+      if (element) [element.textContent, element.hidden] = [text, text === ""];
     };
     write(title.current, wording.title(place, label?.text ?? "", kind));
     write(note.current, wording.note(place, kind, numbers));

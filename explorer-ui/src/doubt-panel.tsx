@@ -35,15 +35,15 @@ function Doubt() {
     },
     now.joined.value ? (reading?.keySpans ?? null) : null,
   );
-  const key = asked === null ? "" : JSON.stringify([answer?.map, asked]);
+  const key = !asked ? "" : JSON.stringify([answer?.map, asked]);
   const { came: effects, problem, waiting } = useAsked(answer?.map == null ? null : asked, key, (asked, signal) =>
     door.doubt?.(answer?.map ?? "", asked, signal),
   );
-  const own = asked === null || answer?.map == null ? "" : adversaryKey(answer.map, asked);
+  const own = !asked || answer?.map == null ? "" : adversaryKey(answer.map, asked);
   const search = sought.value?.own === own && own !== "" ? sought.value : null;
   const share = useSignal(0);
   const { came: adversary, problem: lost, waiting: searching } = useAsked(search && own, search, (_, signal) => {
-    if (asked === null) return;
+    if (!asked) return;
     const map = answer?.map ?? "";
     const timer = setInterval(() => door.searched?.(map, asked, signal).then((done) => (share.value = done ?? 0), () => {}), 500);
     return door.adversary?.(map, asked, signal).finally(() => clearInterval(timer));
@@ -55,11 +55,11 @@ function Doubt() {
       </p>
     );
   }
-  if (asked === null || !answer?.doubt) return null;
+  if (!asked || !answer?.doubt) return null;
   const layer = answer.layers[asked.layer];
   const sheet = now.sheet.value;
   const tokens = (axis: "rows" | "keys") => (index: number) =>
-    sheet === null || sheet.coarse ? `${index}` : (sheet[axis][index - sheet.excerpt[axis].from]?.text ?? `${index}`);
+    !sheet || sheet.coarse ? `${index}` : (sheet[axis][index - sheet.excerpt[axis].from]?.text ?? `${index}`);
   const names: Names = { row: tokens("rows"), key: tokens("keys") };
   const came = effects.value;
   // Whether what came is of the row and the key that are asked for.
@@ -70,7 +70,7 @@ function Doubt() {
   return (
     <div class="doubt">
       <div class="aside">
-        <h3>Does the output need {layer === undefined ? "this head" : headName(layer, asked.head)}?</h3>
+        <h3>Does the output need {!layer ? "this head" : headName(layer, asked.head)}?</h3>
         <Trouble said={problem.value || lost.value} />
         <label>
           Output{" "}
@@ -110,7 +110,7 @@ function Doubt() {
           A small change does not make the head useless: other heads may stand in for it.
         </p>
       </div>
-      {came === null ? (
+      {!came ? (
         <p class="hint empty" hidden={problem.value !== ""}>
           Reading the text again…
         </p>
@@ -128,14 +128,14 @@ function Doubt() {
               {[came.found.how, ...came.found.changes.map(({ does }) => does)].join(" ")}
             </p>
             <p class="seek">
-              {search !== null && searching.value ? (
+              {search && searching.value ? (
                 <>
                   <span role="status">Searching for other weights of the same output…</span> {percent(share.value)}{" "}
                   <button type="button" onClick={() => (sought.value = null)}>
                     Stop
                   </button>
                 </>
-              ) : other === null ? (
+              ) : !other ? (
                 <button id="adversary" type="button" onClick={() => (sought.value = { own })}>
                   Search for other weights of the same output
                 </button>
@@ -194,7 +194,7 @@ interface Shown {
 function EffectTable({ asked, effects, names, other }: Shown) {
   const explorer = useExplorer();
   const answer = explorer.now.answer.value;
-  if (answer === null) return null;
+  if (!answer) return null;
   const changes: readonly Effect[] = [...effects.changes, ...(other?.changes ?? [])];
   return (
     <table id="effects">

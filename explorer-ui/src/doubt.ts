@@ -14,13 +14,13 @@ type Asked = Pick<State, "answer" | "sheet" | "layer" | "head" | "pinned" | "out
 export function question(state: Asked, words: readonly Span[] | null = null): DoubtQuestion | null {
   const { answer, sheet, layer, head, pinned, output, weight, erased } = state;
   const [doubt, described] = [answer?.doubt, answer?.layers[layer]];
-  if (!doubt || described === undefined || answer?.map == null) return null;
-  const place = sheet === null || sheet.coarse || sheet.layer !== layer ? null : pinned;
+  if (!doubt || !described || answer?.map == null) return null;
+  const place = !sheet || sheet.coarse || sheet.layer !== layer ? null : pinned;
   const target = place?.side === "target";
   const rowAt = target ? place.index : place?.partner;
-  const keyAt = place === null ? undefined : target ? place.partner : place.index;
-  const own = rowAt === undefined || sheet === null ? null : rowAt + sheet.excerpt.rows.from;
-  const key = keyAt === undefined || sheet === null ? null : keyAt + sheet.excerpt.keys.from;
+  const keyAt = !place ? undefined : target ? place.partner : place.index;
+  const own = rowAt === undefined || !sheet ? null : rowAt + sheet.excerpt.rows.from;
+  const key = keyAt === undefined || !sheet ? null : keyAt + sheet.excerpt.keys.from;
   const rows = doubt.rows[layer] ?? false;
   const chosen = output !== null && output < doubt.outputs.length ? output : null;
   const which = chosen ?? (rows && own !== null ? own : doubt.first);
@@ -43,9 +43,9 @@ function single(place: number, size: number): Span | null {
 
 /** The pieces of the word in which a key is; null where pieces stand alone. */
 function word(answer: Answer, layer: number, key: number | null, words: readonly Span[] | null, from: number): Span | null {
-  if (key === null || words === null || answer.doubt?.keys[layer] !== true) return null;
+  if (key === null || !words || answer.doubt?.keys[layer] !== true) return null;
   const found = words.find((span) => key - from >= span.from && key - from < span.to);
-  return found === undefined ? null : { from: found.from + from, to: found.to + from };
+  return !found ? null : { from: found.from + from, to: found.to + from };
 }
 
 /** What of a question decides about other weights of the same output. */

@@ -65,7 +65,7 @@ export class Embedded implements Door {
 
   text(row: number): Promise<Answer> {
     const held = this.content.answers[row];
-    if (held === undefined) return Promise.reject(missing("text", row));
+    if (!held) return Promise.reject(missing("text", row));
     const { text, score, blank, layers, remarks, prompt } = held;
     return Promise.resolve({ text, score, blank, layers, remarks, prompt: prompt ?? 0, map: String(row) });
   }
@@ -85,7 +85,7 @@ export class Embedded implements Door {
 
   async tile(map: string, layer: number, { excerpt, head }: Part): Promise<Tile> {
     const described = this.held(map).layers[layer];
-    if (described === undefined) throw missing("layer", layer);
+    if (!described) throw missing("layer", layer);
     return cut(await this.whole(map, layer), described, excerpt, head);
   }
 
@@ -107,13 +107,13 @@ export class Embedded implements Door {
     const packed = this.held(map).tiles[layer];
     if (packed) return kept(this.tiles, `${map} ${layer}`, () => unpack(bytes(packed)));
     const tile = (await this.overview(map))[layer];
-    if (tile === undefined) throw missing("layer", layer);
+    if (!tile) throw missing("layer", layer);
     return tile;
   }
 
   private held(map: string): Held {
     const held = this.content.answers[Number(map)];
-    if (held === undefined) throw missing("map", map);
+    if (!held) throw missing("map", map);
     return held;
   }
 }

@@ -50,13 +50,13 @@ export function farther(excerpt: Excerpt, layer: Layer): Excerpt {
 /** Of another layer the same places, where it has them; else all of it. */
 export function carried(excerpt: Excerpt | null, from: Layer | null, to: Layer): Excerpt {
   const alike = from?.queries === to.queries && from.keys === to.keys;
-  return excerpt !== null && alike ? excerpt : whole(to);
+  return excerpt && alike ? excerpt : whole(to);
 }
 
 /** What a link says of the part in view, where this layer has it; else all of it. */
 export function fitted(excerpt: Excerpt | null, layer: Layer): Excerpt {
   const inside = ({ from, to }: Span, most: number) => 0 <= from && from < to && to <= most;
-  return excerpt !== null && inside(excerpt.rows, layer.queries) && inside(excerpt.keys, layer.keys)
+  return excerpt && inside(excerpt.rows, layer.queries) && inside(excerpt.keys, layer.keys)
     ? excerpt
     : whole(layer);
 }

@@ -150,7 +150,7 @@ export class Explorer {
     const to = state.answer?.layers[layer];
     const there = from === change.layer(state) && this.shows(state.layer, state.head, excerpt);
     if (there) this.set({ view: excerpt }); // what is on its way comes to the same part
-    if (to !== undefined) void this.show(layer, head, carried(excerpt, from, to));
+    if (to) void this.show(layer, head, carried(excerpt, from, to));
   }
 
   /** Select a head beside the one that is shown, or let it go. */
@@ -161,7 +161,7 @@ export class Explorer {
   /** The weights of a head in the part that is in view; null while they are not there. */
   matrixOf({ layer, head }: Head): Matrix | null {
     const sheet = this.now.sheet.value;
-    if (sheet === null) return null;
+    if (!sheet) return null;
     if (layer === sheet.layer && (sheet.head === null || sheet.head === head)) {
       return change.weightsOf(sheet, head);
     }
@@ -177,7 +177,7 @@ export class Explorer {
   /** Weights as words are read from them: of pieces, or joined. */
   read(matrix: Matrix | null): Reading | null {
     const sheet = this.now.sheet.value;
-    if (matrix === null || sheet === null) return null;
+    if (!matrix || !sheet) return null;
     const { rows, keys } = sheet;
     if (!this.now.joined.value || sheet.coarse) {
       const [rowSpans, keySpans] = [pieceSpans(rows.length), pieceSpans(keys.length)];
@@ -201,10 +201,10 @@ export class Explorer {
   /** Ask once more for what did not come. */
   retry(): void {
     const { model, answer, row, view, layer, head } = this.state;
-    if (model === null || answer === null) void this.begin(this.address?.read() ?? "");
-    else if (model.texts === null && this.draft.peek() !== this.state.sentence) void this.translate(this.draft.peek());
-    else if (row !== null && this.state.sheet === null) void this.open(row);
-    else if (view !== null) void this.show(layer, head, view);
+    if (!model || !answer) void this.begin(this.address?.read() ?? "");
+    else if (!model.texts && this.draft.peek() !== this.state.sentence) void this.translate(this.draft.peek());
+    else if (row !== null && !this.state.sheet) void this.open(row);
+    else if (view) void this.show(layer, head, view);
     this.set({ problem: null });
   }
 
@@ -220,9 +220,9 @@ export class Explorer {
       this.update({ ...this.state, model });
       const { link, problem } = readLink(hash);
       const first = link.text ?? model.facts.example ?? "";
-      if (model.texts !== null) await this.open(link.row ?? 0, link);
+      if (model.texts) await this.open(link.row ?? 0, link);
       else if (first !== "" && this.draft.peek() === "") await this.translate(first, link);
-      if (problem !== null) this.update(change.failed(this.state, problem));
+      if (problem) this.update(change.failed(this.state, problem));
     } catch (thrown) {
       this.update(change.failed(this.state, Problem.of(thrown)));
     }
@@ -232,19 +232,19 @@ export class Explorer {
   async follow(hash: string): Promise<void> {
     if (hash === written(change.link(this.state))) return;
     const { link, problem } = readLink(hash);
-    if (problem !== null) return this.update(change.failed(this.state, problem), false);
+    if (problem) return this.update(change.failed(this.state, problem), false);
     const { answer, sentence, row, model, forced } = this.state;
-    if (model?.texts !== null && model !== null) {
+    if (model?.texts !== null && model) {
       if (link.row !== null && link.row !== row) return this.open(link.row, link);
     } else if (link.text !== null && (link.text !== sentence || link.forced.join() !== forced.join())) {
       return this.translate(link.text, link);
     }
     this.update(change.restored(this.state, link), false);
-    if (answer === null) return;
+    if (!answer) return;
     const first = this.state.overview?.statistics.first ?? { layer: 0, head: 0 };
     const index = Math.min(link.layer ?? first.layer, answer.layers.length - 1);
     const layer = answer.layers[index];
-    if (layer === undefined) return;
+    if (!layer) return;
     const head = link.head === "mean" ? null : (link.head ?? first.head);
     await this.show(index, head, fitted(link.view, layer), false);
     this.update(change.repinned(this.state, link.pinned), false);
@@ -254,7 +254,7 @@ export class Explorer {
   async translate(text: string, link: Link | null = null): Promise<void> {
     if (this.state.model?.texts) return; // an address with a sentence, at a page of a trace
     this.draft.value = text;
-    if (link === null && text === this.state.translating) return;
+    if (!link && text === this.state.translating) return;
     const signal = this.restart();
     if (text.trim() === "") {
       const nothing = new Problem("a text", "an empty one", "type a few words");
@@ -292,7 +292,7 @@ export class Explorer {
   /** Ask for the weights of the head of which a small picture is shown. */
   private async sharpen(signal: AbortSignal): Promise<void> {
     const { sheet, layer, head, view } = this.state;
-    if (!signal.aborted && sheet?.preview && view !== null) await this.show(layer, head, view);
+    if (!signal.aborted && sheet?.preview && view) await this.show(layer, head, view);
   }
 
   /** Show a head: of the weights that are there, or of others. */
@@ -310,9 +310,9 @@ export class Explorer {
   expect(head: Head | null): void {
     const { answer } = this.state;
     const layer = answer?.layers[head?.layer ?? -1];
-    if (answer === null || this.openingRow !== null) return;
+    if (!answer || this.openingRow !== null) return;
     const view = layer && carried(this.state.view, change.layer(this.state), layer);
-    const there = head === null || layer === undefined || view === undefined;
+    const there = !head || !layer || !view;
     // To read a long map is much work: it is read when it is chosen.
     if (there || takesLong(layer, view) || this.shows(head.layer, head.head, view)) this.sheets.expect(answer, null);
     else this.sheets.expect(answer, { ...head, excerpt: around(view, layer) });
@@ -336,7 +336,7 @@ export class Explorer {
     }
     const { answer } = this.state;
     const layer = answer?.layers[index];
-    if (answer === null || layer === undefined) return;
+    if (!answer || !layer) return;
     const { requested } = this;
     const view = excerpt ?? carried(requested.view, answer.layers[requested.layer] ?? null, layer);
     this.sheetRequest.abort();
@@ -346,14 +346,14 @@ export class Explorer {
     }
     const wanted = { layer: index, head, excerpt: around(view, layer) };
     const ready = this.sheets.ready(answer, wanted);
-    if (ready !== null) {
+    if (ready) {
       return this.update(change.withSheet(this.state, head, ready, view), remembered);
     }
     this.pending = { layer: index, head, view };
     const { signal } = (this.sheetRequest = new AbortController());
     const small = takesLong(layer, view) ? early(this.state.overview, layer, index, head) : null;
     const held = this.state.sheet?.layer === index && change.holds(this.state, head);
-    if (small !== null && !held) this.update(change.withSheet(this.state, head, small, view), remembered);
+    if (small && !held) this.update(change.withSheet(this.state, head, small, view), remembered);
     this.update(change.reading(this.state), remembered);
     if (answer.map !== null && takesLong(layer, view)) {
       const part = { excerpt: wanted.excerpt, head: headAlone(layer, head, wanted.excerpt) };
@@ -364,7 +364,7 @@ export class Explorer {
       SLOW.weights,
       async () => {
         const came = await this.sheets.get(answer, wanted, signal);
-        return (state) => (came === null ? state : change.withSheet(state, head, came, view));
+        return (state) => (!came ? state : change.withSheet(state, head, came, view));
       },
       remembered,
     );
@@ -384,7 +384,7 @@ export class Explorer {
     const stopped = () => signal.aborted || !this.state.reading;
     const none = () => null; // what is wrong is said of the weights themselves
     const tile = (await door.glance?.(map, index, part, signal).catch(none)) ?? null;
-    if (tile !== null && !stopped()) {
+    if (tile && !stopped()) {
       const { reading, slow } = this.state;
       const early = glanced(tile, part.excerpt, index, part.head);
       this.current.value = { ...change.withSheet(this.state, head, early, view), reading, slow };
@@ -407,7 +407,7 @@ export class Explorer {
   /** Whether the weights that are there show this part of this head, as exactly as they can be. */
   private shows(index: number, head: number | null, view: Excerpt): boolean {
     const { sheet } = this.state;
-    if (sheet === null || sheet.layer !== index || !change.holds(this.state, head)) return false;
+    if (!sheet || sheet.layer !== index || !change.holds(this.state, head)) return false;
     if (sheet.preview) return false;
     return contains(sheet.excerpt, view) && (!sheet.coarse || same(sheet.excerpt, view));
   }
@@ -431,7 +431,7 @@ export class Explorer {
     const layer = Math.min(link?.layer ?? most.layer, last);
     const head = link?.head === "mean" ? null : (link?.head ?? most.head);
     const described = answer.layers[layer];
-    if (described === undefined) return { sheet: null, view: null, overview, from };
+    if (!described) return { sheet: null, view: null, overview, from };
     const view = link
       ? fitted(link.view, described)
       : carried(this.state.view, change.layer(this.state), described);
@@ -456,7 +456,7 @@ export class Explorer {
     const found = [...alike.values()].map(async (group) => {
       const [index = 0] = group;
       const own = layers[index];
-      if (map === null || own === undefined || own.queries === 0) return [];
+      if (map === null || !own || own.queries === 0) return [];
       const keys = { from: 0, to: Math.min(own.keys, 64) };
       const tokens = await this.door.tokens(map, index, { rows: { from: 0, to: 1 }, keys }, signal);
       return direction(labels(tokens.keys, tokens.keys.length)) === "rtl" ? group : [];
@@ -527,7 +527,7 @@ export class Explorer {
     };
     clearTimeout(this.following);
     const rest = this.followed.at + FOLLOWING - performance.now();
-    if (pinned === null && sheet === this.followed.sheet && rest > 0) this.following = setTimeout(follow, rest);
+    if (!pinned && sheet === this.followed.sheet && rest > 0) this.following = setTimeout(follow, rest);
     else follow();
   }
 
@@ -543,7 +543,7 @@ export class Explorer {
       this.others.value = new Map();
     }
     this.othersOf = asked;
-    if (answer === null || answer.map === null || sheet === null || sheet.preview) return;
+    if (!answer || answer.map === null || !sheet || sheet.preview) return;
     const { map, layers } = answer;
     const { signal: stop } = this.othersRequest;
     const own = layers[sheet.layer];
@@ -572,7 +572,7 @@ function early(
   head: number | null,
 ): Sheet | null {
   const tile = overview?.tiles[index];
-  if (tile === undefined) return null;
+  if (!tile) return null;
   return preview(tile, layer, index, Math.min(head ?? 0, layer.heads - 1));
 }
 
@@ -591,5 +591,5 @@ interface Came extends change.First {
 }
 
 function kept(state: State, link: Link | null): State {
-  return link === null ? state : change.repinned(change.restored(state, link), link.pinned);
+  return !link ? state : change.repinned(change.restored(state, link), link.pinned);
 }

@@ -17,14 +17,14 @@ const DENSITY = 2; // pixels of an image for each of the page's
 export function mapTitle(explorer: Explorer): string {
   const [layer, view] = [explorer.layer.peek(), explorer.map?.view ?? null];
   const head = explorer.state.sheet?.head ?? explorer.state.head;
-  return layer === null || view === null ? "" : `${headName(layer, head)}, ${partName(view)}`;
+  return !layer || !view ? "" : `${headName(layer, head)}, ${partName(view)}`;
 }
 
 /** The map on screen with its title and its legend. */
 function draw(explorer: Explorer, pen: Pen, { width, height }: { width: number; height: number }): void {
   const { map, theme } = explorer;
   const weights = explorer.weights.peek();
-  if (map === null || weights === null) return;
+  if (!map || !weights) return;
   const { scale } = explorer.state;
   pen.fillStyle = theme.tone("paper");
   pen.fillRect(0, 0, width, height);
@@ -66,7 +66,7 @@ function sizeOf(explorer: Explorer): { width: number; height: number } | null {
 
 export function svg(explorer: Explorer): string | null {
   const size = sizeOf(explorer);
-  if (size === null) return null;
+  if (!size) return null;
   const pen = new SvgPen();
   draw(explorer, pen, size);
   return pen.file(size.width, size.height, mapTitle(explorer));
@@ -76,7 +76,7 @@ export async function png(explorer: Explorer): Promise<Blob | null> {
   const size = sizeOf(explorer);
   const canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d");
-  if (size === null || pen === null) return null;
+  if (!size || !pen) return null;
   [canvas.width, canvas.height] = [size.width * DENSITY, size.height * DENSITY];
   pen.scale(DENSITY, DENSITY);
   draw(explorer, pen, size);
@@ -98,7 +98,7 @@ export async function print(picture: string): Promise<void> {
 export function csvOf(explorer: Explorer): string | null {
   const { sheet, view } = explorer.state;
   const weights = explorer.weights.peek();
-  if (sheet === null || weights === null) return null;
+  if (!sheet || !weights) return null;
   const { rows, keys } = sheet.excerpt;
   const shown = view ?? sheet.excerpt;
   const cut = (own: Span, part: Span, count: number): Span =>

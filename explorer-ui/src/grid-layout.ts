@@ -71,7 +71,7 @@ export function grid(
   height = 0,
 ): Grid {
   const most = layers.reduce((most, layer) => Math.max(most, layer.heads), 1);
-  const names = order === null ? layers.map((layer) => Math.min(writes(short(layer)), room / 3)) : [];
+  const names = !order ? layers.map((layer) => Math.min(writes(short(layer)), room / 3)) : [];
   const left = names.some((width) => width > 0) ? Math.max(GUTTER, Math.max(...names) + 8) : 0;
   const fitting = Math.floor((room - left) / most) - GAP;
   const all = sheets(layers);
@@ -88,7 +88,7 @@ export function grid(
   const thumbnails: Thumbnail[] = [];
   const writing: Writing[] = [];
   let y = 0;
-  if (order !== null) {
+  if (order) {
     for (const [sheet] of several ? all : []) {
       writing.push({ text: `${initials(sheet)}: ${sheet}`, x: 0, y: y + 6, heading: true });
       y += NUMBERS;
@@ -143,7 +143,7 @@ export function sameHead(one: Head | null, other: Head | null): boolean {
 /** The nearest head in the direction of an arrow key; Home and End: the first and the last. */
 export function moved({ thumbnails }: Grid, from: Head | null, key: string): Head | null {
   const here = thumbnails.find((one) => sameHead(one, from));
-  if (here === undefined || key === "Home") return thumbnails[0] ?? null;
+  if (!here || key === "Home") return thumbnails[0] ?? null;
   if (key === "End") return thumbnails.at(-1) ?? null;
   const index = thumbnails.indexOf(here);
   if (key === "ArrowRight") return thumbnails[index + 1] ?? here;

@@ -65,7 +65,7 @@ export class HeadGrid {
     canvas.addEventListener("pointerleave", () => this.point(null));
     canvas.addEventListener("click", (event) => {
       const head = under(event);
-      if (head === null) return;
+      if (!head) return;
       if (event.shiftKey || event.ctrlKey || event.metaKey) handlers.toggle(head);
       else handlers.choose(head);
     });
@@ -83,7 +83,7 @@ export class HeadGrid {
     const same = heads.overview === before?.overview && heads.ramp === before.ramp && heads.scale === before.scale;
     if (!same) this.pictures = heads.overview.map((tile, layer) => pictured(heads, tile, layer));
     const marked = heads.statistic === before?.statistic && heads.sorted === before.sorted && heads.least === before.least;
-    if (same && this.plan !== null && heads.layers === before?.layers && marked) this.mark();
+    if (same && this.plan && heads.layers === before?.layers && marked) this.mark();
     else this.redraw();
   }
 
@@ -95,11 +95,11 @@ export class HeadGrid {
   }
 
   private pressed(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.altKey || event.metaKey || this.plan === null) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || !this.plan) return;
     const here = this.pointed ?? this.heads?.shown ?? null;
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
-      if (here === null) return;
+      if (!here) return;
       if (event.key === " " && !sameHead(here, this.heads?.shown ?? null)) this.handlers.toggle(here);
       else this.handlers.choose(here);
     } else if (/^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(event.key)) {
@@ -112,7 +112,7 @@ export class HeadGrid {
     const { heads } = this;
     const room = this.room.clientWidth;
     const pen = this.canvas.getContext("2d");
-    if (heads === null || pen === null || room === 0) return;
+    if (!heads || !pen || room === 0) return;
     this.measured = sizeOf(this.room);
     const family = this.theme.font;
     pen.font = `12px ${family}`;
@@ -145,7 +145,7 @@ export class HeadGrid {
       pen.fillStyle = this.theme.tone("line");
       pen.fillRect(one.x, one.y, plan.size, height);
       const [picture, tile] = [this.pictures[one.layer], heads.overview[one.layer]];
-      if (picture !== undefined && tile !== undefined && picture.width > 0) {
+      if (picture && tile && picture.width > 0) {
         const { rows, keys } = tile;
         pen.drawImage(picture, 0, one.head * rows, keys, rows, one.x, one.y, plan.size, height);
       }
@@ -159,11 +159,11 @@ export class HeadGrid {
   private mark(): void {
     const { heads, plan } = this;
     const pen = this.marks.getContext("2d");
-    if (heads === null || plan === null || pen === null) return;
+    if (!heads || !plan || !pen) return;
     pen.clearRect(0, 0, plan.width, plan.height);
     const frame = (head: Head | null, width: number, paint: string) => {
       const one = plan.thumbnails.find((other) => sameHead(other, head));
-      if (one === undefined) return;
+      if (!one) return;
       pen.strokeStyle = paint;
       pen.lineWidth = width;
       pen.strokeRect(one.x, one.y, plan.size, plan.size);
@@ -173,8 +173,8 @@ export class HeadGrid {
     else frame(heads.shown, 4, heads.colours[0] ?? "");
     frame(this.pointed, 2, this.theme.tone("ink"));
     const named = this.pointed ?? heads.shown;
-    const layer = named === null ? undefined : heads.layers[named.layer];
-    if (named === null || layer === undefined) {
+    const layer = !named ? undefined : heads.layers[named.layer];
+    if (!named || !layer) {
       this.readout.textContent = "mean of all heads";
       return;
     }

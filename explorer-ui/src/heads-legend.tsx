@@ -14,7 +14,7 @@ export function HeadsLegend() {
       <ul class="heads-legend" aria-label="Heads">
         {heads.map((head, index) => {
           const layer = layers[head.layer];
-          if (layer === undefined) return null;
+          if (!layer) return null;
           const apart = !explorer.alike(head);
           return (
             <li key={`${head.layer}.${head.head}`} class={apart ? "apart" : undefined}>

@@ -17,7 +17,7 @@ export function HeadsPanel() {
   const several = useSignal(false);
   // With the frame that shows the panel, not with the next one.
   useLayoutEffect(() => {
-    if (canvas.current === null || room.current === null || readout.current === null) return;
+    if (!canvas.current || !room.current || !readout.current) return;
     grid.current = new HeadGrid(
       theme,
       canvas.current,
@@ -42,7 +42,7 @@ export function HeadsPanel() {
       sorted: now.sorted.value,
       least: now.statistic.value === null ? 0 : now.least.value,
     };
-    if (answer === null || overview === null) return;
+    if (!answer || !overview) return;
     grid.current?.draw({
       ...heads,
       layers: answer.layers,

@@ -35,7 +35,7 @@ export function useAsked<Asked, Found>(
             if (!stop.signal.aborted) [problem.value, waiting.value] = [Problem.of(thrown).message, false];
           },
         ),
-      came.peek() === null ? 0 : PATIENCE,
+      !came.peek() ? 0 : PATIENCE,
     );
     return () => {
       clearTimeout(timer);

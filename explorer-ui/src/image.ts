@@ -17,7 +17,7 @@ export interface Patched {
 }
 
 export function patched({ image, within, queries, keys }: Layer, excerpt: Excerpt, matrix: Matrix, place: Place): Patched | null {
-  if (image === undefined) return null;
+  if (!image) return null;
   const target = place.side === "target";
   const both = within && queries === keys;
   const [rows, columns] = [image.first - excerpt.rows.from, image.first - excerpt.keys.from];

@@ -13,7 +13,7 @@ export function Inspector({ all }: { all: readonly Tab[] }) {
   // Of an image, the patches say more than their numbers.
   const first = tabs.find(({ id }) => id === "image" && explorer.layer.value?.image) ?? tabs[0];
   const open = tabs.find(({ id }) => id === explorer.now.tab.value) ?? first;
-  useEffect(() => (room.current === null ? undefined : open?.mount(room.current, explorer)), [open?.id]);
+  useEffect(() => (!room.current ? undefined : open?.mount(room.current, explorer)), [open?.id]);
   useEffect(() => {
     const list = room.current?.parentElement?.querySelector<HTMLElement>(".tabs");
     const chosen = list?.querySelector<HTMLElement>("[aria-selected=true]");

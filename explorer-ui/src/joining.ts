@@ -18,7 +18,7 @@ export function wordSpans(labels: readonly Label[]): Span[] {
     const last = spans.at(-1);
     const alone = label.begins || apart(label) || UNSPACED.test(label.text);
     const after = index > 0 && apart(labels[index - 1] as Label);
-    if (last === undefined || after || (alone && !PART.test(label.text))) {
+    if (!last || after || (alone && !PART.test(label.text))) {
       spans.push({ from: index, to: index + 1 });
     } else last.to = index + 1;
   });
@@ -40,7 +40,7 @@ export function joinedLabels(labels: readonly Label[], spans: readonly Span[]): 
   return spans.map(({ from, to }) => {
     const own = labels.slice(from, to);
     const [first] = own;
-    if (first !== undefined && own.length === 1) return first;
+    if (first && own.length === 1) return first;
     // A space of its own that begins the word is no part of it.
     const text = own.map((label) => label.text).join("").replace(/…{2,}|^▁(?=.)/gu, "");
     return { text, begins: true, special: first?.special ?? false };

@@ -55,7 +55,7 @@ export function labels(tokens: readonly string[], count: number, first = 0): Lab
     if (named !== undefined) return { text: named, begins: true, special: true };
     const bytes = spelled[index];
     const bare = mark !== undefined && token.startsWith(mark) ? token.slice(mark.length) : token;
-    if (bytes !== undefined && bytes !== null) {
+    if (bytes !== undefined && bytes) {
       const begins = index === 0 || (mark !== undefined && token.startsWith(mark)) || mark === undefined;
       return { ...shown(mark === BYTE ? bytes.text.replace(/^ (?=.)/su, "") : bytes.text, begins), ...bytes.note };
     }
@@ -137,7 +137,7 @@ function spelling(tokens: readonly (readonly number[] | null)[]): (Spelled | nul
     owners.length = bytes.length = 0;
   };
   tokens.forEach((own, index) => {
-    if (own === null) return flush();
+    if (!own) return flush();
     for (const byte of own) {
       bytes.push(byte);
       owners.push(index);
@@ -145,7 +145,7 @@ function spelling(tokens: readonly (readonly number[] | null)[]): (Spelled | nul
   });
   flush();
   return tokens.map((own, index) =>
-    own === null
+    !own
       ? null
       : { text: texts[index] as string, note: shared[index] ? { whole: `bytes ${hex(own)} of a character` } : {} },
   );

@@ -20,7 +20,7 @@ export function LinesPanel() {
   // Lines stand between the words of the part that is in view; a token is counted from its beginning.
   const part = (): { rows: Span; keys: Span } | null => {
     const [sheet, reading, view] = [now.sheet.value, explorer.reading.value, now.view.value];
-    if (sheet === null || reading === null) return null;
+    if (!sheet || !reading) return null;
     const of = (axis: "rows" | "keys", spans: readonly Span[]) => {
       const start = sheet.excerpt[axis].from;
       const shown = view?.[axis] ?? sheet.excerpt[axis];
@@ -34,7 +34,7 @@ export function LinesPanel() {
   };
   const whole = (token: Token): Token => shift(token, 1);
   useEffect(() => {
-    if (room.current === null) return;
+    if (!room.current) return;
     const first = (token: Token): Place => {
       const reading = explorer.reading.peek();
       const { side, index } = whole(token);
@@ -45,7 +45,7 @@ export function LinesPanel() {
       point: (token) => {
         explorer.point(first(token));
         const reading = explorer.reading.peek();
-        if (reading === null || !room.current?.matches(":focus")) return;
+        if (!reading || !room.current?.matches(":focus")) return;
         const there = whole(token);
         const [own, across] = token.side === "target" ? [reading.rows, reading.keys] : [reading.keys, reading.rows];
         explorer.spoken.value = summary(
@@ -70,11 +70,11 @@ export function LinesPanel() {
     const threshold = now.threshold.value / 100;
     const rightToLeft = now.overview.value?.rightToLeft.has(sheet?.layer ?? -1) ?? false;
     const inView = part();
-    if (sheet === null || reading === null || inView === null || sheet.coarse) return;
+    if (!sheet || !reading || !inView || sheet.coarse) return;
     const { rows, keys } = inView;
     const shown = heads.flatMap((head, index) => {
       const matrix = explorer.read(explorer.matrixOf(head))?.matrix;
-      return matrix === undefined ? [] : [{ matrix: cut(matrix, rows, keys), colour: theme.heads[index] ?? "" }];
+      return !matrix ? [] : [{ matrix: cut(matrix, rows, keys), colour: theme.heads[index] ?? "" }];
     });
     const only = [{ matrix: cut(reading.matrix, rows, keys), colour: theme.heads[0] ?? "" }];
     const drawn = shown.length > 0 ? shown : only;
@@ -89,7 +89,7 @@ export function LinesPanel() {
   };
   const point = () => {
     const [place, reading] = [explorer.place.value, explorer.reading.value];
-    if (place === null || reading === null) return view.current?.point(null);
+    if (!place || !reading) return view.current?.point(null);
     const { side, index } = placeOf(reading, place);
     view.current?.point(shift({ side, index }, -1));
   };

@@ -59,11 +59,11 @@ export class LinesView {
     room.addEventListener("scroll", () => this.redraw());
     room.addEventListener("pointermove", (event) => {
       const token = this.under(event);
-      if (token !== null) handlers.point(token);
+      if (token) handlers.point(token);
     });
     room.addEventListener("click", (event) => {
       const token = this.under(event);
-      if (token !== null) handlers.pin(token);
+      if (token) handlers.pin(token);
     });
     room.addEventListener("keydown", (event) => this.pressed(event));
     this.observer.observe(room);
@@ -94,7 +94,7 @@ export class LinesView {
 
   private under(event: MouseEvent): Token | null {
     const { ends, room } = this;
-    if (ends === null) return null;
+    if (!ends) return null;
     const box = room.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const across = this.wide ? y / room.clientHeight : x / room.clientWidth;
@@ -121,7 +121,7 @@ export class LinesView {
 
   private pressed(event: KeyboardEvent): void {
     const { shown, active } = this;
-    if (shown === null || event.ctrlKey || event.altKey || event.metaKey) return;
+    if (!shown || event.ctrlKey || event.altKey || event.metaKey) return;
     const here = active ?? { side: "target", index: 0 };
     const turned = this.wide && shown.rightToLeft ? -1 : 1;
     const [back, on, up, down] = this.wide
@@ -145,7 +145,7 @@ export class LinesView {
 
   private bring({ side, index }: Token): void {
     const { ends, room } = this;
-    if (ends === null) return;
+    if (!ends) return;
     const place = middleOf(ends[side], index) + this.shift(side);
     if (this.wide) room.scrollLeft = this.place(place) - room.clientWidth / 2;
     else room.scrollTop = place - room.clientHeight / 2;
@@ -155,7 +155,7 @@ export class LinesView {
     const { shown, room } = this;
     const pen = this.canvas.getContext("2d");
     const [width, height] = [room.clientWidth, room.clientHeight];
-    if (shown === null || pen === null || width === 0 || height === 0) return;
+    if (!shown || !pen || width === 0 || height === 0) return;
     room.classList.toggle("wide", this.wide);
     pen.font = `13px ${this.theme.font}`;
     const size = (label: Label) => (this.wide ? Math.min(pen.measureText(label.text).width, LONGEST) : 0);
@@ -176,7 +176,7 @@ export class LinesView {
   /** A point of a token at the edge of the lines. */
   private at(side: Side, index: number): { x: number; y: number } {
     const { ends, room } = this;
-    const place = ends === null ? 0 : middleOf(ends[side], index) + this.shift(side);
+    const place = !ends ? 0 : middleOf(ends[side], index) + this.shift(side);
     return this.wide
       ? { x: this.place(place) - room.scrollLeft, y: side === "target" ? WORD : room.clientHeight - WORD }
       : { x: side === "target" ? this.column : room.clientWidth - this.column, y: place - room.scrollTop };
@@ -188,7 +188,7 @@ export class LinesView {
 
   private stroke(pen: CanvasRenderingContext2D, lines: readonly Line[], strength: number): void {
     const { shown, room } = this;
-    if (shown === null) return;
+    if (!shown) return;
     const [width, height] = [room.clientWidth, room.clientHeight];
     const several = shown.heads.length;
     pen.lineCap = "round";
@@ -216,7 +216,7 @@ export class LinesView {
 
   private write(pen: CanvasRenderingContext2D): void {
     const { shown, room } = this;
-    if (shown === null) return;
+    if (!shown) return;
     pen.textBaseline = "middle";
     for (const side of ["target", "source"] as const) {
       const labels = side === "target" ? shown.rows : shown.keys;
@@ -239,7 +239,7 @@ export class LinesView {
   private mark(): void {
     const { active, shown, ends } = this;
     const pen = this.over.getContext("2d");
-    if (pen === null || shown === null || ends === null) return;
+    if (!pen || !shown || !ends) return;
     pen.clearRect(0, 0, this.room.clientWidth, this.room.clientHeight);
     const known = active !== null && active.index >= 0 && active.index < (active.side === "target" ? shown.rows : shown.keys).length;
     this.canvas.classList.toggle("faded", known);

@@ -27,7 +27,7 @@ export function MapPanel() {
   const weights = explorer.weights.value;
   const view = now.view.value;
   const editing = useSignal(false);
-  if (sheet === null || layer === null || weights === null || view === null) return null;
+  if (!sheet || !layer || !weights || !view) return null;
   const kind = explorer.kind;
   return (
     <>
@@ -59,7 +59,7 @@ function Crumbs({ part, editing, edit }: { part: Excerpt; editing: boolean; edit
   const { now } = explorer;
   const answer = now.answer.value;
   const sheet = now.sheet.value;
-  if (answer === null) return null;
+  if (!answer) return null;
   const layer = explorer.layer.value;
   const heads = layer?.heads ?? 0;
   const all = sheet !== null && layer !== null && holdsAll(layer, sheet.excerpt);
@@ -115,7 +115,7 @@ function PartForm({ view }: { view: Excerpt }) {
   const explorer = useExplorer();
   const layer = explorer.layer.value;
   const form = useRef<HTMLFormElement>(null);
-  if (layer === null) return null;
+  if (!layer) return null;
   const all = same(view, whole(layer));
   const span = (axis: string): Span => {
     const field = (end: string) => form.current?.elements.namedItem(`${axis}-${end}`) as HTMLInputElement;
@@ -197,7 +197,7 @@ function MapCanvas({ label }: { label: string }) {
   const far = useRef<Piece | null>(null);
   // With the frame that shows the panel, not with the next one.
   useLayoutEffect(() => {
-    if (canvas.current === null || room.current === null) return;
+    if (!canvas.current || !room.current) return;
     explorer.map = new MapView(explorer.theme, canvas.current, room.current, handlersOf(explorer));
     draw();
     return () => (explorer.map = null);
@@ -208,7 +208,7 @@ function MapCanvas({ label }: { label: string }) {
     const [sheet, layer, weights] = [now.sheet.value, explorer.layer.value, explorer.weights.value];
     const [view, scale, overview, head] = [now.view.value, now.scale.value, now.overview.value, now.head.value];
     const place = now.pinned.value ?? now.pointed.value;
-    if (sheet === null || layer === null || weights === null) return;
+    if (!sheet || !layer || !weights) return;
     const tile = overview?.tiles[sheet.layer];
     const whollyThere = tile?.rows === layer.queries && tile.keys === layer.keys;
     if (near.current?.matrix !== weights || near.current.excerpt !== sheet.excerpt || near.current.scale !== scale) {
@@ -219,7 +219,7 @@ function MapCanvas({ label }: { label: string }) {
         // The whole map, pooled; of a mean only where the overview is exact.
         const shown = sheet.head ?? head;
         const matrix =
-          tile === undefined || (shown === null && !whollyThere) ? null : shown === null ? mean(tile) : headOf(tile, shown);
+          !tile || (shown === null && !whollyThere) ? null : shown === null ? mean(tile) : headOf(tile, shown);
         far.current =
           matrix && { matrix, excerpt: whole(layer), shade: shading(scale, matrix, layer.keys), scale };
       }
@@ -271,7 +271,7 @@ function weightAt(matrix: Matrix, place: Place): number | null {
 /** Both words of a cell and its weight. */
 export function readout(explorer: Explorer, place: Place | null): string {
   const [sheet, weights] = [explorer.now.sheet.value, explorer.weights.value];
-  if (place === null || sheet === null || weights === null || place.partner === undefined) return "";
+  if (!place || !sheet || !weights || place.partner === undefined) return "";
   const [axis, across] = place.side === "target" ? [sheet.rows, sheet.keys] : [sheet.keys, sheet.rows];
   const weight = weightAt(weights, place);
   const word = axis[place.index]?.text ?? "";
@@ -287,7 +287,7 @@ function MapFoot() {
   const scale = now.scale.value;
   theme.changes.value;
   const colours = theme.ramp.steps.filter((_, step) => step % 15 === 0).map(css);
-  if (weights === null) return null;
+  if (!weights) return null;
   return (
     <div class="map-foot">
       <label class="scale">

@@ -112,14 +112,14 @@ export class MapView {
     this.picture = picture;
     const kept = picture.near.shade === before?.near.shade && picture.far?.shade === before.far?.shade;
     if (!kept || picture.ramp !== before?.ramp) this.bitmaps.clear();
-    if (this.shown === null || picture.layer !== before?.layer || !same(touched(this.shown), picture.view)) {
+    if (!this.shown || picture.layer !== before?.layer || !same(touched(this.shown), picture.view)) {
       this.shown = picture.view;
     }
     const parts = ({ layer, view, far, near, rows, columns, ramp, gold, until }: Picture) =>
       [layer, view, far, near, rows, columns, ramp, gold, until];
     const now = parts(picture);
     const still = before !== null && parts(before).every((part, index) => part === now[index]);
-    if (still && this.plan !== null) this.mark();
+    if (still && this.plan) this.mark();
     else this.redraw();
   }
 
@@ -130,7 +130,7 @@ export class MapView {
   /** The cell of the weights that came, under a point of the canvas. */
   private cellAt(x: number, y: number): Cell | null {
     const { picture, plan, shown } = this;
-    if (picture === null || plan === null || shown === null) return null;
+    if (!picture || !plan || !shown) return null;
     const [across, down] = [x - plan.left, y - plan.top];
     if (across < 0 || down < 0 || across >= plan.width || down >= plan.height) return null;
     const along = this.rightToLeft ? plan.width - across : across;
@@ -148,20 +148,20 @@ export class MapView {
   private moved(event: PointerEvent): void {
     const here = this.point(event);
     const before = this.pointers.get(event.pointerId);
-    if (before === undefined) {
+    if (!before) {
       const cell = this.cellAt(here.x, here.y);
-      if (cell !== null) this.handlers.point(cell, false);
+      if (cell) this.handlers.point(cell, false);
       return;
     }
     this.pointers.set(event.pointerId, here);
     this.travelled += Math.abs(here.x - before.x) + Math.abs(here.y - before.y);
-    if (this.frame !== null) {
+    if (this.frame) {
       this.frame = { from: this.frame.from, to: here };
       return this.mark();
     }
     const [one, other] = [...this.pointers.values()];
-    if (one === undefined) return;
-    if (other === undefined) return this.pan(before.x - here.x, before.y - here.y);
+    if (!one) return;
+    if (!other) return this.pan(before.x - here.x, before.y - here.y);
     const still = here === one ? other : one;
     const distance = (point: { x: number; y: number }) => Math.hypot(point.x - still.x, point.y - still.y);
     const middle = { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 };
@@ -181,11 +181,11 @@ export class MapView {
     if (!this.pointers.delete(event.pointerId)) return;
     const { frame, picture } = this;
     this.frame = null;
-    if (frame !== null && this.travelled > 4) return this.enter(frame);
-    if (this.travelled > 4 || picture === null) return;
+    if (frame && this.travelled > 4) return this.enter(frame);
+    if (this.travelled > 4 || !picture) return;
     const here = this.point(event);
     const cell = this.cellAt(here.x, here.y);
-    if (cell === null) return;
+    if (!cell) return;
     if (!exact(picture.near)) this.zoom(here, CLOSER);
     else this.handlers.click(cell);
   }
@@ -193,7 +193,7 @@ export class MapView {
   /** Show what is within a frame that was drawn. */
   private enter({ from, to }: { from: { x: number; y: number }; to: { x: number; y: number } }): void {
     const { plan, shown } = this;
-    if (plan === null || shown === null) return;
+    if (!plan || !shown) return;
     const flip = (x: number) => (this.rightToLeft ? plan.width - (x - plan.left) : x - plan.left);
     const span = (whole: Span, a: number, b: number, size: number): Span => ({
       from: placeAt(whole, Math.max(Math.min(a, b), 0), size),
@@ -207,7 +207,7 @@ export class MapView {
 
   private wheeled(event: WheelEvent): void {
     const { picture, shown } = this;
-    if (picture === null || shown === null) return;
+    if (!picture || !shown) return;
     const { layer } = picture;
     const all = same(touched(shown), whole(layer));
     if (!event.ctrlKey && all && event.deltaY > 0) return; // what is around it scrolls
@@ -218,7 +218,7 @@ export class MapView {
 
   private typed(event: KeyboardEvent): void {
     const { picture, plan } = this;
-    if (event.ctrlKey || event.altKey || event.metaKey || picture === null || plan === null) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || !picture || !plan) return;
     const { near, layer } = picture;
     const active = this.handlers.here();
     const here: Cell = {
@@ -234,7 +234,7 @@ export class MapView {
     };
     const step = steps[event.key];
     const middle = this.middleOf(here) ?? { x: plan.left + plan.width / 2, y: plan.top + plan.height / 2 };
-    if (step !== undefined) {
+    if (step) {
       const clamp = (place: number, most: number) => Math.min(Math.max(place, 0), most - 1);
       const row = clamp(here.row + step[0], near.matrix.rows);
       const column = clamp(here.column + step[1], near.matrix.columns);
@@ -249,7 +249,7 @@ export class MapView {
 
   private zoom({ x, y }: { x: number; y: number }, factor: number): void {
     const { picture, plan, shown } = this;
-    if (picture === null || plan === null || shown === null) return;
+    if (!picture || !plan || !shown) return;
     const share = (pixels: number, size: number) => Math.min(Math.max(pixels / size, 0), 1);
     const across = share(x - plan.left, plan.width);
     this.go({
@@ -266,7 +266,7 @@ export class MapView {
 
   private pan(x: number, y: number): void {
     const { picture, plan, shown } = this;
-    if (picture === null || plan === null || shown === null) return;
+    if (!picture || !plan || !shown) return;
     this.go({
       rows: panned(shown.rows, y, picture.layer.queries, plan.height),
       keys: panned(shown.keys, this.rightToLeft ? -x : x, picture.layer.keys, plan.width),
@@ -287,7 +287,7 @@ export class MapView {
     const room = { width: this.room.clientWidth, height: this.room.clientHeight };
     this.measured = room;
     const pen = this.canvas.getContext("2d");
-    if (picture === null || shown === null || pen === null) return;
+    if (!picture || !shown || !pen) return;
     if (room.width === 0 || room.height === 0) return;
     const family = this.theme.font;
     pen.font = `600 ${FONT}px ${family}`;
@@ -311,7 +311,7 @@ export class MapView {
     pen.rect(plan.left, plan.top, plan.width, plan.height);
     pen.clip();
     const { far, near } = picture;
-    if (far !== null && far !== near) this.paint(pen, picture, far, plan, shown);
+    if (far && far !== near) this.paint(pen, picture, far, plan, shown);
     this.paint(pen, picture, near, plan, shown);
     this.write(pen, picture, plan, shown, family);
     for (const link of picture.gold) this.frameLink(pen, link, plan, shown);
@@ -335,7 +335,7 @@ export class MapView {
   private exported(): Plan | null {
     const { picture, plan } = this;
     const pen = this.canvas.getContext("2d");
-    if (picture === null || plan === null || pen === null) return null;
+    if (!picture || !plan || !pen) return null;
     pen.font = `600 ${FONT}px ${this.theme.font}`;
     return withNames(pen, picture, plan);
   }
@@ -345,7 +345,7 @@ export class MapView {
     const { picture, shown } = this;
     const plan = this.exported();
     this.step = 1;
-    if (picture === null || plan === null || shown === null) return 1;
+    if (!picture || !plan || !shown) return 1;
     this.render(pen, picture, plan, shown);
     this.drawMarks(pen, picture, plan, shown);
     return this.step;
@@ -354,7 +354,7 @@ export class MapView {
   /** So many times as near, around the middle. */
   closer(factor: number): void {
     const { plan } = this;
-    if (plan !== null) this.zoom({ x: plan.left + plan.width / 2, y: plan.top + plan.height / 2 }, factor);
+    if (plan) this.zoom({ x: plan.left + plan.width / 2, y: plan.top + plan.height / 2 }, factor);
   }
 
   /** The part in view, in whole places. */
@@ -481,7 +481,7 @@ export class MapView {
 
   private middleOf({ row, column }: Cell): { x: number; y: number } | null {
     const { picture, plan, shown } = this;
-    if (picture === null || plan === null || shown === null) return null;
+    if (!picture || !plan || !shown) return null;
     const { rows, keys } = picture.near.excerpt;
     const { matrix } = picture.near;
     const middle = (span: Span, index: number, count: number) =>
@@ -494,13 +494,13 @@ export class MapView {
   /** The crosshair and the frame that is drawn. */
   private mark(): void {
     const { picture, plan, shown } = this;
-    if (picture === null || plan === null || shown === null) return;
+    if (!picture || !plan || !shown) return;
     for (const name of ["left", "top", "width", "height"] as const) styled(this.marks, name, `${plan[name]}px`);
     this.marks.classList.toggle("kept", picture.kept);
     this.marksOf(picture, plan, shown).forEach((mark, index) => {
       const element = this.marks.children[index] as HTMLElement;
-      if (element.hidden !== (mark === null)) element.hidden = mark === null;
-      if (mark === null) return;
+      if (element.hidden !== (!mark)) element.hidden = !mark;
+      if (!mark) return;
       const [x, y, width, height] = mark.map((one) => `${Math.round(one * 100) / 100}px`) as [string, string, string, string];
       styled(element, "width", width);
       styled(element, "height", height);
@@ -512,9 +512,9 @@ export class MapView {
   private drawMinimap(): void {
     const { picture, shown, mini } = this;
     const part = picture !== null && shown !== null && !same(touched(shown), whole(picture.layer));
-    mini.hidden = !part || picture.far === null;
+    mini.hidden = !part || !picture.far;
     const pen = mini.getContext("2d");
-    if (picture === null || shown === null || picture.far === null || mini.hidden || pen === null) return;
+    if (!picture || !shown || !picture.far || mini.hidden || !pen) return;
     const { layer } = picture;
     const scale = MINIMAP / Math.max(layer.queries, layer.keys);
     const [width, height] = [Math.max(layer.keys * scale, 16), Math.max(layer.queries * scale, 16)];
@@ -536,7 +536,7 @@ export class MapView {
   /** Bring the place of the minimap under a point into the middle. */
   private jump(event: PointerEvent): void {
     const { picture, plan, shown } = this;
-    if (picture === null || plan === null || shown === null || event.buttons === 0) return;
+    if (!picture || !plan || !shown || event.buttons === 0) return;
     const box = this.mini.getBoundingClientRect();
     const [across, down] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
     const to = (span: Span, share: number, most: number, size: number): Span => {
@@ -556,7 +556,7 @@ export class MapView {
     pen.rect(plan.left - 1, plan.top - 1, plan.width + 2, plan.height + 2);
     pen.clip();
     this.marksOf(picture, plan, shown).forEach((mark, index) => {
-      if (mark === null) return;
+      if (!mark) return;
       const [x, y, width, height] = mark;
       pen.lineWidth = index === 2 ? 3 : 2;
       pen.setLineDash(index === 3 ? [6, 4] : []);

@@ -36,13 +36,13 @@ export function MechanismPanel() {
     pointed: explorer.place.value,
     unplaced: now.unplaced.value,
   });
-  const key = asked === null ? "" : JSON.stringify([answer?.map, asked]);
+  const key = !asked ? "" : JSON.stringify([answer?.map, asked]);
   const { came, problem, waiting } = useAsked(answer?.map == null ? null : asked, key, (asked, signal) =>
     door.mechanism?.(answer?.map ?? "", asked, signal),
   );
   useEffect(() => void (near.value = null), [key]);
   const layer = explorer.layer.value;
-  if (asked === null || layer === null || sheet === null) {
+  if (!asked || !layer || !sheet) {
     return (
       <p class="hint empty">
         {sheet?.coarse === true
@@ -51,7 +51,7 @@ export function MechanismPanel() {
       </p>
     );
   }
-  if (came.value === null) {
+  if (!came.value) {
     return <Meanwhile problem={problem.value} doing="Reading the numbers…" />;
   }
   const { found, asked: shown } = came.value;
@@ -212,7 +212,7 @@ function Table({ asked, found, result, placed, row, keyName, factor, masked, lin
   const excerpt = explorer.now.sheet.value?.excerpt;
   const inside = (key: number) => excerpt !== undefined && key >= excerpt.keys.from && key < excerpt.keys.to;
   const pin = (key: number) => {
-    if (excerpt === undefined) return;
+    if (!excerpt) return;
     explorer.pin({ side: "target", index: asked.row - excerpt.rows.from, partner: key - excerpt.keys.from });
   };
   return (
@@ -309,7 +309,7 @@ function Vectors({ found, row, keyName, line }: Shown & { line: Line }) {
     event.preventDefault();
     const at = Math.min(Math.max(next, 0), last);
     cell.value = at;
-    const made = key === undefined ? undefined : products(found, key)[at];
+    const made = !key ? undefined : products(found, key)[at];
     explorer.spoken.value = `number ${at}: ${query} ${plain(found.query[at] ?? 0)}, ${other} ${plain(key?.[at] ?? null)}, together ${plain(made ?? null)}`;
   };
   return (
@@ -331,7 +331,7 @@ function Vectors({ found, row, keyName, line }: Shown & { line: Line }) {
         </>
       )}
       {value !== undefined && <Strip cell={cell} title={named("value", keyName(line.key))} numbers={value} />}
-      {found.context !== null ? (
+      {found.context ? (
         <Strip cell={cell} title="context: the sum of weight × value over all keys, as in the model" numbers={found.context} />
       ) : (
         <p class="note">Values and context are not known: {found.no_values}.</p>

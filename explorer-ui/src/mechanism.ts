@@ -9,14 +9,14 @@ type Asked = Pick<State, "answer" | "sheet" | "layer" | "head" | "pinned" | "poi
  */
 export function question({ answer, sheet, layer, head, pinned, pointed, unplaced }: Asked): MechanismQuestion | null {
   const described = answer?.layers[layer];
-  if (sheet === null || sheet.coarse || sheet.layer !== layer || described === undefined) return null;
+  if (!sheet || sheet.coarse || sheet.layer !== layer || !described) return null;
   const own = described.heads === 1 ? 0 : (sheet.head ?? head);
   if (own === null) return null;
   const { rows, keys } = sheet.excerpt;
   const place = pinned ?? pointed;
   const target = place?.side !== "source";
   const row = (target ? place?.index : place.partner) ?? 0;
-  const key = pinned === null ? undefined : target ? place?.partner : place.index;
+  const key = !pinned ? undefined : target ? place?.partner : place.index;
   return { layer, head: own, row: row + rows.from, key: key === undefined ? null : key + keys.from, ...(unplaced && { unplaced }) };
 }
 
@@ -93,7 +93,7 @@ export function leftOut({ keys, shown, left }: Explained): { seen: number; hidde
 export function products({ query, energy }: Explained, key: readonly (number | null)[]): number[] {
   return query.map((own, index) => {
     const other = key[index] ?? 0;
-    return energy === null ? (own ?? 0) * other : (energy[index] ?? 0) * Math.tanh((own ?? 0) + other);
+    return !energy ? (own ?? 0) * other : (energy[index] ?? 0) * Math.tanh((own ?? 0) + other);
   });
 }
 
@@ -133,5 +133,5 @@ export function formula(found: Explained): string {
   const [, product] = scoreNames(found);
   const scaled = found.scale === 1 ? product : `${times(found.scale)} × ${product}`;
   const capped = found.softcap === null ? scaled : `${times(found.softcap)} × tanh(${scaled} / ${times(found.softcap)})`;
-  return `score = ${capped}${found.keys.bias === null ? "" : " + bias"}`;
+  return `score = ${capped}${!found.keys.bias ? "" : " + bias"}`;
 }

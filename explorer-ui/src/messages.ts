@@ -88,7 +88,7 @@ export class Messages implements Door {
         signal?.removeEventListener("abort", abandon);
         const wrong = (reply.said as { error?: unknown } | null)?.error;
         const problem = wrong === undefined ? null : Problem.read(wrong);
-        if (problem === null) resolve(reply);
+        if (!problem) resolve(reply);
         else reject(problem);
       });
       this.channel.send({ id, ...question });
@@ -106,7 +106,7 @@ export class Messages implements Door {
 }
 
 function content({ content }: Reply): ArrayBuffer {
-  if (content !== null) return content;
+  if (content) return content;
   throw new Problem("an answer in bytes", "one without", "run the cell again");
 }
 

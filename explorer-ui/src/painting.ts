@@ -81,7 +81,7 @@ export function hatched(pen: Pen, line: string): CanvasPattern | string | null {
   const small = document.createElement("canvas");
   [small.width, small.height] = [8, 8];
   const own = small.getContext("2d");
-  if (own === null) return null;
+  if (!own) return null;
   own.strokeStyle = line;
   for (const shift of [-8, 0, 8]) {
     own.moveTo(shift, 8);

@@ -122,7 +122,7 @@ export class SvgPen implements Pen {
 
   measureText(text: string): TextMetrics {
     const { ruler } = this;
-    if (ruler === null) throw new Error("a canvas has no context");
+    if (!ruler) throw new Error("a canvas has no context");
     ruler.font = this.font;
     return ruler.measureText(text);
   }

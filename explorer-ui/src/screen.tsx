@@ -30,7 +30,7 @@ export function Screen({ explorer, tabs }: { explorer: Explorer; tabs: readonly 
   };
   useEffect(() => {
     // A page of its own hears keys wherever the focus is; one of several hears its own.
-    if (explorer.address === null) return;
+    if (!explorer.address) return;
     document.addEventListener("keydown", key);
     return () => document.removeEventListener("keydown", key);
   }, []);
@@ -39,7 +39,7 @@ export function Screen({ explorer, tabs }: { explorer: Explorer; tabs: readonly 
       <div
         class={gone ? "screen gone" : "screen"}
         onKeyDown={(event) => {
-          if (explorer.address === null) key(event);
+          if (!explorer.address) key(event);
         }}
       >
         <Head help={help} />
@@ -124,12 +124,12 @@ function Panes({ tabs }: { tabs: readonly Tab[] }) {
   // Which pane is in view is what the reader swiped to, or chose by its tab.
   const look = () => {
     const element = panes.current;
-    if (element === null || element.scrollWidth <= element.clientWidth) return;
+    if (!element || element.scrollWidth <= element.clientWidth) return;
     const there = PANES.filter(([id]) => id !== "heads" || several);
     shown.value = there[Math.round(element.scrollLeft / element.clientWidth)]?.[0] ?? "map";
   };
   useSignalEffect(() => {
-    if (now.sheet.value !== null) requestAnimationFrame(() => go(shown.peek()));
+    if (now.sheet.value) requestAnimationFrame(() => go(shown.peek()));
   });
   if (!there) {
     return (
@@ -175,10 +175,10 @@ function Panes({ tabs }: { tabs: readonly Tab[] }) {
 }
 
 function emptyText({ now }: Explorer): string {
-  if (now.problem.value !== null) return "";
-  if (now.model.value === null) return "Opening the model…";
+  if (now.problem.value) return "";
+  if (!now.model.value) return "Opening the model…";
   if (now.translating.value !== null || now.reading.value) return "";
-  return now.model.value.texts === null
+  return !now.model.value.texts
     ? "Type a text above. What the model reads and where it looks stands here."
     : "There is no text here.";
 }

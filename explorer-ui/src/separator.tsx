@@ -51,7 +51,7 @@ export function Separator({ id, label, orientation, property, pane, least, most,
         start.current = { at: place(event), size: size() };
       }}
       onPointerMove={(event) => {
-        if (start.current !== null) set(start.current.size + sign * (place(event) - start.current.at));
+        if (start.current) set(start.current.size + sign * (place(event) - start.current.at));
       }}
       onPointerUp={() => (start.current = null)}
       onPointerCancel={() => (start.current = null)}

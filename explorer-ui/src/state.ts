@@ -140,8 +140,8 @@ export function withSheet(state: State, head: number | null, sheet: Sheet, view:
 export function viewed(state: State, head: number | null, view: Excerpt): State {
   const { sheet, pointed } = state;
   const now = { ...state, head, view, reading: false };
-  if (sheet === null || sheet.coarse) return now;
-  if (pointed !== null) {
+  if (!sheet || sheet.coarse) return now;
+  if (pointed) {
     const { side, index } = shifted(pointed, sheet.excerpt, 1);
     const span = side === "target" ? view.rows : view.keys;
     if (index >= span.from && index < span.to) return now;
@@ -159,7 +159,7 @@ export function pinnedAt(state: State, place: Place): State {
 }
 
 export function unpinned(state: State): State {
-  return state.pinned === null ? state : { ...state, pinned: null, weight: null };
+  return !state.pinned ? state : { ...state, pinned: null, weight: null };
 }
 
 /** What is in view: what is kept, otherwise what was pointed at last. */
@@ -176,7 +176,7 @@ const unpacked = new WeakMap<Tile, Map<number | null, Matrix>>();
 
 /** The weights of a head of a sheet, or (null) of the mean of all; the same object each time. */
 export function weightsOf(sheet: Sheet | null, index: number | null): Matrix | null {
-  if (sheet === null) return null;
+  if (!sheet) return null;
   const { tile } = sheet;
   const own = sheet.head === null ? index : 0;
   const kept = unpacked.get(tile) ?? new Map<number | null, Matrix>();
@@ -193,7 +193,7 @@ export function layer(state: State): Layer | null {
 
 /** Whether this head can be shown of the weights that are there. */
 export function holds(state: State, head: number | null): boolean {
-  if (state.sheet === null) return false;
+  if (!state.sheet) return false;
   return state.sheet.head === null || state.sheet.head === head;
 }
 
@@ -204,7 +204,7 @@ export function heads({
   selected,
   sheet,
 }: Pick<State, "layer" | "head" | "selected" | "sheet">): Head[] {
-  const shown = head === null || sheet === null ? [] : [{ layer, head }];
+  const shown = head === null || !sheet ? [] : [{ layer, head }];
   return [...shown, ...selected.filter((one) => !shown.some((other) => sameHead(one, other)))];
 }
 
@@ -218,18 +218,18 @@ export function toggled(state: State, head: Head): State {
 }
 
 function present(heads: readonly Head[], answer: Answer | null): readonly Head[] {
-  return answer === null
+  return !answer
     ? heads
     : heads.filter(({ layer, head }) => head < (answer.layers[layer]?.heads ?? 0));
 }
 
 function headWithin(head: number | null, layer: Layer | undefined): number | null {
-  return head === null || layer === undefined || head >= layer.heads ? null : head;
+  return head === null || !layer || head >= layer.heads ? null : head;
 }
 
 /** The row of a head that is most worth seeing, where it is in view; else the first one. */
 function first(sheet: Sheet | null, view: Excerpt | null, overview: Overview | null, head: number | null): Place | null {
-  if (sheet === null || sheet.coarse || sheet.tile.rows === 0) return null;
+  if (!sheet || sheet.coarse || sheet.tile.rows === 0) return null;
   const start = sheet.excerpt.rows.from;
   const { from, to } = (view ?? sheet.excerpt).rows;
   const row = overview?.statistics.layers[sheet.layer]?.["row"]?.[head ?? -1] ?? from;
@@ -245,14 +245,14 @@ export function link(state: State): Link {
   const { sheet, pinned, answer, view } = state;
   const excerpt = sheet?.excerpt;
   const own = layer(state);
-  const all = own === null || view === null || sameExcerpt(view, whole(own));
+  const all = !own || !view || sameExcerpt(view, whole(own));
   return {
     text: state.sentence,
     row: state.row,
-    layer: answer === null || sheet === null ? null : state.layer,
-    head: answer === null || sheet === null ? null : (state.head ?? "mean"),
+    layer: !answer || !sheet ? null : state.layer,
+    head: !answer || !sheet ? null : (state.head ?? "mean"),
     view: all ? null : view,
-    pinned: pinned === null || excerpt === undefined ? null : shifted(pinned, excerpt, 1),
+    pinned: !pinned || !excerpt ? null : shifted(pinned, excerpt, 1),
     ...look(state),
   };
 }
@@ -266,8 +266,8 @@ export function restored(state: State, link: Link): State {
 /** What a link keeps is kept again, where it is in view. */
 export function repinned(state: State, pinned: Place | null): State {
   const { sheet } = state;
-  if (sheet === null || sheet.coarse) return state;
-  if (pinned === null) return { ...state, pinned: null };
+  if (!sheet || sheet.coarse) return state;
+  if (!pinned) return { ...state, pinned: null };
   const place = shifted(pinned, sheet.excerpt, -1);
   return inside(place, sheet) ? { ...state, pinned: place, pointed: place } : { ...state, pinned: null };
 }
@@ -279,7 +279,7 @@ function inside({ side, index, partner = 0 }: Place, { tile }: Sheet): boolean {
 
 /** The same place of the text in other weights of it; null where they do not have it, one by one. */
 function carriedPlace(place: Place | null, from: Sheet | null, to: Sheet): Place | null {
-  if (place === null || from === null || from.coarse || to.coarse) return null;
+  if (!place || !from || from.coarse || to.coarse) return null;
   const carried = shifted(shifted(place, from.excerpt, 1), to.excerpt, -1);
   return inside(carried, to) ? carried : null;
 }

@@ -38,12 +38,12 @@ export function StatisticsPanel() {
   const alone = now.apart.value && all && sheet.head !== null;
   const drawn = JSON.stringify([answer?.map, sheet?.layer, sheet?.excerpt]);
   const { came } = useAsked(alone && holdsAll(layer, sheet.excerpt) ? drawn : null, `${alone} ${drawn}`, async (_, signal) => {
-    if (sheet === null) return [];
+    if (!sheet) return [];
     const tile = await explorer.door.tile(answer?.map ?? "", sheet.layer, { excerpt: sheet.excerpt, head: null, rough: true }, signal);
     return Array.from({ length: tile.heads }, (_, head) => headOf(tile, head));
   });
   const others = came.value?.asked === drawn ? came.value.found : [];
-  if (sheet === null || layer === null || answer === null || overview === null || weights === null) return null;
+  if (!sheet || !layer || !answer || !overview || !weights) return null;
   const apart = now.apart.value && all;
   const shown = sheet.head ?? now.head.value;
   const offset = layer.within ? sheet.excerpt.rows.from - sheet.excerpt.keys.from : null;
@@ -65,7 +65,7 @@ export function StatisticsPanel() {
     if (!apart) return ofServer?.[statistic]?.[head] ?? NaN;
     const held = sheet.head === null ? weightsOf(sheet, head) : (others[head] ?? null);
     const matrix = head === shown ? weights : held;
-    return matrix === null ? NaN : numbersOf(matrix)[statistic];
+    return !matrix ? NaN : numbersOf(matrix)[statistic];
   };
   const columns = NUMBERS.filter((column) => heads.some((head) => Number.isFinite(value(head, column))));
   const left = apart ? [...aside(weights)].map((key) => sheet.keys[key]?.text ?? String(key)) : [];

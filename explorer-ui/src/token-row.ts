@@ -89,7 +89,7 @@ export class TokenRow {
 
   private paint(anew = false): void {
     const { shades, ramp } = this;
-    if (shades === null || ramp === null) return;
+    if (!shades || !ramp) return;
     for (const [index, word] of this.words) {
       const weight = shades.weights?.[index] ?? null;
       const number = weight === null ? "" : short(weight);
@@ -174,8 +174,8 @@ export class TokenRow {
   private reach(index: number): void {
     const next = this.words.get(index)?.button ?? null;
     if (next === this.reached) return;
-    if (this.reached !== null) this.reached.tabIndex = -1;
-    if (next !== null) next.tabIndex = 0;
+    if (this.reached) this.reached.tabIndex = -1;
+    if (next) next.tabIndex = 0;
     this.reached = next;
   }
 

@@ -154,7 +154,7 @@ export function note(place: Place, kind: Kind, weights: readonly number[]): stri
 
 /** What can be done with the map in view. */
 export function hint(coarse: Excerpt | null, preview: Tile | null = null): string {
-  if (coarse === null) return "";
+  if (!coarse) return "";
   const [rows, keys] = preview ? [preview.rows, preview.keys] : [cells(coarse.rows), cells(coarse.keys)];
   const size = (span: Span, count: number) => Math.ceil(length(span) / count).toLocaleString("en");
   if (preview?.sampled) {

@@ -45,7 +45,7 @@ export function wordsIn(spans: readonly Span[], part: Span): Span {
 /** Whether both axes are the same places of one text, which then stands there once. */
 export function oneText(explorer: Explorer): boolean {
   const [sheet, view] = [explorer.now.sheet.value, explorer.now.view.value];
-  if (sheet === null || view === null || explorer.layer.value?.within !== true) return false;
+  if (!sheet || !view || explorer.layer.value?.within !== true) return false;
   const alike = (a: Span, b: Span) => a.from === b.from && a.to === b.to;
   const { excerpt, rows, keys } = sheet;
   if (!alike(excerpt.rows, excerpt.keys) || !alike(view.rows, view.keys)) return false;
@@ -56,7 +56,7 @@ export function WordsPanel() {
   const explorer = useExplorer();
   const { now } = explorer;
   const sheet = now.sheet.value;
-  if (sheet === null) return null;
+  if (!sheet) return null;
   const single = oneText(explorer);
   const names = wording.sides(explorer.kind);
   const pieces = sheet.rows.some(({ begins }) => !begins) || sheet.keys.some(({ begins }) => !begins);
@@ -122,7 +122,7 @@ function Row({ title, side, id }: { title: string; side: Side | null; id: string
   const words = useRef<TokenRow | null>(null);
   const own = (): Side => side ?? explorer.state.side;
   useEffect(() => {
-    if (element.current === null) return;
+    if (!element.current) return;
     const first = (index: number): Place => {
       const reading = explorer.reading.peek();
       const spans = own() === "target" ? reading?.rowSpans : reading?.keySpans;
@@ -138,7 +138,7 @@ function Row({ title, side, id }: { title: string; side: Side | null; id: string
   const fill = () => {
     const [reading, sheet, view] = [explorer.reading.value, explorer.now.sheet.value, explorer.now.view.value];
     const along = side ?? explorer.now.side.value;
-    if (reading === null || sheet === null) return;
+    if (!reading || !sheet) return;
     const [labels, spans] = along === "target" ? [reading.rows, reading.rowSpans] : [reading.keys, reading.keySpans];
     const across = (along === "target" ? reading.keys : reading.rows).map(({ text }) => text);
     const axis = along === "target" ? "rows" : "keys";
@@ -164,17 +164,17 @@ function Row({ title, side, id }: { title: string; side: Side | null; id: string
     const pinned = now.pinned.value;
     const place = explorer.place.value;
     const along = side ?? now.side.value;
-    if (reading === null || layer === null) return;
+    if (!reading || !layer) return;
     const there = place && placeOf(reading, place);
     const self = side === null ? there !== null : there?.side === side;
     const shown = shading(now.scale.value, reading.matrix, layer.keys);
     words.current?.shade(
       {
-        weights: there === null || (self && side !== null) ? null : toward(reading, there),
-        dark: there === null ? () => 0 : darkness(shown, there),
+        weights: !there || (self && side !== null) ? null : toward(reading, there),
+        dark: !there ? () => 0 : darkness(shown, there),
         active: self ? (there?.index ?? null) : null,
-        pinned: pinned !== null && pinned.side === along ? placeOf(reading, pinned).index : null,
-        partner: there === null || (self && side !== null) ? null : (there.partner ?? null),
+        pinned: pinned && pinned.side === along ? placeOf(reading, pinned).index : null,
+        partner: !there || (self && side !== null) ? null : (there.partner ?? null),
       },
       theme.ramp,
     );
