@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 import warnings
 
 import pytest
@@ -291,10 +292,37 @@ def test_a_reading_holds_no_map():
     assert watch.step().heads[0].queries == 3000
 
 
-def test_a_copy_of_a_model_is_not_watched():
+def saved(model):
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, saved])
+def test_a_copy_of_a_watched_model_is_not_watched(copied):
+    """Models are saved, and copied for averages of weights, between two steps of a training."""
     model = layer()
     watch = attlas.watch(model, every=1)
-    other = copy.deepcopy(layer())
-    other(torch.randn(2, 5, WIDTH))
+    x = torch.randn(2, 5, WIDTH)
+    other = copied(model)
+    assert torch.equal(other(x), model(x))
+    other(x)
+    assert watch.step().heads[0].queries == 10
+    other(x)
     with pytest.warns(AttentionWarning, match="no forward pass"):
         assert watch.step() is None
+
+
+def test_a_loop_that_never_ends_a_step_is_reported():
+    model = layer()
+    watch = attlas.watch(model, every=50)
+    x = torch.randn(1, 2, WIDTH)
+    for _ in range(999):
+        model(x)
+    with pytest.warns(AttentionWarning, match=r"1,000 forward passes.*watch\.step\(\)"):
+        model(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(x)
+    assert watch.step().heads[0].queries == 2 * 1001

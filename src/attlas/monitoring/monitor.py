@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from attlas.errors import AttlasError, UnsupportedError
 from attlas.monitoring.alarms import Alarm, AlarmState, Thresholds
 from attlas.monitoring.history import HistoryFile, Reading, head_statistics_of, read_history
+from attlas.monitoring.processes import of_all_processes
 from attlas.monitoring.reader import (
     StatisticsRecorder,
     TokenMask,
@@ -31,6 +32,9 @@ from attlas.recording.trace import is_integer
 
 Log = Callable[[dict[str, float]], object]
 
+_MANY_PASSES = 1_000
+"""So many forward passes of one step look like a loop without `watch.step()`."""
+
 
 class AttentionWarning(UserWarning):
     """An alarm of `attlas.watch`, or attention that it cannot read."""
@@ -39,6 +43,21 @@ class AttentionWarning(UserWarning):
 def warn_of_alarm(alarm: Alarm) -> None:
     """Show an alarm as a warning of Python."""
     warnings.warn(str(alarm), AttentionWarning, stacklevel=4)
+
+
+class _Hook:
+    """A hook of the watched model. In a copy of the model, or a file of it, it does nothing."""
+
+    def __init__(self, function: Callable[..., None] | None = None) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> None:
+        """What the hook is for."""
+        if self._function is not None:
+            self._function(*arguments)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
 
 
 class _Forward(threading.local):
@@ -87,6 +106,11 @@ class Watch:
     def active_alarms(self) -> tuple[Alarm, ...]:
         """The alarms that have begun and have not cleared."""
         return tuple(self._alarms.active.values())
+
+    @property
+    def steps(self) -> int:
+        """How many steps were done."""
+        return self._step
 
     @property
     def reads_next(self) -> bool:
@@ -183,8 +207,8 @@ class Watch:
             self._unhook()
         elif not self._hooks:
             self._hooks = [
-                self.model.register_forward_pre_hook(self._before, with_kwargs=True),
-                self.model.register_forward_hook(self._after, always_call=True),
+                self.model.register_forward_pre_hook(_Hook(self._before), with_kwargs=True),
+                self.model.register_forward_hook(_Hook(self._after), always_call=True),
             ]
 
     def _unhook(self) -> None:
@@ -223,6 +247,13 @@ class Watch:
         block.close()
         with self._lock:
             self._parts.append((len(self._parts) if order is None else order, recorder))
+            count = len(self._parts)
+        if count == _MANY_PASSES:
+            self._warn_once(
+                f"attlas.watch has read {count:,} forward passes of step {self._step + 1:,}, and "
+                "holds their numbers until watch.step(): call it after each step of the optimizer, "
+                "or watch.close() if the training has ended"
+            )
 
     def _abandon(self) -> None:
         """Leave a forward pass of this thread that did not end."""
@@ -254,32 +285,12 @@ class Watch:
         return found
 
     def _gathered(self, recorders: Sequence[StatisticsRecorder]) -> dict[str, LayerTotals]:
-        """The totals of all processes, merged in the order of their ranks.
-
-        Raises:
-            AttlasError: On every process, if the totals of one cannot be made. The others would
-                wait for it otherwise.
-        """
+        """The totals of all processes; see `of_all_processes`."""
         if self._size == 1:
             return merged(recorder.totals() for recorder in recorders)
-        own: dict[str, LayerTotals] = {}
-        failure: Exception | None = None
-        try:
-            own = merged(recorder.totals() for recorder in recorders)
-        except Exception as error:
-            failure = error
-        parts: list[Any] = [None] * self._size
-        given = own, None if failure is None else f"{type(failure).__name__}: {failure}"
-        dist.all_gather_object(parts, given, group=self._group)
-        if failure is not None:
-            raise failure
-        for rank, (_, text) in enumerate(parts):
-            if text is not None:
-                raise AttlasError(
-                    "a reading of every process", f"an error of rank {rank}: {text}",
-                    "see what that process prints",
-                )  # fmt: skip
-        return merged(totals for totals, _ in parts)
+        return of_all_processes(
+            lambda: merged(recorder.totals() for recorder in recorders), self._group
+        )
 
     def _warn_of_unread(self, recorders: Sequence[StatisticsRecorder], *, is_empty: bool) -> None:
         if not is_empty:

@@ -102,6 +102,7 @@ class LayerTotals:
             "received" are over texts.
         max_logit: None = the scores are unknown.
         entropies: The entropy of every query that counts, for the quantiles.
+        quantiles: Those of the entropy where the entropies are not here; of each head.
         diagonals: The `mask_diagonal` of each text that has one, and None for a text with another
             mask.
         context_error: The largest of each head; None = unknown.
@@ -114,6 +115,7 @@ class LayerTotals:
     max_logit: Array | None = None
     diagonals: Sequence[frozenset[int | None]] = ()  # of each head
     context_error: Array | None = None
+    quantiles: Sequence[tuple[float, ...]] | None = None
 
     @property
     def num_heads(self) -> int:
@@ -163,6 +165,10 @@ class LayerTotals:
         )
         return self.merge(new, "")
 
+    def without_entropies(self) -> "LayerTotals":
+        """The totals without what grows with the queries."""
+        return replace(self, entropies=[np.zeros(0, np.float32)] * self.num_heads)
+
     def statistics(self, layer: str) -> list[HeadStatistics]:
         """The statistics of each head."""
         return [self._of_head(layer, head) for head in range(self.num_heads)]
@@ -172,11 +178,16 @@ class LayerTotals:
             count = int(self.counts[name][head]) if name in self.counts else 0
             return float(self.sums[name][head]) / count if count else None
 
-        count, entropies = int(self.counts["entropy"][head]), self.entropies[head]
+        count = int(self.counts["entropy"][head])
         found = HeadStatistics(layer, head, count, nonfinite=int(self.nonfinite[head]))
         if not count:
             return found
-        low, middle, high = np.quantile(entropies.astype(np.float64), QUANTILES).tolist()
+        if self.quantiles is None:
+            low, middle, high = np.quantile(
+                self.entropies[head].astype(np.float64), QUANTILES
+            ).tolist()
+        else:
+            low, middle, high = self.quantiles[head]
         logit = None if self.max_logit is None else float(self.max_logit[head])
         diagonals = self.diagonals[head] if self.diagonals else ()
         return replace(
