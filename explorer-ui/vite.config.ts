@@ -1,12 +1,11 @@
 import { type Plugin, build, defineConfig } from "vite";
-import { preactParts } from "./preact-parts.ts";
 
 const optimization = { inlineConst: { mode: "all", pass: 3 } } as const; // a constant is shorter than its name
 
 // Names of the explorer's own classes, and of Preact's: none that an answer, a question, an element of the document or
 // `window.attlas.door` has.
 const own = `
-  __html absence accepts across act active addNote adversary alignment alike answered
+  __html absence accepts across act active addNote adversary alignment alike also answered grown until
   answerRequest apart asked before begin begins beside bitmaps both branches bring build bytes
   came canvas catchUp cell cellAt changed channel choose chooseHead chooseLayer chosen closer
   coarse colour colours column columns componentDidCatch componentDidMount componentDidUpdate
@@ -35,7 +34,7 @@ const own = `
   viewed vnode wait waiting weightsOf wheeled whenChanged wide withSheet word words writes writing
   zoom
 `;
-const minify = { compress: { target: "es2022", treeshake: { propertyReadSideEffects: false, unknownGlobalSideEffects: false, annotations: true } }, mangleProps: { include: new RegExp(`^(${own.trim().split(/\s+/).join("|")})$`) } } as const;
+const minify = { mangleProps: { include: new RegExp(`^(${own.trim().split(/\s+/).join("|")})$`) } } as const;
 const oxc = { jsx: { runtime: "classic", pragma: "h", pragmaFrag: "Fragment" } } as const;
 
 /**
@@ -53,7 +52,6 @@ function others(): Plugin {
         await build({
           configFile: false,
           oxc,
-          plugins: [preactParts()],
           logLevel: "error",
           build: {
             outDir,
@@ -78,7 +76,7 @@ function others(): Plugin {
 export default defineConfig({
   base: "./",
   oxc,
-  plugins: [preactParts(), others()],
+  plugins: [others()],
   build: {
     outDir: "../src/attlas/explorer/page",
     emptyOutDir: true,

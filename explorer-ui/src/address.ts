@@ -60,6 +60,8 @@ export interface Link extends Look {
 
 export const MOST_HEADS = 6; // that can be selected, the one that is shown among them
 
+export const MOST_WORDS = 12; // that can be kept together
+
 export const VERSION = 1;
 
 /** How all is looked at where a link says nothing of it. */
@@ -99,7 +101,8 @@ export function look(whole: Look): Look {
  * fp, the ids with which its translation begins, to base 36; the rest is
  *
  *     v version   row text of a trace   l layer   h head or mean   q queries   k keys, first–last
- *     p what is kept: t or s for its side, its place, and that of its partner
+ *     p what is kept: t or s for its side, its place, and after "." that of its partner, or after each
+ *       "_" that of a word beside it
  *     o=weight the order of the list   s scale   m statistic   sort=1
  *     mf least number of a head that is shown, in hundredths of the largest
  *     sel other heads, layer.head   tab of the inspector   d=s words are what is looked at
@@ -235,15 +238,16 @@ function number(text: string): number | null {
   return /^\d{1,9}$/.test(text) ? Number(text) : null;
 }
 
-function place({ side, index, partner }: Place): string {
-  return `${side === "target" ? "t" : "s"}${index}${partner === undefined ? "" : `.${partner}`}`;
+function place({ side, index, partner, also = [] }: Place): string {
+  return `${side === "target" ? "t" : "s"}${[index, ...also].join("_")}${partner === undefined ? "" : `.${partner}`}`;
 }
 
 function placeOf(text: string): Place | null {
-  const match = /^([ts])(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text);
+  const match = /^([ts])(\d{1,9}(?:_\d{1,9}){0,11})(?:\.(\d{1,9}))?$/.exec(text);
   if (!match) return null;
   const side = match[1] === "t" ? "target" : "source";
-  const own = { side, index: Number(match[2]) } as const;
+  const [index = 0, ...also] = (match[2] ?? "").split("_").map(Number);
+  const own = { side, index, ...(also.length > 0 && { also }) } as const;
   return match[3] === undefined ? own : { ...own, partner: Number(match[3]) };
 }
 

@@ -8,6 +8,7 @@ import { Switch } from "./parts.tsx";
 import { shading } from "./scale.ts";
 import { percent } from "./share.ts";
 import { useSignalEffect } from "./signals.ts";
+import { placesOf } from "./state.ts";
 import * as wording from "./wording.ts";
 import { darkness, placeOf, toward, wordsIn } from "./words-panel.tsx";
 
@@ -53,7 +54,7 @@ export function DistributionPanel() {
     const write = (element: HTMLElement | null, text: string) => {
       if (element) [element.textContent, element.hidden] = [text, text === ""];
     };
-    write(title.current, wording.title(place, label?.text ?? "", kind));
+    write(title.current, wording.title(place, placesOf(place).sort((a, b) => a - b).map((index) => own[index]?.text ?? ""), kind));
     write(note.current, wording.note(place, kind, numbers));
     write(whole.current, label?.whole === undefined ? "" : `In full: ${label.whole}`);
     const most = descending(numbers)

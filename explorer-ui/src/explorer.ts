@@ -124,8 +124,9 @@ export class Explorer {
     this.current.value = change.pointedAt(this.state, place); // which no link keeps
   }
 
-  pin(place: Place): void {
-    this.update(change.pinnedAt(this.state, place));
+  /** Keep a place; `beside`: with those of its side that are kept. */
+  pin(place: Place, beside = false): void {
+    this.update((beside ? change.pinnedBeside : change.pinnedAt)(this.state, place));
   }
 
   unpin(): void {

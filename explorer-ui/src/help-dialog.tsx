@@ -9,6 +9,7 @@ const KEYS: readonly (readonly [string, string, string])[] = [
   ["Map", "+ − 0", "closer, farther, all of it"],
   ["Map", "drag, wheel, pinch", "move, zoom; with Shift, draw a frame"],
   ["Words", "arrows, Enter", "go from word to word, keep one"],
+  ["Words", "Shift + Enter, Shift + click", "keep another word beside it"],
   ["Lines", "arrows, Enter", "along the words, or to the other side"],
   ["Image", "arrows, Enter", "from patch to patch, keep one"],
   ["Mechanism", "Tab, Enter", "from key to key, keep one"],

@@ -49,7 +49,7 @@ export function useAsked<Asked, Found>(
 export function useCanvas(
   draw: (canvas: HTMLCanvasElement, pen: CanvasRenderingContext2D, room: HTMLElement) => void,
   needs: readonly unknown[],
-): RefObject<HTMLCanvasElement | null> {
+): RefObject<HTMLCanvasElement> {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const [element, pen, room] = [canvas.current, canvas.current?.getContext("2d"), canvas.current?.parentElement];

@@ -92,7 +92,7 @@ export function ImagePanel() {
   return (
     <div class="compare">
       <div class="aside">
-        <h3>{title(place, word, explorer.kind)}</h3>
+        <h3>{title(place, [word], explorer.kind)}</h3>
         <p class="note">{note(place, explorer.kind, found.weights.map((weight) => weight || 0))}</p>
         <p id="patch">{known(patch) && readout(explorer, at(patch))}</p>
       </div>

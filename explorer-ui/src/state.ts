@@ -1,4 +1,4 @@
-import { type Link, type Look, MOST_HEADS, look, usual } from "./address.ts";
+import { type Link, type Look, MOST_HEADS, MOST_WORDS, look, usual } from "./address.ts";
 import type { Answer, Layer, Model, Statistics } from "./door.ts";
 import { type Excerpt, same as sameExcerpt, whole } from "./excerpt.ts";
 import { type Head, sameHead } from "./grid-layout.ts";
@@ -12,12 +12,14 @@ export type Order = "sentence" | "weight";
 
 /**
  * A token on one of the two axes: the target's are the rows, which look, the source's the columns,
- * which are looked at. `partner` is the one across, where a cell is pointed at.
+ * which are looked at. `partner` is the one across, where a cell is pointed at. `also` are other
+ * tokens of the same side that are looked at together with it.
  */
 export interface Place {
   readonly side: Side;
   readonly index: number;
   readonly partner?: number;
+  readonly also?: readonly number[];
 }
 
 /** Everything the page shows. A change is a new state. */
@@ -158,6 +160,20 @@ export function pinnedAt(state: State, place: Place): State {
   return { ...state, pinned: samePlace(state.pinned, place) ? null : place, pointed: place, weight: null };
 }
 
+/** Keep this word beside those of its side that are kept, or let it go. */
+export function pinnedBeside(state: State, { side, index }: Place): State {
+  const { pinned } = state;
+  const kept = pinned?.side === side ? placesOf(pinned) : [];
+  const others = kept.filter((one) => one !== index);
+  const [first, ...also] = others.length < kept.length ? others : [index, ...kept].slice(0, MOST_WORDS);
+  return first === undefined ? unpinned(state) : pinnedAt({ ...state, pinned: null }, { side, index: first, also });
+}
+
+/** All places of one side that are looked at together. */
+export function placesOf({ index, also = [] }: Place): number[] {
+  return [index, ...also];
+}
+
 export function unpinned(state: State): State {
   return !state.pinned ? state : { ...state, pinned: null, weight: null };
 }
@@ -237,7 +253,7 @@ function first(sheet: Sheet | null, view: Excerpt | null, overview: Overview | n
 }
 
 export function samePlace(a: Place | null, b: Place | null): boolean {
-  return a?.side === b?.side && a?.index === b?.index && a?.partner === b?.partner;
+  return a?.side === b?.side && a?.partner === b?.partner && String(a && placesOf(a)) === String(b && placesOf(b));
 }
 
 /** All of this state that a link keeps. What is kept by a click is counted from the text's beginning. */
@@ -272,9 +288,10 @@ export function repinned(state: State, pinned: Place | null): State {
   return inside(place, sheet) ? { ...state, pinned: place, pointed: place } : { ...state, pinned: null };
 }
 
-function inside({ side, index, partner = 0 }: Place, { tile }: Sheet): boolean {
+function inside(place: Place, { tile }: Sheet): boolean {
+  const { side, partner = 0 } = place;
   const [most, others] = side === "target" ? [tile.rows, tile.keys] : [tile.keys, tile.rows];
-  return index >= 0 && index < most && partner >= 0 && partner < others;
+  return placesOf(place).every((index) => index >= 0 && index < most) && partner >= 0 && partner < others;
 }
 
 /** The same place of the text in other weights of it; null where they do not have it, one by one. */
@@ -288,6 +305,7 @@ function carriedPlace(place: Place | null, from: Sheet | null, to: Sheet): Place
 function shifted(place: Place, { rows, keys }: Excerpt, sign: 1 | -1): Place {
   const target = place.side === "target";
   const [own, across] = target ? [rows.from, keys.from] : [keys.from, rows.from];
-  const moved = { side: place.side, index: place.index + sign * own };
+  const [index = 0, ...also] = placesOf(place).map((one) => one + sign * own);
+  const moved = { ...place, index, ...(also.length > 0 && { also }) };
   return place.partner === undefined ? moved : { ...moved, partner: place.partner + sign * across };
 }

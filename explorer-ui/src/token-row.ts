@@ -6,7 +6,8 @@ import { short } from "./share.ts";
 /** What a reader can do with a word, by its index. */
 export interface Handlers {
   point(index: number): void;
-  pin(index: number): void;
+  /** `beside`: together with those that are kept. */
+  pin(index: number, beside: boolean): void;
 }
 
 /** How a row looks at one moment: a weight and its shade per token, or none where it is asked. */
@@ -15,7 +16,7 @@ export interface Shades {
   /** How dark each of them is, from 0 to 1. */
   readonly dark: (weight: number, index: number) => number;
   readonly active: number | null;
-  readonly pinned: number | null;
+  readonly pinned: readonly number[];
   readonly partner: number | null;
 }
 
@@ -94,7 +95,7 @@ export class TokenRow {
       const weight = shades.weights?.[index] ?? null;
       const number = weight === null ? "" : short(weight);
       const dark = weight === null ? 0 : Math.round(shades.dark(weight, index) * COLOURS) / COLOURS;
-      const marks = [index === shades.active, index === shades.partner, index === shades.pinned] as const;
+      const marks = [index === shades.active, index === shades.partner, shades.pinned.includes(index)] as const;
       const look = `${weight === null ? "" : dark} ${number} ${marks.join()}`;
       if (look === word.look && !anew) continue;
       word.look = look;
@@ -166,7 +167,7 @@ export class TokenRow {
       this.reach(index);
       this.handlers.point(index);
     });
-    button.addEventListener("click", () => this.handlers.pin(index));
+    button.addEventListener("click", (event) => this.handlers.pin(index, event.shiftKey || event.ctrlKey || event.metaKey));
     return { button, share, look: "", ink: "" };
   }
 

@@ -135,10 +135,9 @@ export function headName({ title }: Layer, head: number | null): string {
 }
 
 /** The heading over the numbers. */
-export function title(place: Place, word: string, kind: Kind): string {
-  return place.side === "target"
-    ? `Where “${isolated(word)}” looked`
-    : `Which ${one(kind)}s looked at “${isolated(word)}”`;
+export function title(place: Place, words: readonly string[], kind: Kind): string {
+  const named = words.map((word) => `“${isolated(word)}”`).join(", ");
+  return place.side === "target" ? `Where ${named} looked` : `Which ${one(kind)}s looked at ${named}`;
 }
 
 /** What the numbers add up to, which is not the same in both directions. */
@@ -146,10 +145,11 @@ export function note(place: Place, kind: Kind, weights: readonly number[]): stri
   if (place.side === "target") {
     const key = kind.within ? "token" : "source token";
     const sum = percent(weights.reduce((total, weight) => total + weight, 0));
-    return `Of each ${key} here, the share of this ${one(kind)}’s attention; together ${sum}.`;
+    const whose = place.also?.length ? `the mean attention of these ${one(kind)}s` : `this ${one(kind)}’s attention`;
+    return `Of each ${key} here, the share of ${whose}; together ${sum}.`;
   }
   const query = kind.translated && !kind.within ? "word of the translation" : "token";
-  return `Of each ${query} here, the share of its own attention that went to this one.`;
+  return `Of each ${query} here, the share of its own attention that went to ${place.also?.length ? "these together" : "this one"}.`;
 }
 
 /** What can be done with the map in view. */

@@ -9,7 +9,7 @@ import { useExplorer } from "./panel.ts";
 import { Switch } from "./parts.tsx";
 import { type Shading, shading } from "./scale.ts";
 import { useSignalEffect } from "./signals.ts";
-import type { Place, Side } from "./state.ts";
+import { type Place, type Side, placesOf } from "./state.ts";
 import { TokenRow } from "./token-row.ts";
 import * as wording from "./wording.ts";
 
@@ -18,15 +18,22 @@ const SIDES = [
   ["source", "is looked at"],
 ] as const;
 
-/** The weights of a place of a reading towards the other side. */
-export function toward({ matrix }: Reading, { side, index }: Place): number[] {
-  return side === "target" ? row(matrix, index) : column(matrix, index);
+/**
+ * The weights of a place of a reading towards the other side. Of several words that look, the mean;
+ * of several that are looked at, the sum.
+ */
+export function toward({ matrix }: Reading, place: Place): number[] {
+  const target = place.side === "target";
+  const [first = [], ...others] = placesOf(place).map((index) => (target ? row : column)(matrix, index));
+  const sum = (at: number) => others.reduce((total, one) => total + (one[at] ?? 0), first[at] ?? 0);
+  return others.length === 0 ? first : first.map((_, at) => sum(at) / (target ? others.length + 1 : 1));
 }
 
 /** A place of the sheet as one of the reading, whose places may be words. */
-export function placeOf({ rowSpans, keySpans }: Reading, { side, index, partner }: Place): Place {
+export function placeOf({ rowSpans, keySpans }: Reading, { side, index, partner, also = [] }: Place): Place {
   const [own, across] = side === "target" ? [rowSpans, keySpans] : [keySpans, rowSpans];
-  const there = { side, index: wordAt(own, index) };
+  const [first = 0, ...others] = new Set([index, ...also].map((one) => wordAt(own, one)));
+  const there = { side, index: first, also: others };
   return partner === undefined ? there : { ...there, partner: wordAt(across, partner) };
 }
 
@@ -130,7 +137,7 @@ function Row({ title, side, id }: { title: string; side: Side | null; id: string
     };
     words.current = new TokenRow(element.current, {
       point: (index) => explorer.point(first(index)),
-      pin: (index) => explorer.pin(first(index)),
+      pin: (index, beside) => explorer.pin(first(index), beside),
     });
     fill();
     shade();
@@ -173,7 +180,7 @@ function Row({ title, side, id }: { title: string; side: Side | null; id: string
         weights: !there || (self && side !== null) ? null : toward(reading, there),
         dark: !there ? () => 0 : darkness(shown, there),
         active: self ? (there?.index ?? null) : null,
-        pinned: pinned && pinned.side === along ? placeOf(reading, pinned).index : null,
+        pinned: pinned && pinned.side === along ? placesOf(placeOf(reading, pinned)) : [],
         partner: !there || (self && side !== null) ? null : (there.partner ?? null),
       },
       theme.ramp,

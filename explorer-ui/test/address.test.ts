@@ -47,6 +47,7 @@ test("a link gives back each part of the state that it was made from", () => {
     { head: "mean", pinned: null },
     { text: null, row: 0 },
     { view: null, pinned: { side: "source", index: 0 } },
+    { pinned: { side: "source", index: 7, also: [0, 300] } },
     { layer: 0, head: 0 },
     { order: "sentence", scale: "root", statistic: null, sorted: false },
     { selected: [], tab: null, side: "target", joined: false, threshold: 5, apart: false },

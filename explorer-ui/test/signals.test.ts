@@ -6,6 +6,8 @@ import type { Explorer } from "../src/explorer.ts";
 import { ExplorerOf, useExplorer } from "../src/panel.ts";
 import { useSignal, useSignalEffect } from "../src/signals.ts";
 
+Object.assign(globalThis, { document: {} }); // Preact asks whether it draws into the document itself
+
 /** Show what draws nothing; what comes back takes it away. */
 function shown(content: ComponentChild): () => void {
   const root = { childNodes: [], ownerDocument: {}, namespaceURI: "" } as unknown as Element;

@@ -65,6 +65,33 @@ test("keeping the same place once more lets it go", () => {
   assert.equal(change.pinnedAt(change.pinnedAt(answered, place), place).pinned, null);
 });
 
+test("words of one side are kept together, and let go one by one", () => {
+  const one = change.pinnedAt(answered, { side: "target", index: 1, partner: 0 });
+  const two = change.pinnedBeside(one, { side: "target", index: 0 });
+  assert.deepEqual(two.pinned, { side: "target", index: 0, also: [1] });
+  assert.deepEqual(change.pinnedBeside(two, { side: "target", index: 0 }).pinned, { side: "target", index: 1, also: [] });
+  const none = change.pinnedBeside(change.pinnedBeside(two, { side: "target", index: 0 }), { side: "target", index: 1 });
+  assert.equal(none.pinned, null);
+  const other = change.pinnedBeside(two, { side: "source", index: 1 });
+  assert.deepEqual(other.pinned, { side: "source", index: 1, also: [] }); // of one side alone
+  assert.deepEqual(change.pinnedAt(two, { side: "target", index: 0 }).pinned, { side: "target", index: 0 });
+});
+
+test("a word beyond the most that are kept takes the place of the oldest", () => {
+  let state: change.State = answered;
+  for (let index = 0; index < 14; index++) state = change.pinnedBeside(state, { side: "target", index });
+  assert.deepEqual(state.pinned, { side: "target", index: 13, also: [12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2] });
+});
+
+test("words that are kept together stay so where the other weights have all of them", () => {
+  const both = change.pinnedBeside(change.pinnedAt(answered, { side: "target", index: 1 }), { side: "target", index: 0 });
+  assert.deepEqual(change.withSheet(both, null, { ...sheet, layer: 1 }, excerpt).pinned, both.pinned);
+  const rows = { from: 1, to: 2 };
+  const part = { ...sheet, excerpt: { ...excerpt, rows }, tile: tileOf([2, 1, 2], [0, 1, 1, 0]) };
+  assert.equal(change.withSheet(both, null, part, part.excerpt).pinned, null);
+  assert.deepEqual(change.repinned(answered, change.link(both).pinned).pinned, both.pinned);
+});
+
 test("another cell of the same row is kept in place of the first", () => {
   const kept = change.pinnedAt(answered, { side: "target", index: 1, partner: 0 });
   const other: change.Place = { side: "target", index: 1, partner: 1 };

@@ -58,9 +58,12 @@ test("a translation has words, and what looks at itself has tokens", () => {
     ["Looked at", "Looking"],
     ["Source", "Target"],
   ]);
-  assert.equal(plain(title(target, "a", across)), "Where “a” looked");
-  assert.equal(plain(title(source, "a", across)), "Which words looked at “a”");
-  assert.equal(plain(title(source, "a", within)), "Which tokens looked at “a”");
+  assert.equal(plain(title(target, ["a"], across)), "Where “a” looked");
+  assert.equal(plain(title(source, ["a"], across)), "Which words looked at “a”");
+  assert.equal(plain(title(source, ["a"], within)), "Which tokens looked at “a”");
+  assert.equal(plain(title({ ...target, also: [2] }, ["a", "b"], across)), "Where “a”, “b” looked");
+  assert.match(note({ ...target, also: [2] }, across, [0.5, 0.5]), /share of the mean attention of these words; together 100 %/);
+  assert.match(note({ ...source, also: [2] }, across, [1.2]), /went to these together/);
   assert.match(note(target, across, [0.5, 0.5]), /each source token.*this word’s.*together 100 %/);
   assert.match(note(target, within, [0.25, 0.5]), /each token here.*this token’s.*together 75 %/);
   assert.match(note(source, across, [1]), /Of each word of the translation here/);

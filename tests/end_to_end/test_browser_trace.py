@@ -200,6 +200,38 @@ def test_the_map_is_reached_and_moved_with_keys_alone(reader: Reader) -> None:
     reader.driver.wait("page.querySelector('#whole').disabled")
 
 
+def test_several_words_are_kept_with_shift_by_mouse_and_by_keys(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    mean = mean_of_heads(served[1], "short.0", 0)
+    reader.driver.click("#target .token:nth-child(2)")
+    with reader.driver.held(SHIFT):
+        reader.driver.click("#target .token:nth-child(4)")
+    reader.driver.wait("page.querySelectorAll('#target [aria-pressed=true]').length === 2")
+    reader.driver.wait("page.querySelector('#distribution-note').textContent.includes('mean')")
+    assert reader.text("#distribution-title") == "Where “cat”, “down” looked"
+    expected = mean[[1, 3]].mean(0).tolist()
+    assert [share for _, share in reader.bars()] == pytest.approx(expected, abs=0.00101)
+    assert "p=t3_1" in reader.link()
+    reader.driver.run("page.querySelector('#target .token:nth-child(4)').focus()")
+    with reader.driver.held(SHIFT):
+        reader.driver.keys([ENTER])
+    reader.driver.wait("page.querySelectorAll('#target [aria-pressed=true]').length === 1")
+    assert "p=t1" in reader.link()
+
+
+def test_what_looks_at_several_words_is_their_sum_and_a_link_keeps_them(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    reader.enter("#v=1&row=0&l=0&h=mean&p=s0_2&d=s")
+    reader.driver.wait("page.querySelectorAll('#target [aria-pressed=true]').length === 2")
+    assert reader.text("#distribution-title") == "Which tokens looked at “the”, “sat”"
+    assert "went to these together" in reader.text("#distribution-note")
+    mean = mean_of_heads(served[1], "short.0", 0)
+    expected = mean[:, [0, 2]].sum(1).tolist()
+    assert [share for _, share in reader.bars()] == pytest.approx(expected, abs=0.00101)
+
+
 @pytest.mark.parametrize("link", ["#v=1&row=0&l=2&h=0", "#v=1&row=0&l=2&h=0&q=0-499&k=0-499"])
 def test_a_long_map_needs_few_elements_and_one_screen(reader: Reader, link: str) -> None:
     reader.enter(link)
