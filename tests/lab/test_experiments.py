@@ -61,6 +61,7 @@ TINY: dict[str, dict[str, object]] = {
     "masks": {"length": 6},
     "positions": {},
     "scale": {"keys": 8, "queries": 16},
+    "scale-training": {"widths": (8, 64, 256), "length": 4, "updates": 10},
     "mechanisms-captions": {"pairs": 200, "held back": 5},
     "mechanisms-japanese": {"pairs": 200, "held back": 5},
     "longer-than-trained": {"trained": (3, 4), "updates": 2},
