@@ -24,6 +24,7 @@ from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
 from attlas.lab.experiments.qk_norm import rises_of
+from attlas.lab.experiments.scale_training import scaled_by
 from attlas.lab.experiments.sentence_lengths import BUCKETS, buckets_of
 from attlas.lab.experiments.sentiment import Counts, Review, inverse_frequencies, log_odds
 from attlas.lab.experiments.sparse_cost import peak_bytes
@@ -34,6 +35,7 @@ from attlas.lab.runner import missing_data, run
 from attlas.lab.trainings import SMALL_TRANSFORMER, toy_settings
 from attlas.lab.verdict import All, AtLeast, AtMost, Difference, Measurements, Provided, Ratio, Rule
 from attlas.layers import MultiheadAttention
+from attlas.models import TransformerConfig, build
 from attlas.recording import DenseAttentionMap
 from attlas.training import read_recipe
 
@@ -61,7 +63,13 @@ TINY: dict[str, dict[str, object]] = {
     "masks": {"length": 6},
     "positions": {},
     "scale": {"keys": 8, "queries": 16},
-    "scale-training": {"widths": (8, 64, 256), "length": 4, "updates": 10},
+    "scale-training": {
+        # 32, 4 and 1 heads, which are narrower here than they are called
+        "recipe": ("model.kind=transformer", "model.embed_dim=32", "model.ffn_dim=32"),
+        "widths": (8, 64, 256),
+        "length": 2,
+        "updates": 20,
+    },
     "mechanisms-captions": {"pairs": 200, "held back": 5},
     "mechanisms-japanese": {"pairs": 200, "held back": 5},
     "longer-than-trained": {"trained": (3, 4), "updates": 2},
@@ -155,6 +163,22 @@ def test_tied_maps_are_one_map(name: str) -> None:
     assert len(maps) == 3 - len(TIES[name])
     plain = MultiheadAttention(8, 2, batch_first=True)
     assert plain.k_proj is not plain.q_proj
+
+
+def test_layers_that_are_made_meanwhile_have_another_factor() -> None:
+    inputs = torch.randn(1, 5, 8)
+    config = TransformerConfig(embed_dim=8, num_heads=1, ffn_dim=8)
+    with scaled_by(1.0):
+        model = build(config, 9, 9)
+    layers = [module for module in model.modules() if isinstance(module, MultiheadAttention)]
+    assert [layer.scale for layer in layers] == [1.0] * 9  # three encoder and six decoder layers
+    usual = [m for m in build(config, 9, 9).modules() if isinstance(m, MultiheadAttention)]
+    assert [layer.scale for layer in usual] == [None] * 9
+    layer = layers[0]
+    with torch.no_grad():
+        weights = layer(inputs, inputs, inputs)[1]
+        scores = layer.q_proj(inputs) @ layer.k_proj(inputs).transpose(1, 2)
+    torch.testing.assert_close(weights, scores.softmax(-1))
 
 
 def test_a_loss_is_compared_with_the_least_before_it() -> None:

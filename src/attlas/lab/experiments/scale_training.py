@@ -126,7 +126,8 @@ EXPERIMENTS = (
         "by 1/√d, and in the other one by 1. All else is the same: the first weights, the data, "
         "the rate and the number of updates. The entropy is the mean over all heads, at the first "
         "update (tenth 0) and after each tenth. The gradient is that of the loss of the untrained "
-        "model. Adam divides gradients by their size, and the norm of all of them is bounded.",
+        "model with respect to the weights. So it has the factor in it, unlike that of the scores "
+        "in `scale`. Adam divides gradients by their size, and the norm of all of them is bounded.",
         measure=measure_training,
         settings={
             "quick": {
