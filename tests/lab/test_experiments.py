@@ -83,6 +83,7 @@ TINY: dict[str, dict[str, object]] = {
     "padding": {"pairs": 20, "updates": 2},
     "length-penalty": {"lengths": (2, 3), "updates": 2, "texts": 4},
     "heads": {"length": 4, "updates": 2, "texts": 4},
+    "more-heads": {"length": 4, "updates": 10, "texts": 4},
     "toy-maps": {"length": 4, "updates": 2, "texts": 4},
     "printed-numbers": {"tokens": 100},
     "statistics": {},
