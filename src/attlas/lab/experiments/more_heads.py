@@ -78,7 +78,7 @@ EXPERIMENTS = (
                 "texts": 100,
             },
         },
-        seeds={"quick": 2, "full": 3},
+        seeds={"quick": 2, "full": 2},
         claims=(
             Claim(
                 "Two, four and eight heads each learn more than one head of the same width.",
