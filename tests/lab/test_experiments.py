@@ -67,7 +67,7 @@ TINY: dict[str, dict[str, object]] = {
         # 32, 4 and 1 heads, which are narrower here than they are called
         "recipe": ("model.kind=transformer", "model.embed_dim=32", "model.ffn_dim=32"),
         "widths": (8, 64, 256),
-        "length": 2,
+        "length": 4,
         "updates": 20,
     },
     "mechanisms-captions": {"pairs": 200, "held back": 5},
