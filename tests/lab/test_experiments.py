@@ -75,6 +75,7 @@ TINY: dict[str, dict[str, object]] = {
     "longer-than-trained": {"trained": (3, 4), "updates": 2},
     "luong-global-local": {"length": 4, "radius": 1, "updates": 2},
     "norm": {"length": 4, "updates": 2},
+    "norm-depth": {"depths": (2, 6, 12, 24), "length": 4, "updates": 2},
     "clipping": {"length": 4, "updates": 2},
     "small-data": {"length": 4, "updates": 2},
     "attention-dropout": {"length": 4, "pairs": 20, "updates": 2, "texts": 4},
