@@ -20,6 +20,7 @@ from attlas.lab.experiments.alignment import (
 from attlas.lab.experiments.coreference import IT, Example, examples, most_of_all, right_noun
 from attlas.lab.experiments.induction import predicted, prefix_matching
 from attlas.lab.experiments.luong_ladder import reversed_sources
+from attlas.lab.experiments.norm_depth import RECIPE as NARROW
 from attlas.lab.experiments.padding import with_padding
 from attlas.lab.experiments.patterns import treebank_sentences
 from attlas.lab.experiments.projections import TIES, tied
@@ -75,7 +76,12 @@ TINY: dict[str, dict[str, object]] = {
     "longer-than-trained": {"trained": (3, 4), "updates": 2},
     "luong-global-local": {"length": 4, "radius": 1, "updates": 2},
     "norm": {"length": 4, "updates": 2},
-    "norm-depth": {"depths": (2, 6, 12, 24), "length": 4, "updates": 2},
+    "norm-depth": {
+        "recipe": (*NARROW, "data.valid=4", "data.test=4"),
+        "depths": (2, 6, 12, 24),
+        "length": 4,
+        "updates": 2,
+    },
     "clipping": {"length": 4, "updates": 2},
     "small-data": {"length": 4, "updates": 2},
     "attention-dropout": {"length": 4, "pairs": 20, "updates": 2, "texts": 4},
