@@ -151,7 +151,7 @@ export class HeadGrid {
       }
       if (value === null) continue;
       pen.fillStyle = this.theme.tone("action");
-      pen.fillRect(one.x, one.y + plan.size - BAR, (value / most) * plan.size, BAR);
+      pen.fillRect(one.x, one.y + plan.size - BAR, Math.max(value / most, 0) * plan.size, BAR);
     }
   }
 

@@ -82,6 +82,7 @@ const STATISTICS: Readonly<Record<string, string>> = {
   next_weight: "share on the token after",
   special_weight: "share on special tokens",
   information: "mutual information (nats)",
+  diagonal: "monotonicity (ρ)",
 };
 
 const TASKS = {
@@ -126,7 +127,7 @@ export function statisticShort(name: string): string {
 }
 
 export function statisticValue(name: string, value: number): string {
-  return /_weight$|^normalized/.test(name) ? percent(value) : value.toFixed(2);
+  return /_weight$|^normalized/.test(name) ? percent(value) : value.toFixed(2).replace("-", "−");
 }
 
 /** A head among all: "encoder 3 · self, head 5"; both are counted from 0. */

@@ -161,6 +161,32 @@ def test_heads_are_sorted_by_a_statistic_and_the_first_is_its_largest(
     assert "m=max_weight&sort=1" in reader.link()
 
 
+def test_heads_that_look_across_are_sorted_by_monotonicity(
+    reader: Reader, served: tuple[str, Trace]
+) -> None:
+    reader.choose("#statistic", "diagonal")
+    reader.driver.click("#sorted")
+    weights = served[1]["decoder.0"].weights()[0].double()
+    rows, keys = torch.meshgrid(torch.arange(4.0), torch.arange(5.0), indexing="ij")
+    places = torch.stack((rows.reshape(-1), keys.reshape(-1))).double()
+    found = []
+    for head in weights:
+        covariance = torch.cov(places, aweights=head.reshape(-1), correction=0)
+        found.append(float(covariance[0, 1] / (covariance[0, 0] * covariance[1, 1]).sqrt()))
+    assert min(found) < 0 < max(found)
+    reader.driver.run("page.querySelector('#grid').focus()")
+    reader.driver.keys([RIGHT, HOME])
+    for value in sorted(found, reverse=True):
+        said = f"{value:.2f}".replace("-", "−")
+        assert f", head {found.index(value)}: monotonicity (ρ) {said}" in reader.text(
+            "#grid-readout"
+        )
+        reader.driver.keys([RIGHT])
+    # Heads of self-attention come after them, without a number.
+    assert reader.text("#grid-readout").startswith("encoder")
+    assert "monotonicity" not in reader.text("#grid-readout")
+
+
 def test_a_part_a_scale_and_a_sorted_grid_come_back_by_their_link(reader: Reader) -> None:
     link = "#v=1&row=0&l=1&h=1&q=1-3&k=0-2&p=t2.1&o=weight&s=uniform&m=max_weight&sort=1"
     enter(reader, link)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from attlas.analysis import roles
 from attlas.errors import AttlasError
 from attlas.explorer import app, overview
 from attlas.explorer.maps import Layer, layer_title
@@ -137,9 +138,45 @@ def test_the_statistics_of_each_head_are_those_of_its_weights() -> None:
     trace.label(words, words)
     _, numbers, _ = requested(trace)
     expected = statistics_by_hand(trace["a"].weights()[0].numpy())
-    assert set(numbers["names"]) == set(STATISTICS) == set(expected)
+    assert set(numbers["names"]) == set(STATISTICS) == {*expected, "diagonal"}
+    assert numbers["layers"][0]["diagonal"] is None  # nobody asks it of self-attention
     for name, values in expected.items():
         np.testing.assert_allclose(numbers["layers"][0][name], values, rtol=1e-5, err_msg=name)
+
+
+def diagonal_by_hand(weights: np.ndarray) -> np.ndarray:
+    """Pearson's correlation of query and key, weighted by the map, head by head."""
+    rows, keys = np.indices(weights.shape[1:])
+    found = []
+    for one in weights:
+        covariance = np.cov(rows.ravel(), keys.ravel(), aweights=one.ravel(), ddof=0)
+        found.append(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_monotonicity_is_the_correlation_of_places_under_the_weights(sampled: bool) -> None:
+    even = torch.eye(5)
+    made = torch.stack((even, even.flip(1), torch.full((5, 5), 0.2)))[None]
+    weights = torch.cat((made, random_weights(2, 5, 5)), 1)
+    layer = Layer("a", DenseAttentionMap(weights), Axes((), (), within=False))
+    found = look_at_layer(layer, 5, sampled=sampled).statistics["diagonal"]
+    assert found is not None
+    np.testing.assert_allclose(found, diagonal_by_hand(weights[0].numpy()), atol=1e-5)
+    np.testing.assert_allclose(found[:3], [1, -1, 0], atol=1e-5)
+
+
+def test_monotonicity_is_that_of_the_roles_of_a_trace() -> None:
+    trace = Trace()
+    trace.record("across", DenseAttentionMap(random_weights(3, 4, 7)))
+    trace.set_kind("across", cross_attention=True)
+    _, numbers, _ = requested(trace)
+    table = roles(trace)
+    expected = [
+        next(role.score for role in table.of_head("across", head) if role.name == "diagonal")
+        for head in range(3)
+    ]
+    assert numbers["layers"][0]["diagonal"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_what_nobody_knows_is_null_and_not_a_number() -> None:

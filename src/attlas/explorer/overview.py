@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from torch import Tensor
 
+from attlas.analysis.roles.scores import SlopeReduction
 from attlas.errors import AttlasError
 from attlas.explorer.maps import Layer, MapRoutes, TextMaps, check_parameters
 from attlas.explorer.messages import json_no_store, no_store
@@ -59,8 +60,8 @@ _OF_PLACES: Mapping[str, RowStatistic] = {
     "previous_weight": WeightAtOffset(-1),
     "next_weight": WeightAtOffset(1),
 }
-STATISTICS = (*_OF_QUERIES, *_OF_PLACES, "special_weight", "information")
-"""Of each head, the mean over its queries; but `information`, see `LayerOverview`."""
+STATISTICS = (*_OF_QUERIES, *_OF_PLACES, "special_weight", "information", "diagonal")
+"""Of each head, the mean over its queries; of the last two, see `LayerOverview`."""
 
 _SPECIAL = re.compile(
     r"\[(?:CLS|SEP|PAD|MASK|UNK)\]|</?s>|<(?:pad|unk|bos|eos|mask|cls|sep|begin|end)>|<\|.*\|>"
@@ -73,8 +74,15 @@ class LayerOverview:
 
         information = H(w̄) − (1 / n) Σ_i H(w_i), in nats, with w̄ = Σ_i w_i / Σ_ij w_ij
 
-    is 0 where all queries look alike, and large where each looks at a key of its own. Queries that
-    see nothing, and of self-attention those of padding, count nowhere.
+    is 0 where all queries look alike, and large where each looks at a key of its own.
+
+        diagonal = (Σ_ij w_ij i j − n ī j̄) / (n σ_i σ_j), of rows whose weights sum to 1
+
+    is the correlation of i and j under the weights, as in `attlas.analysis.roles`: 1 for a
+    monotonic alignment of even pace, below 0 where the order is reversed. It is not known of
+    self-attention, where a causal mask alone makes it large, nor of patches of an image. Queries
+    that see nothing, and of self-attention those of padding, count nowhere; for `diagonal` a query
+    has to see two keys.
 
     Args:
         pictures: The largest weight of each cell, −inf where no query may look at any key.
@@ -148,11 +156,17 @@ def look_at_layer(
     # Of an image the first place is the one that sums it up.
     patches = layer.axes.patches is not None
     special = _special_keys(layer)  # once, however many passes there are
+    # One for all passes, which are of different rows.
+    slope = (
+        None
+        if layer.axes.within or patches
+        else SlopeReduction(attention_map, torch.ones((1, queries), dtype=torch.bool))
+    )
     passes = (
-        [_pass(layer, (0, queries), shape, special, stop)]
+        [_pass(layer, (0, queries), shape, special, slope, stop)]
         if not sampled
         else [
-            _pass(layer, (row, row + 1), (1, shape[1]), special, stop)
+            _pass(layer, (row, row + 1), (1, shape[1]), special, slope, stop)
             for row in _middles(queries, shape[0])
         ]
     )
@@ -164,7 +178,10 @@ def look_at_layer(
     }
     return LayerOverview(
         found["picture"],
-        _statistics(found),
+        {
+            **_statistics(found),
+            "diagonal": None if slope is None else _as_numbers(slope.result[0][0]),
+        },
         sampled,
         pyramid_level((queries, num_keys), shape),
         rows_worth_seeing(layer, found) if queries > 0 and not sampled and not patches else None,
@@ -188,6 +205,7 @@ def _pass(
     rows: tuple[int, int],
     shape: tuple[int, int],
     special: Integer[Tensor, "1 keys"] | None,
+    slope: SlopeReduction | None,
     stop: threading.Event | None,
 ) -> dict[str, Tensor]:
     """What these rows say: the picture, numbers (heads, rows) by name, and `received`."""
@@ -204,6 +222,8 @@ def _pass(
     }
     if special is not None:
         reductions["special_weight"] = MassReduction(attention_map, special, 1)
+    if slope is not None:
+        reductions["diagonal"] = slope
     if stop is not None:
         reductions["stop"] = CancelCheck(stop)
     results = reduce_map(attention_map, reductions, rows=rows)
