@@ -55,7 +55,7 @@ export function ComparePanel() {
     </div>
   );
   const hint = (text: string) => framed(<p class="hint empty">{text}</p>);
-  const [one, other] = explorer.heads.value;
+  const [one, other, ...more] = explorer.heads.value;
   const named = (index: number | null | undefined, { layer, head }: { layer: number; head: number | null }) => {
     const own = layers[layer];
     const from = source === null ? "" : `${sources[index ?? 0]}: `;
@@ -79,7 +79,7 @@ export function ComparePanel() {
     [a, b] = [explorer.matrixOf(one), explorer.matrixOf(other)];
     names = [named(null, one), named(null, other)];
   }
-  if (!layer || a === null || !b || !a || b === undefined || a.values.length !== b.values.length) {
+  if (!layer || !a || !b || a.values.length !== b.values.length) {
     return hint("The weights of the second head are on their way.");
   }
   const { moved, correlation, matrix } = difference(a, b);
@@ -110,6 +110,7 @@ export function ComparePanel() {
       />
     </>,
     <p id="compared">
+      {source === null && more.length > 0 && "These are the first two of the heads above. "}
       On average {percent(moved)} of a row’s attention would have to move to make the two alike.
       {Number.isFinite(correlation) && ` Their weights correlate by ${correlation.toFixed(2).replace("-", "−")}.`}
     </p>,

@@ -227,8 +227,8 @@ def test_a_file_that_is_no_trace_is_called_what_it_is(run: Path, tmp_path: Path)
     code, _, error = figure(picture, "-o", tmp_path / "m.svg")
     assert code == 2
     assert (
-        f"expected a trace, which attlas figure --save-trace wrote, or the folder of a run; got "
-        f"{picture}, which is neither" in error
+        "expected a trace, which attlas figure --save-trace wrote, or the folder of a run or of a "
+        f"model; got {picture}, which is none of them" in error
     )
     checkpoint = next((run / "checkpoints").iterdir())
     for command in (["figure", str(checkpoint)], ["inspect", str(checkpoint)]):

@@ -405,6 +405,17 @@ def test_a_text_that_is_longer_than_the_model_reads_is_reported_once(
     assert found == {(1, 0, 3), (2, 18, 24), (3, 38, 24)}
 
 
+def test_lines_with_a_tab_which_pairs_have_are_counted(bert: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a b\tc\na\nb\td\n", encoding="utf-8", newline="\n")
+    code, _, error = stats(bert, pairs, "-o", tmp_path / "t.csv")
+    assert code == 0
+    assert "2 lines with a tab: A tab is part of the text" in error
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a b\na\n", encoding="utf-8", newline="\n")
+    assert "tab:" not in stats(bert, lines, "-o", tmp_path / "u.csv")[2]
+
+
 def test_mistakes_are_reported_in_one_sentence(
     bert: Path, run: Path, labelling: Path, blind_run: Path, corpus: Path, tmp_path: Path
 ) -> None:

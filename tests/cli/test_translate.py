@@ -197,6 +197,15 @@ def test_a_line_of_which_no_word_is_known_is_named(run: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_line_with_a_tab_which_a_pair_has_is_named(run: Path) -> None:
+    code, out, error = translate(run, text="1 2\t2 1\n3\n")
+    assert (code, out.count("\n")) == (0, 2)
+    assert [line for line in error.splitlines() if "tab" in line] == [
+        "attlas: line 1: A tab is part of the text, which is read as one text. If lines are pairs, "
+        "`cut -f1` keeps the sources."
+    ]
+
+
 def test_what_many_lines_have_in_common_is_reported_once_with_their_number(
     run: Path, tmp_path: Path
 ) -> None:

@@ -155,6 +155,25 @@ def test_only_forward_passes_in_training_mode_count():
     assert watch.step().heads[0].queries == 10
 
 
+def test_passes_without_gradients_do_not_count_unless_a_block_says_so():
+    """Such as those of a reference model, or of `generate` between two updates."""
+    model = small_models.model("llama").train()
+    ids = torch.arange(4, 12).reshape(1, 8)
+    watch = attlas.watch(model, every=1)
+    with torch.no_grad():
+        model(input_ids=ids)
+    model.generate(ids, max_new_tokens=3, do_sample=False)
+    model(input_ids=ids).logits.sum().backward()
+    assert {head.queries for head in watch.step().heads} == {8}
+    with torch.inference_mode():
+        model(input_ids=ids)
+    with pytest.warns(AttentionWarning, match="and with gradients"):
+        assert watch.step() is None
+    with torch.no_grad(), watch.forward():
+        model(input_ids=ids)
+    assert {head.queries for head in watch.step().heads} == {8}
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_under_autocast_the_statistics_are_in_float32(dtype):
     model, x = layer(), torch.randn(2, 5, WIDTH)
@@ -278,8 +297,7 @@ def test_a_reading_holds_no_map():
     model = layer()
     watch = attlas.watch(model, every=1)
     x = torch.randn(1, 3000, WIDTH)
-    with torch.no_grad():
-        model(x)
+    model(x)
     ((_, recorder),) = watch._parts
     gc.collect()
     held = sum(

@@ -26,8 +26,8 @@ from attlas.figures import (
 )
 from attlas.figures.scale import check_format, ramp_of
 from attlas.inference import TextClassifier, Translator
-from attlas.inference.translator import translation_remarks
 from attlas.jobs.inputs import names_a_trace, trace_at
+from attlas.jobs.translate_stream import remarks_on
 from attlas.monitoring import read_history
 from attlas.recording import Trace
 from attlas.runs import CONFIG, Run
@@ -62,8 +62,7 @@ def trace_of_run(translator: Translator, text: str) -> Trace:
     """The trace of a translation; text and translation are printed on the standard error."""
     translation = translator(text)
     print(f"{text} → {translation.text}", file=sys.stderr)
-    remarks = translation_remarks(translation.cut, translation.finished, translation.known)
-    for remark in remarks:
+    for remark in remarks_on(text, translation).values():
         print(f"attlas: {remark}", file=sys.stderr)
     if translation.trace is None:
         raise DataError("a translation that has attention", translation.blank, "try another")

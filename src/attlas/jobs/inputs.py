@@ -191,8 +191,11 @@ def trace_at(path: Path) -> Trace:
     except (SafetensorError, OSError):
         if path.is_file() and path.suffix != ".safetensors":
             raise CheckpointError(
-                "a trace, which attlas figure --save-trace wrote, or the folder of a run",
-                f"{path}, which is neither",
+                "a trace, which attlas figure --save-trace wrote, or the folder of a run or of a "
+                "model",
+                f"{path}, which is none of them"
+                if path.stat().st_size
+                else f"{path}, an empty file",
                 "check the path",
             ) from None
         metadata = {}

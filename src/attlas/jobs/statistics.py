@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -54,6 +54,7 @@ from attlas.jobs.checkpointed_output import (
     read_progress,
 )
 from attlas.jobs.inputs import check_distinct, check_used, decoding_of, run_at
+from attlas.jobs.translate_stream import TAB
 from attlas.runs import BEST, CONFIG
 from attlas.runs.loaded import short_digest
 
@@ -61,6 +62,8 @@ from attlas.runs.loaded import short_digest
 
 
 _EVERY = 2**20  # bytes that are copied at a time
+CorpusLine: TypeAlias = tuple[int, str, str | None]
+"""Its number from 1, its text and its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class CorpusFile:
             target_checksum=target_checksum,
         )
 
-    def stream(self) -> Iterator[tuple[int, str, str | None]]:
+    def stream(self) -> Iterator[CorpusLine]:
         """The number of each line from 1, its text and its target.
 
         Raises:
@@ -407,7 +410,7 @@ def measure(
             for _ in islice(arriving, first_line):
                 pass
             read = measuring.reader.read
-            for window in measuring.windows(read(*line) for line in arriving):
+            for window in measuring.windows(read(*line) for line in remarks.on(arriving)):
                 texts = measuring.texts(window)
                 remarks.add(window.lines, texts)
                 rows = frames(measuring.of(texts), by_token=measuring.by_token, also=measuring.also)
@@ -447,6 +450,7 @@ class _Remarks:
     def __init__(self, num_done: int) -> None:
         self._begun = num_done
         self._warned = False
+        self._tabs = 0
         self.unread = 0
         self._cut, self._first_cut = 0, 0
 
@@ -470,8 +474,16 @@ class _Remarks:
                 "out; of each text, the column unread counts them"
             )
 
+    def on(self, lines: Iterable[CorpusLine]) -> Iterator[CorpusLine]:
+        """The same lines; those with a tab are counted."""
+        for line in lines:
+            self._tabs += "\t" in line[1]
+            yield line
+
     def sum_up(self) -> None:
-        """Of all texts that the model did not write to their end."""
+        """Of lines with a tab, and of texts that the model did not write to their end."""
+        if self._tabs:
+            _print(f"{count_noun(self._tabs, 'line')} with a tab: {TAB}")
         if self._cut:
             after = f", after line {self._begun:,}" if self._begun else ""
             _print(

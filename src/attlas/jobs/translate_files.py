@@ -159,7 +159,7 @@ class _Work:
                 translations = translate_window(
                     self.translator, texts, first, f"{source}: ", self.trained, bar
                 )
-                remarks.add(first + 1, [*map(remarks_on, translations)])
+                remarks.add(first + 1, [*map(remarks_on, texts, translations)])
                 output_lines = [
                     self._written(number, translation)
                     for number, translation in enumerate(translations, first)

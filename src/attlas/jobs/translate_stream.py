@@ -121,7 +121,7 @@ def translate_lines(
         try:
             for texts in arriving:
                 translations = translate_window(translator, texts, num_done, "", trained_length)
-                remarks.add(num_done + 1, [*map(remarks_on, translations)])
+                remarks.add(num_done + 1, [*map(remarks_on, texts, translations)])
                 for number, translation in enumerate(translations, num_done):
                     lines.writelines(
                         n_best_lines(number, translation) if numbered else [line_of(translation)]
@@ -269,11 +269,18 @@ class Remarks:
         print(f"attlas: {self._place}{text}", file=sys.stderr)
 
 
-def remarks_on(translation: Translation) -> dict[str, str]:
-    """What there is to say of it, by the sentence that says it of several."""
+TAB = (
+    "A tab is part of the text, which is read as one text. If lines are pairs, `cut -f1` keeps the "
+    "sources."
+)
+
+
+def remarks_on(text: str, translation: Translation) -> dict[str, str]:
+    """What there is to say of a text and its translation: of several, and of this one."""
     notes = {
         NOTHING_KNOWN: translation_remarks(0, True, translation.known),
         CUT: translation_remarks(translation.cut, True, True),
         UNFINISHED: translation_remarks(0, translation.finished, True),
     }
-    return {kind: sentence for kind, sentences in notes.items() for sentence in sentences}
+    found = {kind: sentence for kind, sentences in notes.items() for sentence in sentences}
+    return {TAB: TAB, **found} if "\t" in text else found

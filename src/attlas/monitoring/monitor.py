@@ -138,8 +138,8 @@ class Watch:
     ) -> Iterator[None]:
         """Read what the model does in the block, as if it were one call of the model.
 
-        It is for models whose forward pass is not `model(…)`, such as `model.encode(…)`. On steps
-        that are not read it does nothing.
+        It is for models whose forward pass is not `model(…)`, such as `model.encode(…)`, and for
+        trainings without gradients. On steps that are not read it does nothing.
 
         Args:
             token_mask: True = a query of a token, where the model's masks do not say it.
@@ -221,7 +221,7 @@ class Watch:
             self._is_compiled = True
         elif self._forward.block is not None:  # a model that calls itself
             self._forward.depth += 1
-        elif module.training and not is_recomputation():
+        elif module.training and not is_recomputation() and _is_for_gradients(args, kwargs):
             self._begin(_masks_of(module, args, kwargs))
 
     def _after(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
@@ -308,9 +308,10 @@ class Watch:
                 found, advice = f"{name} runs compiled", compiled
             else:
                 found, advice = (
-                    f"no forward pass of {name} in training mode",
+                    f"no forward pass of {name} in training mode and with gradients",
                     "call the watched model itself, as model(…), after model.train(); for another "
-                    f"method write `with watch.forward(): model.encode(…)`; {compiled}",
+                    "method, or without gradients, write `with watch.forward(): model.encode(…)`; "
+                    f"{compiled}",
                 )
         else:
             found, advice = explain_empty_trace(self.model, recorders[0])
@@ -321,6 +322,17 @@ class Watch:
         if key not in self._warned:
             self._warned.add(key)
             warnings.warn(text, AttentionWarning, stacklevel=5)
+
+
+def _is_for_gradients(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return True if a forward pass may be followed by a backward pass.
+
+    Reentrant activation checkpointing of a whole model calls it without gradients, with an input
+    that has one.
+    """
+    return torch.is_grad_enabled() or any(
+        isinstance(value, Tensor) and value.requires_grad for value in (*args, *kwargs.values())
+    )
 
 
 def _masks_of(
@@ -354,10 +366,10 @@ def watch(
 
     Call `watch.step()` after each step of the optimizer. The first step and every step whose number
     is a multiple of `every` are read. `watch` reads any model that `attlas.observe` can read. All
-    forward passes of a step in training mode count, as one large batch would; a pass that
-    activation checkpointing computes anew does not. Queries of padding do not count. On the other
-    steps the model runs without any hook. The model has the same outputs, gradients and random
-    numbers on all steps.
+    forward passes of a step in training mode count, as one large batch would. A pass under
+    `torch.no_grad()` does not, nor one that activation checkpointing computes anew. Queries of
+    padding do not count. On the other steps the model runs without any hook. The model has the same
+    outputs, gradients and random numbers on all steps.
 
     Args:
         model: The model, as it is before torch.compile; inside of DistributedDataParallel, too.
