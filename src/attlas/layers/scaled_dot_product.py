@@ -53,7 +53,7 @@ class DotProductAttention(Attention):
         if scale is not None and not (isinstance(scale, Real) and 0.0 < scale < math.inf):
             raise AttlasError("a scale above 0", repr(scale), "leave it out for 1 / √width")
         super().__init__(pattern=pattern, dropout=dropout)
-        self.scale = scale
+        self.scale: float | None = scale
 
     @abstractmethod
     def split_heads(

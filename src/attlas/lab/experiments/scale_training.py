@@ -91,7 +91,7 @@ def first_gradient(run: Run, config: TransformerConfig, seed: int) -> float:
     ]
     loss = nn.functional.cross_entropy(logits.flatten(0, 1), batch.expected.flatten())
     gradients = torch.autograd.grad(loss, weights)
-    return torch.cat([gradient.flatten() for gradient in gradients]).norm().item()
+    return torch.cat([gradient.flatten() for gradient in gradients]).norm().item()  # type: ignore[no-any-return]
 
 
 def _of(factor: str, width: int) -> dict[str, str | int]:
