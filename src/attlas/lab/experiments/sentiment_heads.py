@@ -116,7 +116,6 @@ EXPERIMENTS = (
             },
         },
         seeds={"quick": 2, "full": 3},
-        deterministic=(NUMBERS,),
         claims=(
             Claim(
                 "With each number of heads and each pooling a classifier tells good reviews from "
