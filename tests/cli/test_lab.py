@@ -71,7 +71,10 @@ def test_quick_verdicts_stand_beside_those_at_full_size() -> None:
     assert count.endswith("with another verdict: 1")
     assert line == f"  holds (full), undecided (quick): {claim.text}"
     unjudged = replace(entry, verdicts=((claim, replace(judgement, outcome="not judged")), *rest))
-    assert claim.text not in " ".join(differences_from_full([unjudged]))
+    lines = " ".join(differences_from_full([unjudged]))
+    assert claim.text not in lines
+    assert "not judged at quick sizes: 1 claim" in lines
+    assert "attlas lab run parameters-of-mechanisms --full" in lines
 
 
 def test_an_unknown_name_is_refused_with_near_ones() -> None:

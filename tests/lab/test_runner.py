@@ -13,9 +13,17 @@ import pytest
 from attlas.errors import DataError
 from attlas.lab import AtLeast, Claim, Context, Experiment, Measurement, Plot, Source
 from attlas.lab.ledger import entry_of, judged
-from attlas.lab.report import as_html, as_markdown, experiment_page, overview, write_pages
+from attlas.lab.report import (
+    as_html,
+    as_markdown,
+    experiment_page,
+    overview,
+    what_would_change,
+    write_pages,
+)
 from attlas.lab.results import key_of, read, results_of, source_of, with_new_key, write_result
 from attlas.lab.runner import run
+from attlas.lab.verdict import Judgement
 
 CALLS: list[int] = []
 
@@ -266,7 +274,15 @@ def test_small_sizes_stand_in_the_table(tmp_path: Path) -> None:
     small = [replace(one, facts={**one.facts, **facts}) for one in results]
     text = as_markdown(overview([judged(EXPERIMENT, "full", small)]))
     assert "| small sizes, 3 |" in text
-    assert "stands at 1 of 1 experiments" in text
+    assert "is said of 1 of 1 experiments" in text
+
+
+def test_what_was_found_does_not_change_our_mind() -> None:
+    claim = EXPERIMENT.claims[0]
+    holds = Judgement("holds", 1.0, 0.9, 1.1, "")
+    assert what_would_change(claim, holds) == f"What would change our mind: {claim.change}"
+    against = what_would_change(claim, replace(holds, outcome="does not hold"))
+    assert against.startswith(f"What speaks against the claim: {claim.change} What would change")
 
 
 def test_numbers_that_no_seed_changes_have_no_interval_on_the_page(tmp_path: Path) -> None:

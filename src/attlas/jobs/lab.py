@@ -18,7 +18,7 @@ from attlas.errors import AttlasError
 from attlas.lab.experiment import Experiment, Scale
 from attlas.lab.ledger import Entry, all_experiments, entry_of, find_experiment, judged
 from attlas.lab.pictures import write_figures
-from attlas.lab.report import effect_of, write_pages
+from attlas.lab.report import effect_of, scale_of, write_pages
 from attlas.lab.runner import missing_data, run
 
 STYLES = {
@@ -114,7 +114,8 @@ def _run_together(
         raise AttlasError(
             "experiments that end",
             f"a failure of {', '.join(failed)}",
-            "see what is printed above; the others are measured",
+            "see what is printed above"
+            + ("; the others are measured" if len(failed) < len(experiments) else ""),
         )
 
 
@@ -139,7 +140,7 @@ def print_verdicts(entries: Iterable[Entry]) -> None:
         (
             entry.experiment.name,
             judgement.outcome,
-            f" ({entry.scale})" if entry.scale else "",
+            f" ({scale_of(entry)})" if entry.scale else "",
             effect_of(judgement),
             claim.text,
         )
@@ -163,7 +164,7 @@ def print_verdicts(entries: Iterable[Entry]) -> None:
     console.print(table)
 
 
-def differences_from_full(entries: Iterable[Entry]) -> list[str]:
+def differences_from_full(entries: Sequence[Entry]) -> list[str]:
     """What a reader of quick verdicts should know: which claims have another one at full size.
 
     Only the results that come with attlas are read, so the lines are the same in each folder.
@@ -175,16 +176,28 @@ def differences_from_full(entries: Iterable[Entry]) -> list[str]:
         for (claim, quick), (_, full) in zip(entry.verdicts, shipped.verdicts, strict=True)
         if "not judged" not in (quick.outcome, full.outcome)
     ]
+    not_judged = {
+        entry.experiment.name: sum(one.outcome == "not judged" for _, one in entry.verdicts)
+        for entry in entries
+    }
+    names = [name for name, count in not_judged.items() if count]
+    lines = [""]
+    if names:
+        lines += [
+            f"not judged at quick sizes: {count_noun(sum(not_judged.values()), 'claim')}; "
+            f"attlas lab list has the verdicts at full size, and attlas lab run {names[0]} --full "
+            "measures them anew"
+        ]
     if not pairs:
-        return []
+        return lines if names else []
     other = [
         f"  {full.outcome} (full), {quick.outcome} (quick): {text}"
         for text, quick, full in pairs
         if quick.outcome != full.outcome
     ]
     return [
-        "",
-        "quick sizes are small, so a verdict may differ from that at full size, which docs/lab has",
+        *lines,
+        "quick sizes are small, so a verdict may differ from that at full size",
         f"judged at both sizes: {count_noun(len(pairs), 'claim')}; with another verdict: "
         f"{len(other) or 'none'}",
         *other,

@@ -12,6 +12,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from attlas._files import write_durably
+from attlas._text import count_noun
 from attlas.figures import save
 from attlas.figures.fonts import BASE
 from attlas.lab.examples import KeptExample, write_page, write_picture
@@ -117,12 +118,19 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
     return [
         Heading(1, "The lab: claims about attention, run and judged"),
         Paragraph(
-            "Each row is a claim as it is taught. Its rule was written before the run"
-            f"{_but(claims)}. The effect is the mean over seeds with its 95 % interval. A verdict "
+            "Each row is a claim as it is taught. Its rule was written before the run."
+            f"{_but(claims)} The effect is the mean over seeds with its 95 % interval. A verdict "
             "changes where the interval of new seeds, sizes or data lies on the other side of the "
             "bound."
         ),
         Paragraph(f"{len(rows)} claims: {tally}{_waiting(entries)}."),
+        Paragraph(
+            "A claim holds, or does not hold, where the whole interval is on one side of the "
+            "bound. “Depends”: some parts of its rule hold, and others do not. “Undecided”: the "
+            "bound is within the interval, or no part fails and some are undecided. “Not judged”: "
+            "the models have not learnt the task, nothing is left to gain, or the rule is about "
+            "other sizes."
+        ),
         Paragraph(_about_sizes(entries)),
         Paragraph(
             "A result is bound to its code by a key. It is a hash of the code that measures, its "
@@ -151,9 +159,9 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
 def _but(claims: Sequence[Claim]) -> str:
     revised = sum(bool(claim.revised) for claim in claims)
     added = sum(bool(claim.added) for claim in claims)
-    parts = [f"of {revised} it was changed afterwards"] if revised else []
-    parts += [f"{added} claims were added afterwards"] if added else []
-    return f"; {', '.join(parts)}, and their pages say how" if parts else ""
+    parts = [f"{count_noun(revised, 'rule')} were changed afterwards"] if revised else []
+    parts += [f"{count_noun(added, 'claim')} were added afterwards"] if added else []
+    return f" But {' and '.join(parts)}: their pages say how." if parts else ""
 
 
 def _waiting(entries: Sequence[Entry]) -> str:
@@ -166,7 +174,7 @@ def _about_sizes(entries: Sequence[Entry]) -> str:
     small = sum(measured_small(entry) for entry in entries)
     return (
         "The last column tells the sizes and how many seeds were run. “full” are the sizes of the "
-        "report. “small sizes” stands at "
+        "report. “small sizes” is said of "
         f"{small} of {sum(bool(entry.results) for entry in entries)} experiments: they were "
         "measured with sizes of seconds to minutes, under the name quick, and larger ones were "
         "not run. A number that no seed can change is called deterministic, and has no interval."
@@ -226,6 +234,16 @@ def effect_of(judgement: Judgement) -> str:
     return with_interval(judgement.effect, judgement.low, judgement.high, judgement.deterministic)
 
 
+def what_would_change(claim: Claim, judgement: Judgement) -> str:
+    """What would change our mind; where a claim does not hold, `claim.change` was found."""
+    if judgement.outcome != "does not hold":
+        return f"What would change our mind: {claim.change}"
+    return (
+        f"What speaks against the claim: {claim.change} What would change our mind: new seeds, "
+        "sizes or data with an interval on the other side of the bound."
+    )
+
+
 def experiment_page(entry: Entry) -> list[Block]:
     """The page of one experiment."""
     experiment = entry.experiment
@@ -237,7 +255,7 @@ def experiment_page(entry: Entry) -> list[Block]:
             *why_not_judged(entry, judgement),
             rule_table(claim.rule, judgement),
             Paragraph(_when_written(claim)),
-            Paragraph(f"What would change our mind: {claim.change}"),
+            Paragraph(what_would_change(claim, judgement)),
         ]
         if claim.published:
             blocks.append(

@@ -40,7 +40,12 @@ def run(
         DataError: If data is missing, or another process runs the same experiment.
     """
     if reason := missing_data(experiment):
-        raise DataError("data that is there", reason, "get it, or leave the experiment out")
+        raise DataError(
+            f"the data of the experiment {experiment.name}",
+            f"none: it {reason}",
+            f"get it, and name the folder above it, as with export {VARIABLE}=data; or leave the "
+            "experiment out",
+        )
     scale_folder = folder / experiment.name / scale
     scale_folder.mkdir(parents=True, exist_ok=True)
     with locked(scale_folder):

@@ -135,9 +135,9 @@ EXPERIMENTS = (
     Experiment(
         name="bottleneck",
         title="The bottleneck: one state for a whole sequence",
-        method="A unidirectional LSTM without attention learns to reverse sequences of 18 symbols, "
-        "with the sizes and epochs of the lesson. Every token of the target is predicted and "
-        "scored, without teacher forcing.",
+        method="A unidirectional LSTM without attention learns to reverse sequences over 18 "
+        "symbols, with the sizes and epochs of the lesson. Every token of the target is predicted "
+        "and scored, without teacher forcing.",
         measure=bottleneck,
         settings={
             "quick": {"lengths": (5, 10), "widths": (16, 32, 64), "epochs": 4, "train": 1000},
@@ -206,7 +206,7 @@ EXPERIMENTS = (
         name="reversal",
         title="Attention closes the gap on reversal",
         method="A unidirectional LSTM with and without additive attention learns to reverse "
-        "sequences of 18 symbols. Scored without teacher forcing.",
+        "sequences over 18 symbols. Scored without teacher forcing.",
         measure=reversal,
         settings={
             "quick": {"lengths": (6, 12), "epochs": 4, "train": 1000},
