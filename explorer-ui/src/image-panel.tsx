@@ -92,8 +92,8 @@ export function ImagePanel() {
   return (
     <div class="compare">
       <div class="aside">
-        <h3>{title(place, [word], explorer.kind)}</h3>
-        <p class="note">{note(place, explorer.kind, found.weights.map((weight) => weight || 0))}</p>
+        <h3>{title({ side, index }, [word], explorer.kind)}</h3>
+        <p class="note">{note({ side, index }, explorer.kind, found.weights.map((weight) => weight || 0))}</p>
         <p id="patch">{known(patch) && readout(explorer, at(patch))}</p>
       </div>
       <div class="image-room">

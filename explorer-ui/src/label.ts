@@ -55,7 +55,7 @@ export function labels(tokens: readonly string[], count: number, first = 0): Lab
     if (named !== undefined) return { text: named, begins: true, special: true };
     const bytes = spelled[index];
     const bare = mark !== undefined && token.startsWith(mark) ? token.slice(mark.length) : token;
-    if (bytes !== undefined && bytes) {
+    if (bytes) {
       const begins = index === 0 || (mark !== undefined && token.startsWith(mark)) || mark === undefined;
       return { ...shown(mark === BYTE ? bytes.text.replace(/^ (?=.)/su, "") : bytes.text, begins), ...bytes.note };
     }

@@ -39,7 +39,9 @@ export function placeOf({ rowSpans, keySpans }: Reading, { side, index, partner,
 
 /** How dark the weights of a place are: of one row, or of one in each row. */
 export function darkness(shade: Shading, place: Place): (weight: number, index: number) => number {
-  return (weight, index) => shade(weight, place.side === "target" ? place.index : index);
+  const of = (weight: number, row: number) => Math.min(shade(weight, row), 1);
+  return (weight, index) =>
+    place.side === "target" ? Math.min(...placesOf(place).map((row) => of(weight, row))) : of(weight, index);
 }
 
 /** The words of a reading that a part of the sheet touches. */
@@ -80,7 +82,7 @@ export function WordsPanel() {
               value={now.side.value}
               choose={(side) => {
                 const { pointed, pinned } = explorer.state;
-                const turned = (place: Place | null) => place && { side, index: place.index };
+                const turned = (place: Place | null) => place && { side, index: place.index, ...(place.also && { also: place.also }) };
                 explorer.set({ side, pointed: turned(pointed), pinned: turned(pinned) });
               }}
             />

@@ -213,6 +213,11 @@ def test_several_words_are_kept_with_shift_by_mouse_and_by_keys(
     expected = mean[[1, 3]].mean(0).tolist()
     assert [share for _, share in reader.bars()] == pytest.approx(expected, abs=0.00101)
     assert "p=t3_1" in reader.link()
+    reader.driver.click("#side label:last-of-type")
+    reader.driver.wait("page.querySelector('#distribution-note').textContent.includes('together')")
+    assert "p=s3_1" in reader.link()
+    reader.driver.click("#side label:first-of-type")
+    reader.driver.wait("page.querySelector('#distribution-note').textContent.includes('mean')")
     reader.driver.run("page.querySelector('#target .token:nth-child(4)').focus()")
     with reader.driver.held(SHIFT):
         reader.driver.keys([ENTER])

@@ -166,6 +166,11 @@ def test_monotonicity_is_the_correlation_of_places_under_the_weights(sampled: bo
     np.testing.assert_allclose(found[:3], [1, -1, 0], atol=1e-5)
 
 
+def test_one_query_has_no_monotonicity() -> None:
+    layer = Layer("a", DenseAttentionMap(random_weights(2, 1, 5)), Axes((), (), within=False))
+    assert look_at_layer(layer, 5, sampled=False).statistics["diagonal"] is None
+
+
 def test_monotonicity_is_that_of_the_roles_of_a_trace() -> None:
     trace = Trace()
     trace.record("across", DenseAttentionMap(random_weights(3, 4, 7)))

@@ -1,6 +1,7 @@
 """The callbacks of trainers: their protocols, without the trainers' own dependencies."""
 
 import copy
+import inspect
 import pickle
 import sys
 from pathlib import Path
@@ -170,6 +171,20 @@ def test_a_training_of_lightning_that_fails_is_watched_no_more(
     batches(callback, trainer_of(tmp_path), module, 1)
     callback.on_train_end(trainer, module)
     assert steps(tmp_path) == [1]
+
+
+def test_a_training_step_says_which_arguments_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Short(Lightning):
+        def training_step(self, batch):
+            return super().training_step(batch, 0)
+
+    faked(monkeypatch)
+    module = Short()
+    lightning_callback(every=1).on_train_start(trainer_of(tmp_path), module.train())
+    assert [*inspect.signature(module.training_step).parameters] == ["batch"]
+    module.training_step(torch.randn(2, 5, 16)).backward()
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])

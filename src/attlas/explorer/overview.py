@@ -180,7 +180,9 @@ def look_at_layer(
         found["picture"],
         {
             **_statistics(found),
-            "diagonal": None if slope is None else _as_numbers(slope.result[0][0]),
+            "diagonal": None
+            if slope is None or not bool((slope.result[2] > 0).any())
+            else _as_numbers(slope.result[0][0]),
         },
         sampled,
         pyramid_level((queries, num_keys), shape),

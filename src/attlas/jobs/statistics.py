@@ -482,10 +482,10 @@ class _Remarks:
 
     def sum_up(self) -> None:
         """Of lines with a tab, and of texts that the model did not write to their end."""
+        after = f", after line {self._begun:,}" if self._begun else ""
         if self._tabs:
-            _print(f"{count_noun(self._tabs, 'line')} with a tab: {TAB}")
+            _print(f"{count_noun(self._tabs, 'line')} with a tab{after}: {TAB}")
         if self._cut:
-            after = f", after line {self._begun:,}" if self._begun else ""
             _print(
                 f"{count_noun(self._cut, 'text')} that the model wrote did not end within its "
                 f"limit, the first in line {self._first_cut}{after}: finished is false there"

@@ -136,6 +136,7 @@ class _WatchedStep:
 
     def __init__(self, watch: Watch, module: Any) -> None:
         self._watch, self._module, self._step = watch, module, module.training_step
+        self.__wrapped__ = self._step  # Lightning reads which arguments it takes
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """One training step."""

@@ -51,7 +51,7 @@ def of_all_processes(
                 "a reading of every process", f"an error of rank {rank}: {text}",
                 "see what that process prints",
             )  # fmt: skip
-    whole = merged(totals for totals, _ in parts)
+    whole = merged(part for part, _ in parts)
     if not whole:
         return whole
     entropies = [
