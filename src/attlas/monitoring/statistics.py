@@ -101,7 +101,8 @@ class LayerTotals:
         sums: By statistic, over the queries that count; counts: of how many queries. Totals of
             "received" are over texts.
         max_logit: None = the scores are unknown.
-        entropies: The entropy of every query that counts, for the quantiles; empty where `quantiles` has them.
+        entropies: The entropy of every query that counts, for the quantiles; empty where
+            `quantiles` has them.
         quantiles: Those of the entropy where the entropies are not here; of each head.
         diagonals: The `mask_diagonal` of each text that has one, and None for a text with another
             mask.
