@@ -39,9 +39,8 @@ export function placeOf({ rowSpans, keySpans }: Reading, { side, index, partner,
 
 /** How dark the weights of a place are: of one row, or of one in each row. */
 export function darkness(shade: Shading, place: Place): (weight: number, index: number) => number {
-  const of = (weight: number, row: number) => Math.min(shade(weight, row), 1);
-  return (weight, index) =>
-    place.side === "target" ? Math.min(...placesOf(place).map((row) => of(weight, row))) : of(weight, index);
+  const own = place.side === "target" ? placesOf(place) : null;
+  return (weight, index) => (own ?? [index]).reduce((dark, row) => Math.min(dark, shade(weight, row)), 1);
 }
 
 /** The words of a reading that a part of the sheet touches. */
