@@ -10,6 +10,7 @@ name, and those that are not measured any more, are named here, too.
 import argparse
 from dataclasses import replace
 
+from attlas.lab.data import checksum_of
 from attlas.lab.experiment import Experiment
 from attlas.lab.ledger import SCALES, find_experiment
 from attlas.lab.results import SHIPPED, SeedResult, key_of, results_of, with_new_key, write_result
@@ -40,8 +41,9 @@ def main() -> None:
             if (key, kept) == (result.key, result.measurements):
                 continue
             commit = code_version()["commit"]
+            data = {name: checksum_of(name) for name in experiment.needs}
             fresh = with_new_key(
-                replace(result, measurements=kept),
+                replace(result, measurements=kept, facts={**result.facts, "data": data}),
                 key,
                 f"{commit[:8]}{'+' * commit.endswith('+')}",
                 arguments.reason,

@@ -201,6 +201,7 @@ def test_ctrl_c_ends_all_jobs_and_the_same_command_goes_on() -> None:
     before = finished.stat().st_mtime_ns
     code, _, error = called(*command)
     assert code == 0, error
+    assert "length-penalty is measured; 2 of 2 experiments have ended" in error
     assert finished.stat().st_mtime_ns == before
     assert len(list(trainings.glob("seed-*.json"))) == 2
     # The training of the first seed is the one that was begun.

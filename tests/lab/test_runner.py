@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,6 +14,7 @@ import pytest
 
 from attlas.errors import DataError
 from attlas.lab import AtLeast, Claim, Context, Experiment, Measurement, Plot, Source
+from attlas.lab.data import checksum_of
 from attlas.lab.ledger import entry_of, judged
 from attlas.lab.report import (
     as_html,
@@ -242,6 +245,43 @@ def test_a_page_says_what_its_results_were_called_when_they_were_measured(tmp_pa
         "Measured under the name quick, at the commits below, with the sizes listed above" in page
     )
     assert ", 01234567+, torch" in page
+
+
+def test_a_seed_is_measured_again_when_its_data_has_other_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTLAS_LAB_DATA", str(tmp_path))
+    (tmp_path / "imdb" / "test").mkdir(parents=True)
+    review = tmp_path / "imdb" / "test" / "1.txt"
+    review.write_text("good", encoding="utf-8", newline="\n")
+    one = replace(EXPERIMENT, needs=("imdb",))
+    first, _ = run(one, "quick", tmp_path)
+    assert first.facts["data"] == {"imdb": checksum_of("imdb")}
+    CALLS.clear()
+    assert len(list(run(one, "quick", tmp_path))) == 2
+    assert CALLS == []
+    review.write_text("dull", encoding="utf-8", newline="\n")
+    assert checksum_of("imdb") != first.facts["data"]["imdb"]
+    results = list(run(one, "quick", tmp_path))
+    assert CALLS == [1, 2]
+    page = as_markdown(experiment_page(judged(one, "quick", results)))
+    assert f"| {checksum_of('imdb')} |" in page
+
+
+@pytest.mark.skipif(shutil.which("sha256sum") is None, reason="no sha256sum here")
+def test_a_checksum_is_that_of_the_command_that_the_page_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTLAS_LAB_DATA", str(tmp_path))
+    for name in ("a", "B", "c.txt", "c/d", "é"):
+        path = tmp_path / "ud" / f"{name}.file"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+    command = "find . -type f | LC_ALL=C sort | xargs sha256sum | sha256sum"
+    output = subprocess.run(
+        command, shell=True, cwd=tmp_path / "ud", capture_output=True, text=True, check=True
+    )
+    assert output.stdout.split()[0] == checksum_of("ud")
 
 
 def test_pages_are_text_and_no_markup(tmp_path: Path) -> None:

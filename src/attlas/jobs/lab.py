@@ -102,8 +102,11 @@ def _run_together(
                 )
             time.sleep(_POLL)
             for name in [name for name, process in running.items() if process.poll() is not None]:
-                if running.pop(name).returncode:
-                    failed.append(name)
+                failure = running.pop(name).returncode
+                failed += [name] if failure else []
+                ended = len(experiments) - len(waiting) - len(running)
+                outcome = "failed" if failure else "is measured"
+                _tell(f"{name} {outcome}; {ended} of {len(experiments)} experiments have ended")
     finally:
         for process in running.values():
             with suppress(OSError):

@@ -1,10 +1,12 @@
 """Data and models that experiments read beside what attlas ships."""
 
 import gzip
+import hashlib
 import os
 import re
 import struct
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,34 @@ def data_folder(name: str) -> Path | None:
         found = find_spec(package)
         folders += [Path(at) / inside for at in (found and found.submodule_search_locations) or ()]
     return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def checksum_of(name: str) -> str:
+    """The SHA-256 of all files of that folder, of their names and their bytes; "" = no folder.
+
+    It is that of the lines of `sha256sum`, in the order of the names as bytes:
+
+        cd FOLDER; find . -type f | LC_ALL=C sort | xargs sha256sum | sha256sum
+    """
+    folder = data_folder(name)
+    if folder is None:
+        return ""
+    paths = {f"./{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*")}
+    digest = hashlib.sha256()
+    for name_, path in sorted(paths.items(), key=lambda one: one[0].encode()):
+        if path.is_file():
+            stat = path.stat()
+            digest.update(
+                f"{_checksum_of_file(path, stat.st_size, stat.st_mtime_ns)}  {name_}\n".encode()
+            )
+    return digest.hexdigest()
+
+
+@cache
+def _checksum_of_file(path: Path, size: int, modified: int) -> str:
+    """Of a file of that size and time, which is read once."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def required(name: str) -> Path:

@@ -15,6 +15,7 @@ from attlas._files import write_durably
 from attlas._text import count_noun
 from attlas.figures import save
 from attlas.figures.fonts import BASE
+from attlas.lab.data import ORIGINS, VARIABLE
 from attlas.lab.examples import KeptExample, write_page, write_picture
 from attlas.lab.experiment import Claim, Experiment, Plot, Published
 from attlas.lab.ledger import Entry
@@ -134,10 +135,10 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
         Paragraph(_about_sizes(entries)),
         Paragraph(
             "A result is bound to its code by a key. It is a hash of the code that measures, its "
-            "settings, its seed, the names and sizes of its data files, and the versions of attlas "
-            "and torch. Some keys were written anew, without a new measurement, after changes of "
-            "the code that leave its numbers alone, such as other names. Their pages tell when "
-            "and why. The commit on a page is that of the working tree at the time. A + behind it "
+            "settings, its seed, the bytes of its data files, and the versions of attlas and "
+            "torch. Some keys were written anew, without a new measurement, after changes of the "
+            "code that leave its numbers alone, such as other names. Their pages tell when and "
+            "why. The commit on a page is that of the working tree at the time. A + behind it "
             "says that files differed from it. It may not be in the history, which was rearranged "
             "later."
         ),
@@ -278,6 +279,7 @@ def experiment_page(entry: Entry) -> list[Block]:
             *other_name(entry),
             Heading(2, "How to run it again"),
             Paragraph(f"attlas lab run {experiment.name} --{entry.scale}"),
+            *data_read(entry),
             Paragraph(made_on(entry.results)),
             *rewritten_keys(entry.results),
         ]
@@ -374,6 +376,25 @@ def _as_text(setting: Any) -> str:
     if isinstance(setting, Sequence) and not isinstance(setting, str):
         return ", ".join(map(_as_text, setting))
     return str(setting)
+
+
+def data_read(entry: Entry) -> list[Block]:
+    """The data that an experiment reads: where it comes from, and its checksum."""
+    checksums = {
+        (name, str(value))
+        for result in entry.results
+        for name, value in result.facts.get("data", {}).items()
+    }
+    if not checksums:
+        return []
+    rows = tuple((name, ORIGINS[name], value) for name, value in sorted(checksums))
+    return [
+        Paragraph(
+            f"The data is read from folders in the one that {VARIABLE} names. The checksum of a "
+            "folder is that of what find . -type f | LC_ALL=C sort | xargs sha256sum prints in it."
+        ),
+        Cells(("folder", "from", "SHA-256"), rows),
+    ]
 
 
 def made_on(results: Sequence[SeedResult]) -> str:

@@ -20,7 +20,7 @@ import torch
 from attlas._files import parse_json, write_durably
 from attlas._hardware import processor_name
 from attlas.errors import DataError
-from attlas.lab.data import data_folder
+from attlas.lab.data import checksum_of
 from attlas.lab.experiment import Experiment, Measurement, Scale
 from attlas.lab.verdict import Measurements
 from attlas.training.setup import code_version
@@ -67,7 +67,7 @@ def _key(experiment: Experiment, scale: Scale, seed: int, function: Callable[...
         "source": _digest_of_source(function),
         "attlas": code_version()["attlas"],
         "torch": torch.__version__,
-        "data": [_digest_of_data(name) for name in experiment.needs],
+        "data": [checksum_of(name) or "missing" for name in experiment.needs],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -171,17 +171,6 @@ def _defined(statement: ast.stmt) -> set[str]:
             return {node.id for node in found if isinstance(node.ctx, ast.Store)}
 
 
-def _digest_of_data(name: str) -> str:
-    folder = data_folder(name)
-    if folder is None:
-        return "missing"
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        stat = file.stat()
-        digest.update(f"{file.relative_to(folder)} {stat.st_size}\n".encode())
-    return digest.hexdigest()
-
-
 REWRITTEN = "key rewritten"
 
 
@@ -198,8 +187,10 @@ def with_new_key(result: SeedResult, key: str, commit: str, reason: str) -> Seed
     return replace(result, key=key, facts=facts)
 
 
-def provenance_of(seconds: float, experiment: str, scale: Scale) -> dict[str, Any]:
-    """The machine, the versions, the commit, and the command that makes the measurement again."""
+def provenance_of(seconds: float, experiment: Experiment, scale: Scale) -> dict[str, Any]:
+    """The machine, the versions, the commit, the checksums of the data, and the command that makes
+    the measurement again.
+    """
     return {
         **code_version(),
         "torch": torch.__version__,
@@ -208,7 +199,8 @@ def provenance_of(seconds: float, experiment: str, scale: Scale) -> dict[str, An
         "processor": processor_name(),
         "cores": os.cpu_count(),
         "seconds": round(seconds, 1),
-        "command": f"attlas lab run {experiment} --{scale}",
+        "data": {name: checksum_of(name) for name in experiment.needs},
+        "command": f"attlas lab run {experiment.name} --{scale}",
     }
 
 

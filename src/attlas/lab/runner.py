@@ -65,7 +65,7 @@ def run(
             start = time.monotonic()
             measurements = tuple(experiment.measure(context))
             check_conditions(experiment, measurements)
-            facts = provenance_of(time.monotonic() - start, experiment.name, scale)
+            facts = provenance_of(time.monotonic() - start, experiment, scale)
             if seed == 1:
                 keep_examples(experiment, scale, context, folder)
             result = SeedResult(experiment.name, scale, seed, key, measurements, facts)
