@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from attlas.errors import AttlasError
+from attlas.errors import AttlasError, DataError
 
 # Marks what Windows lacks or does otherwise. None of it was tried there.
 WINDOWS = os.name == "nt"
@@ -192,6 +192,21 @@ def explained(path: Path) -> Iterator[None]:
             f"to write {path}",
             (error.strerror or str(error)).lower(),
             "make room or give the right to write there; what was saved before is safe",
+        ) from error
+
+
+@contextmanager
+def readable(path: Path, what: str) -> Iterator[None]:
+    """Turn an error of the file system while reading into one that names the file.
+
+    Args:
+        what: What is to be there, as "a watch file".
+    """
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{what} at {path}", (error.strerror or str(error)).lower(), "check the path"
         ) from error
 
 

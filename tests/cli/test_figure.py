@@ -342,7 +342,10 @@ def test_a_watch_file_is_drawn_as_heads_and_steps(tmp_path: Path) -> None:
         assert expected in error
     code, _, error = figure(tmp_path / "missing.jsonl", "-o", output)
     assert code == 2
-    assert "missing.jsonl" in error
+    assert error == (
+        f"attlas: expected a watch file at {tmp_path / 'missing.jsonl'}; got no such file or "
+        "directory; check the path\n"
+    )
 
 
 def test_a_statistic_is_of_a_watch_file(trace: Path, tmp_path: Path) -> None:

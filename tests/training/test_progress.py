@@ -76,6 +76,12 @@ def test_one_of_a_thing_is_not_reported_as_many() -> None:
     assert "finished after 1 update in 0 s" in shown(finished(1, "max_steps", 1))
 
 
+def test_a_training_that_had_finished_before_says_so() -> None:
+    output = shown(replace(started(), update=24), finished(24, "max_steps", 24))
+    assert "already finished after 24 updates" in output
+    assert "already" not in shown(replace(started(), update=12), finished(24, "max_steps", 24))
+
+
 def test_a_training_that_the_time_ends_says_how_far_it_came_and_how_to_go_on() -> None:
     reported = shown(finished(56, "max_minutes", 1000))
     assert "the time is over: 56 of 1,000 planned updates made" in reported

@@ -9,7 +9,14 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Self
 
-from attlas._files import explained, open_descriptor, parse_json, stored_bytes, write_whole
+from attlas._files import (
+    explained,
+    open_descriptor,
+    parse_json,
+    readable,
+    stored_bytes,
+    write_whole,
+)
 from attlas.errors import DataError, quoted
 from attlas.monitoring.alarms import Alarm
 from attlas.monitoring.statistics import FIGURES, HeadStatistics
@@ -56,6 +63,7 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+WATCH_FILE = "a watch file"
 _BEGINNING = b'{"step": '
 _FIELDS = {field.name for field in fields(HeadStatistics)}
 
@@ -79,7 +87,7 @@ def read_history(path: Path | str) -> list[dict[str, Any]]:
         DataError: If the file is no watch file, or a line is damaged.
     """
     path = Path(path)
-    with explained(path):
+    with readable(path, WATCH_FILE):
         *lines, rest = stored_bytes(path).split(b"\n")
     if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:  # no kill has cut off such a line
         _parsed(rest, path, len(lines) + 1)
@@ -156,7 +164,7 @@ class GrowingHistory:
         Raises:
             DataError: If the file is gone or no watch file, or a line is damaged.
         """
-        with explained(self.path), self.path.open("rb") as file:
+        with readable(self.path, WATCH_FILE), self.path.open("rb") as file:
             found = os.fstat(file.fileno())
             if (found.st_dev, found.st_ino) != self._file or found.st_size < self._read:
                 self._file = found.st_dev, found.st_ino

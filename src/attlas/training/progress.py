@@ -76,7 +76,8 @@ class Progress:
             case Outcome():
                 for note in event.notes:
                     self._line(note)
-                self._line(_finished(event))
+                again = bool(event.update) and event.update == self._continued_after
+                self._line(f"{'already ' if again else ''}{_finished(event)}")
 
     def _old(self, event: EpochFinished) -> bool:
         """Whether its validation was shown before the training was continued."""
