@@ -15,12 +15,13 @@ LOWEST ?= $(addprefix tests/,config data decoding explorer figures layers metric
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench bench-explorer fuzz-explorer load-explorer explorer-pictures other-tools format browser page node build package lowest lock clean
+.PHONY: help demo test test-all check docs bench bench-explorer fuzz-explorer load-explorer explorer-pictures other-tools format browser page node build package lowest lock clean
 
 help:
 	@echo "make demo    install, train on the shipped corpus (about 5 minutes), show where the model looks"
 	@echo "             (make demo SERVE=no ends instead of opening the explorer)"
-	@echo "make test    everything that CI runs"
+	@echo "make test    the tests; of some that take long a sample"
+	@echo "make test-all  all of them: before a release"
 	@echo "make check   format, lint, types, import order, fast tests"
 	@echo "make docs    build the documentation site, docs/_build/html; its notebooks run meanwhile"
 	@echo "make bench   measure attlas beside its peers; DATA=folder of Multi30k; QUICK=yes is rough, SUITES=decoding measures some anew"
@@ -169,16 +170,17 @@ lock: $(VENV)/.installed-tests
 	@mv requirements.lock.new requirements.lock
 
 # No `abspath`, which would cut the path of the checkout where it has a space.
-test: export PATH := $(if $(filter /%,$(BIN)),$(BIN),$(CURDIR)/$(BIN)):$(PATH)
-test: export PYTHONDONTWRITEBYTECODE =
-test: $(VENV)/.installed-tests $(VENV)/.transformers4 browser node
+test test-all: export PATH := $(if $(filter /%,$(BIN)),$(BIN),$(CURDIR)/$(BIN)):$(PATH)
+test test-all: export PYTHONDONTWRITEBYTECODE =
+test: SAMPLED := --sampled
+test test-all: $(VENV)/.installed-tests $(VENV)/.transformers4 browser node
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy & types=$$!; \
 	CI= PYTHONPATH=$(VENV)/transformers4 $(BIN)/python -m pytest -q -n 1 -W ignore::DeprecationWarning \
 	  tests/referees/test_huggingface_attention.py tests/referees/test_huggingface_kernels.py; \
 	tests=$$?; wait $$types && exit $$tests
-	@ATTLAS_HYPOTHESIS=thorough $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --timeout 900
+	@ATTLAS_HYPOTHESIS=thorough $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --timeout 900 $(SAMPLED)
 
 clean:
 	rm -rf $(VENV) docs/_build benchmarks/.peers benchmarks/.corpus build dist src/*.egg-info explorer-ui/node_modules .hypothesis .pytest_cache .mypy_cache .ruff_cache

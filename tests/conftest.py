@@ -65,21 +65,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--few", action="store_true", help="of a test with many parameters run the first and last"
     )
+    parser.addoption(
+        "--sampled", action="store_true", help="as `make test`: see the markers exhaustive, sampled"
+    )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with slow tests come first: at the end no process waits long for another.
 
-    With `--few` most cases of most tests are left for `make test`.
+    With `--few` most cases of most tests are left for `make test`, and with `--sampled` those for
+    `make test-all` that take long and show what others show.
     """
+    if config.getoption("sampled"):
+        keep(config, items, sampled(items))
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     if not config.getoption("few"):
         return
     first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
     last = {item.nodeid.partition("[")[0]: item for item in items}
-    kept = {item.nodeid for item in (*first.values(), *last.values())}
+    keep(config, items, {item.nodeid for item in (*first.values(), *last.values())})
+
+
+def sampled(items: list[pytest.Item]) -> set[str]:
+    """The tests that `make test` runs: none that is exhaustive, and of each that is `sampled` so
+    many, evenly spread over its parameters.
+    """
+    kept, cases = set[str](), dict[str, list[pytest.Item]]()
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        elif not item.get_closest_marker("exhaustive"):
+            kept.add(item.nodeid)
+    for group in cases.values():
+        marker = group[0].get_closest_marker("sampled")
+        count = min(marker.args[0] if marker else 0, len(group))
+        last = len(group) - 1
+        places = {round(last * index / max(count - 1, 1)) for index in range(count)}
+        kept |= {group[place].nodeid for place in places}
+    return kept
+
+
+def keep(config: pytest.Config, items: list[pytest.Item], kept: set[str]) -> None:
+    """Leave out all other tests."""
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
     items[:] = [item for item in items if item.nodeid in kept]
 

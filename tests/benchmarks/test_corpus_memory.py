@@ -38,6 +38,7 @@ def test_pairs_are_made_of_other_files_and_numbers(tmp_path: Path) -> None:
     assert 30 < len(numbers) < 70
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_start_and_a_resume_are_measured(tmp_path: Path) -> None:
     found = of_size(tmp_path, 300, arguments_parser().parse_args(["300", "--threads", "1"]))

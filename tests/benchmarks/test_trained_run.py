@@ -132,6 +132,7 @@ def test_a_run_tells_in_which_numbers_it_was_computed(
     assert numbers(run) == (reported or "float32")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_course_trains_to_its_end_and_a_finished_run_is_only_translated(
     tmp_path: Path, data: Path

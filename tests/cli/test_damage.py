@@ -79,6 +79,7 @@ def whiles(path: Path, times: int, seed: str, *, others: Path | None = None) -> 
 OF_RUN = ("tokenizer.json", "best", "provenance.json", "checkpoints", "metrics.jsonl", "last")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*OF_RUN, "config.toml"])
 def test_a_damaged_run_translates_as_ever_or_says_what_is_wrong(
     translating: Path, blind_run: Path, times: int, name: str
@@ -222,6 +223,7 @@ TEXTS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_damaged_text_is_read_or_refused_by_its_name(
     tmp_path: Path, times: int, name: str

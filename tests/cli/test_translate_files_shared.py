@@ -81,6 +81,7 @@ def test_a_file_that_another_process_is_at_comes_last(
     assert contents(out).keys() == {"a.txt", "b.txt"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_process_that_dies_at_any_operation_on_files_leaves_what_the_next_one_completes(
     run: Path, tmp_path: Path

@@ -97,6 +97,7 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
             assert a.log_probability == pytest.approx(b.log_probability, abs=1e-4)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("way", WAYS)
@@ -155,6 +156,7 @@ def parted(source: Tensor, token_mask: Tensor, sizes: list[int]) -> list[SearchI
     return batches
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_left_of_a_batch_finds_the_same_with_the_next_one(kind: str, way: str) -> None:

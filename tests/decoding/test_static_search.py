@@ -130,6 +130,7 @@ def check_same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]], at
 # The same hypotheses.
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("prefixes", [False, True], ids=["free", "prefixes"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", MODELS)

@@ -244,6 +244,7 @@ def test_of_a_long_translation_twenty_outputs_are_listed_at_a_time(driver: Drive
         assert driver.run("return page.querySelectorAll('*').length") <= 1_500
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 390, 1440])
 def test_axe_finds_nothing_to_mend_and_nothing_is_wider_than_the_page(

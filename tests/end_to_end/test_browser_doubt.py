@@ -203,6 +203,7 @@ def test_no_column_of_the_table_is_out_of_view(reader: Reader, width: int) -> No
     assert reader.driver.run(f"return {room}.scrollWidth <= {room}.clientWidth")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_axe_finds_nothing_to_mend_in_the_table(reader: Reader, width: int, scheme: str) -> None:

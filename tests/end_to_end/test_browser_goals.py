@@ -167,6 +167,7 @@ def test_pointing_draws_no_map_and_writes_only_what_changes(visit: Visit) -> Non
     assert changes(visit)["written"] == between
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("link", ["", "#v=1&row=0&l=0&h=0&q=0-499&k=0-499"])
 def test_16384_tokens_need_as_few_nodes(driver: Driver, link: str) -> None:
     with serving(app(trace(1, 2, 16_384), name="goals")) as url:

@@ -206,6 +206,7 @@ def test_a_map_that_is_pooled_says_when_its_image_comes(driver: Driver) -> None:
         driver.wait("page.querySelector('#image')?.style.width")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing_to_mend_and_nothing_is_wider_than_the_page(

@@ -636,6 +636,7 @@ def test_the_explorer_gives_the_document_no_ids(reader: Reader) -> None:
     assert reader.driver.run("return document.querySelectorAll('.attlas-explorer').length") == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_axe_finds_nothing_to_mend(reader: Reader, width: int, scheme: str) -> None:

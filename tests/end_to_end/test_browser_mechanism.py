@@ -212,6 +212,7 @@ def test_the_products_without_positions_are_those_of_the_model(reader: Reader, u
     assert table(reader) == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 390, 1440])
 def test_axe_finds_nothing_to_mend_and_nothing_is_wider_than_the_page(

@@ -70,6 +70,7 @@ def test_a_note_keeps_its_view_and_is_there_after_a_reload(reader: Reader, path:
     assert NotesFile(path).read() == ()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1440])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_page(

@@ -177,6 +177,7 @@ GET = b"GET /api/model HTTP/1.1\r\n" + HEAD + b"\r\n"
 WHOLE = question("red house", b"")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "sent",
     [

@@ -90,6 +90,7 @@ def test_an_error_travels_between_processes() -> None:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: attlas[ray]")
 def test_two_workers_of_ray_data_translate_as_one_translator_does(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ def _lab_data(monkeypatch: pytest.MonkeyPatch, shared_data: Path) -> None:
         monkeypatch.setenv(VARIABLE, str(shared_data))
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", TINY)
 def test_an_experiment_measures_what_its_rules_read(name: str, tmp_path: Path) -> None:
     experiment = find_experiment(name)

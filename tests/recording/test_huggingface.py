@@ -487,6 +487,7 @@ for layer, weights in zip(trace, wanted, strict=True):
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch compiles it with g++")
 def test_flex_attention_is_read_though_it_is_compiled():

@@ -259,6 +259,7 @@ def names_of(attention_map: AttentionMap) -> tuple[str, ...]:
 Given = list[RowKernels | None]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("case", CASES)
 def test_the_statistics_are_those_of_float64_and_of_the_blocks(
     case: str, on_cpu: Given, without: Any

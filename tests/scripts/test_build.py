@@ -57,6 +57,42 @@ def test_a_run_says_at_its_end_which_data_was_not_there(tmp_path: Path, there: b
     ]
 
 
+SAMPLED = """
+import pytest
+
+def test_plain(): pass
+
+@pytest.mark.exhaustive
+def test_long(): assert False
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("case", range(7))
+def test_cases(case): assert case in (0, 3, 6)
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("case", range(2))
+def test_both(case): pass
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("case", range(2))
+def test_first(case): assert case == 0
+"""
+
+
+def test_a_sample_is_spread_evenly_and_all_is_run_without_the_option(tmp_path: Path) -> None:
+    for name in ("conftest.py", "shape_checker.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "test_some.py").write_text(SAMPLED, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_some.py"]
+    some, every = (
+        subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, text=True).stdout
+        for words in (["--sampled"], [])
+    )
+    assert "7 passed, 6 deselected" in some
+    assert "6 failed, 7 passed" in every
+
+
 DYING = """
 import os
 
@@ -66,6 +102,7 @@ def test_after(): pass
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("place", [1, 3])
 def test_where_a_process_of_the_tests_dies_one_test_fails_and_all_others_run(
     tmp_path: Path, place: int
@@ -205,6 +242,7 @@ def built(folder: Path, hook: str, epoch: str | None, umask: int) -> Path:
     return archive
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("epoch", [None, "1700000000"])
 @pytest.mark.parametrize("hook", ["build_wheel", "build_sdist"])

@@ -629,6 +629,7 @@ print(unit_roundoff(torch.zeros(1)))
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("setting", "bits"),
     [

@@ -254,6 +254,7 @@ def other(request: pytest.FixtureRequest, recipe: Path, tmp_path: Path) -> Path:
     return tmp_path / "other.toml"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_two_processes_learn_any_model_as_a_thread_group_of_two_does_to_the_bit(
     other: Path, tmp_path: Path
@@ -264,6 +265,7 @@ def test_two_processes_learn_any_model_as_a_thread_group_of_two_does_to_the_bit(
     assert same(weights(tmp_path / "two", 8), weights(tmp_path / "one", 8))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_any_model_in_parts_learns_the_same_within_rounding_and_goes_on_alone(
     other: Path, tmp_path: Path
@@ -341,6 +343,7 @@ def test_a_mistake_is_reported_as_ever_and_ends_all_processes(recipe: Path, tmp_
     assert f'File "{Path(attlas.__file__).parent}' not in printed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.skipif(not POSSIBLE, reason="only Linux lists the threads of a process")
 @pytest.mark.parametrize(

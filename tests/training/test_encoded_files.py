@@ -221,6 +221,7 @@ def test_damaged_files_are_named_and_made_again(
     assert differences(whole(tmp_path / "run", recipe(table, 9)), in_memory) == HAS_FILES
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("_little_memory")
 @pytest.mark.parametrize("moment", ["_name 3", "_put 1", "_put 4", "_facts 2", "_checksum 1"])
 def test_a_kill_while_they_are_written_leaves_nothing_that_is_trusted(

@@ -44,6 +44,7 @@ def killed(what: str, folder: Path) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_a_run_killed_at_twenty_random_moments_ends_with_the_same_bits(tmp_path: Path) -> None:
     report = killed("moments", tmp_path)
