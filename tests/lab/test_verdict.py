@@ -26,6 +26,7 @@ from attlas.lab.verdict import (
     Ratio,
     Widens,
     interval,
+    interval_of,
 )
 
 A, B = {"model": "a"}, {"model": "b"}
@@ -340,3 +341,24 @@ def test_a_rule_of_parts_that_cannot_be_judged_is_not_judged() -> None:
     part = Provided(Difference("accuracy", A, B), "accuracy", 0.9, A)
     assert All(part, part).judge(numbers).outcome == "not judged"
     assert All(part, Difference("accuracy", A, B)).judge(numbers).outcome == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("metric", "cut"),
+    [
+        ("token accuracy, teacher-forced", True),
+        ("share of heads that cost less than 1 point of accuracy when they are taken out", True),
+        ("alignment error rate", True),
+        ("token accuracy of training texts less that of new texts", False),
+        ("BLEU", False),
+        ("log10 of the first input's share of the gradient", False),
+    ],
+)
+def test_the_interval_of_a_share_is_cut_and_no_other(metric: str, cut: bool) -> None:
+    values = [0.1, 0.9, 0.95]
+    low, high = interval_of(metric, values)
+    assert (low, high) == ((0.0, 1.0) if cut else interval(values))
+    table = Measurements({seed: [(metric, {}, value)] for seed, value in enumerate(values)})
+    judgement = AtLeast(metric, 0.5).judge(table)
+    assert (judgement.low, judgement.high, judgement.outcome) == (low, high, "undecided")
+    assert interval_of(metric, [0.5]) == (-math.inf, math.inf)

@@ -28,7 +28,7 @@ from attlas.lab.verdict import (
     Provided,
     Rule,
     fits,
-    interval,
+    interval_of,
     with_interval,
 )
 
@@ -120,9 +120,9 @@ def overview(entries: Sequence[Entry]) -> list[Block]:
         Heading(1, "The lab: claims about attention, run and judged"),
         Paragraph(
             "Each row is a claim as it is taught. Its rule was written before the run."
-            f"{_but(claims)} The effect is the mean over seeds with its 95 % interval. A verdict "
-            "changes where the interval of new seeds, sizes or data lies on the other side of the "
-            "bound."
+            f"{_but(claims)} The effect is the mean over seeds with its 95 % interval. That of a "
+            "share, such as an accuracy, is cut at 0 and 1. A verdict changes where the interval "
+            "of new seeds, sizes or data lies on the other side of the bound."
         ),
         Paragraph(f"{len(rows)} claims: {tally}{_waiting(entries)}."),
         Paragraph(
@@ -336,7 +336,7 @@ def measurements(results: Sequence[SeedResult], deterministic: Sequence[str] = (
             values.setdefault((m.metric, under), []).append(m.value)
     rows = []
     for (metric, under), numbers in values.items():
-        low, high = interval(numbers)
+        low, high = interval_of(metric, numbers)
         mean = sum(numbers) / len(numbers)
         fixed = metric in deterministic
         mean = numbers[0] if fixed else mean
@@ -457,7 +457,7 @@ def draw_plot(plot: Plot, results: Sequence[SeedResult]) -> Figure:
     for name, points in series.items():
         x_values = sorted(points)
         means = [sum(points[x]) / len(points[x]) for x in x_values]
-        bands = [interval(points[x]) for x in x_values]
+        bands = [interval_of(plot.metric, points[x]) for x in x_values]
         (line,) = axes.plot(x_values, means, marker="o", markersize=3, label=name)
         if all(len(points[x]) > 1 for x in x_values):
             low, high = zip(*bands, strict=True)

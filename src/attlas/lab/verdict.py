@@ -9,6 +9,7 @@ where the whole interval is between them, and does not hold where it is outside 
 """
 
 import math
+import re
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -158,12 +159,37 @@ def interval(effects: Sequence[float]) -> tuple[float, float]:
     return mean - half_width, mean + half_width
 
 
+_SHARE = re.compile(
+    r"(?!.* less that of )"
+    r"(share of|even share|the same share|(token |sequence )?accuracy|alignment error rate)\b"
+)
+
+
+def interval_of(metric: str, values: Sequence[float]) -> tuple[float, float]:
+    """The interval of the mean of a metric. That of a share, as an accuracy, is cut at 0 and 1.
+
+    Example:
+        >>> low, high = interval_of("token accuracy", [0.9, 0.99, 1.0])
+        >>> round(low, 3), high
+        (0.827, 1.0)
+    """
+    low, high = interval(values)
+    if math.isfinite(low) and _SHARE.match(metric):
+        return max(low, 0.0), min(high, 1.0)
+    return low, high
+
+
 def _judged(
-    effects: Sequence[float], bound: float, sign: int, description: str, deterministic: bool
+    effects: Sequence[float],
+    bound: float,
+    sign: int,
+    description: str,
+    deterministic: bool,
+    metric: str = "",
 ) -> Judgement:
     """Compare sign · effect with sign · bound."""
     sides = (bound, math.inf) if sign > 0 else (-math.inf, bound)
-    return _judged_between(effects, *sides, description, deterministic)
+    return _judged_between(effects, *sides, description, deterministic, metric)
 
 
 def _judged_between(
@@ -172,10 +198,15 @@ def _judged_between(
     high_bound: float,
     description: str,
     deterministic: bool,
+    metric: str = "",
 ) -> Judgement:
-    """Compare the effect with a bound on either side."""
+    """Compare the effect with a bound on either side.
+
+    Args:
+        metric: Where the effect is that metric itself.
+    """
     mean = statistics.fmean(effects)
-    low, high = interval(effects)
+    low, high = interval_of(metric, effects)
     if not math.isfinite(mean):
         return Judgement(
             "undecided", mean, low, high, f"{description}: {mean}, which is not finite"
@@ -229,7 +260,8 @@ class _Bound(Rule):
     def judge(self, table: Measurements) -> Judgement:
         values = list(table.values(self.metric, self.where).values())
         what = _metric_text(self.metric, self.where)
-        return _judged(values, self.bound, self._sign, what, self.metric in table.deterministic)
+        deterministic = self.metric in table.deterministic
+        return _judged(values, self.bound, self._sign, what, deterministic, self.metric)
 
     def __str__(self) -> str:
         relation = "≥" if self._sign > 0 else "≤"
@@ -263,7 +295,7 @@ class InRange(Rule):
         values = list(table.values(self.metric, self.where).values())
         what = _metric_text(self.metric, self.where)
         deterministic = self.metric in table.deterministic
-        return _judged_between(values, self.low, self.high, what, deterministic)
+        return _judged_between(values, self.low, self.high, what, deterministic, self.metric)
 
     def __str__(self) -> str:
         return f"{self.low:g} ≤ {_metric_text(self.metric, self.where)} ≤ {self.high:g}"
