@@ -151,6 +151,7 @@ def measurements_but(name: str) -> list[str]:
 def test_only_one_experiment_that_measures_time_runs_at_once() -> None:
     assert {one.name for one in all_experiments() if one.alone} == {
         "rnn-vs-attention",
+        "crossing-length",
         "cost-of-heads",
         "mechanisms-cost",
         "sparse-cost",

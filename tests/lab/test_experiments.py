@@ -54,6 +54,12 @@ TINY: dict[str, dict[str, object]] = {
     "beam": {"lengths": (10, 20), "beams": (1, 5, 10, 25), "epochs": 1, "train": 64},
     "beam-translation": {"new": 20, "beams": (1, 5, 100)},
     "rnn-vs-attention": {"dim": 8, "lengths": (64, 256, 1024), "repeats": 1},
+    "crossing-length": {
+        "widths": (64, 128, 256, 512),
+        "lengths": (64, 128, 1024),
+        "radius": 4,
+        "repeats": 1,
+    },
     "cost-of-heads": {"dim": 16, "length": 8, "repeats": 1},
     "memory-of-heads": {"dim": 16, "length": 64},
     "parameters-of-mechanisms": {},
