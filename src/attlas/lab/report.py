@@ -27,6 +27,7 @@ from attlas.lab.verdict import (
     Outcome,
     Provided,
     Rule,
+    condition_text,
     fits,
     interval_of,
     with_interval,
@@ -332,7 +333,7 @@ def measurements(results: Sequence[SeedResult], deterministic: Sequence[str] = (
     values: dict[tuple[str, str], list[float]] = {}
     for result in results:
         for m in result.measurements:
-            under = ", ".join(f"{name} {value}" for name, value in m.condition.items())
+            under = condition_text(m.condition)
             values.setdefault((m.metric, under), []).append(m.value)
     rows = []
     for (metric, under), numbers in values.items():

@@ -43,7 +43,7 @@ class Measurements:
     def __post_init__(self) -> None:
         first: dict[tuple[str, str], float] = {}
         for metric, where, value in chain.from_iterable(self.by_seed.values()):
-            known = first.setdefault((metric, _condition_text(where)), value)
+            known = first.setdefault((metric, condition_text(where)), value)
             if metric in self.deterministic and value != known:
                 raise DataError(
                     f"one number of {_metric_text(metric, where)} with every seed, as it is called "
@@ -242,12 +242,27 @@ def _whole(number: float) -> bool:
     return number == round(number)
 
 
-def _condition_text(condition: Condition) -> str:
-    return ", ".join(f"{name} {value}" for name, value in condition.items())
+def condition_text(condition: Condition) -> str:
+    """The parts of a condition in words.
+
+    Example:
+        >>> condition_text({"bias": -1e9, "scores": 10_000.0, "rate": 0.1, "heads": 8})
+        'bias −1e9, scores 10000, rate 0.1, heads 8'
+    """
+    return ", ".join(f"{name} {_value_text(value)}" for name, value in condition.items())
+
+
+def _value_text(value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    digits = f"{value:.15g}"
+    if digits.lstrip("-").isdigit() and abs(value) >= 1e6:
+        digits = re.sub(r"\.?0*e\+?0*", "e", f"{value:e}")
+    return digits.replace("-", "−", 1) if value < 0 else digits
 
 
 def _metric_text(metric: str, condition: Condition) -> str:
-    return f"{metric} [{_condition_text(condition)}]" if condition else metric
+    return f"{metric} [{condition_text(condition)}]" if condition else metric
 
 
 @dataclass(frozen=True)
@@ -321,7 +336,7 @@ class _Comparison(Rule):
         return [self._effect(more[seed], less[seed]) for seed in more]
 
     def _what(self) -> str:
-        more, less = _condition_text(self.more), _condition_text(self.less)
+        more, less = condition_text(self.more), condition_text(self.less)
         return f"{self.metric} [{more}] {self._operator} [{less}]"
 
     def __str__(self) -> str:
@@ -405,8 +420,8 @@ class Widens(Rule):
         return _judged(effects, self.bound, 1, self._what(), deterministic)
 
     def _what(self) -> str:
-        more, less = _condition_text(self.more), _condition_text(self.less)
-        at, than = _condition_text(self.at), _condition_text(self.than)
+        more, less = condition_text(self.more), condition_text(self.less)
+        at, than = condition_text(self.at), condition_text(self.than)
         return f"{self.metric} [{more}] − [{less}], with [{at}] minus with [{than}]"
 
     def __str__(self) -> str:
@@ -436,9 +451,9 @@ class Outweighs(Rule):
         return _judged(effects, self.bound, 1, self._what(), deterministic)
 
     def _what(self) -> str:
-        others = ", ".join(f"[{_condition_text(one)}]" for one in self.others)
+        others = ", ".join(f"[{condition_text(one)}]" for one in self.others)
         return (
-            f"{self.metric}: the smallest of {others}, less [{_condition_text(self.base)}], "
+            f"{self.metric}: the smallest of {others}, less [{condition_text(self.base)}], "
             "less the range of the former"
         )
 
@@ -585,7 +600,7 @@ class Provided(Rule):
 
     def condition_text(self) -> str:
         """What is asked of the numbers."""
-        conditions = " or ".join(f"[{_condition_text(condition)}]" for condition in self.where)
+        conditions = " or ".join(f"[{condition_text(condition)}]" for condition in self.where)
         relation = "≥" if self._sign > 0 else "≤"
         return f"{self.metric} {conditions} {relation} {self.bound:g} with every seed"
 

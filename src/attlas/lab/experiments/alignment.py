@@ -367,7 +367,7 @@ EXPERIMENTS = (
                 "Additive attention aligns words, in texts of another kind, too.",
                 lesson("Attention as interpretability"),
                 _learnt(Difference(AER, {"by": "diagonal"}, {"by": "additive"}, 0.1), "additive"),
-                "Models that learn longer, with an error 10 points below that of the diagonal.",
+                "An error that is less than 10 points below that of the diagonal.",
                 (
                     Published("AER, local-m attention", 0.34, _LUONG),
                     Published("AER, global attention", 0.39, _LUONG),
@@ -379,7 +379,7 @@ EXPERIMENTS = (
                 _learnt(
                     Difference(AER, {"by": "diagonal"}, {"by": "Transformer"}, 0.1), "Transformer"
                 ),
-                "Models that learn longer, with an error 10 points below that of the diagonal.",
+                "An error that is less than 10 points below that of the diagonal.",
             ),
             Claim(
                 "Attention aligns as well as an aligner made for it.",
@@ -387,7 +387,7 @@ EXPERIMENTS = (
                 _learnt(
                     All(*(Difference(AER, {"by": "fast_align"}, {"by": one}) for one in MODELS))
                 ),
-                "A model with a lower error than fast_align in the same direction.",
+                "A model with a higher error than fast_align in the same direction.",
                 (
                     Published("AER, fast_align, one direction", 0.164, _SCRIPTS),
                     Published("AER, fast_align, grow-diagonal", 0.105, _SCRIPTS),

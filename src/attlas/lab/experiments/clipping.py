@@ -75,7 +75,7 @@ EXPERIMENTS = (
                     {"rate": 1e-2, "clipped": "no"},
                     {"rate": 5e-2, "clipped": "no"},
                 ),
-                "Other rates or models, where the interval lies on the other side.",
+                "A training without clipping that is within 5 points, at either rate.",
                 (
                     Published("bits per character, not clipped", 1.50, _PASCANU),
                     Published("bits per character, clipped", 1.42, _PASCANU),

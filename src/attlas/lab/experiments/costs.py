@@ -210,7 +210,7 @@ EXPERIMENTS = (
                     {"heads": 16, "way": "written out"},
                     0.8,
                 ),
-                "16 heads that take 0.8 to 1.25 times the time of one.",
+                "16 heads that take more than 1.25 times the time of one, or less than 0.8 times.",
                 revised=_TWICE,
             ),
         ),
@@ -247,7 +247,7 @@ EXPERIMENTS = (
                     {"heads": 16, "way": "written out"},
                     0.9,
                 ),
-                "A peak of 16 heads that differs from that of one by at most a tenth.",
+                "A peak of 16 heads that differs from that of one by more than a tenth.",
                 revised="it compared bytes of the weights that a formula gave, with the same "
                 "bound on one side alone. Now the peak is measured.",
             ),

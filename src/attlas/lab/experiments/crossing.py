@@ -180,7 +180,8 @@ EXPERIMENTS = (
                         for way in (FORWARD, GRADIENT)
                     )
                 ),
-                "An exponent outside 1.8 to 2.2 over widths of 64 to 512.",
+                "An exponent outside 1.8 to 2.2 over widths of 64 to 512. Work that does not "
+                "depend on the width takes a part of each step, most where the layer is narrow.",
                 judged_at=("full",),
             ),
             Claim(
@@ -193,7 +194,8 @@ EXPERIMENTS = (
                     2.2,
                     {"layer": WRITTEN_OUT, "pass": GRADIENT, "width": 64},
                 ),
-                "An exponent outside 1.8 to 2.2 over these lengths.",
+                "An exponent outside 1.8 to 2.2 over these lengths. Work that does not depend on "
+                "the length takes a part of each pass, and most where the text is short.",
                 judged_at=("full",),
             ),
             Claim(

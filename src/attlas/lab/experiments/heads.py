@@ -147,7 +147,7 @@ EXPERIMENTS = (
                     AtMost(PERMUTED, 0.05, {"values": "independent"}),
                     AtMost(PERMUTED, 0.05, {"values": "alike"}),
                 ),
-                "Independent values whose weighted sum stays when the weights are permuted.",
+                "Values whose weighted sum changes by more than 5 % when the weights are permuted.",
             ),
         ),
     ),

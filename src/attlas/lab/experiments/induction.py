@@ -118,7 +118,7 @@ EXPERIMENTS = (
                     {"model": "trained", "time": "first"},
                     0.1,
                 ),
-                "A model that predicts 10 % more of the tokens right the second time.",
+                "A model that gains less than 10 points the second time.",
                 revised="it asked for a loss that is 0.5 nats lower the second time, and the claim "
                 "was that a text is predicted better then. The loss fell by so much, from 18.4 "
                 "nats to 17.9. Both are worse than guessing evenly among 512 tokens, which has "

@@ -89,7 +89,7 @@ EXPERIMENTS = (
                 "With a length penalty the outputs of a beam are better.",
                 _WU,
                 Difference(TOKENS, _of(10, 1.0), _of(10, 0.0), 0.01),
-                "Other beams or tasks, where the interval lies on the other side.",
+                "Outputs without a penalty that are within 1 point.",
                 (
                     Published("BLEU, no penalties", 30.3, _WU),
                     Published("BLEU, penalties of length and coverage of 0.2", 31.4, _WU),

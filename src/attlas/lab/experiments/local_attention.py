@@ -72,8 +72,7 @@ EXPERIMENTS = (
                 "A window in step with the output (local-m) is as good as all positions.",
                 _LUONG,
                 _as_good("local-m", -0.02),
-                "A longer text, another radius, or a translation, where the interval lies on the "
-                "other side.",
+                "A window that is more than 2 points worse than all positions, in either task.",
                 (
                     Published("BLEU, global, general", 19.1, _LUONG),
                     Published("BLEU, local-m, general", 20.4, _LUONG),
@@ -84,8 +83,7 @@ EXPERIMENTS = (
                 "A window in a predicted place (local-p) is better than all positions.",
                 _LUONG,
                 _improvable(_as_good("local-p", 0.02)),
-                "A longer text, another radius, or a translation, where the interval lies on the "
-                "other side.",
+                "A window that is at most 2 points better than all positions, in either task.",
                 (
                     Published("BLEU, global, general", 19.1, _LUONG),
                     Published("BLEU, local-p, general", 20.9, _LUONG),

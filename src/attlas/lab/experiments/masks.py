@@ -101,14 +101,14 @@ EXPERIMENTS = (
                 "A mask of shape (batch, 1, 1, keys) can be causal.",
                 self_attention("5"),
                 AtMost(MIXED, 0.0, {"mask": "(batch, 1, 1, keys) taken for causal"}),
-                "A mask of this shape that hides other keys from different queries.",
+                "A pair of a query and a key that is hidden, or seen, by mistake.",
             ),
             Claim(
                 "A mask (batch, queries, keys) on scores (batch, heads, queries, keys) hides by "
                 "text.",
                 chapter_4("4.6.3"),
                 AtMost(MIXED, 0.0, {"mask": "(batch, queries, keys), batch = heads"}),
-                "No difference where batch and heads are equal: then it would not hide by head.",
+                "A pair of a query and a key that is hidden, or seen, by mistake.",
             ),
             Claim(
                 "−1e9 in place of −∞ hides a key.",
@@ -118,7 +118,7 @@ EXPERIMENTS = (
                     AtMost(WEIGHT, 1e-9, {"bias": -1e9, "size of the scores": 1e4}),
                     AtMost(REFUSED, 0.0, {"bias in half precision": "−1e9"}),
                 ),
-                "A hidden key with weight, or half precision that has the number.",
+                "A hidden key with weight, or half precision that refuses the number.",
                 revised="the last part asked for outputs that are finite, and a RuntimeError of "
                 "torch counted as outputs that are not. Now it asks whether torch refuses the "
                 "number.",

@@ -101,7 +101,7 @@ EXPERIMENTS = (
                 "The farther apart two positions are, the less similar are their encodings.",
                 lesson("Positional encoding: the missing piece"),
                 Monotone(COSINE, "distance", rising=False),
-                "A cosine that falls at every step.",
+                "A distance at which the cosine rises.",
             ),
         ),
         plots=(Plot(COSINE, "distance"),),

@@ -82,7 +82,7 @@ def _as_printed(name: str) -> Claim:
         f"The drawn map has the printed {name}.",
         chapter_4("4.4.2"),
         AtMost(OFF, half_a_digit, {"of the drawn map": name}),
-        "A slip in our copy of the map, or another formula of this name in the chapter.",
+        "Another number, by the formula of the chapter and from the map that it draws.",
         (Published(f"printed, {name}", float(printed), chapter_4("4.4.2")),),
         revised="" if half_a_digit < 0.0001 else "the bound was 0.00005, as of four digits.",
     )
@@ -106,7 +106,7 @@ EXPERIMENTS = (
                 "The model has the printed number of parameters.",
                 chapter_4("4.5.1"),
                 InRange(NUMBERS, 49_650.0, 49_750.0, {"model": "as described"}),
-                "A model of that description with 49,700 parameters, rounded to hundreds.",
+                "A model of that description with another number, rounded to hundreds.",
                 (Published("printed", 49_700.0, chapter_4("4.5.1"), "49,700"),),
                 revised="a smaller number would have counted as the printed one. Now it is a range "
                 "round that number, which is rounded to hundreds.",
@@ -115,14 +115,15 @@ EXPERIMENTS = (
                 "On pairs drawn anew each time the loss falls to the printed value.",
                 chapter_4("4.5.2"),
                 AtMost(LOSS, 4.3256, {"best": "random"}),
-                "A model that predicts unrelated tokens better than their entropy, ln 99.",
+                "A lowest loss above the printed one. That of unrelated tokens is their entropy, "
+                "ln 99.",
                 (Published("printed, epoch 3", 4.3256, chapter_4("4.5.2")),),
             ),
             Claim(
                 "All twelve rows of the weights sum to 1.",
                 chapter_4("4.5.1"),
                 AtLeast(ROWS, 1.0),
-                "A loop that also fills row 0, which belongs to the start token.",
+                "A row that does not sum to 1. The loop leaves out that of the start token.",
                 (Published("printed, 12 of 12 rows", 1.0, chapter_4("4.5.1")),),
             ),
             *map(_as_printed, PRINTED),

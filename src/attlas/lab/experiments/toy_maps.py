@@ -148,13 +148,13 @@ EXPERIMENTS = (
                 "The weights of a trained model can be permuted at no cost.",
                 lesson("Attention as interpretability"),
                 _both("permuted"),
-                "Other tasks, where the interval lies on the other side.",
+                "A task in which permuted weights cost more than 5 points.",
             ),
             Claim(
                 "Uniform weights in place of the learned ones cost nothing.",
                 lesson("Attention as interpretability"),
                 _both("uniform"),
-                "Other tasks, where the interval lies on the other side.",
+                "A task in which uniform weights cost more than 5 points.",
                 revised="the claim was about models that are trained with uniform weights, of "
                 "which these measurements say nothing. The rule is the same.",
             ),

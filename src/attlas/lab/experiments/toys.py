@@ -277,7 +277,7 @@ EXPERIMENTS = (
                 "Sorting reaches 70 to 90 % of tokens, and no more.",
                 lesson("Exercise 1 of the solutions"),
                 InRange(TOKENS, 0.7, 0.9, {"task": "sort", "attention": "none"}),
-                "An accuracy between 70 and 90 %.",
+                "An accuracy below 70 %, or above 90 %.",
                 judged_at=("full",),
                 revised=ONE_TEST,
             ),
