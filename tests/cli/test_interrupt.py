@@ -20,12 +20,14 @@ from attlas.training.events import Event, Preparing, Started, Trained
 from support.command_line import COMMANDS, called
 
 ATTLAS = [sys.executable, "-m", "attlas"]
-# It goes on whatever happens, as a module does that tries to import another and can do without.
+# It goes on whatever happens, as a module does that tries to import another and can do without. It
+# sleeps in short parts: a signal that comes just before a sleep is seen after it.
 STUBBORN = """
 import time
 print("loading", flush=True)
 try:
-    time.sleep(600)
+    for _ in range(6000):
+        time.sleep(0.1)
 except BaseException:
     pass
 """
