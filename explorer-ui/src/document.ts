@@ -9,18 +9,15 @@ import type { Tab } from "./tabs.tsx";
 
 /**
  * The address bar. Back goes to what was shown before: not to a page without anything, and not
- * through every step of a part or of a slider that was moved.
+ * through every step of a part or of a slider that was moved, but to where it was moved from.
  */
 const address: Address = {
   read: () => location.hash,
   write(next) {
     const now = location.hash;
     if (next === "" || next === now) return;
-    const still = (hash: string) => hash.replace(/&([qktfn]|wt|mf)=[^&]*/g, "");
-    const part = (hash: string) => /&q=/.test(hash);
-    const first = now === "" || now === "#";
-    const onward = !first && (still(now) !== still(next) || part(now) !== part(next));
-    if (onward) history.pushState(null, "", next);
+    const still = (hash: string) => hash.replace(/(&([qktfn]|wt|mf)=)[^&]*/g, "$1");
+    if (now !== "" && now !== "#" && still(now) !== still(next)) history.pushState(null, "", next);
     else history.replaceState(null, "", next);
   },
   whenChanged(follow) {

@@ -136,7 +136,14 @@ function Doubt() {
                   </button>
                 </>
               ) : !other ? (
-                <button id="adversary" type="button" onClick={() => (sought.value = { own })}>
+                <button
+                  id="adversary"
+                  type="button"
+                  onClick={({ currentTarget }) => {
+                    currentTarget.closest<HTMLElement>(".table-room")?.focus(); // the button goes
+                    sought.value = { own };
+                  }}
+                >
                   Search for other weights of the same output
                 </button>
               ) : (

@@ -87,7 +87,7 @@ export interface Names {
 export function found({ divergence, at_most, distance, whole }: Adversary): string {
   const share = at_most > 0 ? Math.round((100 * divergence) / at_most) : 0;
   return (
-    `${whole ? "All rows of the head" : "This row"} look elsewhere: ${divergence.toFixed(2)} nats of at most ` +
+    `${whole ? "All rows of the head look" : "This row looks"} elsewhere: ${divergence.toFixed(2)} nats of at most ` +
     `${at_most.toFixed(2)} (${share} %, Jensen–Shannon). The output moves by ${exact(distance)} of probability at the most.`
   );
 }

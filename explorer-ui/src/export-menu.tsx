@@ -39,6 +39,7 @@ export function ExportMenu() {
       save(new Blob([found], { type: TYPES[ending] }), name);
       explorer.notice.value = `Saved as ${name}`;
     } catch (thrown) {
+      explorer.notice.value = "";
       explorer.set({ problem: Problem.of(thrown) });
     }
   };

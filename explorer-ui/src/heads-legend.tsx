@@ -35,7 +35,7 @@ export function HeadsLegend() {
         })}
         {heads.length === 0 && <li>mean of all heads</li>}
       </ul>
-      {heads.length < 2 && (
+      {heads.length < 2 && (layers[1] || layers[0]?.heads !== 1) && (
         <p class="note">
           Select more heads on the left: <kbd>Shift</kbd> and a click, or <kbd>Space</kbd>.
         </p>

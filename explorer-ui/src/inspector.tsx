@@ -17,7 +17,7 @@ export function Inspector({ all }: { all: readonly Tab[] }) {
   useEffect(() => {
     const list = room.current?.parentElement?.querySelector<HTMLElement>(".tabs");
     const chosen = list?.querySelector<HTMLElement>("[aria-selected=true]");
-    if (list && chosen) list.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - list.offsetLeft - list.clientWidth;
+    if (list && chosen) list.scrollLeft = chosen.offsetLeft + chosen.offsetWidth - list.clientWidth;
     if (focused.value !== open?.id) return;
     chosen?.focus();
     focused.value = null;

@@ -26,6 +26,7 @@ export function NotesPanel() {
   useEffect(() => void say(door.notes?.()), []);
   const add = (event: Event) => {
     event.preventDefault();
+    (event.currentTarget as Element).querySelector("textarea")?.focus(); // the button goes out
     const written = text.value.trim();
     if (written === "") return;
     void say(door.addNote?.(written, explorer.link), "The note is kept.")?.then(() => {
@@ -56,7 +57,10 @@ export function NotesPanel() {
             <p dir="auto">{text}</p>
             {explorer.address !== null && <a href={link}>Show its view</a>}{" "}
             {door.removeNote && (
-              <button type="button" onClick={() => void say(door.removeNote?.(id), "The note is removed.")}>
+              <button type="button" onClick={(event) => {
+                  event.currentTarget.closest("ul")?.focus(); // the button goes
+                  void say(door.removeNote?.(id), "The note is removed.");
+                }}>
                 Remove
               </button>
             )}

@@ -9,7 +9,7 @@ export const SCALES: readonly (readonly [Scale, string])[] = [
   ["absolute", "0–100 %"],
   ["map", "up to the largest of the map"],
   ["row", "up to the largest of each row"],
-  ["uniform", "times the even share, 1/n"],
+  ["uniform", "times the even share, 1/n; numbers in %"],
 ];
 
 export const MOST_TIMES = 16; // of the even share: more is as dark

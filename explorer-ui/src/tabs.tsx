@@ -44,6 +44,9 @@ export const TABS: readonly Tab[] = [
   tab("lines", "Lines", LinesPanel),
   tab("image", "Image", ImagePanel, (_, answer) => answer?.layers.some(({ image }) => image) === true),
   tab("statistics", "Statistics", StatisticsPanel),
-  tab("compare", "Compare", ComparePanel),
+  tab("compare", "Compare", ComparePanel, (_, answer, model) => {
+    const layers = answer?.layers ?? [];
+    return !!model?.sources?.[1] || !!layers[1] || layers[0]?.heads !== 1; // a single head has none beside it
+  }),
   tab("notes", "Notes", NotesPanel, (door, _, model) => door.notes !== undefined && model?.notes === true),
 ];

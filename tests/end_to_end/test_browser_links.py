@@ -14,7 +14,7 @@ from attlas.explorer.site import site
 from attlas.recording import DenseAttentionMap, Trace
 from support.page_visits import Reader, serving, well_behaved
 from support.small_translators import small_translator
-from support.webdriver import Driver
+from support.webdriver import LEFT, RIGHT, Driver
 
 pytestmark = [
     pytest.mark.browser,
@@ -100,6 +100,32 @@ def comes_back(reader: Reader, link: str, shown: str) -> None:
 def test_what_a_link_says_is_shown_and_said_again(reader: Reader, parts: str) -> None:
     comes_back(reader, f"#text=the%20cat%20sat&v=1&{parts}", PARTS[parts])
     assert reader.driver.run("return page.querySelector('#sentence').value") == "the cat sat"
+
+
+@pytest.mark.parametrize(
+    ("tab", "slider", "part"),
+    [
+        ("mechanism&p=t3.1", "#factor", "&f="),
+        ("lines", "#threshold", "&t="),
+        ("beams", "#grown", "&n="),
+    ],
+)
+def test_back_after_a_slider_leads_to_where_it_was_moved_from(
+    reader: Reader, tab: str, slider: str, part: str
+) -> None:
+    layer = 0 if tab == "beams" else 2
+    reader.enter(f"#text=the%20cat%20sat&v=1&l={layer}&h=1&tab={tab}")
+    driver = reader.driver
+    driver.wait("page.querySelector(args[0])?.disabled === false", slider)
+    reader.choose("#scale", "row")
+    driver.wait("location.hash.includes('s=row')")
+    before = reader.link()
+    driver.run("page.querySelector(arguments[0]).focus()", slider)
+    driver.keys([LEFT if part == "&n=" else RIGHT] * 3)
+    driver.wait("location.hash.includes(args[0])", part)
+    driver.run("history.back()")  # one step, however far it was moved
+    driver.wait("!location.hash.includes(args[0])", part)
+    assert reader.link() == before
 
 
 def test_a_translation_that_begins_with_chosen_tokens_comes_back(reader: Reader, url: str) -> None:
