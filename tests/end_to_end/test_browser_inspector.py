@@ -624,8 +624,9 @@ def test_a_server_that_has_gone_is_reported_and_the_old_answer_stays_dimmed(driv
     driver.wait("!page.querySelector('#problem').hidden")
     assert "no connection to it" in reader.text("#problem")
     assert driver.run("return page.querySelector('#problem button') !== null")
-    opacity = "return getComputedStyle(page.querySelector('.panes')).opacity"
-    assert float(driver.run(opacity)) < 0.6
+    opacity = "return getComputedStyle(page.querySelector(arguments[0])).opacity"
+    for pane in ("heads", "map", "words", "inspector"):
+        assert float(driver.run(opacity, f".pane.{pane} > *")) < 0.6
     assert len(reader.words("target")) == len(WORDS)
     driver.log("browser")
 
