@@ -47,10 +47,10 @@ VIEWS: dict[str, tuple[bool, str]] = {
 
 # Of the trace of one translation, with links that a person gave it.
 KITCHEN = "I am reading a book in the kitchen."
-GERMAN = "Ich lese ein Buch in der Küche."
+GERMAN = r"Ich (\w+) ein Buch in der Küche\."  # the tense differs from training to training
 LINKS = "0-0 1p1 2-1 3-2 4-3 5-4 6-5 7-6"
 NOTES = (
-    ("“lese” looks at “reading”, not at “am”.", "#v=1&row=0&p=t1.2"),
+    ("“{verb}” looks at “reading”, not at “am”.", "#v=1&row=0&p=t1.2"),
     ("“Küche” looks at “kitchen”.", "#v=1&row=0&p=t7.7"),
 )
 OF_TRACE = {"alignment": "v=1&row=0&tab=alignment", "notes": "v=1&row=0&p=t1.2&tab=notes"}
@@ -69,15 +69,16 @@ def seen() -> Trace:
     return names["trace"]
 
 
-def translated(run: Translator) -> Trace:
-    """The trace of a translation that the links are of."""
+def translated(run: Translator) -> tuple[Trace, str]:
+    """The trace of a translation that the links are of, and its verb."""
     translation = run(KITCHEN)
-    if translation.text != GERMAN or translation.trace is None:
+    match = re.fullmatch(GERMAN, translation.text)
+    if match is None or translation.trace is None:
         raise SystemExit(
             f"expected a run that translates “{KITCHEN}” into “{GERMAN}”, whose links are known; "
             f"got “{translation.text}”; train the recipe `demo` for longer"
         )
-    return translation.trace
+    return translation.trace, match[1]
 
 
 def take(shown: Starlette, views: dict[str, str]) -> None:
@@ -110,9 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     take(app(seen()), IMAGE)
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes.json"
+        trace, verb = translated(run)
         for text, link in NOTES:
-            NotesFile(notes).add(text, link)
-        trace = translated(run)
+            NotesFile(notes).add(text.format(verb=verb), link)
         gold = [parse_reference(LINKS, first=0)]
         take(app(trace, name="translation.safetensors", gold=gold, notes=notes), OF_TRACE)
     take(app(model), {name: link for name, (of_run, link) in VIEWS.items() if not of_run})
