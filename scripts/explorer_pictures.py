@@ -51,7 +51,7 @@ GERMAN = r"Ich (\w+) ein Buch in der Küche\."  # the tense differs from trainin
 LINKS = "0-0 1p1 2-1 3-2 4-3 5-4 6-5 7-6"
 NOTES = (
     ("“{verb}” looks at “reading”, not at “am”.", "#v=1&row=0&p=t1.2"),
-    ("“Küche” looks at “kitchen”.", "#v=1&row=0&p=t7.7"),
+    ("“Küche” looks at “kitchen”.", "#v=1&row=0&p=t6.7"),
 )
 OF_TRACE = {"alignment": "v=1&row=0&tab=alignment", "notes": "v=1&row=0&p=t1.2&tab=notes"}
 
