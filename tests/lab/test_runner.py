@@ -323,6 +323,8 @@ def test_what_was_found_does_not_change_our_mind() -> None:
     assert what_would_change(claim, holds) == f"What would change our mind: {claim.change}"
     against = what_would_change(claim, replace(holds, outcome="does not hold"))
     assert against.startswith(f"What speaks against the claim: {claim.change} What would change")
+    depends = what_would_change(claim, replace(holds, outcome="depends"))
+    assert "every part of the rule holds, or none" in depends
 
 
 def test_numbers_that_no_seed_changes_have_no_interval_on_the_page(tmp_path: Path) -> None:

@@ -362,3 +362,4 @@ def test_the_interval_of_a_share_is_cut_and_no_other(metric: str, cut: bool) -> 
     judgement = AtLeast(metric, 0.5).judge(table)
     assert (judgement.low, judgement.high, judgement.outcome) == (low, high, "undecided")
     assert interval_of(metric, [0.5]) == (-math.inf, math.inf)
+    assert interval_of(metric, [-1.0, 2.0]) == interval([-1.0, 2.0])  # that is no share

@@ -238,6 +238,11 @@ def effect_of(judgement: Judgement) -> str:
 
 def what_would_change(claim: Claim, judgement: Judgement) -> str:
     """What would change our mind; where a claim does not hold, `claim.change` was found."""
+    if judgement.outcome == "depends":
+        return (
+            "What would change our mind: new seeds, sizes or data with which every part of the "
+            "rule holds, or none."
+        )
     if judgement.outcome != "does not hold":
         return f"What would change our mind: {claim.change}"
     return (
@@ -364,8 +369,8 @@ def other_name(entry: Entry) -> list[Block]:
     return [
         Paragraph(
             f"Measured under the name quick, at the {place} below, with the sizes listed above as "
-            "full. Then full was the name of larger sizes that were planned first. They were not "
-            "run."
+            "full. The name full was then kept for larger sizes, which were planned first and "
+            "never run."
         )
     ]
 
@@ -391,8 +396,8 @@ def data_read(entry: Entry) -> list[Block]:
     rows = tuple((name, ORIGINS[name], value) for name, value in sorted(checksums))
     return [
         Paragraph(
-            f"The data is read from folders in the one that {VARIABLE} names. The checksum of a "
-            "folder is that of what find . -type f | LC_ALL=C sort | xargs sha256sum prints in it."
+            f"The data is read from subfolders of the folder that {VARIABLE} names. The checksum "
+            "of one is that of what find . -type f | LC_ALL=C sort | xargs sha256sum prints in it."
         ),
         Cells(("folder", "from", "SHA-256"), rows),
     ]
@@ -430,8 +435,9 @@ def _commits(results: Sequence[SeedResult]) -> list[str]:
 
 def caption(plot: Plot) -> str:
     """What a plot shows."""
-    lines = f", one line for each {plot.by}" if plot.by else ""
-    return f"{plot.metric} by {plot.x}{lines}"
+    lines = f"; lines: {plot.by}" if plot.by else ""
+    where = f"; {condition_text(plot.where)}" if plot.where else ""
+    return f"{plot.metric} by {plot.x}{lines}{where}"
 
 
 def picture_name(entry: Entry, index: int) -> str:

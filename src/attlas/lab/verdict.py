@@ -174,7 +174,8 @@ def interval_of(metric: str, values: Sequence[float]) -> tuple[float, float]:
         (0.827, 1.0)
     """
     low, high = interval(values)
-    if math.isfinite(low) and _SHARE.match(metric):
+    is_share = _SHARE.match(metric) and all(0 <= value <= 1 for value in values)
+    if math.isfinite(low) and is_share:
         return max(low, 0.0), min(high, 1.0)
     return low, high
 

@@ -369,8 +369,8 @@ EXPERIMENTS = (
                 _learnt(Difference(AER, {"by": "diagonal"}, {"by": "additive"}, 0.1), "additive"),
                 "An error that is less than 10 points below that of the diagonal.",
                 (
-                    Published("AER, local-m attention", 0.34, _LUONG),
-                    Published("AER, global attention", 0.39, _LUONG),
+                    Published("AER, English to German, local-m attention", 0.34, _LUONG),
+                    Published("AER, English to German, global attention", 0.39, _LUONG),
                 ),
             ),
             Claim(

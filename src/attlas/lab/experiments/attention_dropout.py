@@ -47,7 +47,7 @@ EXPERIMENTS = (
     Experiment(
         name="attention-dropout",
         title="Dropout of attention weights",
-        method="Transformers of two and two layers learn to reverse, from few sequences that they "
+        method="Two-layer Transformers learn to reverse, from few sequences that they "
         "read many times. The weights of their attention are dropped at four rates. There is no "
         "other dropout.",
         measure=measure_dropout,

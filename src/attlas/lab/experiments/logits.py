@@ -46,7 +46,7 @@ EXPERIMENTS = (
     Experiment(
         name="logits",
         title="The largest scores in training",
-        method="Transformers of two and two layers learn to copy, at a usual learning rate and at "
+        method="Two-layer Transformers learn to copy, at a usual learning rate and at "
         "ten times it; the norm of the gradient is bounded in both. The largest score before the "
         "softmax, and the entropy behind it, are read at the first update (tenth 0) and after each "
         "tenth of the training. The norm of queries and keys is in the experiment `qk-norm`.",

@@ -97,7 +97,7 @@ EXPERIMENTS = (
     Experiment(
         name="projections",
         title="One map for queries, keys and values",
-        method="Transformers of two and two layers learn to reverse. In all of their attentions, "
+        method="Two-layer Transformers learn to reverse. In all of their attentions, "
         "the maps of queries, keys and values are three, or two of them are one map, or there is "
         "one map for all. Nothing makes up for the parameters that are saved.",
         measure=measure_ties,

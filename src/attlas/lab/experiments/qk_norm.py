@@ -105,7 +105,7 @@ EXPERIMENTS = (
     Experiment(
         name="qk-norm",
         title="The norm of queries and keys",
-        method="Transformers of two and two layers (quick: one and one) learn to copy, with and "
+        method="Two-layer Transformers (quick: one layer) learn to copy, with and "
         "without an RMSNorm of the queries and keys of each head (`model.qk_norm`). The norm has "
         "learned gains. They do so at a usual learning rate, at ten times and at fifty times it; "
         "the norm of the gradient is bounded in all. The heads are read at the first update (tenth "

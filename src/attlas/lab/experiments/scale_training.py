@@ -121,7 +121,7 @@ EXPERIMENTS = (
     Experiment(
         name="scale-training",
         title="Training with and without the factor 1/√d",
-        method="Transformers of one and one layer and a width of 256 learn to copy, with 32, 4 and "
+        method="One-layer Transformers of width 256 learn to copy, with 32, 4 and "
         "1 heads, so that a head is 8, 64 and 256 wide. In one of two their scores are multiplied "
         "by 1/√d, and in the other one by 1. All else is the same: the first weights, the data, "
         "the rate and the number of updates. The entropy is the mean over all heads, at the first "

@@ -143,7 +143,7 @@ EXPERIMENTS = (
     Experiment(
         name="sparse-copying",
         title="Sparse attention on long copying",
-        method="Transformers of two and two layers copy sequences of one length. They differ in "
+        method="Two-layer Transformers copy sequences of one length. They differ in "
         "what the self-attention of encoder and decoder sees. Dense attention sees everything, and "
         "local attention a window. Strided attention also sees each distance that is a multiple of "
         "the stride. Global attention sees the window and the first position. The decoder sees no "
