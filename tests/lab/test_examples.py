@@ -1,6 +1,7 @@
 """The maps of an experiment: kept as traces, written as pages."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 import attlas
-from attlas.errors import DataError
+from attlas.errors import DataError, UnsupportedError
 from attlas.lab import (
     AtLeast,
     AttentionExample,
@@ -110,6 +111,26 @@ def test_pages_frame_the_maps(tmp_path: Path) -> None:
     assert [path.name for path in write_live_maps([entry], tmp_path / "site")] == [
         "shown-small.html"
     ]
+
+
+def test_pages_in_html_need_no_font_for_their_maps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise UnsupportedError("a font", "none", "install one")
+
+    results = list(run(EXPERIMENT, "quick", tmp_path / "lab"))
+    kept = tuple(examples_of("shown", "quick", [tmp_path / "lab"]))
+    entry = replace(judged(EXPERIMENT, "quick", results), examples=kept)
+    monkeypatch.setattr("attlas.lab.report.write_picture", refuse)
+    pages = tmp_path / "html"
+    write_pages([entry], pages, ".html")
+    page = (pages / "shown.html").read_text(encoding="utf-8")
+    linked = re.findall(r'(?:src|href)="([^"#:]+)"', page)
+    assert "shown-small.html" in linked
+    assert all((pages / name).is_file() for name in linked)
+    with pytest.raises(UnsupportedError):
+        write_pages([entry], tmp_path / "markdown", ".md")
 
 
 def test_a_damaged_list_is_named(tmp_path: Path) -> None:

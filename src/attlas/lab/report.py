@@ -587,9 +587,10 @@ def write_pages(entries: Sequence[Entry], folder: Path, suffix: str) -> list[Pat
                 save(draw_plot(plot, entry.results), folder / picture_name(entry, index))
         for example in entry.examples:
             opened = example.open()
-            write_picture(opened, folder / example_name(entry, example))
-            if suffix == ".html":
+            if suffix == ".html":  # its maps need no picture, and no font that has their letters
                 write_page(opened, folder / example_name(entry, example, ".html"))
+            else:
+                write_picture(opened, folder / example_name(entry, example))
     return paths
 
 
