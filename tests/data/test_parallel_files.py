@@ -177,6 +177,12 @@ def test_a_wrong_csv_of_pairs_is_an_error_with_its_line(tmp_path, text, said):
         read_pairs([put(tmp_path / "a.csv", text)], ("en", "de"))
 
 
+def test_an_empty_line_of_a_table_is_called_so(tmp_path):
+    path = put(tmp_path / "a.tsv", "a\tb\r\n \r\nc\td\r\n")
+    with pytest.raises(AttlasError, match="got 1 column in line 2, which is empty; correct that"):
+        read_pairs([path])
+
+
 def test_quoted_fields_of_a_tsv_are_reported_until_somebody_says_how_they_are_meant(tmp_path):
     path = put(tmp_path / "a.tsv", '"a ""b"""\tc\n"Yes," he said. "No."\td\n')
     reported = str(read_pairs([path]).report)

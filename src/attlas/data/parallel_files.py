@@ -551,7 +551,7 @@ def _of_columns(
     _, first = first_row
     columns = _chosen(columns, first, name)
     source, target = (_column_index(column, first, name, form) for column in columns)
-    width, others, other = len(first), 0, (0, 0)
+    width, others, other = len(first), 0, (0, 0, False)
     for number, row in rows if isinstance(columns[0], str) else chain([first_row], rows):
         if len(row) == width:
             pair = Pair(row[source], row[target])
@@ -559,11 +559,11 @@ def _of_columns(
                 quotes.read(pair)
             yield number, pair
         else:
-            other = other if others else (number, len(row))
+            other = other if others else (number, len(row), not any(map(str.strip, row)))
             others += 1
     if others:
-        number, count = other
-        got = f"{_columns(count)} in line {number}"
+        number, count, is_empty = other
+        got = f"{_columns(count)} in line {number}" + ", which is empty" * is_empty
         more = f"; other numbers than {width} in {others:,} lines"
         hint = "correct that line" if others == 1 else "correct these lines"
         raise DataError(
