@@ -57,10 +57,13 @@ export function NotesPanel() {
             <p dir="auto">{text}</p>
             {explorer.address !== null && <a href={link}>Show its view</a>}{" "}
             {door.removeNote && (
-              <button type="button" onClick={(event) => {
+              <button
+                type="button"
+                onClick={(event) => {
                   event.currentTarget.closest("ul")?.focus(); // the button goes
                   void say(door.removeNote?.(id), "The note is removed.");
-                }}>
+                }}
+              >
                 Remove
               </button>
             )}

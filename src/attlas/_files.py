@@ -196,7 +196,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def readable(path: Path, what: str) -> Iterator[None]:
+def explained_reading(path: Path, what: str) -> Iterator[None]:
     """Turn an error of the file system while reading into one that names the file.
 
     Args:

@@ -18,9 +18,9 @@ import torch
 
 from attlas._files import (
     explained,
+    explained_reading,
     open_descriptor,
     parse_json,
-    readable,
     stored_bytes,
     sync,
     write_durably,
@@ -331,7 +331,7 @@ def output_checksum(output: Path, *, unzipped: bool = True) -> str | None:
     """Of the text in an output, or of the file as it is; None: it has none that can be read."""
     if not output.is_file():
         return None
-    with readable(output, "an output of this command"), output.open("rb") as file:
+    with explained_reading(output, "an output of this command"), output.open("rb") as file:
         zipped = unzipped and output.suffix == ".gz"
         text = gzip.GzipFile(fileobj=file) if zipped else file
         digest = hashlib.sha256()

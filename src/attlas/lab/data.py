@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from attlas._files import sha256_of
 from attlas.errors import DataError
 from attlas.inference.huggingface_folder import import_transformers, quiet
 
@@ -69,8 +70,7 @@ def checksum_of(name: str) -> str:
 @cache
 def _checksum_of_file(path: Path, size: int, modified: int) -> str:
     """Of a file of that size and time, which is read once."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of([path])[0]
 
 
 def required(name: str) -> Path:

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from attlas._files import (
     explained,
+    explained_reading,
     open_descriptor,
     parse_json,
-    readable,
     stored_bytes,
     write_whole,
 )
@@ -87,7 +87,7 @@ def read_history(path: Path | str) -> list[dict[str, Any]]:
         DataError: If the file is no watch file, or a line is damaged.
     """
     path = Path(path)
-    with readable(path, WATCH_FILE):
+    with explained_reading(path, WATCH_FILE):
         *lines, rest = stored_bytes(path).split(b"\n")
     if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:  # no kill has cut off such a line
         _parsed(rest, path, len(lines) + 1)
@@ -164,7 +164,7 @@ class GrowingHistory:
         Raises:
             DataError: If the file is gone or no watch file, or a line is damaged.
         """
-        with readable(self.path, WATCH_FILE), self.path.open("rb") as file:
+        with explained_reading(self.path, WATCH_FILE), self.path.open("rb") as file:
             found = os.fstat(file.fileno())
             if (found.st_dev, found.st_ino) != self._file or found.st_size < self._read:
                 self._file = found.st_dev, found.st_ino

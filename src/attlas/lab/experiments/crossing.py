@@ -29,13 +29,13 @@ def measure_crossing(context: Context) -> Iterator[Measurement]:
     s = context.settings
     torch.manual_seed(context.seed)
     for width in s["widths"]:
-        layers = layers_of(width, s["radius"])
+        layers = timed_layers(width, s["radius"])
         for way in (FORWARD, GRADIENT):
             spent: dict[str, dict[int, float]] = {name: {} for name, _, _ in layers}
             for length in s["lengths"]:
                 inputs = torch.randn(1, length, width, requires_grad=way == GRADIENT)
                 for name, module, forward in layers:
-                    work = pass_of(module, forward, inputs)
+                    work = timed_pass(module, forward, inputs)
                     spent[name][length] = found = timed(work, s["repeats"])
                     where = {"layer": name, "pass": way, "width": width, "length": length}
                     yield Measurement(MILLISECONDS, found, where)
@@ -46,7 +46,7 @@ def measure_crossing(context: Context) -> Iterator[Measurement]:
 Layer = tuple[str, nn.Module, Callable[[Tensor], Tensor]]
 
 
-def layers_of(width: int, radius: int) -> list[Layer]:
+def timed_layers(width: int, radius: int) -> list[Layer]:
     """The layers by name, each with its forward pass."""
     lstm = nn.LSTM(width, width, batch_first=True)
     dense = MultiheadAttention(width, 1, batch_first=True)
@@ -63,7 +63,7 @@ def layers_of(width: int, radius: int) -> list[Layer]:
     ]
 
 
-def pass_of(
+def timed_pass(
     module: nn.Module, forward: Callable[[Tensor], Tensor], inputs: Tensor
 ) -> Callable[[], object]:
     """A pass forward; and back to the inputs and the weights, where the inputs want a gradient."""
